@@ -1,0 +1,1 @@
+//! The irc compiler as a library.

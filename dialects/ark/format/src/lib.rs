@@ -1,0 +1,1 @@
+//! ARK model and plan files: read, validate, write.

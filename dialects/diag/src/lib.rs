@@ -1,0 +1,1 @@
+//! Diagnostics as values, pointing into the user's file.

@@ -1,0 +1,1 @@
+//! The irc dialects: definitions, import, export, verification.

@@ -1,0 +1,1 @@
+//! Host tensors: element types, values, npz files.

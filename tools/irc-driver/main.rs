@@ -1,0 +1,2 @@
+//! The multi-call driver behind `irc`, `irc-opt` and `irc-translate`.
+fn main() {}
