@@ -1,1 +1,4 @@
 //! The irc compiler as a library.
+
+pub mod passes;
+pub mod pipeline;
