@@ -27,6 +27,15 @@ pub struct Label {
     pub primary: bool,
 }
 
+/// Another place of the same document that explains a finding, named by its JSON path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Related {
+    /// JSON path of the place.
+    pub path: String,
+    /// What the place has to do with the finding.
+    pub text: String,
+}
+
 /// One finding: where, what was expected, what was found, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Diagnostic {
@@ -40,6 +49,8 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// JSON path of the value concerned, such as `$.Nodes[3].Op.Type`.
     pub path: Option<String>,
+    /// Other places of the document that explain the finding.
+    pub related: Vec<Related>,
     /// Further facts, one a line.
     pub notes: Vec<String>,
     /// What to do about it.
@@ -50,7 +61,16 @@ impl Diagnostic {
     /// A finding without a place yet.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { severity, code, message, labels: vec![], path: None, notes: vec![], help: None }
+        Self {
+            severity,
+            code,
+            message,
+            labels: vec![],
+            path: None,
+            related: vec![],
+            notes: vec![],
+            help: None,
+        }
     }
 
     /// An error: the input is refused.
@@ -86,6 +106,13 @@ impl Diagnostic {
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
+        self
+    }
+
+    /// Names another JSON value that explains the finding.
+    #[must_use]
+    pub fn related(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
+        self.related.push(Related { path: path.into(), text: text.into() });
         self
     }
 

@@ -18,6 +18,7 @@ fn record(source: &Source, diagnostic: &Diagnostic) -> Value {
         "code": diagnostic.code,
         "message": diagnostic.message,
         "path": diagnostic.path,
+        "related": diagnostic.related,
         "labels": labels,
         "notes": diagnostic.notes,
         "help": diagnostic.help,

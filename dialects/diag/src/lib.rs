@@ -13,7 +13,7 @@ mod sink;
 mod source;
 mod view;
 
-pub use diagnostic::{Diagnostic, Label, Severity};
+pub use diagnostic::{Diagnostic, Label, Related, Severity};
 pub use json::to_json;
 pub use render::render;
 pub use sink::Sink;

@@ -60,6 +60,9 @@ fn to_report(source: &Source, view: &View<'_>, diagnostic: &Diagnostic) -> repor
         notes.push(format!("in {}", source.name()));
     }
     notes.extend(diagnostic.path.iter().map(|path| format!("at {path}")));
+    // With labels, the related places are labels already.
+    let related = diagnostic.related.iter().filter(|_| diagnostic.labels.is_empty());
+    notes.extend(related.map(|place| format!("see {}: {}", place.path, place.text)));
     notes.extend(diagnostic.notes.iter().map(|note| format!("note: {note}")));
     notes.extend(diagnostic.help.iter().map(|help| format!("help: {help}")));
     report::Diagnostic::new(severity(diagnostic.severity))
