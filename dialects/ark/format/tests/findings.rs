@@ -154,7 +154,7 @@ fn nodes_agree_on_their_edges() {
         "ark-asymmetric-edge",
         &format!("{consumers}[1]"),
     );
-    expect_in_model(|m| m.nodes[2].consumers[0] = 2, "ark-cycle", &format!("{consumers}[0]"));
+    expect_in_model(|m| m.nodes[2].consumers.push(2), "ark-cycle", &format!("{consumers}[1]"));
     let cycle = |m: &mut Model| {
         m.nodes[0].producers.push(3);
         m.nodes[3].consumers.push(0);
