@@ -113,3 +113,9 @@ pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
     let flags = OperationPrintingFlags::new().print_generic_operation_form();
     op.to_string_with_flags(flags).unwrap_or_default()
 }
+
+/// The context an op lives in.
+pub fn context_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> &'c Context {
+    // Safety: an op does not outlive its context, whose lifetime is 'c.
+    unsafe { op.context().to_ref() }
+}
