@@ -1,21 +1,10 @@
 //! Between `tl` ops in MLIR and [`irc_tl::Op`].
 use irc_mlir::{
     Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, TypeLike,
-    Value, ValueLike, attr, ty,
+    Value, ValueLike, attr, read, ty,
 };
 use irc_tl::{DType, Op, Rounding, TensorType};
-use melior::ir::{
-    ShapedTypeLike,
-    attribute::{
-        BoolAttribute, DenseI64ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute,
-    },
-    r#type::{IntegerType, RankedTensorType},
-};
-
-/// The name of an op: `tl.add`.
-pub fn name_of<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
-    op.name().as_string_ref().as_str().unwrap_or_default().to_owned()
-}
+use melior::ir::r#type::IntegerType;
 
 /// The type of a ranked tensor.
 ///
@@ -23,16 +12,11 @@ pub fn name_of<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
 /// When it is not a ranked tensor of static shape over an element type that has a [`DType`].
 pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
     let expected = || format!("expected a ranked tensor of static shape, found {ty}");
-    let tensor = RankedTensorType::try_from(ty).map_err(|_| expected())?;
-    if !tensor.has_static_shape() {
+    let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
+    if shape.iter().any(|dim| *dim < 0) {
         return Err(expected());
     }
-    let dim = |axis| match tensor.dim_size(axis) {
-        Ok(melior::ir::DimSize::Static(size)) => i64::try_from(size).map_err(|_| expected()),
-        _ => Err(expected()),
-    };
-    let shape = (0..tensor.rank()).map(dim).collect::<Result<Vec<_>, _>>()?;
-    Ok(TensorType::new(dtype_of(tensor.element())?, shape))
+    Ok(TensorType::new(dtype_of(element)?, shape))
 }
 
 /// The element type that an MLIR type stands for: `i32` is signed, `ui32` unsigned, `i1` a bool.
@@ -52,7 +36,7 @@ pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
         Some((true, 32)) => Some(DType::U32),
         Some((true, 64)) => Some(DType::U64),
         None if element.is_f16() => Some(DType::F16),
-        None if element.is_bfloat16() => Some(DType::BF16),
+        None if element.is_bf16() => Some(DType::BF16),
         None if element.is_f32() => Some(DType::F32),
         None if element.is_f64() => Some(DType::F64),
         _ => None,
@@ -86,7 +70,7 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
 /// # Errors
 /// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind.
 pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
-    let name = name_of(&op);
+    let name = read::op_name(&op);
     Ok(match name.strip_prefix("tl.").unwrap_or(&name) {
         "exp" => Op::Exp,
         "relu" => Op::Relu,
@@ -102,9 +86,15 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
         "cast" => Op::Cast { to: result_type(op)?.dtype, rounding: rounding(op)? },
         "fill" => fill(op)?,
         "broadcast" => Op::Broadcast { shape: result_type(op)?.shape },
-        "reduce_sum" => Op::ReduceSum { axes: axes(op)?, keep_dims: flag(op, "keep_dims")? },
-        "reduce_max" => Op::ReduceMax { axes: axes(op)?, keep_dims: flag(op, "keep_dims")? },
-        "reduce_mean" => Op::ReduceMean { axes: axes(op)?, keep_dims: flag(op, "keep_dims")? },
+        "reduce_sum" => {
+            Op::ReduceSum { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
+        "reduce_max" => {
+            Op::ReduceMax { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
+        "reduce_mean" => {
+            Op::ReduceMean { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
         "matmul" => Op::Matmul {
             transpose_lhs: flag_or_false(op, "transpose_lhs")?,
             transpose_rhs: flag_or_false(op, "transpose_rhs")?,
@@ -191,22 +181,17 @@ const fn rounding_name(rounding: Rounding) -> &'static str {
 }
 
 fn rounding(op: OperationRef<'_, '_>) -> Result<Rounding, String> {
-    let text = attribute(op, "rounding")?;
-    match StringAttribute::try_from(text).map(|text| text.value()) {
-        Ok("toward_zero") => Ok(Rounding::TowardZero),
-        Ok("nearest_even") => Ok(Rounding::NearestEven),
-        _ => {
-            Err(format!("rounding: expected \"toward_zero\" or \"nearest_even\", found {text}"))
-        }
+    match read::string(&op, "rounding").as_deref() {
+        Some("toward_zero") => Ok(Rounding::TowardZero),
+        Some("nearest_even") => Ok(Rounding::NearestEven),
+        _ => Err(unexpected(op, "rounding", "\"toward_zero\" or \"nearest_even\"")),
     }
 }
 
 fn fill(op: OperationRef<'_, '_>) -> Result<Op, String> {
-    let found = attribute(op, "value")?;
-    let value = FloatAttribute::try_from(found)
-        .map_err(|_| format!("value: expected a float, found {found}"))?;
+    let value = read::float(&op, "value").ok_or_else(|| unexpected(op, "value", "a float"))?;
     let TensorType { dtype, shape } = result_type(op)?;
-    Ok(Op::fill(value.value(), shape, dtype))
+    Ok(Op::fill(value, shape, dtype))
 }
 
 fn result_type(op: OperationRef<'_, '_>) -> Result<TensorType, String> {
@@ -214,15 +199,8 @@ fn result_type(op: OperationRef<'_, '_>) -> Result<TensorType, String> {
     tensor_type_of(result.r#type())
 }
 
-fn attribute<'c>(op: OperationRef<'c, '_>, name: &str) -> Result<Attribute<'c>, String> {
-    op.attribute(name).map_err(|_| format!("attribute '{name}' is missing"))
-}
-
 fn flag(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
-    let found = attribute(op, name)?;
-    let as_integer = || IntegerAttribute::try_from(found).map(|value| value.value() != 0);
-    let value = BoolAttribute::try_from(found).map(|value| value.value()).or_else(|_| as_integer());
-    value.map_err(|_| format!("{name}: expected true or false, found {found}"))
+    read::boolean(&op, name).ok_or_else(|| unexpected(op, name, "true or false"))
 }
 
 fn flag_or_false(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
@@ -230,19 +208,18 @@ fn flag_or_false(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
 }
 
 fn i64s(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {
-    let found = attribute(op, name)?;
-    let expected = || format!("{name}: expected array<i64>, found {found}");
-    let values = DenseI64ArrayAttribute::try_from(found).map_err(|_| expected())?;
-    (0..values.len()).map(|index| values.element(index).map_err(|_| expected())).collect()
+    read::integers(&op, name).ok_or_else(|| unexpected(op, name, "array<i64: ...>"))
 }
 
 fn unsigned(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<usize>, String> {
-    let convert = |value: i64| {
-        usize::try_from(value).map_err(|_| format!("{name}: expected no negative number, found {value}"))
-    };
+    let convert =
+        |value: i64| usize::try_from(value).map_err(|_| unexpected(op, name, "no negative number"));
     i64s(op, name)?.into_iter().map(convert).collect()
 }
 
-fn axes(op: OperationRef<'_, '_>) -> Result<Vec<usize>, String> {
-    unsigned(op, "axes")
+fn unexpected(op: OperationRef<'_, '_>, name: &str, expected: &str) -> String {
+    match read::attribute(&op, name) {
+        Some(found) => format!("{name}: expected {expected}, found {found}"),
+        None => format!("{name}: expected {expected}, found nothing"),
+    }
 }

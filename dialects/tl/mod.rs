@@ -4,7 +4,7 @@ mod convert;
 mod verify;
 
 pub use convert::{
-    build, dtype_of, dtype_to_mlir, name_of, op_of, operand_types, tensor_type_of, type_to_mlir,
+    build, dtype_of, dtype_to_mlir, op_of, operand_types, tensor_type_of, type_to_mlir,
 };
 pub use verify::verify;
 

@@ -146,7 +146,7 @@ def Tl_YieldOp : Tl_Pure<"yield", [Terminator]> {
   let summary = "the results of a fused group";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ /* yields nothing */ }]>];
 }
 
 #endif

@@ -1,14 +1,13 @@
 //! Checks of `tl` ops that their definition cannot say.
-use super::{GROUP, KINDS, YIELD, name_of, op_of, operand_types, tensor_type_of};
-use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike};
-use melior::ir::attribute::StringAttribute;
+use super::{GROUP, KINDS, YIELD, op_of, operand_types, tensor_type_of};
+use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
 /// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
-    match name_of(&op).as_str() {
+    match read::op_name(&op).as_str() {
         GROUP => verify_group(op),
         YIELD => verify_yield(op),
         _ => verify_compute(op),
@@ -27,9 +26,8 @@ fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {
 }
 
 fn verify_group(op: OperationRef<'_, '_>) -> Result<(), String> {
-    let kind = op.attribute("kind").ok().and_then(|kind| StringAttribute::try_from(kind).ok());
-    let kind = kind.map_or("", |kind| kind.value());
-    if !KINDS.contains(&kind) {
+    let kind = read::string(&op, "kind").unwrap_or_default();
+    if !KINDS.contains(&kind.as_str()) {
         return Err(format!("kind: expected one of {}, found '{kind}'", KINDS.join(", ")));
     }
     let block = op.region(0).ok().and_then(|region| region.first_block());
@@ -38,16 +36,11 @@ fn verify_group(op: OperationRef<'_, '_>) -> Result<(), String> {
     let arguments: Vec<_> = arguments.map(|argument| argument.r#type()).collect();
     let operands: Vec<_> = op.operands().map(|operand| operand.r#type()).collect();
     same_types("region argument", &operands, &arguments)?;
-    let mut next = block.first_operation();
-    while let Some(nested) = next {
-        verify_nested(nested)?;
-        next = nested.next_in_block();
-    }
-    Ok(())
+    read::body_ops(op).into_iter().try_for_each(verify_nested)
 }
 
 fn verify_nested(op: OperationRef<'_, '_>) -> Result<(), String> {
-    let name = name_of(&op);
+    let name = read::op_name(&op);
     if name.starts_with("tl.") && name != GROUP {
         return Ok(());
     }
@@ -55,7 +48,7 @@ fn verify_nested(op: OperationRef<'_, '_>) -> Result<(), String> {
 }
 
 fn verify_yield(op: OperationRef<'_, '_>) -> Result<(), String> {
-    let group = op.parent_operation().filter(|parent| name_of(parent) == GROUP);
+    let group = op.parent_operation().filter(|parent| read::op_name(parent) == GROUP);
     let group = group.ok_or("expected to end a 'tl.group', found another parent")?;
     let results: Vec<_> = group.results().map(|result| result.r#type()).collect();
     let operands: Vec<_> = op.operands().map(|operand| operand.r#type()).collect();
@@ -69,8 +62,6 @@ fn same_types(what: &str, expected: &[Type<'_>], found: &[Type<'_>]) -> Result<(
     let differs = expected.iter().zip(found).position(|(expected, found)| expected != found);
     match differs {
         None => Ok(()),
-        Some(at) => {
-            Err(format!("{what} {at}: expected {}, found {}", expected[at], found[at]))
-        }
+        Some(at) => Err(format!("{what} {at}: expected {}, found {}", expected[at], found[at])),
     }
 }
