@@ -3,7 +3,7 @@ use crate::bridge::{self, string_ref};
 use melior::{
     Context,
     ir::{
-        BlockLike, Module, OperationRef, Value, ValueLike,
+        BlockLike, Location, Module, OperationRef, Type, TypeLike, Value, ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
     },
 };
@@ -112,4 +112,36 @@ pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> 
 pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
     let flags = OperationPrintingFlags::new().print_generic_operation_form();
     op.to_string_with_flags(flags).unwrap_or_default()
+}
+
+/// The same value at another borrow: a value is a handle and its op outlives both borrows.
+pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
+    // Safety: values are owned by their context's IR, not by the borrow they were read through.
+    unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// Changes the type of a value in place.
+pub fn set_type<'c>(value: Value<'c, '_>, ty: Type<'c>) {
+    // Safety: both are live; the verifier catches users that the new type does not suit.
+    unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
+}
+
+/// Replaces one operand of an op.
+pub fn set_operand<'c>(op: OperationRef<'c, '_>, index: usize, value: Value<'c, '_>) {
+    // Safety: both are live; MLIR asserts the index.
+    unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
+}
+
+/// Where a value comes from: its op's location, or that of its block's parent op.
+pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
+    // Safety: the value is live, and so is whatever owns it.
+    unsafe {
+        if mlir_sys::mlirValueIsAOpResult(value.to_raw()) {
+            let owner = mlir_sys::mlirOpResultGetOwner(value.to_raw());
+            return Location::from_raw(mlir_sys::mlirOperationGetLocation(owner));
+        }
+        let block = mlir_sys::mlirBlockArgumentGetOwner(value.to_raw());
+        let parent = mlir_sys::mlirBlockGetParentOperation(block);
+        Location::from_raw(mlir_sys::mlirOperationGetLocation(parent))
+    }
 }

@@ -1,1 +1,25 @@
-//! Host tensors: element types, values, npz files.
+//! Host tensors: element types, values, npz files, comparison.
+//!
+//! A [`Tensor`] owns its bytes, dense and row-major, aligned for any vector unit. It knows nothing
+//! of devices, graphs or MLIR: importers' tests, the reference evaluator, the runtime and the
+//! command line all meet here.
+
+mod compare;
+mod dtype;
+mod element;
+mod error;
+mod npy;
+mod npz;
+mod random;
+mod tensor;
+mod tensor_type;
+
+pub use compare::{Comparison, Mismatch, Tolerance, compare};
+pub use dtype::DType;
+pub use element::Element;
+pub use error::TensorError;
+pub use half::{bf16, f16};
+pub use npz::{NpzError, read_npz, read_npz_file, write_npz};
+pub use random::seed_for;
+pub use tensor::{ALIGNMENT, Tensor};
+pub use tensor_type::TensorType;

@@ -1,0 +1,41 @@
+//! What can be wrong with an application of an op.
+
+use irc_tensor::TensorError;
+use thiserror::Error;
+
+/// Operands an op does not accept: which op, what it expected, what it found.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{op}: {message}")]
+pub struct InferError {
+    /// Name of the op.
+    pub op: &'static str,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// An op that could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EvalError {
+    /// The operands have the wrong types.
+    #[error(transparent)]
+    Infer(#[from] InferError),
+    /// The result cannot be allocated.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// An integer division whose divisor is zero.
+    #[error("div: element {index} of the divisor is zero")]
+    DivisionByZero {
+        /// Linear index in the result.
+        index: usize,
+    },
+    /// An index that names no row of the table.
+    #[error("gather: index {index} is {value}: expected -{rows} to {rows} (exclusive)")]
+    IndexOutOfRange {
+        /// Linear position in the index tensor.
+        index: usize,
+        /// The index found there.
+        value: i64,
+        /// Rows of the table.
+        rows: i64,
+    },
+}

@@ -1,0 +1,34 @@
+//! A constant everywhere.
+
+use crate::EvalError;
+use irc_tensor::{DType, Tensor, TensorType};
+
+pub(crate) fn infer(shape: &[i64], dtype: DType) -> Result<TensorType, String> {
+    let ty = TensorType::new(dtype, shape);
+    ty.dims().map_err(|error| error.to_string())?;
+    Ok(ty)
+}
+
+pub(crate) fn eval(value: f64, ty: TensorType) -> Result<Tensor, EvalError> {
+    let mut result = Tensor::zeros(ty)?;
+    for index in 0..result.elements() {
+        result.set_f64(index, value);
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DType, Op};
+
+    #[test]
+    fn one_value_everywhere() {
+        let tensor = Op::fill(0.1, [2], DType::F16).eval(&[]).expect("no operand");
+        assert_eq!(tensor.to_f64(), [0.0999755859375; 2]);
+        assert_eq!(Op::fill(f64::NAN, [], DType::F32), Op::fill(-f64::NAN, [], DType::F32));
+        let error = Op::fill(0.0, [-1], DType::F32).infer(&[]).expect_err("negative");
+        assert_eq!(error.to_string(), "fill: dimension 0 of f32[-1] is negative");
+        let huge = Op::fill(0.0, [1 << 62], DType::F32).eval(&[]).expect_err("too large");
+        assert!(huge.to_string().contains("overflows"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The tensor level: its ops as data, their types and their meaning.
+//!
+//! An [`Op`] is a value: it compares, hashes and orders, so that graphs and rewrite engines can
+//! hold it. [`Op::infer`] gives the type of its result, [`Op::eval`] the result itself. `eval` is
+//! *the* meaning of the op: importers, rewrite rules, constant folding and every backend are
+//! tested against it. It is written to be read, and is never the fast path.
+//!
+//! # Arithmetic
+//!
+//! * Float ops compute in `f64` and round once, to nearest even, to the type of the result. For
+//!   `+ - * /` and `sqrt` this is the correctly rounded result of the type itself, and equal to
+//!   computing a 16-bit type in `f32` and rounding once.
+//! * Sums (`reduce_sum`, `reduce_mean`, `matmul`) accumulate in `f64` and round once at the end.
+//!   A backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum
+//!   of magnitudes, which `irc_tensor::Tolerance::of` allows for.
+//! * `max`, `relu` and `reduce_max` return NaN when an operand is NaN.
+//! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
+//!   zero is an error.
+//! * `bool` takes part in data movement and `cast` only.
+
+mod binary;
+mod bitcast;
+mod broadcast;
+mod cast;
+mod error;
+mod fill;
+mod gather;
+mod index;
+mod matmul;
+mod op;
+mod reduce;
+mod reshape;
+mod rope;
+mod slice;
+mod transpose;
+mod unary;
+mod update;
+mod values;
+
+pub use broadcast::broadcast_shapes;
+pub use cast::Rounding;
+pub use error::{EvalError, InferError};
+pub use irc_tensor::{DType, Tensor, TensorType};
+pub use op::Op;

@@ -1,0 +1,69 @@
+//! A box of a tensor.
+
+use crate::EvalError;
+use crate::index::{pick, positions, strides};
+use irc_tensor::{Tensor, TensorType};
+
+pub(crate) fn infer(
+    offsets: &[i64],
+    sizes: &[i64],
+    operand: &TensorType,
+) -> Result<TensorType, String> {
+    check_box(offsets, sizes, operand)?;
+    Ok(TensorType::new(operand.dtype, sizes))
+}
+
+/// Whether the box lies within a tensor of type `whole`.
+pub(crate) fn check_box(offsets: &[i64], sizes: &[i64], whole: &TensorType) -> Result<(), String> {
+    let rank = whole.rank();
+    let [found, sized] = [offsets.len(), sizes.len()];
+    if found != rank || sized != rank {
+        return Err(format!("expected {rank} offsets and sizes, found {found} and {sized}"));
+    }
+    for (axis, &dim) in whole.shape.iter().enumerate() {
+        let (offset, size) = (offsets[axis], sizes[axis]);
+        let end = offset.checked_add(size);
+        if offset < 0 || size < 0 || end.is_none_or(|end| end > dim) {
+            return Err(format!(
+                "expected a box within {whole}, found offset {offset}, size {size} in dimension {axis}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn eval(offsets: &[i64], operand: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+    let positions = box_positions(offsets, &ty.shape, operand.shape());
+    Ok(pick(operand, ty, positions)?)
+}
+
+/// Linear positions of a box within a tensor of shape `whole`.
+pub(crate) fn box_positions(
+    offsets: &[i64],
+    sizes: &[i64],
+    whole: &[i64],
+) -> impl Iterator<Item = usize> + use<> {
+    let strides = strides(whole);
+    let start = offsets.iter().zip(&strides).map(|(&offset, stride)| offset as usize * stride);
+    positions(sizes, &strides, start.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Op, Tensor};
+
+    #[test]
+    fn a_box_in_the_middle() {
+        let values: Vec<u8> = (0..12).collect();
+        let operand = Tensor::from_values([3, 4], &values).expect("a tensor");
+        let op = Op::Slice { offsets: vec![1, 2], sizes: vec![2, 2] };
+        assert_eq!(op.eval(&[&operand]).expect("inside").bytes(), [6, 7, 10, 11]);
+        let outside = Op::Slice { offsets: vec![0, 3], sizes: vec![3, 2] };
+        assert_eq!(
+            outside.eval(&[&operand]).expect_err("outside").to_string(),
+            "slice: expected a box within u8[3,4], found offset 3, size 2 in dimension 1"
+        );
+        let far = Op::Slice { offsets: vec![0, i64::MAX], sizes: vec![3, 2] };
+        assert!(far.eval(&[&operand]).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! How far apart two tensors are.
+
+use crate::{DType, Tensor};
+use std::fmt;
+
+/// How far an element may be from what is expected: `|actual - expected| <= abs + rel * |expected|`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Absolute part.
+    pub abs: f64,
+    /// Part relative to the expected value.
+    pub rel: f64,
+}
+
+impl Tolerance {
+    /// Bit-for-bit values (but `-0.0` equals `0.0`).
+    pub const EXACT: Self = Self { abs: 0.0, rel: 0.0 };
+
+    /// The documented tolerance of an element type, for a whole program against an independent
+    /// evaluation of it. Kernels may reorder sums and keep intermediates wider than the reference
+    /// does, so a few units in the last place of the type are allowed:
+    ///
+    /// | type | abs | rel |
+    /// |---|---|---|
+    /// | `f64` | 1e-11 | 1e-11 |
+    /// | `f32` | 1e-4 | 1e-4 |
+    /// | `f16` | 1e-2 | 1e-2 |
+    /// | `bf16` | 4e-2 | 4e-2 |
+    /// | integers, bool | 0 | 0 |
+    pub const fn of(dtype: DType) -> Self {
+        let bound = match dtype {
+            DType::F64 => 1e-11,
+            DType::F32 => 1e-4,
+            DType::F16 => 1e-2,
+            DType::BF16 => 4e-2,
+            _ => 0.0,
+        };
+        Self { abs: bound, rel: bound }
+    }
+
+    fn admits(self, expected: f64, actual: f64) -> bool {
+        let same = expected == actual || expected.is_nan() && actual.is_nan();
+        // An infinite expectation admits itself alone, not everything within `rel * inf`.
+        same || expected.is_finite()
+            && (actual - expected).abs() <= self.abs + self.rel * expected.abs()
+    }
+}
+
+/// What [`compare`] found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Largest absolute difference; infinite where one side is not finite and the other differs.
+    pub max_abs: f64,
+    /// Largest difference relative to the expected value, over those that are not zero.
+    pub max_rel: f64,
+    /// Number of elements outside the tolerance.
+    pub mismatches: usize,
+    /// Number of elements compared.
+    pub elements: usize,
+    /// The first element outside the tolerance.
+    pub first: Option<Mismatch>,
+}
+
+/// One element outside the tolerance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mismatch {
+    /// Its index along each dimension.
+    pub index: Vec<i64>,
+    /// What should be there.
+    pub expected: f64,
+    /// What is.
+    pub actual: f64,
+}
+
+impl Comparison {
+    /// Whether every element is within the tolerance.
+    pub fn is_match(&self) -> bool {
+        self.mismatches == 0
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { max_abs, max_rel, mismatches, elements, first } = self;
+        write!(f, "{mismatches} of {elements} elements differ, ")?;
+        write!(f, "largest difference {max_abs:.3e} ({max_rel:.3e} relative)")?;
+        let Some(Mismatch { index, expected, actual }) = first else { return Ok(()) };
+        write!(f, ", first at {index:?}: expected {expected}, found {actual}")
+    }
+}
+
+/// Compares element by element; NaN equals NaN.
+///
+/// # Errors
+/// A message, when the types differ: then no element can be compared.
+pub fn compare(
+    expected: &Tensor,
+    actual: &Tensor,
+    tolerance: Tolerance,
+) -> Result<Comparison, String> {
+    if expected.ty() != actual.ty() {
+        return Err(format!("types differ: expected {}, found {}", expected.ty(), actual.ty()));
+    }
+    if let (Some(left), Some(right)) = (expected.to_i128(), actual.to_i128())
+        && tolerance == Tolerance::EXACT
+    {
+        return Ok(tally(expected, left.iter().zip(&right), |(a, b)| {
+            let distance = a.abs_diff(*b) as f64;
+            Pair { expected: *a as f64, actual: *b as f64, distance, admitted: a == b }
+        }));
+    }
+    let (left, right) = (expected.to_f64(), actual.to_f64());
+    Ok(tally(expected, left.iter().zip(&right), |(&a, &b)| {
+        let admitted = tolerance.admits(a, b);
+        Pair { expected: a, actual: b, distance: distance(a, b), admitted }
+    }))
+}
+
+struct Pair {
+    expected: f64,
+    actual: f64,
+    distance: f64,
+    admitted: bool,
+}
+
+fn tally<I: Iterator>(tensor: &Tensor, items: I, judge: impl Fn(I::Item) -> Pair) -> Comparison {
+    let elements = tensor.elements();
+    let mut found = Comparison { max_abs: 0.0, max_rel: 0.0, mismatches: 0, elements, first: None };
+    for (linear, item) in items.enumerate() {
+        let Pair { expected, actual, distance, admitted } = judge(item);
+        found.max_abs = found.max_abs.max(distance);
+        if expected != 0.0 && distance > 0.0 {
+            found.max_rel = found.max_rel.max(relative(distance, expected));
+        }
+        if !admitted {
+            found.mismatches += 1;
+            let index = || unravel(linear, tensor.shape());
+            found.first.get_or_insert_with(|| Mismatch { index: index(), expected, actual });
+        }
+    }
+    found
+}
+
+/// `|a - b|`; 0 for equal values and two NaNs, infinite where only one is NaN.
+fn distance(a: f64, b: f64) -> f64 {
+    if a == b || a.is_nan() && b.is_nan() {
+        return 0.0;
+    }
+    let distance = (a - b).abs();
+    if distance.is_nan() { f64::INFINITY } else { distance }
+}
+
+fn relative(distance: f64, expected: f64) -> f64 {
+    if distance.is_infinite() { f64::INFINITY } else { distance / expected.abs() }
+}
+
+fn unravel(mut linear: usize, shape: &[i64]) -> Vec<i64> {
+    let mut index = vec![0; shape.len()];
+    for (slot, &dim) in index.iter_mut().zip(shape).rev() {
+        *slot = (linear % dim as usize) as i64;
+        linear /= dim as usize;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32]) -> Tensor {
+        Tensor::from_values([values.len() as i64 / 2, 2], values).expect("a tensor")
+    }
+
+    #[test]
+    fn the_first_mismatch_is_located() {
+        let expected = f32s(&[1.0, 2.0, f32::NAN, f32::INFINITY]);
+        let actual = f32s(&[1.00001, 2.5, f32::NAN, f32::INFINITY]);
+        let found = compare(&expected, &actual, Tolerance::of(DType::F32)).expect("same type");
+        assert_eq!((found.mismatches, found.max_abs, found.max_rel), (1, 0.5, 0.25));
+        assert_eq!(found.first.expect("a mismatch").index, [0, 1]);
+        assert!(compare(&expected, &expected, Tolerance::EXACT).expect("same type").is_match());
+    }
+
+    #[test]
+    fn nan_and_infinity_match_only_themselves() {
+        let tolerance = Tolerance { abs: 1.0, rel: 1.0 };
+        let expected = f32s(&[f32::NAN, f32::INFINITY, 1.0, f32::INFINITY]);
+        let actual = f32s(&[1.0, f32::NEG_INFINITY, f32::NAN, 5.0]);
+        let found = compare(&expected, &actual, tolerance).expect("same type");
+        assert_eq!((found.mismatches, found.max_abs), (4, f64::INFINITY));
+    }
+
+    #[test]
+    fn wide_integers_compare_exactly() {
+        let one = Tensor::from_values([1], &[i64::MAX]).expect("a tensor");
+        let other = Tensor::from_values([1], &[i64::MAX - 1]).expect("a tensor");
+        let found = compare(&one, &other, Tolerance::of(DType::I64)).expect("same type");
+        assert_eq!((found.mismatches, found.max_abs), (1, 1.0));
+        assert!(compare(&one, &f32s(&[1.0, 2.0]), Tolerance::EXACT).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! Element types.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The type of one element of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DType {
+    /// IEEE 754 binary64.
+    F64,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// bfloat16: the upper half of a binary32. NumPy has no such type, so `.npz` files hold its
+    /// bits as `uint16`.
+    BF16,
+    /// 64-bit two's complement integer.
+    I64,
+    /// 32-bit two's complement integer.
+    I32,
+    /// 16-bit two's complement integer.
+    I16,
+    /// 8-bit two's complement integer.
+    I8,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 8-bit unsigned integer.
+    U8,
+    /// One byte holding 0 or 1.
+    Bool,
+}
+
+impl DType {
+    /// Every element type, in declaration order.
+    pub const ALL: [Self; 13] = [
+        Self::F64,
+        Self::F32,
+        Self::F16,
+        Self::BF16,
+        Self::I64,
+        Self::I32,
+        Self::I16,
+        Self::I8,
+        Self::U64,
+        Self::U32,
+        Self::U16,
+        Self::U8,
+        Self::Bool,
+    ];
+
+    /// Bytes per element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
+            Self::I8 | Self::U8 | Self::Bool => 1,
+        }
+    }
+
+    /// The short lower-case name: `f32`, `bf16`, `u8`, `bool`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
+            Self::I64 => "i64",
+            Self::I32 => "i32",
+            Self::I16 => "i16",
+            Self::I8 => "i8",
+            Self::U64 => "u64",
+            Self::U32 => "u32",
+            Self::U16 => "u16",
+            Self::U8 => "u8",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// The `descr` of this type in a `.npy` header; `bf16` is stored as `<u2`.
+    pub const fn npy_descr(self) -> &'static str {
+        match self {
+            Self::F64 => "<f8",
+            Self::F32 => "<f4",
+            Self::F16 => "<f2",
+            Self::BF16 | Self::U16 => "<u2",
+            Self::I64 => "<i8",
+            Self::I32 => "<i4",
+            Self::I16 => "<i2",
+            Self::I8 => "|i1",
+            Self::U64 => "<u8",
+            Self::U32 => "<u4",
+            Self::U8 => "|u1",
+            Self::Bool => "|b1",
+        }
+    }
+
+    /// The type a `.npy` `descr` names. Never `bf16`: the file cannot say it.
+    pub fn from_npy_descr(descr: &str) -> Option<Self> {
+        let stored = |ty: &Self| *ty != Self::BF16 && ty.npy_descr() == descr;
+        Self::ALL.into_iter().find(stored)
+    }
+
+    /// Whether this is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F64 | Self::F32 | Self::F16 | Self::BF16)
+    }
+
+    /// Whether this is a signed or unsigned integer type; `bool` is not.
+    pub const fn is_integer(self) -> bool {
+        !self.is_float() && !matches!(self, Self::Bool)
+    }
+
+    /// Whether this is a signed integer type.
+    pub const fn is_signed_integer(self) -> bool {
+        matches!(self, Self::I64 | Self::I32 | Self::I16 | Self::I8)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|ty| ty.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|ty| ty.name()).collect();
+            format!("unknown element type `{text}`: expected one of {}", names.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_descrs_read_back() {
+        for ty in DType::ALL {
+            assert_eq!(ty.name().parse(), Ok(ty));
+            let stored = if ty == DType::BF16 { DType::U16 } else { ty };
+            assert_eq!(DType::from_npy_descr(ty.npy_descr()), Some(stored));
+        }
+        assert!("f8".parse::<DType>().is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! The `.npy` format: one array (NEP 1, `numpy.lib.format`).
+
+use crate::{DType, Tensor, TensorType};
+use py_literal::Value;
+use std::io::{self, Read, Write};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Longest header read. One of ours takes 128 bytes; only structured types need more than this.
+const MAX_HEADER: usize = 4096;
+
+/// Deepest bracket in a header: the shape inside the dictionary.
+const MAX_NESTING: usize = 2;
+
+/// Reads one array. Memory grows with the data found, never with what the header claims.
+///
+/// # Errors
+/// What is wrong, without the name of the array.
+pub(crate) fn read(source: &mut impl Read) -> Result<Tensor, String> {
+    let header = Header::parse(&read_header(source)?)?;
+    let ty = TensorType::new(header.dtype, header.shape);
+    let size = ty.byte_size().map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    source.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > size {
+        return Err(format!("the header says {ty}, {size} bytes, but more data follows"));
+    }
+    if bytes.len() < size {
+        return Err(format!("the header says {ty}, {size} bytes, found only {}", bytes.len()));
+    }
+    if header.fortran_order {
+        bytes = to_row_major(&ty, &bytes);
+    }
+    Tensor::from_bytes(ty, &bytes).map_err(|error| error.to_string())
+}
+
+/// Writes one array, version 1.0, in C order, as `numpy.save` does.
+pub(crate) fn write(sink: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
+    let dims: Vec<_> = tensor.shape().iter().map(i64::to_string).collect();
+    let comma = if dims.len() == 1 { "," } else { "" };
+    let dict = format!(
+        "{{'descr': '{}', 'fortran_order': False, 'shape': ({}{comma}), }}",
+        tensor.dtype().npy_descr(),
+        dims.join(", ")
+    );
+    // The data starts at a multiple of 64 bytes; the header ends in a newline.
+    let padded = (MAGIC.len() + 4 + dict.len() + 1).next_multiple_of(64) - MAGIC.len() - 4;
+    let length = u16::try_from(padded).map_err(|_| io::Error::other("the shape is too long"))?;
+    sink.write_all(MAGIC)?;
+    sink.write_all(&[1, 0])?;
+    sink.write_all(&length.to_le_bytes())?;
+    writeln!(sink, "{dict:<width$}", width = padded - 1)?;
+    sink.write_all(tensor.bytes())
+}
+
+struct Header {
+    dtype: DType,
+    fortran_order: bool,
+    shape: Vec<i64>,
+}
+
+impl Header {
+    fn parse(text: &str) -> Result<Self, String> {
+        check_nesting(text)?;
+        let dict: Value = text.trim_end().parse().map_err(|_| "the header is not a dictionary")?;
+        let entries = dict.as_dict().ok_or("the header is not a dictionary")?;
+        let find = |name: &str| {
+            let found = entries.iter().find(|(key, _)| key.as_string().is_some_and(|k| k == name));
+            found.map(|(_, value)| value).ok_or(format!("the header has no `{name}`"))
+        };
+        let fortran = find("fortran_order")?.as_boolean();
+        Ok(Self {
+            dtype: parse_descr(find("descr")?)?,
+            fortran_order: fortran.ok_or("`fortran_order` is not a bool")?,
+            shape: parse_shape(find("shape")?)?,
+        })
+    }
+}
+
+fn parse_descr(value: &Value) -> Result<DType, String> {
+    let known = || DType::ALL.map(DType::npy_descr).join(" ");
+    let descr = value.as_string().ok_or("structured arrays are not supported")?;
+    DType::from_npy_descr(descr)
+        .ok_or_else(|| format!("unsupported element type `{descr}`: expected one of {}", known()))
+}
+
+fn parse_shape(value: &Value) -> Result<Vec<i64>, String> {
+    let dims = value.as_tuple().ok_or("`shape` is not a tuple")?;
+    let dim = |value: &Value| value.as_integer().and_then(|dim| i64::try_from(dim).ok());
+    dims.iter()
+        .map(|value| dim(value).filter(|&dim| dim >= 0))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("`shape` is {value}: expected whole numbers from 0"))
+}
+
+/// The literal parser recurses, so a nest of brackets would exhaust the stack.
+fn check_nesting(text: &str) -> Result<(), String> {
+    let mut depth = 0usize;
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            return Err("structured arrays are not supported".into());
+        }
+    }
+    Ok(())
+}
+
+fn read_header(source: &mut impl Read) -> Result<String, String> {
+    let mut start = [0; 8];
+    source.read_exact(&mut start).map_err(|_| "too short for a .npy file")?;
+    if &start[..6] != MAGIC {
+        return Err("not a .npy file: it does not start with \\x93NUMPY".into());
+    }
+    let length_bytes = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
+        version => return Err(format!("unsupported .npy version {version}")),
+    };
+    let mut length = [0; 4];
+    let ends = "the file ends inside the header";
+    source.read_exact(&mut length[..length_bytes]).map_err(|_| ends)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_HEADER {
+        return Err(format!("the header claims {length} bytes: expected at most {MAX_HEADER}"));
+    }
+    let mut text = vec![0; length];
+    source.read_exact(&mut text).map_err(|_| ends)?;
+    String::from_utf8(text).map_err(|_| "the header is not utf-8".into())
+}
+
+fn to_row_major(ty: &TensorType, bytes: &[u8]) -> Vec<u8> {
+    let size = ty.dtype.size();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut index = vec![0i64; ty.rank()];
+    for _ in 0..bytes.len() / size {
+        let place = |sum: usize, (&at, &dim): (&i64, &i64)| sum * dim as usize + at as usize;
+        let linear = index.iter().zip(&ty.shape).rev().fold(0, place);
+        out.extend_from_slice(&bytes[linear * size..][..size]);
+        advance(&mut index, &ty.shape);
+    }
+    out
+}
+
+fn advance(index: &mut [i64], shape: &[i64]) {
+    for (at, &dim) in index.iter_mut().zip(shape).rev() {
+        *at += 1;
+        if *at < dim {
+            return;
+        }
+        *at = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+        let length = (header.len() as u16).to_le_bytes();
+        [MAGIC.as_slice(), &[1, 0], &length, header.as_bytes(), data].concat()
+    }
+
+    fn failure(bytes: &[u8]) -> String {
+        read(&mut &bytes[..]).expect_err("a bad file")
+    }
+
+    #[test]
+    fn fortran_order_is_turned_around() {
+        let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n";
+        let tensor = read(&mut &npy(header, &[1, 4, 2, 5, 3, 6])[..]).expect("a good file");
+        assert_eq!(tensor.bytes(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn writes_what_numpy_writes() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &Tensor::from_values([2], &[1u8, 2]).expect("a tensor")).expect("room");
+        let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+        assert_eq!(bytes, npy(&format!("{header:<117}\n"), &[1, 2]));
+    }
+
+    #[test]
+    fn lies_about_size_are_refused() {
+        let huge = "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}";
+        assert!(failure(&npy(huge, &[0; 16])).contains("found only 16"));
+        let wrap = "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}";
+        assert!(failure(&npy(wrap, &[])).contains("overflows"));
+        let small = "{'descr': '<f8', 'fortran_order': False, 'shape': ()}";
+        assert!(failure(&npy(small, &[0; 16])).contains("more data follows"));
+        let claim = [MAGIC.as_slice(), &[2, 0], &u32::MAX.to_le_bytes()].concat();
+        assert!(failure(&claim).contains("4294967295 bytes"));
+    }
+
+    #[test]
+    fn bad_headers_are_refused() {
+        assert!(failure(b"PK").contains("too short"));
+        assert!(failure(b"not numpy").contains("x93NUMPY"));
+        assert!(failure(&npy("{'descr': '<f8'}", &[])).contains("no `fortran_order`"));
+        assert!(failure(&npy(&"(".repeat(3000), &[])).contains("structured"));
+        let minus = "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}";
+        assert!(failure(&npy(minus, &[])).contains("whole numbers"));
+        let swapped = "{'descr': '>f8', 'fortran_order': False, 'shape': ()}";
+        assert!(failure(&npy(swapped, &[])).contains("unsupported element type `>f8`"));
+    }
+}
