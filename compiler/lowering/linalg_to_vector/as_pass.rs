@@ -1,5 +1,5 @@
-//! `linalg-to-vector`: the pass over [`crate::lowering::linalg_to_vector`].
-use crate::lowering::linalg_to_vector::{Target, lower_kernel};
+//! The pass over [`lower_kernel`], with the target as its options.
+use super::{Target, lower_kernel};
 use irc_mlir::{
     OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
     walk_collect,
@@ -46,9 +46,9 @@ impl Pass for LinalgToVector {
         if !matches!(target.vector_bytes, 32 | 64) {
             return Err(PassError::at(&op, "expected vector-bytes to be 32 or 64"));
         }
-        let context = op.context();
+        let context = irc_mlir::context_of(&op);
         for func in walk_collect(op, |nested| nested.has_attribute("irc.kernel")) {
-            lower_kernel(&context, func, &target)
+            lower_kernel(context, func, &target)
                 .map_err(|error| PassError::at(&func, error.to_string()))?;
         }
         Ok(())

@@ -17,6 +17,7 @@ use melior::ir::{
 };
 
 mod access;
+mod as_pass;
 mod body;
 mod codegen;
 mod contraction;
@@ -37,6 +38,7 @@ use access::Access;
 use codegen::{Codegen, Place};
 use emit::{Buffer, Emit, Lanes};
 use error::Result;
+pub use as_pass::LinalgToVector;
 pub use error::LowerError;
 pub use expand_math::MAX_ULP;
 use kernel::{Kernel, Origin, Tensor};
