@@ -1,7 +1,7 @@
 //! One sweep over the inner loops of a row, its innermost loop in vectors.
 use super::{
     access::Access,
-    body::{self, Surroundings},
+    body::{self, Argument, Surroundings},
     codegen::{Codegen, Place},
     emit::{Emit, Lanes},
     error::{LowerError, Result},
@@ -304,18 +304,23 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let mut arguments = vec![];
             for input in &stage.inputs {
                 let value = self.read(cg, e, *s, input, point, &registers, &loads)?;
+                let registered = registers.iter().any(|(known, _)| *known == input.tensor);
+                let uniform = !registered
+                    && splat_of(cg, input.tensor).is_none()
+                    && self.vector_loop(stage).is_some_and(|dim| input.access.coefs[dim] == 0);
                 loads.push((input.tensor, input.access.clone(), value));
-                arguments.push(value);
+                arguments.push(Argument { value, uniform });
             }
             for (index, output) in stage.outputs.iter().enumerate() {
-                arguments.push(if stage.reduces() {
+                let value = if stage.reduces() {
                     carried[next.len() + index]
                 } else if output.reads_init {
                     self.read(cg, e, *s, &output.init, point, &registers, &loads)?
                 } else {
                     // The region does not look at it.
                     e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
-                });
+                };
+                arguments.push(Argument { value, uniform: false });
             }
             let around = Around { cg, e, stage, sweep: self, point };
             let values =
