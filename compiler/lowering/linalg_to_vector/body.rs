@@ -14,7 +14,8 @@ pub trait Surroundings<'c, 'a> {
     /// The induction variable of a loop of the op, one per lane.
     fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>>;
     /// `tensor.extract` at the given indices.
-    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>>;
+    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>])
+    -> Result<Value<'c, 'a>>;
 }
 
 /// What stands for an argument of the region.
@@ -157,15 +158,36 @@ pub fn apply<'c: 'a, 'a>(
     if let Some(value) = expand_math::expand(e, name, &operands, computed, lanes) {
         return Ok(narrow(e, value, computed, result, lanes));
     }
+    if matches!(name, "arith.maximumf" | "arith.minimumf") {
+        let value = extremum(e, name == "arith.maximumf", &operands, computed, lanes);
+        return Ok(narrow(e, value, computed, result, lanes));
+    }
     let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);
     for (key, value) in op.attributes() {
-        let key = key.as_string_ref().as_str().unwrap_or_default();
-        // The order of zeros costs three more instructions on x86.
-        let zeros = key == "fastmath" && matches!(name, "arith.maximumf" | "arith.minimumf");
-        let value = if zeros { attr::parse(e.context, "#arith.fastmath<nsz>") } else { value };
-        spec = spec.attr(key, value);
+        spec = spec.attr(key.as_string_ref().as_str().unwrap_or_default(), value);
     }
     Ok(narrow(e, e.value(spec), computed, result, lanes))
+}
+
+/// The larger or smaller of two floats, NaN if either is; zeros of either sign are equal. On x86
+/// one maximum and one blend that does not wait for it.
+fn extremum<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    larger: bool,
+    operands: &[Value<'c, 'a>],
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let (a, b) = (operands[0], operands[1]);
+    let select = |predicate, x, y, or| {
+        let spec = e.spec("arith.cmpf").operands(&[x, y]);
+        let spec = spec.attr("predicate", attr::i64(e.context, predicate));
+        let condition = e.value(spec.results(&[lanes.of(e.int(1))]));
+        e.op("arith.select", &[condition, a, or], lanes.of(element))
+    };
+    // OGT or OLT, then UNO.
+    let ordered = select(if larger { 2 } else { 4 }, a, b, b);
+    select(14, a, a, ordered)
 }
 
 fn narrow<'c: 'a, 'a>(
@@ -192,8 +214,17 @@ pub fn convert<'c: 'a, 'a>(
 fn is_cast(name: &str) -> bool {
     matches!(
         name,
-        "arith.extf" | "arith.truncf" | "arith.extsi" | "arith.extui" | "arith.trunci" | "arith.sitofp"
-            | "arith.uitofp" | "arith.fptosi" | "arith.fptoui" | "arith.bitcast" | "arith.index_cast"
+        "arith.extf"
+            | "arith.truncf"
+            | "arith.extsi"
+            | "arith.extui"
+            | "arith.trunci"
+            | "arith.sitofp"
+            | "arith.uitofp"
+            | "arith.fptosi"
+            | "arith.fptoui"
+            | "arith.bitcast"
+            | "arith.index_cast"
             | "arith.index_castui"
     )
 }

@@ -22,6 +22,21 @@ pub struct Pass {
     pub sizes: Vec<i64>,
     /// Whether some inner loops are parallel while others reduce; such a pass has one stage.
     pub partial: bool,
+    /// Rows to bring into the cache meanwhile.
+    pub prefetch: Vec<Prefetch>,
+}
+
+/// A row that a later pass, or the first pass of the next row, will touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefetch {
+    /// The tensor in memory.
+    pub tensor: TensorId,
+    /// The access, over loops of the same sizes as those of the pass.
+    pub access: Access,
+    /// The row after this one instead of this one.
+    pub next: bool,
+    /// Whether it will be written.
+    pub write: bool,
 }
 
 /// An inner loop: adjacent loops of the stages that every access walks as one.
@@ -135,11 +150,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                     .chain(stage.outputs.iter().map(|output| output.tensor))
                     .map(|tensor| &cg.kernel.tensors[tensor]);
                 // A vector of i1 packs its bits, memory does not.
-                !bits.any(|tensor| {
-                    tensor.element.is_integer() && tensor.element.to_string() == "i1"
-                }) && stage.outputs.iter().all(|output| {
-                    !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
-                })
+                !bits
+                    .any(|tensor| tensor.element.is_integer() && tensor.element.to_string() == "i1")
+                    && stage.outputs.iter().all(|output| {
+                        !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
+                    })
             })
     }
 
@@ -218,6 +233,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 for copy in 0..self.unroll {
                     let at = e.offset(iv, copy as i64 * width);
                     let point = self.point(ivs, Some(at), None);
+                    self.emit_prefetches(cg, e, &point);
                     let own = &carried[copy * each..(copy + 1) * each];
                     next.extend(self.emit_point(cg, e, &point, own, &hoisted)?);
                 }
@@ -238,6 +254,22 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             values.splice(..each, first);
         }
         Ok(values)
+    }
+
+    fn emit_prefetches(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, point: &Point<'_, 'c, 'a>) {
+        for wanted in &self.pass.prefetch {
+            let Place::Memory(buffer) = cg.places[wanted.tensor] else { continue };
+            let mut rows = self.rows.to_vec();
+            if let (true, Some(last)) = (wanted.next, rows.last_mut()) {
+                let stage = &cg.kernel.stages[self.pass.stages[0]];
+                let end = e.index(stage.sizes[self.pass.outer - 1] - 1);
+                *last = e.min(e.offset(*last, 1), end);
+            }
+            let ivs = point.ivs.clone();
+            let point = Point { rows: &rows, ivs, lanes: point.lanes, mask: None };
+            let at = self.address(e, &wanted.access, &cg.places[wanted.tensor], &point);
+            e.prefetch(buffer, at, wanted.write);
+        }
     }
 
     fn point(
@@ -265,7 +297,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let fixed = input.access.coefs[last.dim] == 0
                     && cg.producer(input.tensor, &self.pass.stages).is_none()
                     && splat_of(cg, input.tensor).is_none();
-                let known = hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
+                let known =
+                    hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
                 if fixed && !known {
                     let value = self.read(cg, e, *s, input, &point, &[], &vec![])?;
                     hoisted.push((input.tensor, input.access.clone(), value));
@@ -323,13 +356,19 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 arguments.push(Argument { value, uniform: false });
             }
             let around = Around { cg, e, stage, sweep: self, point };
-            let values =
-                body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
+            let values = body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
             let reduces = stage.reduces();
             for (index, value) in values.into_iter().enumerate() {
                 let output = &cg.kernel.stages[*s].outputs[index];
                 if reduces {
-                    next.push(self.keep_live(cg, e, output.tensor, value, carried[next.len()], point));
+                    next.push(self.keep_live(
+                        cg,
+                        e,
+                        output.tensor,
+                        value,
+                        carried[next.len()],
+                        point,
+                    ));
                     continue;
                 }
                 registers.push((output.tensor, value));
@@ -358,7 +397,12 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 
     /// Combines copies and lanes of the accumulators into one scalar each.
-    fn finish(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, totals: &[Value<'c, 'a>]) -> Result<()> {
+    fn finish(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        totals: &[Value<'c, 'a>],
+    ) -> Result<()> {
         let each = self.accumulators.len();
         for (number, (s, index, combiner)) in self.accumulators.iter().enumerate() {
             let output = cg.kernel.stages[*s].outputs[*index].clone();
@@ -596,7 +640,11 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
         Ok(if moves { e.add(value, e.iota(1, lanes)) } else { value })
     }
 
-    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>> {
+    fn extract(
+        &self,
+        op: OperationRef<'c, 'a>,
+        indices: &[Value<'c, 'a>],
+    ) -> Result<Value<'c, 'a>> {
         let (e, lanes) = (self.e, self.point.lanes);
         let source = self.cg.kernel.view_of(operand(op, 0)?);
         let placed = source.and_then(|(tensor, offset, strides)| {
@@ -622,13 +670,15 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
 fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
     let indexed = stages().any(|stage| {
-        let asks = |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
+        let asks =
+            |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
         !irc_mlir::walk_collect(stage.op, asks).is_empty()
     });
     let as_one = |dim: usize, size: i64| {
         !indexed
             && stages().all(|stage| {
-                let outputs = stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);
+                let outputs =
+                    stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);
                 let mut all = stage.inputs.iter().map(|input| &input.access).chain(outputs);
                 (dim >= stage.parallel || dim + 1 < stage.parallel)
                     && all.all(|access| access.coefs[dim] == access.coefs[dim + 1] * size)
@@ -647,8 +697,16 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
 
 /// How many vectors to keep in flight: several for short bodies, one for long ones.
 fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
-    let ops: usize = pass
-        .stages
+    match cost(cg, pass) {
+        0..=6 => 4,
+        7..=24 => 2,
+        _ => 1,
+    }
+}
+
+/// Ops per element, a math function counting for many.
+pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
+    pass.stages
         .iter()
         .flat_map(|s| {
             irc_mlir::walk_collect(cg.kernel.stages[*s].op, |op| {
@@ -656,10 +714,5 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
             })
         })
         .map(|op| if super::kernel::name_of(op).starts_with("math.") { 16 } else { 1 })
-        .sum();
-    match ops {
-        0..=6 => 4,
-        7..=24 => 2,
-        _ => 1,
-    }
+        .sum()
 }
