@@ -17,7 +17,11 @@ pub fn interface_of<'c: 'a, 'a>(function: &OperationRef<'c, 'a>) -> Result<Inter
     })
 }
 
-fn ports(types: &[Type<'_>], names: &[Option<String>], fallback: &str) -> Result<Vec<Port>, String> {
+fn ports(
+    types: &[Type<'_>],
+    names: &[Option<String>],
+    fallback: &str,
+) -> Result<Vec<Port>, String> {
     let named = |index: usize| {
         names.get(index).cloned().flatten().unwrap_or_else(|| format!("{fallback}_{index}"))
     };

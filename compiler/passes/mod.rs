@@ -1,9 +1,11 @@
 //! Every pass of irc, registered by name.
 use crate::lowering::{
-    ark_to_tl::ArkToTl, emit_entry::EmitEntry, outline_kernels::OutlineKernels, plan_memory::PlanMemory,
-    tl_to_linalg::TlToLinalg,
+    ark_to_tl::ArkToTl, emit_entry::EmitEntry, outline_kernels::OutlineKernels,
+    plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
 };
 use irc_mlir::register_pass;
+
+mod check_stage;
 
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
@@ -12,4 +14,5 @@ pub fn register_all() {
     register_pass(TlToLinalg);
     register_pass(PlanMemory);
     register_pass(EmitEntry);
+    register_pass(check_stage::CheckStage);
 }

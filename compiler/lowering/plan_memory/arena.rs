@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_gap_between_two_blocks_is_used() {
-        let offsets = place(&[local(256, (0, 3)), local(192, (0, 0)), local(128, (1, 3)), local(64, (1, 1))]);
+        let offsets =
+            place(&[local(256, (0, 3)), local(192, (0, 0)), local(128, (1, 3)), local(64, (1, 1))]);
         assert_eq!(offsets[2], 256);
         assert_eq!(offsets[3], 384);
     }

@@ -13,8 +13,8 @@ use crate::interface::interface_of;
 use arena::Arena;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, Location, OpSpec, OperationLike, OperationRef,
-    Options, Pass, PassError, PassResult, RegionLike, Type, Value, ValueLike, attr, function,
-    read, ty, walk_collect,
+    Options, Pass, PassError, PassResult, RegionLike, Type, Value, ValueLike, attr, function, read,
+    ty, walk_collect,
 };
 use liveness::{Home, Liveness};
 use std::collections::BTreeMap;
@@ -71,8 +71,7 @@ fn rewrite<'c: 'a, 'a>(
     kernels: &BTreeMap<String, Kernel<'c>>,
 ) -> PassResult {
     let context = irc_mlir::context_of(&main);
-    let mut interface =
-        interface_of(&main).map_err(|message| PassError::at(&main, message))?;
+    let mut interface = interface_of(&main).map_err(|message| PassError::at(&main, message))?;
     let live = Liveness::of(main).map_err(|(op, message)| PassError::at(&op, message))?;
     let scratch = |callee: &str| kernels.get(callee).map_or(0, |kernel| kernel.scratch);
     let arena = Arena::plan(&live, scratch);
@@ -94,7 +93,8 @@ fn rewrite<'c: 'a, 'a>(
         .before(&parent, main);
     let block = planned.region(0).ok().and_then(|region| region.first_block());
     let Some(block) = block else { return Err(PassError::at(&main, "has no body")) };
-    let writer = Writer { context, block, inputs: interface.inputs.len(), arena: &arena, live: &live };
+    let writer =
+        Writer { context, block, inputs: interface.inputs.len(), arena: &arena, live: &live };
     for op in read::body_ops(main) {
         writer.op(op, kernels)?;
     }
@@ -128,12 +128,13 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let Some(kernel) = kernels.get(&callee) else {
             return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
         };
-        let values: Vec<Value> =
-            op.operands().chain(op.results().map(Into::into)).collect();
+        let values: Vec<Value> = op.operands().chain(op.results().map(Into::into)).collect();
         let expected = values.len() + usize::from(kernel.scratch > 0);
         let are_memrefs = kernel.parameters.iter().all(|ty| ty.to_string().starts_with("memref<"));
         if kernel.parameters.len() != expected || !are_memrefs {
-            let message = format!("expects '{callee}' to take {expected} memrefs; run 'linalg-to-vector' first");
+            let message = format!(
+                "expects '{callee}' to take {expected} memrefs; run 'linalg-to-vector' first"
+            );
             return Err(PassError::at(&op, message));
         }
         let mut operands = Vec::new();
@@ -176,7 +177,9 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let (argument, offset) = match home {
             Home::Input(index) => (index, 0),
             Home::Result(index) => (self.inputs + index, 0),
-            Home::Local(local) => return self.workspace_view(self.arena.offset(local), to, location),
+            Home::Local(local) => {
+                return self.workspace_view(self.arena.offset(local), to, location);
+            }
         };
         self.view_at(argument, offset, to, location)
     }
