@@ -1,1 +1,5 @@
 //! The irc compiler as a library.
+
+pub mod lowering;
+pub mod passes;
+pub mod pipeline;

@@ -1,1 +1,33 @@
 //! The irc dialects: definitions, import, export, verification.
+//!
+//! One folder per dialect. The `.td` file is the definition and the manual; [`registry`] holds all
+//! of them beside every upstream dialect.
+
+pub mod ark;
+pub mod plan;
+pub mod tl;
+
+use irc_mlir::{Context, DialectRegistry};
+
+unsafe extern "C" {
+    fn ircRegisterDialects(registry: mlir_sys::MlirDialectRegistry);
+}
+
+/// Adds the `ark`, `tl` and `plan` dialects and their verifiers to a registry.
+pub fn register(registry: &DialectRegistry) {
+    // Safety: the registry is live; registration copies what it needs.
+    unsafe { ircRegisterDialects(registry.to_raw()) }
+    irc_mlir::register_verifier("ark", ark::verify);
+    irc_mlir::register_verifier("tl", tl::verify);
+    irc_mlir::register_verifier("plan", plan::verify);
+}
+
+/// A registry of every upstream dialect and ours.
+pub fn registry() -> DialectRegistry {
+    irc_mlir::new_registry(&[register])
+}
+
+/// A single-threaded context over [`registry`].
+pub fn new_context() -> Context {
+    irc_mlir::new_context(&[register])
+}

@@ -1,2 +1,22 @@
-//! The multi-call driver behind `irc`, `irc-opt` and `irc-translate`.
-fn main() {}
+//! The multi-call driver behind `irc`, `irc-opt`, `irc-translate` and `irc-lsp-server`.
+use std::{env, path::Path, process::ExitCode};
+
+mod opt;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().collect();
+    let name = arguments.first().map(String::as_str).unwrap_or_default();
+    let tool = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
+    match tool {
+        "irc-opt" => opt::main(&arguments),
+        "irc-lsp-server" => code(irc_mlir::lsp_server_main(&arguments, &irc_dialects::registry())),
+        _ => {
+            eprintln!("{tool}: error: call me as irc, irc-opt, irc-translate or irc-lsp-server");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn code(status: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(status).unwrap_or(70))
+}

@@ -1,1 +1,39 @@
-//! The bindings' edge: safe wrappers over MLIR 22 and the C++ bridge.
+//! The bindings' edge: every `unsafe` that MLIR needs lives here.
+//!
+//! [`Context`] and [`Module`] are melior's; this crate adds what the C API lacks (passes registered
+//! by name with options, verifiers in Rust, `mlir-opt`'s main) and closes what melior leaves open:
+//! passes are `Send + Sync`, and a panic in a callback becomes a diagnostic instead of unwinding
+//! through C++.
+
+mod bridge;
+mod build;
+mod context;
+mod diagnostic;
+mod ir;
+mod mains;
+mod pass;
+pub mod read;
+mod verify;
+
+pub use build::{OpSpec, attr, block_with, function, ty};
+pub use context::{DialectHook, context_of, new_context, new_registry};
+pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
+pub use ir::{
+    Erase, emit_remark, emit_warning, location_of, move_before_terminator, parse_bytecode,
+    parse_module, rebind, replace_all_uses, set_operand, set_type, to_bytecode, to_generic_text,
+    to_text, uses, walk_collect,
+};
+pub use mains::{lsp_server_main, opt_main};
+pub use melior::{
+    self, Context,
+    dialect::DialectRegistry,
+    ir::{
+        Attribute, Block, BlockLike, BlockRef, Location, Module, Operation, OperationRef, Region,
+        RegionLike, RegionRef, Type, TypeLike, Value, ValueLike, operation::OperationLike,
+    },
+};
+pub use pass::{
+    OptionKind, Options, Pass, PassError, PassOption, PassResult, register_pass, register_pipeline,
+    registered_passes, run_pipeline,
+};
+pub use verify::{Verifier, register_verifier};

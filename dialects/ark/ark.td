@@ -1,0 +1,123 @@
+// An ARK model file as written: nodes, ops, tensors on buffers, tags.
+#ifndef IRC_ARK
+#define IRC_ARK
+
+include "Base.td"
+
+def Ark_Dialect : Dialect {
+  let name = "ark";
+  let cppNamespace = "::irc::ark";
+  let useDefaultTypePrinterParser = 1;
+  let summary = "An ARK model file as written: nodes, ops, tensors on buffers, tags";
+  let description = [{
+    Faithful to the file: importing and exporting give the same JSON. `ark.model` holds the buffers,
+    the tensors (views on buffers) and one op per node, in file order, which is execution order. An
+    op reads its `reads` and `writes` tensors and returns its result tensors, which name the regions
+    of `writes` after the op has run. Ops touch memory, so upstream CSE and DCE leave them alone.
+  }];
+}
+
+class Ark_Type<string name, string mnem> : TypeDef<Ark_Dialect, name> { let mnemonic = mnem; }
+
+def Ark_Byte : Ark_Type<"Byte", "byte"> { let summary = "ARK's BYTE: eight uninterpreted bits"; }
+
+def Ark_Buffer : Ark_Type<"Buffer", "buffer"> { let summary = "an exclusive range of memory"; }
+
+def Ark_Tensor : Ark_Type<"Tensor", "tensor"> {
+  let summary = "a box of elements within a buffer";
+  let description = [{
+    `strides` is the shape of the enclosing buffer view (not element strides): element `i` lies at
+    `sum_k (offsets[k] + i[k]) * prod_{j>k} strides[j]` elements from the buffer's start.
+  }];
+  let parameters = (ins "::mlir::Type":$element, ArrayRefParameter<"int64_t">:$shape,
+                        ArrayRefParameter<"int64_t">:$strides,
+                        ArrayRefParameter<"int64_t">:$offsets,
+                        ArrayRefParameter<"int64_t">:$padded);
+  let assemblyFormat = [{
+    `<` $element `,` `[` $shape `]` `,` `strides` `[` $strides `]` `,` `offsets` `[` $offsets `]`
+    `,` `padded` `[` $padded `]` `>`
+  }];
+}
+
+class Ark_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Ark_Dialect, mnemonic, !listconcat(traits, [RustVerified])>;
+
+def Ark_ModelOp : Ark_Op<"model", [IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "one rank's model";
+  let arguments = (ins I64Attr:$rank, I64Attr:$world_size);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Ark_BufferOp : Ark_Op<"buffer"> {
+  let summary = "declares a buffer";
+  let description = [{
+    `rank` -1 is this rank. `send_tags` and `recv_tags` are pairs, flattened: remote rank, tag.
+  }];
+  let arguments = (ins I64Attr:$id, I64Attr:$rank, DenseI64ArrayAttr:$send_tags,
+                       DenseI64ArrayAttr:$recv_tags);
+  let results = (outs Ark_Buffer:$buffer);
+  let assemblyFormat = "attr-dict `:` type($buffer)";
+}
+
+def Ark_TensorOp : Ark_Op<"tensor"> {
+  let summary = "a view on a buffer that no op of the file produced";
+  let arguments = (ins Ark_Buffer:$buffer, I64Attr:$id);
+  let results = (outs Ark_Tensor:$tensor);
+  let assemblyFormat = "$buffer attr-dict `:` type($tensor)";
+}
+
+// One op of a node. `node` is the node's Id; `op_name` the op's Name; `result_buffers` are the
+// buffers of the results, which for communication ops can differ from those of the writes.
+class Ark_Node<string mnemonic, string what, dag args = (ins)>
+    : Ark_Op<mnemonic, [AttrSizedOperandSegments]> {
+  let summary = what;
+  let arguments = !con((ins Variadic<Ark_Tensor>:$reads, Variadic<Ark_Tensor>:$writes,
+                            Variadic<Ark_Buffer>:$result_buffers, I64Attr:$node, StrAttr:$op_name,
+                            DenseI64ArrayAttr:$producers, DenseI64ArrayAttr:$consumers,
+                            DenseI64ArrayAttr:$result_ids, OptionalAttr<DictionaryAttr>:$config),
+                       args);
+  let results = (outs Variadic<Ark_Tensor>:$results);
+}
+
+def Ark_AddOp : Ark_Node<"add", "Add: element-wise sum, NumPy broadcasting">;
+def Ark_SubOp : Ark_Node<"sub", "Sub">;
+def Ark_MulOp : Ark_Node<"mul", "Mul">;
+def Ark_DivOp : Ark_Node<"div", "Div">;
+def Ark_RopeOp : Ark_Node<"rope", "Rope: adjacent pairs by interleaved (cos, sin)">;
+def Ark_ExpOp : Ark_Node<"exp", "Exp">;
+def Ark_GeluOp : Ark_Node<"gelu", "Gelu: tanh approximation">;
+def Ark_ReluOp : Ark_Node<"relu", "Relu">;
+def Ark_RsqrtOp : Ark_Node<"rsqrt", "Rsqrt">;
+def Ark_SigmoidOp : Ark_Node<"sigmoid", "Sigmoid">;
+def Ark_SqrtOp : Ark_Node<"sqrt", "Sqrt">;
+def Ark_CopyOp : Ark_Node<"copy", "Copy; the output may be a broadcast of the input">;
+def Ark_CastOp : Ark_Node<"cast", "Cast">;
+def Ark_ScalarAddOp : Ark_Node<"scalar_add", "ScalarAdd", (ins F32Attr:$factor)>;
+def Ark_ScalarMulOp : Ark_Node<"scalar_mul", "ScalarMul", (ins F32Attr:$factor)>;
+def Ark_ScalarAssignOp : Ark_Node<"scalar_assign", "ScalarAssign", (ins F32Attr:$value)>;
+def Ark_MatmulOp : Ark_Node<"matmul", "Matmul",
+                            (ins BoolAttr:$transpose_input, BoolAttr:$transpose_other)>;
+def Ark_ReduceSumOp : Ark_Node<"reduce_sum", "ReduceSum", (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
+def Ark_ReduceMaxOp : Ark_Node<"reduce_max", "ReduceMax", (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
+def Ark_ReduceMeanOp : Ark_Node<"reduce_mean", "ReduceMean",
+                                (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
+def Ark_TransposeOp : Ark_Node<"transpose", "Transpose: out.shape[i] = in.shape[permutation[i]]",
+                               (ins DenseI64ArrayAttr:$permutation)>;
+def Ark_EmbeddingOp : Ark_Node<"embedding", "Embedding: rows by int32 index, negatives wrap">;
+def Ark_NoopOp : Ark_Node<"noop", "Noop: keeps a buffer allocated">;
+def Ark_SendOp : Ark_Node<"send", "Send to a remote buffer">;
+def Ark_SendDoneOp : Ark_Node<"send_done", "SendDone: waits for a Send">;
+def Ark_RecvOp : Ark_Node<"recv", "Recv: waits for a peer's Send">;
+def Ark_SendPacketOp : Ark_Node<"send_packet", "SendPacket", (ins I64Attr:$flag)>;
+def Ark_RecvPacketOp : Ark_Node<"recv_packet", "RecvPacket", (ins I64Attr:$flag)>;
+def Ark_RecvReduceSendPacketOp : Ark_Node<"recv_reduce_send_packet", "RecvReduceSendPacket",
+                                          (ins I64Attr:$flag, I64Attr:$n_peers, I64Attr:$rank)>;
+def Ark_RecvReduceSendOp : Ark_Node<"recv_reduce_send", "RecvReduceSend",
+                                    (ins I64Attr:$n_peers, I64Attr:$rank)>;
+def Ark_DeviceSyncOp : Ark_Node<"device_sync", "DeviceSync",
+                                (ins I64Attr:$peer_num, I64Attr:$rank)>;
+def Ark_ViewOp : Ark_Node<"view", "Tensor (virtual): another view of its sources, or a new tensor">;
+def Ark_ReshapeOp : Ark_Node<"reshape", "Reshape (virtual)">;
+
+#endif

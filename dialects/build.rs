@@ -1,0 +1,60 @@
+//! Generates the dialects' C++ from their ODS files and compiles their registration.
+use std::{env, fs, io, path::Path, process::Command};
+
+const DIALECTS: [(&str, &str, bool); 3] =
+    [("Ark", "ark/ark.td", true), ("Plan", "plan/plan.td", false), ("Tl", "tl/tl.td", false)];
+
+fn main() -> io::Result<()> {
+    let prefix = env::var("MLIR_SYS_220_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".into());
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
+    let bridge = env::var("DEP_IRC_BRIDGE_BRIDGE").expect("irc-mlir tells where its headers are");
+    println!("cargo:rerun-if-changed=register.cpp");
+    println!("cargo:rerun-if-changed=Base.td");
+    for (name, file, has_types) in DIALECTS {
+        println!("cargo:rerun-if-changed={file}");
+        let ops = "-gen-op-";
+        let dialect = "-gen-dialect-";
+        for (kind, flag) in [("Dialect", dialect), ("Ops", ops)] {
+            generate(&prefix, file, &format!("{flag}decls"), &format!("{out}/{name}{kind}.h.inc"))?;
+            generate(
+                &prefix,
+                file,
+                &format!("{flag}defs"),
+                &format!("{out}/{name}{kind}.cpp.inc"),
+            )?;
+        }
+        if has_types {
+            let path = format!("{out}/{name}Types");
+            generate(&prefix, file, "-gen-typedef-decls", &format!("{path}.h.inc"))?;
+            generate(&prefix, file, "-gen-typedef-defs", &format!("{path}.cpp.inc"))?;
+        }
+    }
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .compiler("clang++-22")
+        .include(format!("{prefix}/include"))
+        .include(&bridge)
+        .include(&out)
+        .file("register.cpp")
+        .warnings(false)
+        .flag("-fno-rtti")
+        .opt_level(1)
+        .compile("irc_dialects");
+    Ok(())
+}
+
+/// Runs mlir-tblgen; leaves an unchanged output untouched.
+fn generate(prefix: &str, file: &str, flag: &str, output: &str) -> io::Result<()> {
+    let result = Command::new(format!("{prefix}/bin/mlir-tblgen"))
+        .args([flag, "-I", &format!("{prefix}/include"), "-I", ".", file])
+        .output()?;
+    if !result.status.success() {
+        let message = String::from_utf8_lossy(&result.stderr).into_owned();
+        return Err(io::Error::other(format!("mlir-tblgen {flag} {file}: {message}")));
+    }
+    if !Path::new(output).exists() || fs::read(output)? != result.stdout {
+        fs::write(output, result.stdout)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Small IR operations that melior lacks or leaves unsafe.
+use crate::bridge::{self, string_ref};
+use melior::{
+    Context,
+    ir::{
+        BlockLike, Location, Module, OperationRef, Type, TypeLike, Value, ValueLike,
+        operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
+    },
+};
+
+/// Removing an op from its block and freeing it.
+pub trait Erase {
+    /// Unlinks and destroys the op; its results must have no uses left.
+    fn erase(self);
+}
+
+impl Erase for OperationRef<'_, '_> {
+    fn erase(self) {
+        // Safety: the op is live and owned by its block; callers hold no other reference to it.
+        unsafe { mlir_sys::mlirOperationDestroy(self.to_raw()) }
+    }
+}
+
+/// Replaces every use of `of` by `with`.
+pub fn replace_all_uses<'c>(of: Value<'c, '_>, with: Value<'c, '_>) {
+    // Safety: both values are live.
+    unsafe { mlir_sys::mlirValueReplaceAllUsesOfWith(of.to_raw(), with.to_raw()) }
+}
+
+/// The ops that use a value, with the operand number; in MLIR's use-list order.
+pub fn uses<'c, 'a>(value: Value<'c, 'a>) -> Vec<(OperationRef<'c, 'a>, usize)> {
+    let mut found = Vec::new();
+    // Safety: the use list is walked without changing it.
+    unsafe {
+        let mut next = mlir_sys::mlirValueGetFirstUse(value.to_raw());
+        while !mlir_sys::mlirOpOperandIsNull(next) {
+            let owner = OperationRef::from_raw(mlir_sys::mlirOpOperandGetOwner(next));
+            found.push((owner, mlir_sys::mlirOpOperandGetOperandNumber(next) as usize));
+            next = mlir_sys::mlirOpOperandGetNextUse(next);
+        }
+    }
+    found
+}
+
+/// Ops below `op` (itself included) for which `keep` holds, in pre-order.
+pub fn walk_collect<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    mut keep: impl FnMut(OperationRef<'c, 'a>) -> bool,
+) -> Vec<OperationRef<'c, 'a>> {
+    let mut found = Vec::new();
+    op.walk(WalkOrder::PreOrder, |nested| {
+        // Safety: a nested op lives as long as the op that holds it.
+        let nested = unsafe { OperationRef::from_raw(nested.to_raw()) };
+        if keep(nested) {
+            found.push(nested);
+        }
+        WalkResult::Advance
+    });
+    found
+}
+
+/// Moves `op` to just before the terminator of `block`.
+pub fn move_before_terminator<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    block: &impl BlockLike<'c, 'a>,
+) {
+    if let Some(terminator) = block.terminator() {
+        // Safety: both ops are live.
+        unsafe { mlir_sys::mlirOperationMoveBefore(op.to_raw(), terminator.to_raw()) }
+    }
+}
+
+/// Reports an optimisation remark at an op.
+pub fn emit_remark<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, message: &str) {
+    // Safety: the op is live and the string outlives the call.
+    unsafe { bridge::ircEmitOpRemark(op.to_raw(), string_ref(message)) }
+}
+
+/// Reports a warning at an op.
+pub fn emit_warning<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, message: &str) {
+    // Safety: the op is live and the string outlives the call.
+    unsafe { bridge::ircEmitOpWarning(op.to_raw(), string_ref(message)) }
+}
+
+/// Parses a module from text; `None` after diagnostics have been emitted.
+pub fn parse_module<'c>(context: &'c Context, text: &str) -> Option<Module<'c>> {
+    Module::parse(context, text)
+}
+
+/// Parses a module from bytecode or text bytes; `None` after diagnostics have been emitted.
+pub fn parse_bytecode<'c>(context: &'c Context, bytes: &[u8]) -> Option<Module<'c>> {
+    // MLIR's reader wants a terminating zero behind the buffer, outside its length.
+    let mut owned = bytes.to_vec();
+    owned.push(0);
+    let raw = mlir_sys::MlirStringRef { data: owned.as_ptr().cast(), length: bytes.len() };
+    // Safety: the buffer outlives the call; the module owns what it parsed.
+    unsafe { Module::from_option_raw(mlir_sys::mlirModuleCreateParse(context.to_raw(), raw)) }
+}
+
+/// The module as MLIR bytecode.
+pub fn to_bytecode(module: &Module<'_>) -> Vec<u8> {
+    module.as_operation().write_bytecode()
+}
+
+/// The op in custom syntax, with locations.
+pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> String {
+    let flags = OperationPrintingFlags::new().enable_debug_info(locations, false);
+    op.to_string_with_flags(flags).unwrap_or_default()
+}
+
+/// The op in generic syntax, which any MLIR tool parses.
+pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
+    let flags = OperationPrintingFlags::new().print_generic_operation_form();
+    op.to_string_with_flags(flags).unwrap_or_default()
+}
+
+/// The same value at another borrow: a value is a handle and its op outlives both borrows.
+pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
+    // Safety: values are owned by their context's IR, not by the borrow they were read through.
+    unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// Changes the type of a value in place.
+pub fn set_type<'c>(value: Value<'c, '_>, ty: Type<'c>) {
+    // Safety: both are live; the verifier catches users that the new type does not suit.
+    unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
+}
+
+/// Replaces one operand of an op.
+pub fn set_operand<'c>(op: OperationRef<'c, '_>, index: usize, value: Value<'c, '_>) {
+    // Safety: both are live; MLIR asserts the index.
+    unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
+}
+
+/// Where a value comes from: its op's location, or that of its block's parent op.
+pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
+    // Safety: the value is live, and so is whatever owns it.
+    unsafe {
+        if mlir_sys::mlirValueIsAOpResult(value.to_raw()) {
+            let owner = mlir_sys::mlirOpResultGetOwner(value.to_raw());
+            return Location::from_raw(mlir_sys::mlirOperationGetLocation(owner));
+        }
+        let block = mlir_sys::mlirBlockArgumentGetOwner(value.to_raw());
+        let parent = mlir_sys::mlirBlockGetParentOperation(block);
+        Location::from_raw(mlir_sys::mlirOperationGetLocation(parent))
+    }
+}

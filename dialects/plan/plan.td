@@ -1,0 +1,58 @@
+// An ARK execution plan: task infos, processor, resource and task groups.
+#ifndef IRC_PLAN
+#define IRC_PLAN
+
+include "Base.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::irc::plan";
+  let summary = "An ARK execution plan: task infos, processor, resource and task groups";
+  let description = [{
+    `plan.program` holds the buffers and tensors of its ops, then the `plan.task`s, then the
+    `plan.processor_group`s in order. Ranges are half-open `[begin, end)`. The ops of a task are
+    `ark` ops that carry their `config`; they run back to back for one task index, so an op may read
+    only what the same task index of an earlier op of the task wrote.
+  }];
+}
+
+class Plan_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Plan_Dialect, mnemonic, !listconcat(traits, [RustVerified])>;
+
+def Plan_ProgramOp : Plan_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "one rank's plan";
+  let arguments = (ins I64Attr:$rank, I64Attr:$world_size, StrAttr:$architecture,
+                       I64Attr:$processors, I64Attr:$warps_per_processor);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Plan_TaskOp : Plan_Op<"task", [NoTerminator, SingleBlock]> {
+  let summary = "a TaskInfo: ops run back to back for one task index";
+  let arguments = (ins I64Attr:$id, I64Attr:$warps, I64Attr:$sram_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Plan_ProcessorGroupOp : Plan_Op<"processor_group", [NoTerminator, SingleBlock]> {
+  let summary = "a step on a range of processors; groups that share processors synchronise";
+  let arguments = (ins DenseI64ArrayAttr:$processor_range);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Plan_ResourceGroupOp : Plan_Op<"resource_group", [NoTerminator, SingleBlock]> {
+  let summary = "a share of a processor group's processors, warps and SRAM";
+  let arguments = (ins DenseI64ArrayAttr:$processor_range, DenseI64ArrayAttr:$warp_range,
+                       DenseI64ArrayAttr:$sram_range);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+
+def Plan_TaskGroupOp : Plan_Op<"task_group"> {
+  let summary = "runs a range of a task's indices";
+  let arguments = (ins I64Attr:$task, DenseI64ArrayAttr:$task_range, I64Attr:$granularity);
+  let assemblyFormat = "attr-dict";
+}
+
+#endif

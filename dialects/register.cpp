@@ -1,0 +1,69 @@
+// Registers the dialects that mlir-tblgen generated from the .td files. One block per dialect.
+#include "RustVerified.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/CAPI/Registration.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "ArkDialect.h.inc"
+#include "PlanDialect.h.inc"
+#include "TlDialect.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ArkTypes.h.inc"
+#define GET_OP_CLASSES
+#include "ArkOps.h.inc"
+#define GET_OP_CLASSES
+#include "PlanOps.h.inc"
+#define GET_OP_CLASSES
+#include "TlOps.h.inc"
+
+#include "ArkDialect.cpp.inc"
+#include "PlanDialect.cpp.inc"
+#include "TlDialect.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ArkTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "ArkOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "PlanOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "TlOps.cpp.inc"
+
+void irc::ark::ArkDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ArkTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ArkOps.cpp.inc"
+      >();
+}
+
+void irc::tl::TlDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "TlOps.cpp.inc"
+      >();
+}
+
+void irc::plan::PlanDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "PlanOps.cpp.inc"
+      >();
+}
+
+extern "C" void ircRegisterDialects(MlirDialectRegistry registry) {
+  unwrap(registry)->insert<irc::ark::ArkDialect, irc::tl::TlDialect, irc::plan::PlanDialect>();
+}

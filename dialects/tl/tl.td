@@ -1,0 +1,141 @@
+// The tensor level: what is computed, on values, with no memory.
+#ifndef IRC_TL
+#define IRC_TL
+
+include "Base.td"
+
+def Tl_Dialect : Dialect {
+  let name = "tl";
+  let cppNamespace = "::irc::tl";
+  let summary = "The tensor level: what is computed, on values, with no memory";
+  let description = [{
+    Every source format lowers to `tl`; fusion, planning and code generation start from it. Values
+    are builtin ranked tensors. Binary ops broadcast as NumPy does: shapes are right-aligned and a
+    dimension of 1 stretches. `f16` and `bf16` arithmetic is done in `f32` and rounded once to the
+    result type; `matmul` and the reductions accumulate in `f32`. Integers wrap; `i32` is signed and
+    `ui32` unsigned.
+
+    The meaning of each op is its reference evaluator in the crate `irc-tl`.
+  }];
+}
+
+class Tl_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tl_Dialect, mnemonic, !listconcat(traits, [RustVerified])>;
+
+class Tl_Pure<string mnemonic, list<Trait> traits = []>
+    : Tl_Op<mnemonic, !listconcat([Pure], traits)>;
+
+class Tl_Unary<string mnemonic, string what> : Tl_Pure<mnemonic, [SameOperandsAndResultType]> {
+  let summary = what;
+  let arguments = (ins AnyRankedTensor:$operand);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
+class Tl_Binary<string mnemonic, string what, list<Trait> traits = []> : Tl_Pure<mnemonic, traits> {
+  let summary = what;
+  let description = "Operands broadcast to the result's shape as in NumPy; element types are equal.";
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
+}
+
+class Tl_Reduce<string mnemonic, string what> : Tl_Pure<mnemonic> {
+  let summary = what;
+  let description = "`axes` are reduced; they stay as extent 1 when `keep_dims` is true.";
+  let arguments = (ins AnyRankedTensor:$operand, DenseI64ArrayAttr:$axes, BoolAttr:$keep_dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, $result)";
+}
+
+class Tl_Shaped<string mnemonic, string what, dag attributes> : Tl_Pure<mnemonic> {
+  let summary = what;
+  let arguments = !con((ins AnyRankedTensor:$operand), attributes);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_ExpOp : Tl_Unary<"exp", "e to the power of each element">;
+def Tl_ReluOp : Tl_Unary<"relu", "max(x, 0)">;
+def Tl_GeluOp : Tl_Unary<"gelu", "GELU by its tanh approximation">;
+def Tl_SigmoidOp : Tl_Unary<"sigmoid", "1 / (1 + exp(-x))">;
+def Tl_SqrtOp : Tl_Unary<"sqrt", "square root">;
+def Tl_RsqrtOp : Tl_Unary<"rsqrt", "1 / sqrt(x)">;
+
+def Tl_AddOp : Tl_Binary<"add", "sum">;
+def Tl_SubOp : Tl_Binary<"sub", "difference">;
+def Tl_MulOp : Tl_Binary<"mul", "product">;
+def Tl_DivOp : Tl_Binary<"div", "quotient">;
+def Tl_MaxOp : Tl_Binary<"max", "larger of two; NaN if either is">;
+
+def Tl_CastOp : Tl_Shaped<"cast", "conversion to another element type", (ins StrAttr:$rounding)> {
+  let description = [{
+    `rounding` says what a float becomes as an integer: `toward_zero` or `nearest_even`; out of
+    range saturates and NaN is 0. To a float it is always nearest-even.
+  }];
+}
+def Tl_BroadcastOp : Tl_Shaped<"broadcast", "explicit NumPy broadcast", (ins)>;
+def Tl_ReshapeOp : Tl_Shaped<"reshape", "the same elements in row-major order, another shape", (ins)>;
+def Tl_BitcastOp : Tl_Shaped<"bitcast", "the same bytes as another element type", (ins)>;
+def Tl_TransposeOp : Tl_Shaped<"transpose", "dimension i of the result is permutation[i] of the operand",
+                               (ins DenseI64ArrayAttr:$permutation)>;
+def Tl_SliceOp : Tl_Shaped<"slice", "the box at `offsets` of the result's shape",
+                           (ins DenseI64ArrayAttr:$offsets)>;
+
+def Tl_FillOp : Tl_Pure<"fill"> {
+  let summary = "a constant tensor of one value";
+  let arguments = (ins F64Attr:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Tl_UpdateOp : Tl_Pure<"update"> {
+  let summary = "`dest` with the box at `offsets` replaced by `source`";
+  let arguments = (ins AnyRankedTensor:$dest, AnyRankedTensor:$source, DenseI64ArrayAttr:$offsets);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source `into` $dest attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_ReduceSumOp : Tl_Reduce<"reduce_sum", "sum over axes">;
+def Tl_ReduceMaxOp : Tl_Reduce<"reduce_max", "maximum over axes">;
+def Tl_ReduceMeanOp : Tl_Reduce<"reduce_mean", "mean over axes">;
+
+def Tl_MatmulOp : Tl_Pure<"matmul"> {
+  let summary = "matrix product of the last two dimensions; leading dimensions broadcast";
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_GatherOp : Tl_Pure<"gather"> {
+  let summary = "rows of a 2-D table by integer index; negative indices count from the end";
+  let arguments = (ins AnyRankedTensor:$index, AnyRankedTensor:$table);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$index `,` $table attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_RopeOp : Tl_Binary<"rope", "rotary embedding of adjacent pairs by interleaved (cos, sin)">;
+
+def Tl_GroupOp : Tl_Op<"group", [IsolatedFromAbove, RecursiveMemoryEffects,
+                                 SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "a fused group: one region, one kernel";
+  let description = [{
+    The region's arguments are the operands, in order; `tl.yield` returns the results. `kind` names
+    what bounds the kernel: `elementwise`, `rows` (reductions along the last axis with their
+    producers and consumers), `contraction` (a matmul with its epilogue) or `copy`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$kind);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+}
+
+def Tl_YieldOp : Tl_Pure<"yield", [Terminator]> {
+  let summary = "the results of a fused group";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+#endif

@@ -1,0 +1,7 @@
+//! `irc`: starts the driver of the same installation.
+#[path = "../launcher.rs"]
+mod launcher;
+
+fn main() -> std::process::ExitCode {
+    launcher::launch("irc")
+}
