@@ -12,6 +12,7 @@ import argparse
 import json
 import pathlib
 import struct
+import sys
 
 
 # The file format
@@ -218,11 +219,15 @@ MODELS = {
 }
 
 
-def write(folder, name, build):
+def write(folder, name, build, check=False):
     model = Model()
     build(model)
     path = pathlib.Path(folder) / f"{name}.model.json"
-    path.write_text(pretty(model.document()) + "\n")
+    text = pretty(model.document()) + "\n"
+    if check and path.read_text() != text:
+        sys.exit(f"{path} is not what make_models.py writes")
+    if not check:
+        path.write_text(text)
     print(path)
 
 
@@ -231,12 +236,13 @@ def main():
     parser.add_argument("outdir")
     parser.add_argument("names", nargs="*", metavar="name", choices=[[], "chain", *MODELS])
     parser.add_argument("--nodes", type=int, default=200, help="length of the chain")
+    parser.add_argument("--check", action="store_true", help="compare with OUTDIR, write nothing")
     args = parser.parse_args()
     for name in args.names or MODELS:
         if name == "chain":
-            write(args.outdir, f"chain_{args.nodes}", lambda m: chain(m, args.nodes))
+            write(args.outdir, f"chain_{args.nodes}", lambda m: chain(m, args.nodes), args.check)
         else:
-            write(args.outdir, name, MODELS[name])
+            write(args.outdir, name, MODELS[name], args.check)
 
 
 if __name__ == "__main__":

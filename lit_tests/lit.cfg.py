@@ -5,6 +5,7 @@ Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t 
     %irc  %irc-opt  %irc-translate    the tools
     %examples                         the repository's models
     %lit-tests                        this folder
+    %python  %oracle                  Python with numpy (`./irc-dev setup`), and tests/oracle
     %expect                           reads stdin: must equal %s.expected, to the byte
                                       (`cargo xtask bless` writes that file anew)
     FileCheck  not                    LLVM's
@@ -35,9 +36,12 @@ config.substitutions += [
     (r"%irc\b", str(tools / "irc")),
     ("%examples", str(root.parent / "examples")),
     ("%lit-tests", str(root)),
+    ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),
+    ("%oracle", str(root.parent / "tests" / "oracle")),
     ("%expect", "cp /dev/stdin %s.expected" if "bless" in lit_config.params else "diff -u %s.expected -"),
 ]
 
 # The tools' own folder stays off the path: a test names them by substitution only.
 config.environment["PATH"] = os.pathsep.join([str(llvm), "/usr/local/bin", "/usr/bin", "/bin"])
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["LC_ALL"] = "C.UTF-8"
