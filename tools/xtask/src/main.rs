@@ -2,7 +2,6 @@
 
 mod bless;
 mod layers;
-mod licences;
 mod metadata;
 
 use std::env;
@@ -13,8 +12,7 @@ usage: cargo xtask TASK
 
 tasks:
   bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
-  layers           checks that dependencies between crates point one way
-  licences         checks the licence of every crate in the dependency graph";
+  layers           checks that dependencies between crates point one way";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -22,7 +20,6 @@ fn main() -> ExitCode {
     let result = match task {
         Some("bless") => bless::run(&arguments[1..]),
         Some("layers") => layers::run(),
-        Some("licences") => licences::run(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
