@@ -1,5 +1,7 @@
 //! The irc compiler as a library.
 
+pub mod eval;
+pub mod fusion;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
