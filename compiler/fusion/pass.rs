@@ -1,0 +1,67 @@
+//! The pass `fuse`.
+//!
+//! Before: functions of `tl` ops. After: every computing op is in a `tl.group`; only the free views
+//! `tl.reshape` and `tl.bitcast` stay outside. Groups that exist already are left alone.
+use super::{
+    SegmentFusion, emit, emit::Chosen, explain::explain, fuse_segment, graph::read_function,
+    report::FusionReport, segment::segments,
+};
+use irc_mlir::{
+    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, context_of,
+    emit_remark, read,
+};
+
+/// The pass `fuse`.
+pub struct Fuse;
+
+impl Pass for Fuse {
+    fn name(&self) -> &'static str {
+        "fuse"
+    }
+    fn description(&self) -> &'static str {
+        "group the tensor-level ops of a function into kernels"
+    }
+    fn anchor(&self) -> &'static str {
+        "func.func"
+    }
+    fn options(&self) -> &'static [PassOption] {
+        &[PassOption {
+            name: "explain",
+            help: "report every group and every edge kept in memory as remarks",
+            default: "false",
+            kind: OptionKind::Boolean,
+        }]
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["tl"]
+    }
+    fn run(&self, func: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let report = fuse_function(func).map_err(|error| PassError::at(&func, error))?;
+        if options.boolean("explain") {
+            for line in report.to_string().lines() {
+                emit_remark(&func, line.trim_start());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Groups the ops of a function into kernels and says why.
+///
+/// # Errors
+/// What keeps the function from being a graph of tensors.
+pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
+    let name = read::string(&func, "sym_name").unwrap_or_default();
+    let mut report = FusionReport { function: name, ..FusionReport::default() };
+    let Some(function) = read_function(func)? else { return Ok(report) };
+    let placed = segments(&function.graph);
+    let fusions: Vec<SegmentFusion> =
+        placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
+    for (placed, fusion) in placed.iter().zip(&fusions) {
+        explain(&mut report, &function, placed, fusion);
+    }
+    let chosen = placed.iter().zip(fusions);
+    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan }).collect();
+    emit::emit(context_of(&func), &function, chosen)?;
+    Ok(report)
+}
