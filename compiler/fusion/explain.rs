@@ -34,21 +34,26 @@ fn location_text(frames: &[Frame]) -> String {
     }
 }
 
-/// Adds the account of one segment to a report.
+/// A sentence about an op.
+pub type Remark = (NodeId, String);
+
+/// Adds the account of one segment to a report; the same account as sentences about ops.
 pub fn explain(
     report: &mut FusionReport,
     function: &Function<'_, '_>,
     placed: &Placed,
     fusion: &SegmentFusion,
-) {
+) -> Vec<Remark> {
     let explained = Explained { function, placed, fusion, alone: alone(placed) };
+    let mut remarks = Vec::new();
     for kernel in &fusion.plan.kernels {
-        let group = explained.group(kernel);
+        let group = explained.group(kernel, &mut remarks);
         report.after += group.after;
         report.groups.push(group);
     }
     report.before += cost::unfused(&placed.segment, &explained.alone);
-    explained.unfused(&mut report.unfused);
+    explained.unfused(&mut report.unfused, &mut remarks);
+    remarks
 }
 
 /// The form of every node in a kernel of its own.
@@ -72,7 +77,7 @@ impl Explained<'_, '_, '_> {
         name_op(self.function, self.placed.nodes[node])
     }
 
-    fn group(&self, chosen: &Kernel) -> GroupReport {
+    fn group(&self, chosen: &Kernel, remarks: &mut Vec<Remark>) -> GroupReport {
         let Kernel { results, body, form } = chosen;
         let (segment, masks) = (&self.placed.segment, &self.fusion.plan.masks);
         let after = kernel(&Priced { segment, form, body, masks, results });
@@ -82,17 +87,22 @@ impl Explained<'_, '_, '_> {
             let (form, body) = (&self.alone[*node], [*node]);
             before += kernel(&Priced { segment, form, body: &body, masks: &apart, results: &body });
         }
-        GroupReport {
+        let steps: Vec<_> = body.iter().flat_map(|node| self.steps(*node)).collect();
+        let group = GroupReport {
             kind: form.kind.name().to_owned(),
             ops: body.iter().map(|node| self.name(*node)).collect(),
             results: results.len(),
-            steps: body.iter().flat_map(|node| self.steps(*node)).collect(),
+            steps: steps.iter().map(|(_, step)| step.clone()).collect(),
             before,
             after,
-        }
+        };
+        let last = results.last().map_or(0, |result| self.placed.nodes[*result]);
+        remarks.push((last, format!("group {}", group.headline())));
+        remarks.extend(steps.into_iter().map(|(node, step)| (node, format!("fused by {step}"))));
+        group
     }
 
-    fn steps(&self, node: usize) -> Vec<Step> {
+    fn steps(&self, node: usize) -> Vec<(NodeId, Step)> {
         let (segment, plan) = (&self.placed.segment, &self.fusion.plan);
         let mut steps = Vec::new();
         for (operand, edge) in segment.nodes[node].operands.iter().enumerate() {
@@ -109,12 +119,13 @@ impl Explained<'_, '_, '_> {
             });
             let rule = fired.map_or_else(String::new, |firing| firing.rule.clone());
             let facts = vec![format!("producer is {producer}"), format!("together {together}")];
-            steps.push(Step { rule, producer: self.name(from), consumer: self.name(node), facts });
+            let (producer, consumer) = (self.name(from), self.name(node));
+            steps.push((self.placed.nodes[node], Step { rule, producer, consumer, facts }));
         }
         steps
     }
 
-    fn unfused(&self, found: &mut Vec<UnfusedEdge>) {
+    fn unfused(&self, found: &mut Vec<UnfusedEdge>, remarks: &mut Vec<Remark>) {
         let (segment, graph) = (&self.placed.segment, &self.function.graph);
         for (node, consumer) in segment.nodes.iter().enumerate() {
             for (operand, edge) in consumer.operands.iter().enumerate() {
@@ -131,7 +142,9 @@ impl Explained<'_, '_, '_> {
                     None => self.why_not(node, operand),
                 };
                 let producer = name_op(self.function, producer);
-                found.push(UnfusedEdge { producer, consumer: self.name(node), why });
+                let edge = UnfusedEdge { producer, consumer: self.name(node), why };
+                remarks.push((self.placed.nodes[node], format!("kept in memory: {edge}")));
+                found.push(edge);
             }
         }
     }

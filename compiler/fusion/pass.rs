@@ -36,12 +36,12 @@ impl Pass for Fuse {
         &["tl"]
     }
     fn run(&self, func: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let report = fuse_function(func).map_err(|error| PassError::at(&func, error))?;
-        if options.boolean("explain") {
-            for line in report.to_string().lines() {
-                emit_remark(&func, line.trim_start());
+        let remark = |op: OperationRef<'_, '_>, text: &str| {
+            if options.boolean("explain") {
+                emit_remark(&op, text);
             }
-        }
+        };
+        fuse_and_remark(func, remark).map_err(|error| PassError::at(&func, error))?;
         Ok(())
     }
 }
@@ -51,6 +51,14 @@ impl Pass for Fuse {
 /// # Errors
 /// What keeps the function from being a graph of tensors.
 pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
+    fuse_and_remark(func, |_, _| ())
+}
+
+/// As [`fuse_function`], with a sentence for each decision at the op it is about.
+fn fuse_and_remark<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    remark: impl Fn(OperationRef<'_, '_>, &str),
+) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
     let Some(function) = read_function(func)? else { return Ok(report) };
@@ -58,7 +66,9 @@ pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionRep
     let fusions: Vec<SegmentFusion> =
         placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
     for (placed, fusion) in placed.iter().zip(&fusions) {
-        explain(&mut report, &function, placed, fusion);
+        for (node, text) in explain(&mut report, &function, placed, fusion) {
+            remark(function.ops[function.graph.nodes[node].origins[0]], &text);
+        }
     }
     let chosen = placed.iter().zip(fusions);
     let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan }).collect();
