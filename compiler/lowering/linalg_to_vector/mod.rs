@@ -110,7 +110,7 @@ pub fn lower_kernel<'c: 'a, 'a>(
     match filled {
         Ok(bytes) => {
             func.erase();
-            record_workspace(context, lowered, bytes);
+            record_workspace(context, lowered, &types, bytes);
             Ok(())
         }
         Err(error) => {
@@ -178,13 +178,31 @@ fn declare<'c: 'a, 'a>(
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
-fn record_workspace<'c: 'a, 'a>(context: &'c Context, func: OperationRef<'c, 'a>, bytes: i64) {
+/// Gives the workspace argument its size, which is known once the body is written.
+fn record_workspace<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    types: &[Type<'c>],
+    bytes: i64,
+) {
+    let mut types = types.to_vec();
+    let sized: Type =
+        MemRefType::new(IntegerType::new(context, 8).into(), &[bytes], None, None).into();
+    types.pop();
+    types.push(sized);
+    if let Ok(block) = kernel::entry(func)
+        && let Ok(argument) = block.argument(types.len() - 1)
+    {
+        irc_mlir::set_type(argument.into(), sized);
+    }
+    let signature = FunctionType::new(context, &types, &[]);
     use melior::ir::operation::OperationMutLike;
     let first = func.block().and_then(|block| block.first_operation_mut());
     let mut next = first;
     while let Some(mut op) = next {
         if *op == *func {
             op.set_attribute("irc.workspace_bytes", attr::i64(context, bytes));
+            op.set_attribute("function_type", TypeAttribute::new(signature.into()).into());
             return;
         }
         next = op.next_in_block_mut();
