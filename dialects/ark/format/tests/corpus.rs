@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use irc_ark_format::model::{self, Options};
+use irc_ark_format::plan;
 use irc_diag::{Sink, Source, render};
 
 /// Files of the corpus whose name ends in `suffix`, sorted; none when the corpus is absent.
@@ -44,5 +45,18 @@ fn models_are_read_and_written_back() {
             assert!(text.contains(&id), "origin of node {index} is {text}");
             assert_eq!(source.line_column(origin.offset), (origin.line, origin.column));
         }
+    }
+}
+
+#[test]
+fn plans_are_read_and_written_back() {
+    for path in corpus(".plan.json") {
+        let source = source(&path);
+        let options = Options { validate: false, strict: true };
+        let mut sink = Sink::new();
+        let plan = plan::parse(&source, &options, &mut sink);
+        let shown = render(&source, sink.diagnostics(), false, 120);
+        assert!(shown.is_empty(), "{shown}");
+        assert_eq!(plan::write(&plan.expect("a plan")), source.text(), "{}", path.display());
     }
 }
