@@ -28,6 +28,9 @@ pub use ranks::check_ranks;
 pub fn check(plan: &Plan) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     schema::check(plan, &mut sink);
+    if !sink.has_errors() {
+        resources::check_ranges(plan, &mut sink);
+    }
     check_ops(plan, &mut sink);
     // What follows computes with ranges, tiles and shapes, and needs them sound.
     if !sink.has_errors() {

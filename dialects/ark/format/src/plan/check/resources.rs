@@ -15,13 +15,20 @@ const MAX_THREADS: i64 = 1024;
 /// Alignment of the on-chip memory of a task, in bytes.
 const SRAM_ALIGNMENT: i64 = 16;
 
+/// Checks that resource groups lie in their processor groups and those on the device.
+pub(super) fn check_ranges(plan: &Plan, sink: &mut Sink) {
+    for (outer, inner, group) in resource_groups(plan) {
+        check_processors(plan, outer, group, &resource_path(outer, inner), sink);
+    }
+}
+
 /// Checks the resources every task group asks for.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     check_device(plan, sink);
     check_tasks(plan, sink);
     for (outer, inner, group) in resource_groups(plan) {
         let path = resource_path(outer, inner);
-        check_processors(plan, outer, group, &path, sink);
+        check_warps(plan, group, &path, sink);
         check_sram(plan, group, &path, sink);
         for (index, tasks) in group.task_groups.iter().enumerate() {
             let info = &plan.task_infos[tasks.task_id as usize];
@@ -101,6 +108,9 @@ fn check_processors(plan: &Plan, outer: usize, group: &ResourceGroup, path: &str
         let finding = Diagnostic::error("plan-processors", message);
         sink.push(finding.path(format!("$.ProcessorGroups[{outer}].ProcessorRange")));
     }
+}
+
+fn check_warps(plan: &Plan, group: &ResourceGroup, path: &str, sink: &mut Sink) {
     if group.warp_range.end > plan.num_warps_per_processor {
         let message = format!(
             "warps up to {} are used, a processor has {}",
