@@ -1,5 +1,12 @@
 //! Any bytes: the model reader never panics, explains what it refuses, and writes back what it
 //! accepts.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/ark_model
+//!     cargo fuzz run --sanitizer none ark_model fuzz/corpus/ark_model \
+//!         dialects/ark/format/tests/data -- \
+//!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
 #![no_main]
 
 use irc_ark_format::model::{self, Options};
