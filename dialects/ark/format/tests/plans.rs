@@ -165,6 +165,7 @@ fn every_task_runs_once() {
 #[test]
 fn resources_suffice() {
     expect("plan-processors", "$.NumProcessors", |p| p.num_processors = 109);
+    expect("plan-processors", "$.NumProcessors", |p| p.num_processors = 2_000_000_000);
     let path = format!("{RG1}.ProcessorRange");
     expect("plan-processors", &path, |p| resource(p, 1).processor_range = Range::new(0, 109));
     let groups =

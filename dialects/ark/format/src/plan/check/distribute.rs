@@ -41,6 +41,11 @@ pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i
     if len == 0 {
         return Faults { lost: total, repeated: 0 };
     }
+    // From the start of the range each processor has the index of its place in it, and over the
+    // whole kernel the indices are only turned round: every granule runs once.
+    if current == processors.begin || len == grid {
+        return Faults::default();
+    }
     // Granules of index c, c + len, c + 2*len, ... of the total.
     let from = |c: i64| if c < total { (total - c + len - 1) / len } else { 0 };
     let mut starts: BTreeMap<i64, Vec<i64>> = BTreeMap::new();

@@ -6,10 +6,19 @@ use super::{config, ops, resource_groups, resource_path};
 use crate::model::validate;
 use crate::plan::{Plan, Range, TaskGroup};
 
+/// Far beyond any device; bounds the work of following each processor.
+const MAX_PROCESSORS: i64 = 4096;
+
 /// Checks numbers, ranges, ids and the keys of every config.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     validate::check_ranks(plan.rank, plan.world_size, sink);
     at_least("NumProcessors", plan.num_processors, 1, "$", sink);
+    if plan.num_processors > MAX_PROCESSORS {
+        let found = plan.num_processors;
+        let message = format!("no device has more than {MAX_PROCESSORS} processors, found {found}");
+        let finding = Diagnostic::error("plan-processors", message);
+        sink.push(finding.path("$.NumProcessors"));
+    }
     at_least("NumWarpsPerProcessor", plan.num_warps_per_processor, 1, "$", sink);
     check_task_infos(plan, sink);
     check_groups(plan, sink);
