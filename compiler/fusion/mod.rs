@@ -11,6 +11,7 @@
 //! feature and limits on terms and iterations, costs are integers.
 //!
 //! Segments are decided independently, so a driver may cache [`fuse_segment`] by [`Segment`].
+mod algebra;
 mod cost;
 mod emit;
 mod explain;
@@ -21,6 +22,8 @@ mod plan;
 mod report;
 mod rules;
 mod segment;
+mod simplify;
+mod smallest;
 mod term;
 
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
@@ -31,6 +34,7 @@ pub use plan::{Kernel, Plan};
 pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
 pub use rules::{Firing, RULES, Rule};
 pub use segment::{Edge, Placed, Segment, SegmentNode, Source, segments};
+pub use simplify::{SimplifyTl, simplify, simplify_function};
 
 use std::collections::BTreeSet;
 
