@@ -1,15 +1,23 @@
 //! The pass `fuse`.
 //!
-//! Before: functions of `tl` ops. After: every computing op is in a `tl.group`; only the free views
-//! `tl.reshape` and `tl.bitcast` stay outside. Groups that exist already are left alone.
+//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]),
+//! and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay
+//! outside. Groups that exist already are left alone.
 use super::{
-    SegmentFusion, emit, emit::Chosen, explain::explain, fuse_segment, graph::read_function,
-    report::FusionReport, segment::segments,
+    SegmentFusion,
+    emit::{Chosen, emit},
+    explain::explain_segment,
+    fuse_segment,
+    graph::{Function, read_function},
+    report::{FusionReport, Simplification},
+    segment::{Placed, Segment, segments},
+    simplify::{applied_rules, simplify, simplify_function},
 };
 use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, context_of,
     emit_remark, read,
 };
+use std::sync::Arc;
 
 /// The pass `fuse`.
 pub struct Fuse;
@@ -19,7 +27,7 @@ impl Pass for Fuse {
         "fuse"
     }
     fn description(&self) -> &'static str {
-        "group the tensor-level ops of a function into kernels"
+        "simplify the tensor-level ops of a function and group them into kernels"
     }
     fn anchor(&self) -> &'static str {
         "func.func"
@@ -27,7 +35,7 @@ impl Pass for Fuse {
     fn options(&self) -> &'static [PassOption] {
         &[PassOption {
             name: "explain",
-            help: "report every group and every edge kept in memory as remarks",
+            help: "remark on every rewrite, every group and every edge kept in memory",
             default: "false",
             kind: OptionKind::Boolean,
         }]
@@ -36,42 +44,81 @@ impl Pass for Fuse {
         &["tl"]
     }
     fn run(&self, func: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let remark = |op: OperationRef<'_, '_>, text: &str| {
-            if options.boolean("explain") {
-                emit_remark(&op, text);
-            }
+        let fused = if options.boolean("explain") {
+            fuse_with_remarks(func)
+        } else {
+            fuse_function(func, |segment| Arc::new(fuse_segment(segment)))
         };
-        fuse_and_remark(func, remark).map_err(|error| PassError::at(&func, error))?;
-        Ok(())
+        fused.map_err(|error| PassError::at(&func, error))
     }
 }
 
-/// Groups the ops of a function into kernels and says why.
+/// Simplifies a function and groups its ops into kernels.
+///
+/// `decide` gives the kernels of a segment: [`fuse_segment`], or what it gave before for an equal
+/// one.
 ///
 /// # Errors
 /// What keeps the function from being a graph of tensors.
-pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
-    fuse_and_remark(func, |_, _| ())
+pub fn fuse_function<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    decide: impl FnMut(&Segment) -> Arc<SegmentFusion>,
+) -> Result<(), String> {
+    simplify_function(func)?;
+    let Some(function) = read_function(func)? else { return Ok(()) };
+    let placed = segments(&function.graph);
+    let fusions = decide_all(&placed, decide);
+    write_groups(func, &function, &placed, &fusions)
 }
 
-/// As [`fuse_function`], with a sentence for each decision at the op it is about.
-fn fuse_and_remark<'c: 'a, 'a>(
-    func: OperationRef<'c, 'a>,
-    remark: impl Fn(OperationRef<'_, '_>, &str),
-) -> Result<FusionReport, String> {
+/// Says what [`fuse_function`] would do to a function and why, and leaves it as it is.
+///
+/// # Errors
+/// As [`fuse_function`].
+pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
-    let Some(function) = read_function(func)? else { return Ok(report) };
+    let Some(mut function) = read_function(func)? else { return Ok(report) };
+    let (graph, applied) = simplify(&function.graph);
+    report.simplifications = applied_rules(&function, applied);
+    function.graph = graph;
+    for placed in segments(&function.graph) {
+        let fusion = fuse_segment(&placed.segment);
+        explain_segment(&mut report, &function, &placed, &fusion);
+    }
+    Ok(report)
+}
+
+fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for Simplification { rule, op } in simplify_function(func)? {
+        emit_remark(&func, &format!("simplified by {rule}: {op}"));
+    }
+    let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
-    let fusions: Vec<SegmentFusion> =
-        placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
+    let fusions = decide_all(&placed, |segment| Arc::new(fuse_segment(segment)));
+    let mut report = FusionReport::default();
     for (placed, fusion) in placed.iter().zip(&fusions) {
-        for (node, text) in explain(&mut report, &function, placed, fusion) {
-            remark(function.ops[function.graph.nodes[node].origins[0]], &text);
+        for (node, text) in explain_segment(&mut report, &function, placed, fusion) {
+            emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
         }
     }
+    write_groups(func, &function, &placed, &fusions)
+}
+
+fn decide_all(
+    placed: &[Placed],
+    mut decide: impl FnMut(&Segment) -> Arc<SegmentFusion>,
+) -> Vec<Arc<SegmentFusion>> {
+    placed.iter().map(|placed| decide(&placed.segment)).collect()
+}
+
+fn write_groups<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    function: &Function<'c, 'a>,
+    placed: &[Placed],
+    fusions: &[Arc<SegmentFusion>],
+) -> Result<(), String> {
     let chosen = placed.iter().zip(fusions);
-    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan }).collect();
-    emit::emit(context_of(&func), &function, chosen)?;
-    Ok(report)
+    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan.clone() });
+    emit(context_of(&func), function, chosen.collect())
 }

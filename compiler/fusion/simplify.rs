@@ -62,15 +62,23 @@ pub fn simplify_function<'c: 'a, 'a>(
 ) -> Result<Vec<Simplification>, String> {
     let Some(function) = read_function(func)? else { return Ok(Vec::new()) };
     let (graph, applied) = simplify(&function.graph);
-    let name = |(rule, node): (&str, NodeId)| Simplification {
-        rule: rule.to_owned(),
-        op: name_op(&function, node),
-    };
-    let applied = applied.into_iter().map(name).collect();
+    let applied = applied_rules(&function, applied);
     if graph != function.graph {
         rewrite_body(func, &function, &graph)?;
     }
     Ok(applied)
+}
+
+/// Names what [`simplify`] applied to the graph of a function.
+pub fn applied_rules(
+    function: &Function<'_, '_>,
+    applied: Vec<(&'static str, NodeId)>,
+) -> Vec<Simplification> {
+    let name = |(rule, node): (&str, NodeId)| Simplification {
+        rule: rule.to_owned(),
+        op: name_op(function, node),
+    };
+    applied.into_iter().map(name).collect()
 }
 
 /// The smallest graph the rules find, and which rule rewrote which node of the old one.

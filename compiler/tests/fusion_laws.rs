@@ -8,6 +8,7 @@ use irc_mlir::{
 };
 use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Op, Rounding};
+use std::sync::Arc;
 
 const PROGRAMS: u64 = 300;
 
@@ -20,7 +21,7 @@ fn fusion_keeps_every_bit() {
         let inputs = program.inputs();
         let expected = evaluate(func(&module), &inputs).expect("the program evaluates");
         let before = to_text(&module.as_operation(), false);
-        fusion::fuse_function(func(&module)).expect("the program fuses");
+        fuse(func(&module)).expect("the program fuses");
         let after = to_text(&module.as_operation(), false);
         assert!(module.as_operation().verify(), "seed {seed} breaks the IR:\n{before}\n{after}");
         let found = evaluate(func(&module), &inputs).expect("the groups evaluate");
@@ -54,7 +55,8 @@ fn fusion_is_deterministic() {
         let texts = [(); 2].map(|()| {
             let context = context();
             let module = Program::random(seed).module(&context);
-            let report = fusion::fuse_function(func(&module)).expect("the program fuses");
+            let report = fusion::explain(func(&module)).expect("the program is explained");
+            fuse(func(&module)).expect("the program fuses");
             format!("{report}\n{}", to_text(&module.as_operation(), true))
         });
         assert_eq!(texts[0], texts[1], "seed {seed}");
@@ -65,9 +67,9 @@ fn fusion_is_deterministic() {
 fn fusing_again_changes_nothing() {
     let context = context();
     let module = Program::random(7).module(&context);
-    fusion::fuse_function(func(&module)).expect("the program fuses");
+    fuse(func(&module)).expect("the program fuses");
     let once = to_text(&module.as_operation(), false);
-    fusion::fuse_function(func(&module)).expect("the groups fuse");
+    fuse(func(&module)).expect("the groups fuse");
     assert_eq!(once, to_text(&module.as_operation(), false));
 }
 
@@ -76,15 +78,21 @@ fn fusion_never_costs_more() {
     for seed in 0..PROGRAMS {
         let context = context();
         let module = Program::random(seed).module(&context);
-        let report = fusion::fuse_function(func(&module)).expect("the program fuses");
+        let report = fusion::explain(func(&module)).expect("the program is explained");
         let (before, after) = (report.before.total(), report.after.total());
         assert!(after <= before, "seed {seed}: {before} -> {after}");
     }
 }
 
+fn fuse(func: OperationRef<'_, '_>) -> Result<(), String> {
+    fusion::fuse_function(func, |segment| Arc::new(fusion::fuse_segment(segment)))
+}
+
 fn context() -> Context {
     let context = irc_dialects::new_context();
-    ["func", "tl"].map(|dialect| context.get_or_load_dialect(dialect));
+    for dialect in ["func", "tl"] {
+        context.get_or_load_dialect(dialect);
+    }
     context
 }
 

@@ -69,13 +69,17 @@ def Ark_TensorOp : Ark_Op<"tensor"> {
 
 // One op of a node. `node` is the node's Id; `op_name` the op's Name; `result_buffers` are the
 // buffers of the results, which for communication ops can differ from those of the writes.
+// `is_virtual` stands only where the file says other than what the kind implies; `extra_args` holds
+// arguments the kind does not declare, each a dictionary of `kind` and `value`; `config` is a plan's.
 class Ark_Node<string mnemonic, string what, dag args = (ins)>
     : Ark_Op<mnemonic, [AttrSizedOperandSegments]> {
   let summary = what;
   let arguments = !con((ins Variadic<Ark_Tensor>:$reads, Variadic<Ark_Tensor>:$writes,
                             Variadic<Ark_Buffer>:$result_buffers, I64Attr:$node, StrAttr:$op_name,
                             DenseI64ArrayAttr:$producers, DenseI64ArrayAttr:$consumers,
-                            DenseI64ArrayAttr:$result_ids, OptionalAttr<DictionaryAttr>:$config),
+                            DenseI64ArrayAttr:$result_ids, OptionalAttr<BoolAttr>:$is_virtual,
+                            OptionalAttr<DictionaryAttr>:$extra_args,
+                            OptionalAttr<DictionaryAttr>:$config),
                        args);
   let results = (outs Variadic<Ark_Tensor>:$results);
 }

@@ -1,10 +1,16 @@
 //! The `ark` dialect: an ARK model file as written.
-use irc_mlir::OperationRef;
+//!
+//! [`import`] makes a module of a model, [`export`] the model of a module; nothing is lost between.
+mod args;
+mod export;
+mod import;
+mod names;
+mod read;
+mod types;
+mod verify;
 
-/// Checks one `ark` op.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn verify(_op: OperationRef<'_, '_>) -> Result<(), String> {
-    Ok(())
-}
+pub use export::{export, model_op, node, nodes};
+pub use import::{Builder, Origins, import};
+pub use names::{attr_name, kind_of, mnemonic};
+pub use types::{element_type, tensor_type};
+pub use verify::verify;

@@ -1,0 +1,165 @@
+//! `ark-to-tl`: memory becomes values.
+//!
+//! Before: a module with one `ark.model`. After: `func.func @main` of `tl` ops in its place. The
+//! arguments are the buffers that are read, or written in part, before they are entirely written;
+//! the results are the buffers written; both by ascending id, each whole and 1-D in the type of the
+//! first tensor on it, named by the attribute `irc.name`. Nodes run in list order, so hazards that
+//! only memory shows come out right. Virtual ops name memory and leave nothing behind.
+//!
+//! Requires a model that verifies; communication is refused. Leaves `tl` and `func` only; each op
+//! has the location of its ark op and the node's id in `ark.node`.
+mod access;
+mod emit;
+mod memory;
+mod ops;
+
+use access::Buffers;
+use emit::{Emitter, Val};
+use irc_ark_format::model::Node;
+use irc_dialects::ark;
+use irc_mlir::{
+    Attribute, Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike,
+    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type,
+    Value, attr, block_with, context_of, function,
+};
+use memory::Memory;
+
+/// The pass `ark-to-tl`.
+pub struct ArkToTl;
+
+impl Pass for ArkToTl {
+    fn name(&self) -> &'static str {
+        "ark-to-tl"
+    }
+
+    fn description(&self) -> &'static str {
+        "lower an ARK model to a function on values: whole buffers in, written buffers out"
+    }
+
+    fn options(&self) -> &'static [PassOption] {
+        &[PassOption {
+            name: "results",
+            help: "which written buffers to return: all, or outputs (those not read afterwards)",
+            default: "all",
+            kind: OptionKind::String,
+        }]
+    }
+
+    fn dialects(&self) -> &'static [&'static str] {
+        &["func", "tl"]
+    }
+
+    fn run(&self, op: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let results = match options.text("results") {
+            "all" => Results::All,
+            "outputs" => Results::Outputs,
+            other => {
+                let message = format!(
+                    "option 'results' of ark-to-tl: expected 'all' or 'outputs', found '{other}'"
+                );
+                return Err(PassError::at(&op, message));
+            }
+        };
+        lower(op, results)
+    }
+}
+
+/// Which written buffers the function returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Every buffer written.
+    All,
+    /// Buffers that no node reads after their last write.
+    Outputs,
+}
+
+/// Replaces the `ark.model` of a module by `func.func @main`.
+///
+/// # Errors
+/// After a diagnostic at each op that cannot be lowered.
+fn lower(module: OperationRef<'_, '_>, results: Results) -> PassResult {
+    let model = ark::model_op(module)?;
+    let nodes = ark::nodes(model)?;
+    let plain: Vec<&Node> = nodes.iter().map(|(_, node)| node).collect();
+    let buffers = Buffers::of(&plain).map_err(|message| PassError::at(&model, message))?;
+    refuse_communication(&nodes)?;
+    let returned = match results {
+        Results::All => buffers.written(),
+        Results::Outputs => buffers.outputs(),
+    };
+    let context = context_of(&module);
+    let main = declare(context, module, model, &buffers, &returned);
+    let block = entry(main);
+    let mut memory = Memory::new(&buffers, arguments(&buffers, block));
+    for (op, node) in &nodes {
+        let mut emitter = Emitter::new(context, block, op.location(), Some(node.id));
+        ops::lower(&mut emitter, &mut memory, &node.op)
+            .map_err(|message| PassError::at(op, message))?;
+    }
+    let mut emitter = Emitter::new(context, block, model.location(), None);
+    let values: Vec<Value<'_, '_>> =
+        returned.iter().map(|id| memory.result(&mut emitter, *id).value).collect();
+    OpSpec::new(context, "func.return", model.location()).operands(&values).append(&block);
+    model.erase();
+    Ok(())
+}
+
+/// Reports every node that communicates.
+fn refuse_communication(nodes: &[(OperationRef<'_, '_>, Node)]) -> PassResult {
+    let mut result = Ok(());
+    for (op, node) in nodes.iter().filter(|(_, node)| node.op.kind.is_communication()) {
+        let message = format!(
+            "{} '{}' of node {}: communication is not lowered yet",
+            node.op.kind, node.op.name, node.id
+        );
+        result = Err(PassError::at(op, message));
+    }
+    result
+}
+
+/// Adds `func.func @main` with an empty body.
+fn declare<'c: 'a, 'a>(
+    context: &'c Context,
+    module: OperationRef<'c, 'a>,
+    model: OperationRef<'c, 'a>,
+    buffers: &Buffers,
+    returned: &[u64],
+) -> OperationRef<'c, 'a> {
+    let types = |ids: &[u64]| -> Vec<Type<'c>> {
+        ids.iter().map(|id| emit::ty(context, buffers.dtype(*id), &buffers.shape(*id))).collect()
+    };
+    let names = |ids: &[u64]| -> Attribute<'c> {
+        let name = |id| attr::parse(context, &format!("{{irc.name = \"buffer_{id}\"}}"));
+        attr::array(context, &ids.iter().map(name).collect::<Vec<_>>())
+    };
+    let arguments = buffers.arguments();
+    let (_, block): (_, Block<'c>) = block_with(&types(&arguments), model.location());
+    let inputs = types(&arguments);
+    function(context, "main", &inputs, &types(returned), block, model.location())
+        .attr("arg_attrs", names(&arguments))
+        .attr("res_attrs", names(returned))
+        .append(&entry(module))
+}
+
+/// The single block of a module or a function.
+fn entry<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> BlockRef<'c, 'a> {
+    let block = op.region(0).ok().and_then(|region| region.first_block());
+    block.expect("modules and functions just built have a block")
+}
+
+/// The buffers the function is given, by id.
+fn arguments<'c: 'a, 'a>(buffers: &Buffers, block: BlockRef<'c, 'a>) -> Vec<(u64, Val<'c, 'a>)> {
+    let argument = |(index, id): (usize, u64)| {
+        let value = block.argument(index).expect("one block argument for each buffer").into();
+        (id, Val { value, dtype: buffers.dtype(id), shape: buffers.shape(id) })
+    };
+    buffers.arguments().into_iter().enumerate().map(argument).collect()
+}
+
+/// Lowers a module outside a pass pipeline.
+///
+/// # Errors
+/// After a diagnostic at each op that cannot be lowered.
+pub fn run(module: &Module<'_>, results: Results) -> PassResult {
+    lower(module.as_operation(), results)
+}

@@ -1,0 +1,169 @@
+//! From a module back to a model.
+use super::{args, import::usually_virtual, names::kind_of, read, types::tensor_of};
+use irc_ark_format::model::{Buffer, Model, Node, Op, Tensor};
+use irc_mlir::{
+    BlockLike, Module, OperationLike, OperationRef, PassError, RegionLike, Value, ValueLike,
+    melior::ir::operation::OperationResult,
+};
+
+/// The model of the single `ark.model` of a module.
+///
+/// # Errors
+/// After a diagnostic at the op concerned: no model or several, or an op that says no node.
+pub fn export(module: &Module<'_>) -> Result<Model, PassError> {
+    let op = model_op(module.as_operation())?;
+    let located = |message| PassError::at(&op, message);
+    let rank = read::op_integer(op, "rank").map_err(located)?;
+    let world_size = read::op_integer(op, "world_size").map_err(located)?;
+    let nodes = nodes(op)?.into_iter().map(|(_, node)| node).collect();
+    Ok(Model { rank, world_size, nodes })
+}
+
+/// The single `ark.model` of a `builtin.module`.
+///
+/// # Errors
+/// After a diagnostic at the module: no model or several.
+pub fn model_op<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+) -> Result<OperationRef<'c, 'a>, PassError> {
+    let mut models = body(module).into_iter().filter(|op| is_named(*op, "ark.model"));
+    match (models.next(), models.next()) {
+        (Some(model), None) => Ok(model),
+        (None, _) => Err(PassError::at(&module, "expected one ark.model, found none")),
+        _ => Err(PassError::at(&module, "expected one ark.model, found several")),
+    }
+}
+
+/// The nodes of an `ark.model` with their ops, in file order.
+///
+/// # Errors
+/// After a diagnostic at each op that says no node.
+pub fn nodes<'c: 'a, 'a>(
+    model: OperationRef<'c, 'a>,
+) -> Result<Vec<(OperationRef<'c, 'a>, Node)>, PassError> {
+    let mut nodes = vec![];
+    let mut failed = None;
+    for op in body(model) {
+        if is_named(op, "ark.buffer") || is_named(op, "ark.tensor") {
+            continue;
+        }
+        match node(op) {
+            Ok(node) => nodes.push((op, node)),
+            Err(message) => failed = Some(PassError::at(&op, message)),
+        }
+    }
+    failed.map_or(Ok(nodes), Err)
+}
+
+/// The ops of the single block of an op.
+fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    let block = op.region(0).ok().and_then(|region| region.first_block());
+    let first = block.and_then(|block| block.first_operation());
+    std::iter::successors(first, |op| op.next_in_block()).collect()
+}
+
+fn is_named(op: OperationRef<'_, '_>, name: &str) -> bool {
+    op.name().as_string_ref().as_str() == Ok(name)
+}
+
+/// The node an op says.
+///
+/// # Errors
+/// What is missing or not understood.
+pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
+    let name = op.name();
+    let name = name.as_string_ref().as_str().unwrap_or_default();
+    let kind = kind_of(name).ok_or_else(|| format!("expected an op of a node, found '{name}'"))?;
+    let [reads, writes, buffers] = read::segments(op)?[..] else {
+        return Err("expected three operand segments: reads, writes, result buffers".to_owned());
+    };
+    let ids = read::op_integers(op, "result_ids")?;
+    if ids.len() != op.result_count() || buffers != op.result_count() {
+        return Err(format!(
+            "expected one id and one buffer for each of {} results, found {} ids and {buffers} \
+             buffers",
+            op.result_count(),
+            ids.len()
+        ));
+    }
+    let operands =
+        |begin: usize, count: usize| (begin..begin + count).map(|index| operand(op, index));
+    let unsigned = |ids: Vec<i64>| ids.into_iter().map(i64::cast_unsigned).collect();
+    let results = ids.iter().zip(operands(reads + writes, buffers)).enumerate();
+    let results = results.map(|(index, (id, buffer))| result(op, index, *id, buffer?));
+    Ok(Node {
+        id: read::op_integer(op, "node")?.cast_unsigned(),
+        producers: unsigned(read::op_integers(op, "producers")?),
+        consumers: unsigned(read::op_integers(op, "consumers")?),
+        op: Op {
+            kind,
+            name: read::op_text(op, "op_name")?,
+            is_virtual: read::op_bool(op, "is_virtual").unwrap_or_else(|| usually_virtual(kind)),
+            reads: operands(0, reads).map(|value| tensor(value?)).collect::<Result<_, _>>()?,
+            writes: operands(reads, writes)
+                .map(|value| tensor(value?))
+                .collect::<Result<_, _>>()?,
+            results: results.collect::<Result<_, _>>()?,
+            args: args::from_attributes(kind, op)?,
+        },
+    })
+}
+
+fn operand<'c, 'a>(op: OperationRef<'c, 'a>, index: usize) -> Result<Value<'c, 'a>, String> {
+    op.operand(index).map_err(|error| error.to_string())
+}
+
+fn result(
+    op: OperationRef<'_, '_>,
+    index: usize,
+    id: i64,
+    buffer: Value<'_, '_>,
+) -> Result<Tensor, String> {
+    let value = op.result(index).map_err(|error| error.to_string())?;
+    tensor_of(value.r#type(), id.cast_unsigned(), self::buffer(buffer)?)
+        .ok_or_else(|| format!("expected a result of type !ark.tensor, found {}", value.r#type()))
+}
+
+/// The tensor a value names: of an `ark.tensor`, or a result of an earlier node.
+pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
+    let result = OperationResult::try_from(value).map_err(|_| {
+        "expected a tensor declared in the model, found a block argument".to_owned()
+    })?;
+    let (owner, index) = (result.owner(), result.result_number());
+    let (id, place) = if is_named(owner, "ark.tensor") {
+        (read::op_integer(owner, "id")?, operand(owner, 0)?)
+    } else {
+        let ids = read::op_integers(owner, "result_ids")?;
+        let id = ids.get(index).ok_or("the op of this operand lacks result ids")?;
+        let before: usize = read::segments(owner)?.iter().take(2).sum();
+        (*id, operand(owner, before + index)?)
+    };
+    tensor_of(value.r#type(), id.cast_unsigned(), buffer(place)?)
+        .ok_or_else(|| format!("expected a value of type !ark.tensor, found {}", value.r#type()))
+}
+
+/// The buffer a value names.
+fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
+    let result = OperationResult::try_from(value).map_err(|_| {
+        "expected a buffer declared in the model, found a block argument".to_owned()
+    })?;
+    let owner = result.owner();
+    if !is_named(owner, "ark.buffer") {
+        return Err(format!("expected an ark.buffer, found {value}"));
+    }
+    declared_buffer(owner)
+}
+
+/// The buffer an `ark.buffer` declares.
+pub(super) fn declared_buffer(op: OperationRef<'_, '_>) -> Result<Buffer, String> {
+    let tags = |name: &str| {
+        read::pairs(&read::op_integers(op, name)?)
+            .ok_or_else(|| format!("expected pairs in '{name}', found an odd number of integers"))
+    };
+    Ok(Buffer {
+        id: read::op_integer(op, "id")?.cast_unsigned(),
+        rank: read::op_integer(op, "rank")?,
+        send_tags: tags("send_tags")?,
+        recv_tags: tags("recv_tags")?,
+    })
+}

@@ -1,0 +1,310 @@
+//! Ops, tensors and arguments from a tree: what the model and plan readers share.
+//!
+//! Older and newer generations of the format are read into the one typed form, each with a warning
+//! that names what was accepted.
+
+use std::collections::BTreeMap;
+
+use irc_diag::Diagnostic;
+use jsonc_parser::ast::Value;
+
+use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor};
+use crate::json::{At, Object, Reader, clip};
+
+const OP_KEYS: [&str; 7] =
+    ["Type", "Name", "IsVirtual", "ReadTensors", "WriteTensors", "ResultTensors", "Args"];
+const TENSOR_KEYS: [&str; 8] =
+    ["Id", "DataType", "Shape", "Strides", "Offsets", "PaddedShape", "Pads", "Buffer"];
+const BUFFER_KEYS: [&str; 5] = ["Id", "Rank", "SendTags", "RecvTags", "IsExternal"];
+
+/// Arguments of `Matmul` in the first generation, all derivable from the shapes.
+const OLD_MATMUL_ARGS: [&str; 4] = ["InputDimNC", "OtherDimNC", "ShapeMNK", "StridesACDB"];
+
+/// Reads an op; `extra` names further keys the caller reads itself.
+///
+/// Returns nothing when any part could not be read; every such part has been reported.
+pub(crate) fn op<'t>(
+    reader: &mut Reader<'_>,
+    value: &'t Value<'t>,
+    at: &At<'_>,
+    extra: &[&str],
+) -> Option<Op> {
+    let object = reader.object(value, at)?;
+    let known: Vec<&str> = OP_KEYS.iter().chain(extra).copied().collect();
+    reader.check_keys(&object, &known);
+    let kind = reader.required(&object, "Type").and_then(|v| kind(reader, v, &at.key("Type")));
+    let name = reader.required(&object, "Name").and_then(|v| reader.string(v, &at.key("Name")));
+    let is_virtual =
+        reader.required(&object, "IsVirtual").and_then(|v| reader.boolean(v, &at.key("IsVirtual")));
+    let reads = tensors(reader, &object, "ReadTensors");
+    let writes = tensors(reader, &object, "WriteTensors");
+    let results = tensors(reader, &object, "ResultTensors");
+    let args =
+        reader.required(&object, "Args").and_then(|v| args(reader, kind, v, &at.key("Args")));
+    Some(Op {
+        kind: kind?,
+        name: name?.to_owned(),
+        is_virtual: is_virtual?,
+        reads: reads?,
+        writes: writes?,
+        results: results?,
+        args: args?,
+    })
+}
+
+fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKind> {
+    let Value::StringLit(literal) = value else {
+        reader.wrong_type("the name of an op type", value, at);
+        return None;
+    };
+    let name: &str = &literal.value;
+    if name == "Placeholder" {
+        reader.accepted("op type `Placeholder` is read as a virtual `Tensor`", value, at);
+        return Some(OpKind::Tensor);
+    }
+    let kind = OpKind::from_name(name);
+    if kind.is_none() {
+        let message = format!("unknown op type `{}`", clip(name));
+        let mut finding = Diagnostic::error("ark-unknown-op", message);
+        if let Some(near) = OpKind::nearest(name) {
+            finding = finding.help(format!("did you mean `{near}`?"));
+        }
+        reader.report(finding, value, at, "not an op type of this format");
+    }
+    kind
+}
+
+fn tensors(
+    reader: &mut Reader<'_>,
+    object: &Object<'_, '_>,
+    key: &'static str,
+) -> Option<Vec<Tensor>> {
+    let value = reader.required(object, key)?;
+    let at = object.at.key(key);
+    let elements = reader.array(value, &at)?;
+    let read = |(index, value)| tensor(reader, value, &at.index(index));
+    // All are read before any failure counts, so that each is reported.
+    let all: Vec<Option<Tensor>> = elements.iter().enumerate().map(read).collect();
+    all.into_iter().collect()
+}
+
+/// Reads a tensor.
+fn tensor<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Tensor> {
+    let object = reader.object(value, at)?;
+    reader.check_keys(&object, &TENSOR_KEYS);
+    let id = id(reader, &object);
+    let dtype = reader
+        .required(&object, "DataType")
+        .and_then(|value| data_type(reader, value, &at.key("DataType")));
+    let shape = dims(reader, &object, "Shape");
+    let strides = dims(reader, &object, "Strides");
+    let offsets = dims(reader, &object, "Offsets");
+    let padded_shape = padded_shape(reader, &object, shape.as_deref());
+    let buffer = reader
+        .required(&object, "Buffer")
+        .and_then(|value| buffer(reader, value, &at.key("Buffer")));
+    let tensor = Tensor {
+        id: id?,
+        dtype: dtype?,
+        shape: shape?,
+        strides: strides?,
+        offsets: offsets?,
+        padded_shape: padded_shape?,
+        buffer: buffer?,
+    };
+    Some(with_a_dimension(reader, tensor, value, at))
+}
+
+/// ARK reads an empty shape as one element.
+fn with_a_dimension(
+    reader: &mut Reader<'_>,
+    mut tensor: Tensor,
+    value: &Value<'_>,
+    at: &At<'_>,
+) -> Tensor {
+    let all = [&tensor.shape, &tensor.strides, &tensor.offsets, &tensor.padded_shape];
+    if all.iter().all(|dims| dims.is_empty()) {
+        reader.accepted("empty `Shape` is read as [1]", value, at);
+        (tensor.shape, tensor.strides) = (vec![1], vec![1]);
+        (tensor.offsets, tensor.padded_shape) = (vec![0], vec![1]);
+    }
+    tensor
+}
+
+fn id(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<u64> {
+    let value = reader.required(object, "Id")?;
+    reader.integer(value, &object.at.key("Id"), "a non-negative integer")
+}
+
+fn dims(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) -> Option<Vec<i64>> {
+    let value = reader.required(object, key)?;
+    reader.integers(value, &object.at.key(key), "a 64-bit integer")
+}
+
+/// `PaddedShape`, or `Pads` of the first generation, or neither: then the shape itself.
+fn padded_shape(
+    reader: &mut Reader<'_>,
+    object: &Object<'_, '_>,
+    shape: Option<&[i64]>,
+) -> Option<Vec<i64>> {
+    if object.get("PaddedShape").is_some() {
+        return dims(reader, object, "PaddedShape");
+    }
+    let Some(value) = object.get("Pads") else {
+        let finding = Diagnostic::warning("ark-generation", "no `PaddedShape`: `Shape` is taken");
+        reader.report_object(finding, object);
+        return shape.map(<[i64]>::to_vec);
+    };
+    let at = object.at.key("Pads");
+    let pads: Vec<i64> = reader.integers(value, &at, "a 64-bit integer")?;
+    if shape.is_some_and(|shape| shape.len() != pads.len()) || pads.iter().any(|&pad| pad != 1) {
+        let finding = Diagnostic::error("ark-pads", "`Pads` must be ones, one for each dimension");
+        reader.report(finding, value, &at, "not all ones");
+        return None;
+    }
+    reader.accepted("`Pads` is read as no padding", value, &at);
+    shape.map(<[i64]>::to_vec)
+}
+
+fn data_type(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<DataType> {
+    let Value::StringLit(literal) = value else {
+        reader.wrong_type("the name of a data type", value, at);
+        return None;
+    };
+    let dtype = DataType::from_name(&literal.value);
+    if dtype.is_none() {
+        let message = format!("unknown data type `{}`", clip(&literal.value));
+        let names: Vec<&str> = DataType::ALL.iter().map(|dtype| dtype.name()).collect();
+        let finding = Diagnostic::error("ark-unknown-dtype", message)
+            .help(format!("the data types are {}", names.join(", ")));
+        reader.report(finding, value, at, "not a data type of this format");
+    }
+    dtype
+}
+
+fn buffer<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Buffer> {
+    let object = reader.object(value, at)?;
+    reader.check_keys(&object, &BUFFER_KEYS);
+    if let Some(external) = object.get("IsExternal") {
+        reader.boolean(external, &at.key("IsExternal"))?;
+        reader.accepted("`IsExternal` is ignored", external, &at.key("IsExternal"));
+    }
+    let id = id(reader, &object);
+    let rank = reader
+        .required(&object, "Rank")
+        .and_then(|value| reader.integer(value, &at.key("Rank"), "a rank, or -1"));
+    let send_tags = tags(reader, &object, "SendTags");
+    let recv_tags = tags(reader, &object, "RecvTags");
+    Some(Buffer { id: id?, rank: rank?, send_tags: send_tags?, recv_tags: recv_tags? })
+}
+
+fn tags(
+    reader: &mut Reader<'_>,
+    object: &Object<'_, '_>,
+    key: &'static str,
+) -> Option<Vec<[i64; 2]>> {
+    let value = reader.required(object, key)?;
+    let at = object.at.key(key);
+    let elements = reader.array(value, &at)?;
+    let read = |(index, value)| tag(reader, value, &at.index(index));
+    let all: Vec<Option<[i64; 2]>> = elements.iter().enumerate().map(read).collect();
+    all.into_iter().collect()
+}
+
+fn tag(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<[i64; 2]> {
+    if value.as_array().is_none_or(|pair| pair.elements.len() != 2) {
+        reader.wrong_type("a pair [remote rank, tag]", value, at);
+        return None;
+    }
+    reader.integers(value, at, "a 64-bit integer")?.try_into().ok()
+}
+
+/// Reads `Args`; `kind` decides which older spellings are understood.
+fn args<'t>(
+    reader: &mut Reader<'_>,
+    kind: Option<OpKind>,
+    value: &'t Value<'t>,
+    at: &At<'_>,
+) -> Option<BTreeMap<String, Arg>> {
+    let object = reader.object(value, at)?;
+    reader.check_duplicates(&object);
+    let mut args = BTreeMap::new();
+    let mut complete = true;
+    for (key, value) in object.entries() {
+        let at = at.key(key);
+        if kind == Some(OpKind::Matmul) && OLD_MATMUL_ARGS.contains(&key) {
+            let message = format!("`{key}` is dropped: the shapes and strides say it");
+            reader.accepted(&message, value, &at);
+            continue;
+        }
+        let arg = arg(reader, value, &at);
+        complete &= arg.is_some();
+        args.extend(arg.map(|arg| (current_name(reader, kind, key, value, &at), arg)));
+    }
+    complete.then_some(args)
+}
+
+/// The present name of an argument: `Value` of `ScalarAdd` and `ScalarMul` is now `Factor`.
+fn current_name(
+    reader: &mut Reader<'_>,
+    kind: Option<OpKind>,
+    key: &str,
+    value: &Value<'_>,
+    at: &At<'_>,
+) -> String {
+    let scales = matches!(kind, Some(OpKind::ScalarAdd | OpKind::ScalarMul));
+    if scales && key == "Value" {
+        reader.accepted("`Value` is read as `Factor`", value, at);
+        return "Factor".into();
+    }
+    key.into()
+}
+
+fn arg<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Arg> {
+    let object = reader.object(value, at)?;
+    let mut entries = object.entries();
+    let (Some((name, inner)), None) = (entries.next(), entries.next()) else {
+        reader.wrong_type("one argument such as {\"INT\": 3}", value, at);
+        return None;
+    };
+    let Some(kind) = ArgKind::from_name(name) else {
+        let names: Vec<&str> = ArgKind::ALL.iter().map(|kind| kind.name()).collect();
+        let message = format!("unknown argument type `{}`", clip(name));
+        let finding = Diagnostic::error("ark-unknown-arg-type", message)
+            .help(format!("the argument types are {}", names.join(", ")));
+        reader.report(finding, value, at, "");
+        return None;
+    };
+    arg_value(reader, kind, inner, &at.key(name))
+}
+
+fn arg_value<'t>(
+    reader: &mut Reader<'_>,
+    kind: ArgKind,
+    value: &'t Value<'t>,
+    at: &At<'_>,
+) -> Option<Arg> {
+    Some(match kind {
+        ArgKind::Int => Arg::Int(reader.integer(value, at, "a 32-bit integer")?),
+        ArgKind::Int64 => Arg::Int64(reader.integer(value, at, "a 64-bit integer")?),
+        ArgKind::Uint32 => Arg::Uint32(reader.integer(value, at, "an unsigned 32-bit integer")?),
+        ArgKind::Uint64 => Arg::Uint64(reader.integer(value, at, "an unsigned 64-bit integer")?),
+        ArgKind::Bool => Arg::Bool(reader.boolean(value, at)?),
+        ArgKind::Float => Arg::Float(Float(reader.float(value, at)?)),
+        ArgKind::Dims => Arg::Dims(reader.integers(value, at, "a 64-bit integer")?),
+        ArgKind::Tensor => Arg::Tensor(Box::new(tensor(reader, value, at)?)),
+        ArgKind::Offset => offset(reader, value, at)?,
+    })
+}
+
+fn offset<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Arg> {
+    let object = reader.object(value, at)?;
+    reader.check_keys(&object, &["BufferId", "Value"]);
+    let buffer_id = reader
+        .required(&object, "BufferId")
+        .and_then(|value| reader.integer(value, &at.key("BufferId"), "a non-negative integer"));
+    let value = reader
+        .required(&object, "Value")
+        .and_then(|value| reader.integer(value, &at.key("Value"), "a 64-bit integer"));
+    Some(Arg::Offset { buffer_id: buffer_id?, value: value? })
+}

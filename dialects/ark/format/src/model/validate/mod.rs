@@ -1,0 +1,65 @@
+//! The meaning of a model: what its form alone does not say.
+//!
+//! Findings carry JSON paths, not places in a text, so that a model that never was text can be
+//! checked too.
+
+mod communicate;
+mod graph;
+mod identity;
+mod op;
+mod shapes;
+mod tensor;
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::{Model, Op};
+use crate::json::{At, OpPlace};
+
+pub(crate) use graph::Edges;
+
+/// Largest buffer a model may ask for, in bytes: one tebibyte.
+pub(crate) const MAX_BUFFER_BYTES: u128 = 1 << 40;
+
+/// Every finding in a model; empty when there is none.
+///
+/// Paths name the model in its present form, `$.Nodes[i].Op`; `i` is the index of the node.
+pub fn validate(model: &Model) -> Vec<Diagnostic> {
+    let ops = model.nodes.iter().enumerate();
+    let ops: Vec<(OpPlace, &Op)> = ops.map(|(i, node)| (OpPlace::Node(i), &node.op)).collect();
+    let edges: Vec<Edges> = model.nodes.iter().enumerate().map(Edges::of).collect();
+    check(Some((model.rank, model.world_size)), &ops, Some(&edges))
+}
+
+/// Checks what is known of a model: the rank and world size, ops, and edges if all could be read.
+pub(crate) fn check(
+    ranks: Option<(i64, i64)>,
+    ops: &[(OpPlace, &Op)],
+    edges: Option<&[Edges]>,
+) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    if let Some((rank, world_size)) = ranks {
+        check_ranks(rank, world_size, &mut sink);
+    }
+    check_ops(ops, ranks, &mut sink);
+    if let Some(edges) = edges {
+        graph::check(edges, &mut sink);
+    }
+    identity::check_order(ops, &mut sink);
+    sink.into_diagnostics()
+}
+
+/// Checks ops one by one, and that they agree on the tensors and buffers they share.
+pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink: &mut Sink) {
+    ops.iter().for_each(|(place, op)| op::check(op, &At::op(*place), ranks, sink));
+    identity::check(ops, sink);
+}
+
+fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
+    if world_size < 1 {
+        let message = format!("`WorldSize` must be at least 1, found {world_size}");
+        sink.push(Diagnostic::error("ark-world-size", message).path("$.WorldSize"));
+    } else if !(0..world_size).contains(&rank) {
+        let message = format!("`Rank` must be in [0, {world_size}), found {rank}");
+        sink.push(Diagnostic::error("ark-world-size", message).path("$.Rank"));
+    }
+}
