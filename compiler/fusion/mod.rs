@@ -32,7 +32,7 @@ pub use algebra::{ALGEBRA, AlgebraRule};
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
 pub use form::{Form, Kind};
 pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
-pub use pass::{Fuse, explain, fuse_function};
+pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
 pub use rules::{Firing, RULES, Rule};

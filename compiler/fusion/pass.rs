@@ -17,7 +17,6 @@ use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, context_of,
     emit_remark, read,
 };
-use std::sync::Arc;
 
 /// The pass `fuse`.
 pub struct Fuse;
@@ -44,31 +43,33 @@ impl Pass for Fuse {
         &["tl"]
     }
     fn run(&self, func: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let fused = if options.boolean("explain") {
-            fuse_with_remarks(func)
-        } else {
-            fuse_function(func, |segment| Arc::new(fuse_segment(segment)))
-        };
+        let fused =
+            if options.boolean("explain") { fuse_with_remarks(func) } else { fuse_function(func) };
         fused.map_err(|error| PassError::at(&func, error))
     }
 }
 
 /// Simplifies a function and groups its ops into kernels.
 ///
-/// `decide` gives the kernels of a segment: [`fuse_segment`], or what it gave before for an equal
-/// one.
-///
 /// # Errors
 /// What keeps the function from being a graph of tensors.
-pub fn fuse_function<'c: 'a, 'a>(
+pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    fuse_function_with(func, fuse_segment)
+}
+
+/// As [`fuse_function`], with segments decided by `decide`: a memory of [`fuse_segment`].
+///
+/// # Errors
+/// As [`fuse_function`].
+pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
-    decide: impl FnMut(&Segment) -> Arc<SegmentFusion>,
+    decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
     simplify_function(func)?;
     let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
-    let fusions = decide_all(&placed, decide);
-    write_groups(func, &function, &placed, &fusions)
+    let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
+    write_groups(func, &function, &placed, fusions)
 }
 
 /// Says what [`fuse_function`] would do to a function and why, and leaves it as it is.
@@ -95,30 +96,23 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
     }
     let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
-    let fusions = decide_all(&placed, |segment| Arc::new(fuse_segment(segment)));
+    let fusions: Vec<_> = placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
     let mut report = FusionReport::default();
     for (placed, fusion) in placed.iter().zip(&fusions) {
         for (node, text) in explain_segment(&mut report, &function, placed, fusion) {
             emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
         }
     }
-    write_groups(func, &function, &placed, &fusions)
-}
-
-fn decide_all(
-    placed: &[Placed],
-    mut decide: impl FnMut(&Segment) -> Arc<SegmentFusion>,
-) -> Vec<Arc<SegmentFusion>> {
-    placed.iter().map(|placed| decide(&placed.segment)).collect()
+    write_groups(func, &function, &placed, fusions)
 }
 
 fn write_groups<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     function: &Function<'c, 'a>,
     placed: &[Placed],
-    fusions: &[Arc<SegmentFusion>],
+    fusions: Vec<SegmentFusion>,
 ) -> Result<(), String> {
     let chosen = placed.iter().zip(fusions);
-    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan.clone() });
+    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan });
     emit(context_of(&func), function, chosen.collect())
 }

@@ -1,8 +1,10 @@
 //! Every pass of irc, registered by name.
-use crate::fusion::{Fuse, SimplifyTl};
-use crate::lowering::{
-    ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
-    outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+use crate::{
+    fusion::{Fuse, SimplifyTl},
+    lowering::{
+        ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+    },
 };
 use irc_mlir::register_pass;
 

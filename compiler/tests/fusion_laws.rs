@@ -8,7 +8,6 @@ use irc_mlir::{
 };
 use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Op, Rounding};
-use std::sync::Arc;
 
 const PROGRAMS: u64 = 300;
 
@@ -21,7 +20,7 @@ fn fusion_keeps_every_bit() {
         let inputs = program.inputs();
         let expected = evaluate(func(&module), &inputs).expect("the program evaluates");
         let before = to_text(&module.as_operation(), false);
-        fuse(func(&module)).expect("the program fuses");
+        fusion::fuse_function(func(&module)).expect("the program fuses");
         let after = to_text(&module.as_operation(), false);
         assert!(module.as_operation().verify(), "seed {seed} breaks the IR:\n{before}\n{after}");
         let found = evaluate(func(&module), &inputs).expect("the groups evaluate");
@@ -56,7 +55,7 @@ fn fusion_is_deterministic() {
             let context = context();
             let module = Program::random(seed).module(&context);
             let report = fusion::explain(func(&module)).expect("the program is explained");
-            fuse(func(&module)).expect("the program fuses");
+            fusion::fuse_function(func(&module)).expect("the program fuses");
             format!("{report}\n{}", to_text(&module.as_operation(), true))
         });
         assert_eq!(texts[0], texts[1], "seed {seed}");
@@ -67,9 +66,9 @@ fn fusion_is_deterministic() {
 fn fusing_again_changes_nothing() {
     let context = context();
     let module = Program::random(7).module(&context);
-    fuse(func(&module)).expect("the program fuses");
+    fusion::fuse_function(func(&module)).expect("the program fuses");
     let once = to_text(&module.as_operation(), false);
-    fuse(func(&module)).expect("the groups fuse");
+    fusion::fuse_function(func(&module)).expect("the groups fuse");
     assert_eq!(once, to_text(&module.as_operation(), false));
 }
 
@@ -82,10 +81,6 @@ fn fusion_never_costs_more() {
         let (before, after) = (report.before.total(), report.after.total());
         assert!(after <= before, "seed {seed}: {before} -> {after}");
     }
-}
-
-fn fuse(func: OperationRef<'_, '_>) -> Result<(), String> {
-    fusion::fuse_function(func, |segment| Arc::new(fusion::fuse_segment(segment)))
 }
 
 fn context() -> Context {
