@@ -17,7 +17,10 @@ pub struct OpSpec<'c> {
 impl<'c> OpSpec<'c> {
     /// Starts an op.
     pub fn new(context: &'c Context, name: &str, location: Location<'c>) -> Self {
-        Self { context, name: name.to_owned(), builder: OperationBuilder::new(name, location) }
+        let name = name.to_owned();
+        // The builder keeps a pointer at the name, so it must be given the one that lives as long.
+        let builder = OperationBuilder::new(&name, location);
+        Self { context, name, builder }
     }
 
     /// Appends operands.
