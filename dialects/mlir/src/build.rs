@@ -17,8 +17,8 @@ pub struct OpSpec<'c> {
 impl<'c> OpSpec<'c> {
     /// Starts an op.
     pub fn new(context: &'c Context, name: &str, location: Location<'c>) -> Self {
+        // melior's builder keeps a pointer to the name, so it must point at what this owns.
         let name = name.to_owned();
-        // The builder keeps a pointer at the name, so it must be given the one that lives as long.
         let builder = OperationBuilder::new(&name, location);
         Self { context, name, builder }
     }
