@@ -1,5 +1,5 @@
 //! The pass over [`lower_kernel`], with the target as its options.
-use super::{Target, lower_kernel};
+use super::{DIALECTS, Target, lower_kernel};
 use irc_mlir::{
     OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
     walk_collect,
@@ -35,7 +35,7 @@ impl Pass for LinalgToVector {
     }
 
     fn dialects(&self) -> &'static [&'static str] {
-        &["arith", "func", "math", "memref", "scf", "vector"]
+        &DIALECTS
     }
 
     fn run(&self, op: OperationRef<'_, '_>, options: &Options) -> PassResult {

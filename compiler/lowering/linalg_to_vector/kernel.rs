@@ -8,7 +8,7 @@ use super::{
 };
 use irc_mlir::{Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike};
 use melior::ir::{
-    attribute::{ArrayAttribute, DenseElementsAttribute, DenseI64ArrayAttribute, IntegerAttribute},
+    attribute::{DenseElementsAttribute, IntegerAttribute},
     block::BlockArgument,
     operation::OperationResult,
     r#type::{RankedTensorType, ShapedTypeLike},
@@ -378,27 +378,21 @@ fn row_major(shape: &[i64]) -> Vec<i64> {
 }
 
 fn list_attribute<'c: 'a, 'a>(op: OperationRef<'c, 'a>, name: &str) -> Result<Vec<Attribute<'c>>> {
-    let fail = || LowerError::at(op, format!("expected an array attribute '{name}'"));
-    let array = ArrayAttribute::try_from(op.attribute(name).map_err(|_| fail())?).map_err(|_| fail())?;
-    (0..array.len()).map(|index| array.element(index).map_err(|_| fail())).collect()
+    irc_mlir::read::elements(&op, name)
+        .ok_or_else(|| LowerError::at(op, format!("expected an array attribute '{name}'")))
 }
 
 fn i64_list<'c: 'a, 'a>(op: OperationRef<'c, 'a>, name: &str) -> Result<Vec<i64>> {
-    let fail = || LowerError::at(op, format!("expected an integer list '{name}'"));
-    let attribute = op.attribute(name).map_err(|_| fail())?;
-    let list = DenseI64ArrayAttribute::try_from(attribute).map_err(|_| fail())?;
-    (0..list.len()).map(|index| list.element(index).map_err(|_| fail())).collect()
+    irc_mlir::read::integers(&op, name)
+        .ok_or_else(|| LowerError::at(op, format!("expected an integer list '{name}'")))
 }
 
 fn reassociation<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<Vec<usize>>> {
     let fail = || LowerError::at(op, "expected groups of dimensions in 'reassociation'");
     let group = |attribute| {
-        let group = ArrayAttribute::try_from(attribute).map_err(|_| fail())?;
-        (0..group.len())
-            .map(|index| {
-                let dim = group.element(index).map_err(|_| fail())?;
-                Ok(IntegerAttribute::try_from(dim).map_err(|_| fail())?.value() as usize)
-            })
+        let dims = irc_mlir::read::array_elements(attribute).ok_or_else(fail)?;
+        dims.into_iter()
+            .map(|dim| Ok(IntegerAttribute::try_from(dim).map_err(|_| fail())?.value() as usize))
             .collect::<Result<Vec<_>>>()
     };
     list_attribute(op, "reassociation")?.into_iter().map(group).collect()

@@ -12,7 +12,7 @@ use irc_mlir::{
     RegionLike, Type, TypeLike, Value, attr,
 };
 use melior::ir::{
-    attribute::{ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute},
+    attribute::{DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute},
     r#type::{FunctionType, IntegerType, MemRefType},
 };
 
@@ -65,10 +65,13 @@ impl Default for Target {
     }
 }
 
+/// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
+pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
+
 /// The upstream passes that carry a lowered kernel to the `llvm` dialect.
 pub const TO_LLVM: &str = "builtin.module(canonicalize,cse,convert-scf-to-cf,\
     expand-strided-metadata,lower-affine,\
-    arith-expand{include-bf16=true},convert-vector-to-llvm{enable-x86=false},\
+    arith-expand{include-bf16=true},convert-vector-to-llvm,\
     convert-math-to-llvm,convert-math-to-libm,convert-index-to-llvm,finalize-memref-to-llvm,\
     convert-arith-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts,\
     canonicalize,cse)";
@@ -117,14 +120,14 @@ pub fn lower_kernel<'c: 'a, 'a>(
 
 /// Element strides of each argument that has them.
 fn argument_strides<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Vec<Option<Vec<i64>>> {
-    let Ok(Ok(list)) = func.attribute("arg_attrs").map(ArrayAttribute::try_from) else { return vec![] };
-    let strides = |index| {
-        let dictionary = DictionaryAttribute::try_from(list.element(index).ok()?).ok()?;
+    let strides = |dictionary| {
+        let dictionary = DictionaryAttribute::try_from(dictionary).ok()?;
         let strides = dictionary.element_by_name("irc.strides")?;
         let strides = DenseI64ArrayAttribute::try_from(strides).ok()?;
         (0..strides.len()).map(|dim| strides.element(dim).ok()).collect()
     };
-    (0..list.len()).map(strides).collect()
+    let list = irc_mlir::read::elements(&func, "arg_attrs").unwrap_or_default();
+    list.into_iter().map(strides).collect()
 }
 
 fn signature<'c>(

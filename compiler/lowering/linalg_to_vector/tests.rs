@@ -1,5 +1,5 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
-use super::{TO_LLVM, Target, lower_module};
+use super::{DIALECTS, TO_LLVM, Target, lower_module};
 use half::{bf16, f16};
 use irc_mlir::{Context, Module, OperationLike, Type, new_context, parse_module, run_pipeline, walk_collect};
 use melior::{
@@ -17,7 +17,7 @@ mod rows;
 
 const REFERENCE: &str = "builtin.module(one-shot-bufferize{bufferize-function-boundaries \
     function-boundary-type-conversion=identity-layout-map},\
-    buffer-results-to-out-params,convert-linalg-to-loops,fold-memref-alias-ops)";
+    buffer-results-to-out-params{modify-public-functions=true},convert-linalg-to-loops,fold-memref-alias-ops)";
 
 /// A tensor in memory.
 #[derive(Clone, Debug)]
@@ -138,6 +138,9 @@ fn text_for(source: &str) -> String {
 /// The module after our lowering.
 pub fn lowered<'c>(context: &'c Context, source: &str, target: &Target) -> Module<'c> {
     let module = parse_module(context, &text_for(source)).unwrap();
+    for dialect in DIALECTS {
+        context.get_or_load_dialect(dialect);
+    }
     lower_module(context, unsafe_ref(&module), target).unwrap();
     assert!(module.as_operation().verify(), "the lowered module verifies");
     module
@@ -163,7 +166,7 @@ fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
     let mut arguments: Vec<*mut ()> =
         pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();
     // Safety: the descriptors describe live arrays of the types the function was compiled for.
-    unsafe { engine.invoke_packed(&format!("_mlir_ciface_{name}"), &mut arguments) }.unwrap();
+    unsafe { engine.invoke_packed(&name, &mut arguments) }.unwrap();
 }
 
 /// Runs our lowering on the given inputs.
