@@ -1,11 +1,12 @@
-//! Writes the dialects' reference pages.
+//! Writes what the documentation copies from the code.
 
+use crate::bless;
 use crate::metadata::{self, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Writes `docs/dialects/<name>.md` from each `dialects/<name>/<name>.td`.
+/// Writes `docs/dialects/<name>.md` from each `dialects/<name>/<name>.td`, and the stage table.
 ///
 /// # Errors
 /// When mlir-tblgen is missing or refuses a definition, or a page cannot be written.
@@ -17,7 +18,7 @@ pub fn run() -> Result<(), String> {
         };
         write().map_err(|error| format!("cannot write {}: {error}", page.path.display()))?;
     }
-    Ok(())
+    bless::cargo_test(&["--package", "irc", "--test", "docs"])
 }
 
 /// A page as it should be.

@@ -13,7 +13,7 @@ usage: cargo xtask TASK
 
 tasks:
   bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
-  docs             writes docs/dialects/ from the dialects' definitions
+  docs             writes what docs/ copies from the code: dialects, stage table
   layers           checks that dependencies between crates point one way";
 
 fn main() -> ExitCode {
