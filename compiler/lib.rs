@@ -1,7 +1,14 @@
-//! The irc compiler as a library.
+//! The irc compiler as a library: a [`Session`] over source files.
 
 pub mod codegen;
+pub mod eval;
+pub mod fusion;
 pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
+pub mod session;
+
+pub use session::{
+    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+};

@@ -76,10 +76,7 @@ pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, Broken> {
 }
 
 /// The function of a name.
-pub fn named<'c: 'a, 'a>(
-    module: OperationRef<'c, 'a>,
-    name: &str,
-) -> Option<OperationRef<'c, 'a>> {
+pub fn named<'c: 'a, 'a>(module: OperationRef<'c, 'a>, name: &str) -> Option<OperationRef<'c, 'a>> {
     let is = |op: &OperationRef<'c, 'a>| read::string(op, "sym_name").as_deref() == Some(name);
     read::body_ops(module).into_iter().find(is)
 }

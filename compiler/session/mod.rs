@@ -187,7 +187,8 @@ impl Session {
         let kernels = {
             let config = queries::Config::new(&self.database, options.clone());
             let fused = queries::fused(&self.database, file.0, config)?;
-            let mut texts: Vec<Arc<str>> = fused.kernels.iter().map(|(_, text)| text.clone()).collect();
+            let mut texts: Vec<Arc<str>> =
+                fused.kernels.iter().map(|(_, text)| text.clone()).collect();
             texts.sort();
             texts.dedup();
             texts
@@ -199,7 +200,11 @@ impl Session {
                 let (database, cancel) = (self.database.clone(), self.cancel.clone());
                 scope.spawn(move || {
                     for text in share.iter().filter(|_| !cancel.is_cancelled()) {
-                        let key = queries::KernelKey::new(&database, text.clone(), options.target.clone());
+                        let key = queries::KernelKey::new(
+                            &database,
+                            text.clone(),
+                            options.target.clone(),
+                        );
                         // Its failure is reported by the query that needs it.
                         let _ = queries::kernel_object(&database, key);
                     }

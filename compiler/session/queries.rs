@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     codegen::{Output, Target, compile, link_library},
-    fusion::FusionReport,
+    fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
     pipeline::HOST_CPU,
 };
 use irc_ark_format::model::{self, Document};
@@ -43,7 +43,8 @@ pub enum Results {
 }
 
 impl Results {
-    fn name(self) -> &'static str {
+    /// The name that the pass `ark-to-tl` takes.
+    pub fn name(self) -> &'static str {
         match self {
             Results::All => "all",
             Results::Outputs => "outputs",
@@ -95,7 +96,7 @@ pub struct Fused {
 }
 
 /// Reads a file.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 pub fn parsed(db: &dyn salsa::Database, file: SourceFile, strict: bool) -> Parsed {
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
@@ -104,7 +105,7 @@ pub fn parsed(db: &dyn salsa::Database, file: SourceFile, strict: bool) -> Parse
 }
 
 /// The model alone: equal after an edit that only moves text.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 fn model_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<model::Model>, Failure> {
     let parsed = parsed(db, file, false);
     match &parsed.document {
@@ -114,16 +115,15 @@ fn model_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<model::Mod
 }
 
 /// The tensor-level module as bytecode, located by JSON path alone.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 fn imported<'db>(
     db: &'db dyn salsa::Database,
     file: SourceFile,
     config: Config<'db>,
 ) -> Result<Arc<[u8]>, Failure> {
     let model = model_of(db, file)?;
-    let passes = HOST_CPU
-        .text_with(config.options(db), "tensor", "tensor")
-        .map_err(Failure::internal)?;
+    let passes =
+        HOST_CPU.text_with(config.options(db), "tensor", "tensor").map_err(Failure::internal)?;
     let lowered = in_context(|context| {
         let mut module = import(context, &model, Origins { file: None, nodes: &[] });
         run(context, &mut module, &passes)?;
@@ -133,7 +133,7 @@ fn imported<'db>(
 }
 
 /// The fused module, taken apart into main and kernels.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 pub fn fused<'db>(
     db: &'db dyn salsa::Database,
     file: SourceFile,
@@ -148,9 +148,28 @@ pub fn fused<'db>(
     taken.map(Arc::new).map_err(|captured| placed(db, file, &captured))
 }
 
+/// The stage `fuse`, with every segment's decision remembered.
 fn fuse(db: &dyn salsa::Database, context: &Context, module: &mut Module<'_>) -> Option<()> {
-    let _ = db;
-    run(context, module, &HOST_CPU.text(Some("tensor"), Some("kernels")).ok()?)
+    let main = kernel::named(module.as_operation(), "main")?;
+    let decide = |segment: &Segment| segment_fusion(db, SegmentKey::new(db, segment.clone()));
+    if let Err(message) = fuse_function_with(main, decide) {
+        let _ = irc_mlir::PassError::at(&main, message);
+        return None;
+    }
+    run(context, module, &HOST_CPU.text(Some("fuse"), Some("kernels")).ok()?)
+}
+
+/// A part of the graph that fuses on its own, as a key.
+#[salsa::interned(debug)]
+pub struct SegmentKey<'db> {
+    #[returns(ref)]
+    pub segment: Segment,
+}
+
+/// What was decided for one segment.
+#[salsa::tracked(returns(clone))]
+fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> SegmentFusion {
+    fuse_segment(key.segment(db))
 }
 
 fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
@@ -169,7 +188,7 @@ fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
 }
 
 /// One kernel's object.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 pub fn kernel_object<'db>(
     db: &'db dyn salsa::Database,
     key: KernelKey<'db>,
@@ -178,7 +197,7 @@ pub fn kernel_object<'db>(
 }
 
 /// The glue's object.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 fn glue_object<'db>(
     db: &'db dyn salsa::Database,
     key: GlueKey<'db>,
@@ -187,7 +206,7 @@ fn glue_object<'db>(
 }
 
 /// The linked library.
-#[salsa::tracked]
+#[salsa::tracked(returns(clone))]
 pub fn library<'db>(
     db: &'db dyn salsa::Database,
     file: SourceFile,
@@ -204,7 +223,7 @@ pub fn library<'db>(
         text += &declaration(name, &object);
         objects.insert(object.symbol.clone(), object);
     }
-    let key = GlueKey::new(db, text.into(), target.clone());
+    let key = GlueKey::new(db, Arc::<str>::from(text), target.clone());
     let glue = glue_object(db, key).map_err(unlocated)?;
     let parts = [("irc_glue".to_owned(), glue.object.as_slice())];
     let kernels = objects.values().map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
@@ -235,7 +254,8 @@ fn unlocated(broken: Broken) -> Failure {
     match broken {
         Broken::Codegen(error) => Failure::internal(error.to_string()),
         Broken::Passes(captured) => {
-            let messages: Vec<_> = captured.into_iter().map(|diagnostic| diagnostic.message).collect();
+            let messages: Vec<_> =
+                captured.into_iter().map(|diagnostic| diagnostic.message).collect();
             Failure::internal(messages.join("; "))
         }
     }
@@ -314,7 +334,7 @@ pub fn explain(
 ) -> Result<FusionReport, Failure> {
     lowered(db, file, options, "tensor", |_, module| {
         let main = kernel::named(module.as_operation(), "main")?;
-        crate::fusion::explain(main).ok()
+        crate::fusion::fuse_function(main).ok()
     })
 }
 
@@ -335,11 +355,7 @@ pub fn run_reference(
     })
 }
 
-fn placed(
-    db: &dyn salsa::Database,
-    file: SourceFile,
-    captured: &[CapturedDiagnostic],
-) -> Failure {
+fn placed(db: &dyn salsa::Database, file: SourceFile, captured: &[CapturedDiagnostic]) -> Failure {
     let parsed = parsed(db, file, false);
     diagnose::failure(captured, file.source(db), parsed.document.as_deref())
 }

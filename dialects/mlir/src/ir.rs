@@ -3,7 +3,8 @@ use crate::bridge::{self, string_ref};
 use melior::{
     Context,
     ir::{
-        Attribute, AttributeLike, BlockLike, Location, Module, OperationRef, Type, TypeLike, Value, ValueLike,
+        Attribute, AttributeLike, BlockLike, Location, Module, OperationRef, Type, TypeLike, Value,
+        ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
     },
 };
@@ -149,5 +150,7 @@ pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
 /// Sets an attribute of an op, inherent or discardable.
 pub fn set_attribute<'c>(op: OperationRef<'c, '_>, name: &str, value: Attribute<'c>) {
     // Safety: the op and the attribute are live and of one context.
-    unsafe { mlir_sys::mlirOperationSetAttributeByName(op.to_raw(), string_ref(name), value.to_raw()) }
+    unsafe {
+        mlir_sys::mlirOperationSetAttributeByName(op.to_raw(), string_ref(name), value.to_raw())
+    }
 }
