@@ -12,7 +12,7 @@ mod tensor;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{Model, Op};
+use super::{Model, Op, Tensor};
 use crate::json::{At, OpPlace};
 
 pub(crate) use graph::Edges;
@@ -54,7 +54,15 @@ pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink:
     identity::check(ops, sink);
 }
 
-fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
+/// Checks one tensor by itself; paths start at the tensor.
+pub(crate) fn check_tensor(tensor: &Tensor) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    tensor::check(tensor, &At::ROOT, &mut sink);
+    sink.into_diagnostics()
+}
+
+/// The rank lies in the world.
+pub(crate) fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
     if world_size < 1 {
         let message = format!("`WorldSize` must be at least 1, found {world_size}");
         sink.push(Diagnostic::error("ark-world-size", message).path("$.WorldSize"));
