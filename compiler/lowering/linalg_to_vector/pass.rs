@@ -439,7 +439,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         ivs: &mut Vec<Value<'c, 'a>>,
     ) -> Result<()> {
         let stage = &cg.kernel.stages[self.pass.stages[0]];
-        let parallel = stage.parallel - self.pass.outer;
+        let parallel = self.loops.iter().filter(|inner| inner.dim < stage.parallel).count();
         let size = self.loops[ivs.len()].size;
         if ivs.len() + 1 < parallel {
             return e.loop_over(size, |e, iv| {
