@@ -8,9 +8,7 @@ use irc_ark_format::model::{Arg, ArgKind, Buffer, Float, OpKind, Tensor};
 use irc_mlir::{Attribute, Context, OperationRef, Type, attr, melior::ir::Identifier};
 use irc_mlir::{
     OperationLike,
-    melior::ir::attribute::{
-        BoolAttribute, DictionaryAttribute, FloatAttribute, TypeAttribute,
-    },
+    melior::ir::attribute::{BoolAttribute, DictionaryAttribute, FloatAttribute, TypeAttribute},
 };
 use std::collections::BTreeMap;
 

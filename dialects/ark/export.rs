@@ -23,7 +23,9 @@ pub fn export(module: &Module<'_>) -> Result<Model, PassError> {
 ///
 /// # Errors
 /// After a diagnostic at the module: no model or several.
-pub fn model_op<'c: 'a, 'a>(module: OperationRef<'c, 'a>) -> Result<OperationRef<'c, 'a>, PassError> {
+pub fn model_op<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+) -> Result<OperationRef<'c, 'a>, PassError> {
     let mut models = body(module).into_iter().filter(|op| is_named(*op, "ark.model"));
     match (models.next(), models.next()) {
         (Some(model), None) => Ok(model),
@@ -42,7 +44,7 @@ pub fn nodes<'c: 'a, 'a>(
     let mut nodes = vec![];
     let mut failed = None;
     for op in body(model) {
-        if is_named(op, "ark.buffer") || is_named(op, "ark.tensor") {
+        if !is_node(op) {
             continue;
         }
         match node(op) {
@@ -54,10 +56,15 @@ pub fn nodes<'c: 'a, 'a>(
 }
 
 /// The ops of the single block of an op.
-fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(super) fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let block = op.region(0).ok().and_then(|region| region.first_block());
     let first = block.and_then(|block| block.first_operation());
     std::iter::successors(first, |op| op.next_in_block()).collect()
+}
+
+/// Whether an op of a model is a node, rather than a declaration.
+pub(super) fn is_node(op: OperationRef<'_, '_>) -> bool {
+    !is_named(op, "ark.buffer") && !is_named(op, "ark.tensor")
 }
 
 fn is_named(op: OperationRef<'_, '_>, name: &str) -> bool {
@@ -84,7 +91,8 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
             ids.len()
         ));
     }
-    let operands = |begin: usize, count: usize| (begin..begin + count).map(|index| operand(op, index));
+    let operands =
+        |begin: usize, count: usize| (begin..begin + count).map(|index| operand(op, index));
     let unsigned = |ids: Vec<i64>| ids.into_iter().map(i64::cast_unsigned).collect();
     let results = ids.iter().zip(operands(reads + writes, buffers)).enumerate();
     let results = results.map(|(index, (id, buffer))| result(op, index, *id, buffer?));
@@ -97,7 +105,9 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
             name: read::op_text(op, "op_name")?,
             is_virtual: read::op_bool(op, "is_virtual").unwrap_or_else(|| usually_virtual(kind)),
             reads: operands(0, reads).map(|value| tensor(value?)).collect::<Result<_, _>>()?,
-            writes: operands(reads, writes).map(|value| tensor(value?)).collect::<Result<_, _>>()?,
+            writes: operands(reads, writes)
+                .map(|value| tensor(value?))
+                .collect::<Result<_, _>>()?,
             results: results.collect::<Result<_, _>>()?,
             args: args::from_attributes(kind, op)?,
         },
@@ -121,8 +131,9 @@ fn result(
 
 /// The tensor a value names: of an `ark.tensor`, or a result of an earlier node.
 pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
-    let result = OperationResult::try_from(value)
-        .map_err(|_| "expected a tensor declared in the model, found a block argument".to_owned())?;
+    let result = OperationResult::try_from(value).map_err(|_| {
+        "expected a tensor declared in the model, found a block argument".to_owned()
+    })?;
     let (owner, index) = (result.owner(), result.result_number());
     let (id, place) = if is_named(owner, "ark.tensor") {
         (read::op_integer(owner, "id")?, operand(owner, 0)?)
@@ -138,8 +149,9 @@ pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
 
 /// The buffer a value names.
 fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
-    let result = OperationResult::try_from(value)
-        .map_err(|_| "expected a buffer declared in the model, found a block argument".to_owned())?;
+    let result = OperationResult::try_from(value).map_err(|_| {
+        "expected a buffer declared in the model, found a block argument".to_owned()
+    })?;
     let owner = result.owner();
     if !is_named(owner, "ark.buffer") {
         return Err(format!("expected an ark.buffer, found {value}"));

@@ -2,7 +2,7 @@
 use super::{args, names::mnemonic, types::tensor_text};
 use irc_ark_format::model::{Buffer, Model, Node, Op, OpKind, Origin, Tensor};
 use irc_mlir::{
-    Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationRef, Region,
+    Attribute, Block, BlockRef, Context, Location, Module, OpSpec, OperationRef, Region,
     RegionLike, Type, Value, attr,
     melior::ir::{attribute::DenseI32ArrayAttribute, operation::OperationResult},
 };
@@ -23,6 +23,7 @@ pub struct Origins<'a> {
 /// The location of an op is the JSON path of the op in the file and, inside it, file, line and
 /// column of its node.
 pub fn import<'c>(context: &'c Context, model: &Model, origins: Origins<'_>) -> Module<'c> {
+    context.get_or_load_dialect("ark");
     let whole = location(context, "$", origins.file.map(|file| (file, 1, 1)));
     let module = Module::new(whole);
     let region = Region::new();
@@ -41,7 +42,8 @@ pub fn import<'c>(context: &'c Context, model: &Model, origins: Origins<'_>) -> 
 
 /// The single block of an op that was just built.
 fn body<'c, 'a>(op: OperationRef<'c, 'a>) -> BlockRef<'c, 'a> {
-    let block = irc_mlir::OperationLike::region(&op, 0).ok().and_then(|region| region.first_block());
+    let block =
+        irc_mlir::OperationLike::region(&op, 0).ok().and_then(|region| region.first_block());
     block.expect("the op was built with a region of one block")
 }
 

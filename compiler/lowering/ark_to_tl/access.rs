@@ -13,8 +13,7 @@ pub struct Access<'m> {
 
 impl<'m> Access<'m> {
     fn of(op: &Op, tensor: &'m Tensor) -> Self {
-        let shape =
-            if op.kind == OpKind::Matmul { &tensor.padded_shape } else { &tensor.shape };
+        let shape = if op.kind == OpKind::Matmul { &tensor.padded_shape } else { &tensor.shape };
         Self { tensor, shape }
     }
 

@@ -17,7 +17,10 @@ pub struct OpSpec<'c> {
 impl<'c> OpSpec<'c> {
     /// Starts an op.
     pub fn new(context: &'c Context, name: &str, location: Location<'c>) -> Self {
-        Self { context, name: name.to_owned(), builder: OperationBuilder::new(name, location) }
+        // MLIR's operation state borrows the name until the op is built, so it is kept here.
+        let name = name.to_owned();
+        let builder = OperationBuilder::new(&name, location);
+        Self { context, name, builder }
     }
 
     /// Appends operands.

@@ -3,7 +3,7 @@ use crate::bridge::{self, string_ref};
 use melior::{
     Context,
     ir::{
-        BlockLike, Module, OperationRef, Value, ValueLike,
+        Attribute, AttributeLike, BlockLike, Module, OperationRef, Value, ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
     },
 };
@@ -118,4 +118,16 @@ pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
 pub fn context_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> &'c Context {
     // Safety: an op does not outlive its context, whose lifetime is 'c.
     unsafe { op.context().to_ref() }
+}
+
+/// The text of a string attribute; `None` for other attributes.
+///
+/// melior's accessor is unsound for the empty string, whose data pointer is null.
+pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
+    // Safety: the attribute is live, and so is its text.
+    unsafe {
+        mlir_sys::mlirAttributeIsAString(attribute.to_raw()).then(|| {
+            bridge::str_of(mlir_sys::mlirStringAttrGetValue(attribute.to_raw())).into_owned()
+        })
+    }
 }

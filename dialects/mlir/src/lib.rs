@@ -18,8 +18,9 @@ pub use build::{OpSpec, attr, block_with, function, ty};
 pub use context::{DialectHook, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
 pub use ir::{
-    Erase, context_of, emit_remark, emit_warning, move_before_terminator, parse_bytecode, parse_module,
-    replace_all_uses, to_bytecode, to_generic_text, to_text, uses, walk_collect,
+    Erase, context_of, emit_remark, emit_warning, move_before_terminator, parse_bytecode,
+    parse_module, replace_all_uses, string_value, to_bytecode, to_generic_text, to_text, uses,
+    walk_collect,
 };
 pub use mains::{lsp_server_main, opt_main};
 pub use melior::{
