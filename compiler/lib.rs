@@ -1,5 +1,6 @@
 //! The irc compiler as a library.
 
+pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;

@@ -1,2 +1,7 @@
-//! Lowerings: passes that name both ends.
+//! Lowerings between levels, one folder or file each, named by both ends.
+
 pub mod ark_to_tl;
+pub mod emit_entry;
+pub mod outline_kernels;
+pub mod plan_memory;
+pub mod tl_to_linalg;

@@ -1,11 +1,15 @@
 //! Every pass of irc, registered by name.
-use crate::lowering::ark_to_tl::ArkToTl;
+use crate::lowering::{
+    ark_to_tl::ArkToTl, emit_entry::EmitEntry, outline_kernels::OutlineKernels,
+    plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+};
 use irc_mlir::register_pass;
 
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        register_pass(ArkToTl);
-    });
+    register_pass(ArkToTl);
+    register_pass(OutlineKernels);
+    register_pass(TlToLinalg);
+    register_pass(PlanMemory);
+    register_pass(EmitEntry);
 }

@@ -87,7 +87,7 @@ fn lower(module: OperationRef<'_, '_>, results: Results) -> PassResult {
         Results::All => buffers.written(),
         Results::Outputs => buffers.outputs(),
     };
-    let context = context_of(module);
+    let context = context_of(&module);
     let main = declare(context, module, model, &buffers, &returned);
     let block = entry(main);
     let mut memory = Memory::new(&buffers, arguments(&buffers, block));

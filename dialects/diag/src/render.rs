@@ -20,8 +20,7 @@ fn render_one(source: &Source, diagnostic: &Diagnostic, colour: bool, width: usi
     // The gutter and the cut marks take a dozen columns.
     let view = View::new(source, diagnostic, width.saturating_sub(12).max(MIN_WINDOW));
     let report = to_report(source, &view, diagnostic);
-    let mut config = Config::default();
-    config.chars = term::Chars::ascii();
+    let config = Config { chars: term::Chars::ascii(), ..Config::default() };
     let written = match colour {
         false => term::emit_into_string(&config, &view, &report),
         true => emit_coloured(&config, &view, &report),

@@ -1,7 +1,10 @@
 //! Contexts and registries with every upstream dialect and ours.
+use std::{cell::RefCell, collections::BTreeMap};
+
 use melior::{
-    Context,
+    Context, ContextRef,
     dialect::DialectRegistry,
+    ir::operation::OperationLike,
     utility::{register_all_dialects, register_all_llvm_translations, register_all_passes},
 };
 
@@ -26,4 +29,24 @@ pub fn new_context(hooks: &[DialectHook]) -> Context {
     let context = Context::new_with_registry(&new_registry(hooks), false);
     register_all_llvm_translations(&context);
     context
+}
+
+/// The context of an op, at its full lifetime.
+///
+/// melior's own reference points at a temporary; here each context has one lasting cell.
+pub fn context_of<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> &'c Context {
+    thread_local! {
+        static CELLS: RefCell<BTreeMap<usize, &'static ContextRef<'static>>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    // Safety: the op is live.
+    let raw = unsafe { mlir_sys::mlirOperationGetContext(op.to_raw()) };
+    let cell = CELLS.with_borrow_mut(|cells| {
+        // Safety: a cell only holds the pointer; a context that reuses the address reuses the cell.
+        *cells
+            .entry(raw.ptr as usize)
+            .or_insert_with(|| Box::leak(Box::new(unsafe { ContextRef::from_raw(raw) })))
+    });
+    // Safety: `Context` and `ContextRef` have the same layout, the cell is never freed, and the
+    // context lives for 'c because the op does.
+    unsafe { std::mem::transmute::<&'static ContextRef<'static>, &'c Context>(cell) }
 }

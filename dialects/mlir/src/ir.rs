@@ -3,7 +3,8 @@ use crate::bridge::{self, string_ref};
 use melior::{
     Context,
     ir::{
-        Attribute, AttributeLike, BlockLike, Module, OperationRef, Value, ValueLike,
+        Attribute, AttributeLike, BlockLike, Location, Module, OperationRef, Type, TypeLike, Value,
+        ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
     },
 };
@@ -114,12 +115,6 @@ pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 
-/// The context an op lives in.
-pub fn context_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> &'c Context {
-    // Safety: an op does not outlive its context, whose lifetime is 'c.
-    unsafe { op.context().to_ref() }
-}
-
 /// The text of a string attribute; `None` for other attributes.
 ///
 /// melior's accessor is unsound for the empty string, whose data pointer is null.
@@ -129,5 +124,37 @@ pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
         mlir_sys::mlirAttributeIsAString(attribute.to_raw()).then(|| {
             bridge::str_of(mlir_sys::mlirStringAttrGetValue(attribute.to_raw())).into_owned()
         })
+    }
+}
+
+/// The same value at another borrow: a value is a handle and its op outlives both borrows.
+pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
+    // Safety: values are owned by their context's IR, not by the borrow they were read through.
+    unsafe { Value::from_raw(value.to_raw()) }
+}
+
+/// Changes the type of a value in place.
+pub fn set_type<'c>(value: Value<'c, '_>, ty: Type<'c>) {
+    // Safety: both are live; the verifier catches users that the new type does not suit.
+    unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
+}
+
+/// Replaces one operand of an op.
+pub fn set_operand<'c>(op: OperationRef<'c, '_>, index: usize, value: Value<'c, '_>) {
+    // Safety: both are live; MLIR asserts the index.
+    unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
+}
+
+/// Where a value comes from: its op's location, or that of its block's parent op.
+pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
+    // Safety: the value is live, and so is whatever owns it.
+    unsafe {
+        if mlir_sys::mlirValueIsAOpResult(value.to_raw()) {
+            let owner = mlir_sys::mlirOpResultGetOwner(value.to_raw());
+            return Location::from_raw(mlir_sys::mlirOperationGetLocation(owner));
+        }
+        let block = mlir_sys::mlirBlockArgumentGetOwner(value.to_raw());
+        let parent = mlir_sys::mlirBlockGetParentOperation(block);
+        Location::from_raw(mlir_sys::mlirOperationGetLocation(parent))
     }
 }

@@ -12,15 +12,16 @@ mod diagnostic;
 mod ir;
 mod mains;
 mod pass;
+pub mod read;
 mod verify;
 
 pub use build::{OpSpec, attr, block_with, function, ty};
-pub use context::{DialectHook, new_context, new_registry};
+pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
 pub use ir::{
-    Erase, context_of, emit_remark, emit_warning, move_before_terminator, parse_bytecode,
-    parse_module, replace_all_uses, string_value, to_bytecode, to_generic_text, to_text, uses,
-    walk_collect,
+    Erase, emit_remark, emit_warning, location_of, move_before_terminator, parse_bytecode,
+    parse_module, rebind, replace_all_uses, set_operand, set_type, string_value, to_bytecode,
+    to_generic_text, to_text, uses, walk_collect,
 };
 pub use mains::{lsp_server_main, opt_main};
 pub use melior::{

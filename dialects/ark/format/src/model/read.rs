@@ -212,7 +212,7 @@ fn tags(
 }
 
 fn tag(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<[i64; 2]> {
-    if !value.as_array().is_some_and(|pair| pair.elements.len() == 2) {
+    if value.as_array().is_none_or(|pair| pair.elements.len() != 2) {
         reader.wrong_type("a pair [remote rank, tag]", value, at);
         return None;
     }

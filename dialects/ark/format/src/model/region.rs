@@ -135,7 +135,7 @@ impl Region {
             let mut count = self.levels.iter().find(|l| l.stride == stride).map_or(1, |l| l.count);
             if run > stride {
                 // A run of several rows: whole ones only make a box.
-                if count != 1 || rest != 0 || run % stride != 0 {
+                if count != 1 || rest != 0 || !run.is_multiple_of(stride) {
                     return None;
                 }
                 (count, run) = (run / stride, stride);

@@ -74,6 +74,10 @@ pub(super) fn check(nodes: &[Edges], sink: &mut Sink) {
         }
         by_id.insert(node.id, node);
     }
+    // With two nodes of one id, no edge says which it means.
+    if sink.error_count() > before {
+        return;
+    }
     // One set for each side, so that a long list of edges is not searched again and again.
     let edges = |side: Side| -> BTreeSet<(u64, u64)> {
         let of = |node: &Edges| side.of(node).iter().map(|&to| (node.id, to)).collect::<Vec<_>>();

@@ -1,0 +1,167 @@
+//! Moves each fused group into a kernel function.
+//!
+//! Before: `tl.group` ops in functions. After: each group is a call of a private `func.func`
+//! `@<prefix>kernel_<n>` with the attributes `irc.kernel` and `irc.kind`, numbered in walk order.
+//! Kernels keep the group's location. Their signatures are signless, as code generation is:
+//! `tl.bitcast`s at the call and inside the kernel carry the sign across.
+use super::tl_to_linalg::element;
+use irc_mlir::{
+    Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind,
+    Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr,
+    function, read,
+};
+
+/// The pass `outline-kernels`.
+pub struct OutlineKernels;
+
+impl Pass for OutlineKernels {
+    fn name(&self) -> &'static str {
+        "outline-kernels"
+    }
+    fn description(&self) -> &'static str {
+        "move each fused group into a kernel function"
+    }
+    fn options(&self) -> &'static [PassOption] {
+        &[PassOption {
+            name: "prefix",
+            help: "put before every kernel's name",
+            default: "",
+            kind: OptionKind::String,
+        }]
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["func"]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let groups = irc_mlir::walk_collect(module, |op| read::op_name(&op) == "tl.group");
+        for (index, group) in groups.into_iter().enumerate() {
+            let name = format!("{}kernel_{index}", options.text("prefix"));
+            outline(module, group, &name)?;
+        }
+        Ok(())
+    }
+}
+
+fn outline<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+    group: OperationRef<'c, 'a>,
+    name: &str,
+) -> PassResult {
+    let context = irc_mlir::context_of(&group);
+    let (Some(module_body), Some(block)) = (first_block(&module), group.block()) else {
+        return Err(PassError::at(&group, "is not in a module"));
+    };
+    let kind = read::string(&group, "kind").unwrap_or_default();
+    let inputs: Vec<Value> = group
+        .operands()
+        .map(|input| {
+            let to = signless(context, input.r#type());
+            bitcast(context, input, to, |spec| spec.before(&block, group))
+        })
+        .collect();
+    let input_types: Vec<Type> = inputs.iter().map(ValueLike::r#type).collect();
+    let result_types: Vec<Type> =
+        group.results().map(|result| signless(context, result.r#type())).collect();
+
+    let body = Block::new(&[]);
+    let kernel = function(context, name, &input_types, &result_types, body, group.location())
+        .attr("sym_visibility", attr::string(context, "private"))
+        .attr("irc.kernel", attr::unit(context))
+        .attr("irc.kind", attr::string(context, &kind))
+        .build();
+    let kernel = module_body.append_operation(kernel);
+    move_body(context, &group, &kernel, &input_types)?;
+
+    let call = OpSpec::new(context, "func.call", group.location())
+        .attr("callee", attr::symbol(context, name))
+        .operands(&inputs)
+        .results(&result_types)
+        .before(&block, group);
+    for (old, new) in group.results().zip(call.results()) {
+        let new = bitcast(context, new.into(), old.r#type(), |spec| spec.before(&block, group));
+        irc_mlir::replace_all_uses(old.into(), new);
+    }
+    group.erase();
+    Ok(())
+}
+
+/// Moves the group's block into the kernel and returns what it yields.
+fn move_body<'c: 'a, 'a>(
+    context: &'c Context,
+    group: &OperationRef<'c, 'a>,
+    kernel: &OperationRef<'c, 'a>,
+    input_types: &[Type<'c>],
+) -> PassResult {
+    let (Ok(source), Ok(target)) = (group.region(0), kernel.region(0)) else {
+        return Err(PassError::at(group, "has no region"));
+    };
+    read::take_body(&target, &source);
+    let block = target.first_block();
+    let Some((block, yielded)) = block.and_then(|block| Some((block, block.terminator()?))) else {
+        return Err(PassError::at(kernel, "has no terminator"));
+    };
+    for (index, ty) in input_types.iter().enumerate() {
+        restore_sign(context, &block, index, *ty);
+    }
+    let values: Vec<Value> = yielded
+        .operands()
+        .map(|value| {
+            let to = signless(context, value.r#type());
+            bitcast(context, value, to, |spec| spec.before(&block, yielded))
+        })
+        .collect();
+    OpSpec::new(context, "func.return", yielded.location())
+        .operands(&values)
+        .before(&block, yielded);
+    yielded.erase();
+    Ok(())
+}
+
+/// Makes an argument signless and its uses read it through a bitcast.
+fn restore_sign<'c: 'a, 'a>(
+    context: &'c Context,
+    block: &BlockRef<'c, 'a>,
+    index: usize,
+    ty: Type<'c>,
+) {
+    let (Ok(argument), Some(first)) = (block.argument(index), block.first_operation()) else {
+        return;
+    };
+    let signed = argument.r#type();
+    if signed == ty {
+        return;
+    }
+    irc_mlir::set_type(argument.into(), ty);
+    let users = irc_mlir::uses(argument.into());
+    let cast = bitcast(context, argument.into(), signed, |spec| spec.before(block, first));
+    for (user, operand) in users {
+        irc_mlir::set_operand(user, operand, cast);
+    }
+}
+
+/// A `tl.bitcast` unless the types are equal already.
+fn bitcast<'c: 'a, 'a>(
+    context: &'c Context,
+    value: Value<'c, 'a>,
+    to: Type<'c>,
+    place: impl FnOnce(OpSpec<'c>) -> OperationRef<'c, 'a>,
+) -> Value<'c, 'a> {
+    if value.r#type() == to {
+        return value;
+    }
+    let location = irc_mlir::location_of(value);
+    let spec = OpSpec::new(context, "tl.bitcast", location).operands(&[value]).results(&[to]);
+    match place(spec).result(0) {
+        Ok(result) => result.into(),
+        Err(_) => value,
+    }
+}
+
+/// A tensor type whose integers have lost their sign.
+fn signless<'c>(context: &'c Context, tensor: Type<'c>) -> Type<'c> {
+    element::signless_tensor(context, tensor).unwrap_or(tensor)
+}
+
+fn first_block<'c: 'a, 'a>(op: &OperationRef<'c, 'a>) -> Option<BlockRef<'c, 'a>> {
+    op.region(0).ok()?.first_block()
+}

@@ -1,0 +1,80 @@
+//! `tl.matmul`: one contraction with an `f32` accumulator for the narrow floats.
+use super::{
+    Held, Lowered,
+    element::{Element, Kind},
+    generic::{Access, Emitter, Loops},
+    pointwise::{narrow, widen},
+    reduction::convert,
+    squeezed, wide_dims,
+};
+use irc_mlir::{OperationRef, Value, read};
+
+/// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.
+pub fn lower<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    operands: &[Lowered<'c, 'a>],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Result<Held<'c, 'a>, String> {
+    let flag = |name| read::boolean(&op, name).unwrap_or(false);
+    let rank = shape.len();
+    let (lhs, rhs) = (&operands[0], &operands[1]);
+    // Logical loops: the result's dims 0..rank, then k.
+    let k = rank;
+    let lhs_dims = operand_dims(lhs.shape.len(), rank, [rank - 2, k], flag("transpose_lhs"));
+    let rhs_dims = operand_dims(rhs.shape.len(), rank, [k, rank - 1], flag("transpose_rhs"));
+    let depth = lhs_dims.iter().position(|dim| *dim == k).map_or(1, |at| lhs.shape[at]);
+    let mut extents = shape.to_vec();
+    extents.push(depth);
+    let loops = wide_dims(&extents);
+    let access = |operand: &Lowered<'c, 'a>, dims: &[usize]| Access {
+        tensor: emitter.materialise(operand),
+        loops: wide_dims(&operand.shape)
+            .into_iter()
+            .filter_map(|at| loops.iter().position(|dim| *dim == dims[at]))
+            .collect(),
+    };
+    let inputs = [access(lhs, &lhs_dims), access(rhs, &rhs_dims)];
+
+    let compute = element.compute(emitter.context);
+    let init = emitter.fill(&squeezed(shape), compute, 0.0);
+    let kept: Vec<usize> = (0..loops.len()).filter(|at| loops[*at] != k).collect();
+    let reductions = (0..loops.len()).filter(|at| loops[*at] == k).collect();
+    let output = Access { tensor: init, loops: kept };
+    let space = Loops { count: loops.len(), reductions };
+    let float = element.kind == Kind::Float;
+    let (mul, add) =
+        if float { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
+    let product = emitter.generic(&inputs, output, &space, |scope, x| {
+        let a: Value = widen(scope, x[0], lhs.element);
+        let b: Value = widen(scope, x[1], rhs.element);
+        let contract = fastmath(scope.context, float);
+        let term: Value = scope.with(mul, &[a, b], compute.storage, &contract);
+        scope.with(add, &[x[2], term], compute.storage, &contract)
+    });
+    let wide = Lowered { shape: shape.to_vec(), element: compute, held: Held::Tensor(product) };
+    Ok(convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).held)
+}
+
+/// A product and its sum may become one fused multiply-add.
+fn fastmath<'c>(
+    context: &'c irc_mlir::Context,
+    float: bool,
+) -> Vec<(&'static str, irc_mlir::Attribute<'c>)> {
+    let contract = || irc_mlir::attr::parse(context, "#arith.fastmath<contract>");
+    float.then(|| ("fastmath", contract())).into_iter().collect()
+}
+
+/// Which logical loop runs along each dimension of an operand.
+fn operand_dims(
+    operand_rank: usize,
+    rank: usize,
+    inner: [usize; 2],
+    transposed: bool,
+) -> Vec<usize> {
+    let batch = operand_rank.saturating_sub(2);
+    let mut dims: Vec<usize> = (0..batch).map(|dim| rank - 2 - batch + dim).collect();
+    dims.extend(if transposed { [inner[1], inner[0]] } else { inner });
+    dims
+}

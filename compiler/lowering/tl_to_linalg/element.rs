@@ -1,0 +1,68 @@
+//! Element types as code generation sees them.
+use irc_mlir::{Context, Type, read, ty};
+
+/// An element type: a float, or an integer with a sign that its storage type does not show.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Element<'c> {
+    /// The signless storage type.
+    pub storage: Type<'c>,
+    /// Width in bits.
+    pub bits: u32,
+    /// What the bits mean.
+    pub kind: Kind,
+}
+
+/// What an element's bits mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `f16`, `bf16`, `f32` or `f64`.
+    Float,
+    /// Two's complement.
+    Signed,
+    /// Unsigned, booleans included.
+    Unsigned,
+}
+
+impl<'c> Element<'c> {
+    /// The element for an MLIR type; `None` for types that kernels do not compute with.
+    pub fn of(context: &'c Context, element: Type<'c>) -> Option<Self> {
+        let text = element.to_string();
+        let made = |storage: &str, bits, kind| Element {
+            storage: ty::parse(context, storage),
+            bits,
+            kind,
+        };
+        Some(match text.as_str() {
+            "f16" | "bf16" => made(&text, 16, Kind::Float),
+            "f32" => made(&text, 32, Kind::Float),
+            "f64" => made(&text, 64, Kind::Float),
+            "i1" => made("i1", 1, Kind::Unsigned),
+            "i8" | "i16" | "i32" | "i64" => made(&text, text[1..].parse().ok()?, Kind::Signed),
+            "ui8" | "ui16" | "ui32" | "ui64" => {
+                made(&text[1..], text[2..].parse().ok()?, Kind::Unsigned)
+            }
+            _ => return None,
+        })
+    }
+
+    /// `f32`.
+    pub fn f32(context: &'c Context) -> Self {
+        Element { storage: ty::parse(context, "f32"), bits: 32, kind: Kind::Float }
+    }
+
+    /// Whether arithmetic widens to `f32` and rounds back.
+    pub fn is_half(&self) -> bool {
+        self.kind == Kind::Float && self.bits == 16
+    }
+
+    /// The type arithmetic is done in.
+    pub fn compute(&self, context: &'c Context) -> Self {
+        if self.is_half() { Self::f32(context) } else { *self }
+    }
+}
+
+/// A tensor type with its element made signless.
+pub fn signless_tensor<'c>(context: &'c Context, tensor: Type<'c>) -> Option<Type<'c>> {
+    let (shape, element) = read::tensor_of(tensor)?;
+    Some(ty::tensor(&shape, Element::of(context, element)?.storage))
+}

@@ -1,0 +1,288 @@
+//! Emits `linalg.generic` and the tensor ops around it.
+use super::{Held, Lowered, element::Element, squeezed, wide_dims};
+use irc_mlir::{
+    Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationRef, Region, RegionLike, Type,
+    Value, ValueLike, attr, ty,
+};
+
+/// Appends ops to a kernel's block.
+pub struct Emitter<'c, 'a> {
+    pub context: &'c Context,
+    pub block: BlockRef<'c, 'a>,
+    pub location: Location<'c>,
+}
+
+/// One operand of a generic: the tensor and, per dimension of it, the loop that runs along it.
+pub struct Access<'c, 'a> {
+    pub tensor: Value<'c, 'a>,
+    pub loops: Vec<usize>,
+}
+
+/// The loops of a generic: extents and which of them reduce.
+pub struct Loops {
+    pub count: usize,
+    pub reductions: Vec<usize>,
+}
+
+impl Loops {
+    /// All parallel.
+    pub fn parallel(count: usize) -> Self {
+        Loops { count, reductions: Vec::new() }
+    }
+}
+
+impl<'c: 'a, 'a> Emitter<'c, 'a> {
+    pub fn new(context: &'c Context, block: BlockRef<'c, 'a>) -> Self {
+        Self { context, block, location: Location::unknown(context) }
+    }
+
+    pub fn at(&self, location: Location<'c>) -> Self {
+        Self { context: self.context, block: self.block, location }
+    }
+
+    /// Appends an op with one result.
+    pub fn value(&self, spec: OpSpec<'c>) -> Value<'c, 'a> {
+        result(spec.append(&self.block))
+    }
+
+    pub fn spec(&self, name: &str) -> OpSpec<'c> {
+        OpSpec::new(self.context, name, self.location)
+    }
+
+    /// An uninitialised tensor.
+    pub fn empty(&self, shape: &[i64], element: Element<'c>) -> Value<'c, 'a> {
+        self.value(self.spec("tensor.empty").results(&[ty::tensor(shape, element.storage)]))
+    }
+
+    /// A constant before the generics that use it.
+    pub fn constant(&self, element: Element<'c>, value: f64) -> Value<'c, 'a> {
+        self.value(constant_spec(self.context, self.location, element, value))
+    }
+
+    /// A tensor filled with one value.
+    pub fn fill(&self, shape: &[i64], element: Element<'c>, value: f64) -> Value<'c, 'a> {
+        let scalar = self.constant(element, value);
+        let init = self.empty(shape, element);
+        let block = Block::new(&[(element.storage, self.location); 2]);
+        if let Ok(input) = block.argument(0) {
+            OpSpec::new(self.context, "linalg.yield", self.location)
+                .operands(&[input.into()])
+                .append(&block);
+        }
+        let region = Region::new();
+        region.append_block(block);
+        self.value(
+            self.spec("linalg.fill")
+                .operands(&[scalar, init])
+                .results(&[init.r#type()])
+                .attr("operandSegmentSizes", attr::parse(self.context, "array<i32: 1, 1>"))
+                .region(region),
+        )
+    }
+
+    /// A `linalg.generic`; `body` gets a scope and one scalar per input, then the output's.
+    pub fn generic(
+        &self,
+        inputs: &[Access<'c, 'a>],
+        output: Access<'c, 'a>,
+        loops: &Loops,
+        body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let accesses: Vec<&Access> = inputs.iter().chain([&output]).collect();
+        let operands: Vec<Value> = accesses.iter().map(|access| access.tensor).collect();
+        let scalars: Vec<_> = operands
+            .iter()
+            .filter_map(|tensor| irc_mlir::read::tensor_of(tensor.r#type()))
+            .map(|(_, element)| (element, self.location))
+            .collect();
+        let region = Region::new();
+        let block = region.append_block(Block::new(&scalars));
+        let arguments: Vec<Value> = (0..scalars.len())
+            .filter_map(|index| Some(block.argument(index).ok()?.into()))
+            .collect();
+        // Safe to treat the block as living for 'a: it is owned by the op appended below.
+        let scope = Scope { context: self.context, block, location: self.location };
+        let yielded = body(&scope, &arguments);
+        OpSpec::new(self.context, "linalg.yield", self.location)
+            .operands(&[yielded])
+            .append(&block);
+
+        let maps: Vec<String> =
+            accesses.iter().map(|access| map_text(loops.count, &access.loops)).collect();
+        let kinds = (0..loops.count).map(|index| {
+            let reduces = loops.reductions.contains(&index);
+            let kind = if reduces { "reduction" } else { "parallel" };
+            format!("#linalg.iterator_type<{kind}>")
+        });
+        let segments = format!("array<i32: {}, 1>", inputs.len());
+        self.value(
+            self.spec("linalg.generic")
+                .operands(&operands)
+                .results(&[output.tensor.r#type()])
+                .attr("indexing_maps", attr::parse(self.context, &format!("[{}]", maps.join(", "))))
+                .attr("iterator_types", attr::parse(self.context, &list(kinds)))
+                .attr("operandSegmentSizes", attr::parse(self.context, &segments))
+                .region(region),
+        )
+    }
+
+    /// The tensor of a value, filled if it is a splat.
+    pub fn materialise(&self, value: &Lowered<'c, 'a>) -> Value<'c, 'a> {
+        match value.held {
+            Held::Tensor(tensor) => tensor,
+            Held::Splat(number) => self.fill(&squeezed(&value.shape), value.element, number),
+        }
+    }
+
+    /// Drops the dimensions of extent 1.
+    pub fn squeeze(
+        &self,
+        tensor: Value<'c, 'a>,
+        shape: &[i64],
+        element: Element<'c>,
+    ) -> Value<'c, 'a> {
+        if wide_dims(shape).len() == shape.len() {
+            return tensor;
+        }
+        let narrow = ty::tensor(&squeezed(shape), element.storage);
+        self.value(
+            self.spec("tensor.collapse_shape")
+                .operands(&[tensor])
+                .results(&[narrow])
+                .attr("reassociation", attr::parse(self.context, &reassociation(shape))),
+        )
+    }
+
+    /// Puts the dimensions of extent 1 back.
+    pub fn expand(&self, tensor: Value<'c, 'a>, shape: &[i64], wide: Type<'c>) -> Value<'c, 'a> {
+        if wide_dims(shape).len() == shape.len() {
+            return tensor;
+        }
+        self.value(
+            self.spec("tensor.expand_shape")
+                .operands(&[tensor])
+                .results(&[wide])
+                .attr("reassociation", attr::parse(self.context, &reassociation(shape)))
+                .attr("static_output_shape", attr::i64s(self.context, shape)),
+        )
+    }
+}
+
+/// Appends scalar ops to a generic's region.
+pub struct Scope<'c, 'a> {
+    pub context: &'c Context,
+    pub block: BlockRef<'c, 'a>,
+    pub location: Location<'c>,
+}
+
+impl<'c: 'a, 'a> Scope<'c, 'a> {
+    /// An op with one result of the given type.
+    pub fn op<'b>(
+        &self,
+        name: &str,
+        operands: &[Value<'c, '_>],
+        result_type: Type<'c>,
+    ) -> Value<'c, 'b>
+    where
+        'c: 'b,
+    {
+        self.with(name, operands, result_type, &[])
+    }
+
+    /// An op with one result and attributes.
+    pub fn with<'b>(
+        &self,
+        name: &str,
+        operands: &[Value<'c, '_>],
+        result_type: Type<'c>,
+        attributes: &[(&str, irc_mlir::Attribute<'c>)],
+    ) -> Value<'c, 'b>
+    where
+        'c: 'b,
+    {
+        let mut spec = OpSpec::new(self.context, name, self.location)
+            .operands(operands)
+            .results(&[result_type]);
+        for (key, value) in attributes {
+            spec = spec.attr(key, *value);
+        }
+        rebound(result(spec.append(&self.block)))
+    }
+
+    pub fn constant<'b>(&self, element: Element<'c>, value: f64) -> Value<'c, 'b>
+    where
+        'c: 'b,
+    {
+        rebound(result(
+            constant_spec(self.context, self.location, element, value).append(&self.block),
+        ))
+    }
+
+    pub fn index_constant<'b>(&self, value: i64) -> Value<'c, 'b>
+    where
+        'c: 'b,
+    {
+        let index = Type::index(self.context);
+        self.with("arith.constant", &[], index, &[("value", attr::index(self.context, value))])
+    }
+
+    /// The current value of a loop.
+    pub fn loop_index<'b>(&self, dim: usize) -> Value<'c, 'b>
+    where
+        'c: 'b,
+    {
+        let dim = attr::i64(self.context, dim as i64);
+        self.with("linalg.index", &[], Type::index(self.context), &[("dim", dim)])
+    }
+}
+
+fn rebound<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
+    irc_mlir::rebind(value)
+}
+
+fn result<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Value<'c, 'a> {
+    match op.result(0) {
+        Ok(result) => result.into(),
+        Err(_) => unreachable!("an op built with one result has it"),
+    }
+}
+
+fn constant_spec<'c>(
+    context: &'c Context,
+    location: Location<'c>,
+    element: Element<'c>,
+    value: f64,
+) -> OpSpec<'c> {
+    let value = match element.kind {
+        super::element::Kind::Float => attr::float(context, element.storage, value),
+        _ => attr::parse(context, &format!("{} : {}", value as i128, element.storage)),
+    };
+    OpSpec::new(context, "arith.constant", location)
+        .attr("value", value)
+        .results(&[element.storage])
+}
+
+fn map_text(count: usize, loops: &[usize]) -> String {
+    let names = |dims: &mut dyn Iterator<Item = usize>| {
+        dims.map(|dim| format!("d{dim}")).collect::<Vec<_>>().join(", ")
+    };
+    let (all, used) = (names(&mut (0..count)), names(&mut loops.iter().copied()));
+    format!("affine_map<({all}) -> ({used})>")
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+/// Groups each wide dimension with the ones before it; trailing ones join the last group.
+fn reassociation(shape: &[i64]) -> String {
+    let wide = wide_dims(shape);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut start = 0;
+    for (position, dim) in wide.iter().enumerate() {
+        let end = if position + 1 == wide.len() { shape.len() } else { dim + 1 };
+        groups.push((start..end).collect());
+        start = end;
+    }
+    list(groups.iter().map(|group| list(group.iter().map(usize::to_string))))
+}

@@ -1,0 +1,203 @@
+//! Lowers kernel functions from the tensor level to linalg on tensors.
+//!
+//! Before: `func.func`s with `irc.kernel` whose bodies are `tl` ops. After: the same functions in
+//! `linalg.generic`, `linalg.fill`, `tensor` and `arith`, with signless integers. Inside a kernel
+//! no tensor has a dimension of extent 1: arguments are collapsed on entry and results expanded on
+//! return, so that every indexing map is a projected permutation.
+//! `f16` and `bf16` arithmetic is written in `f32` with one rounding per op.
+
+mod contraction;
+pub(crate) mod element;
+mod generic;
+mod moves;
+mod pointwise;
+mod reduction;
+
+use element::Element;
+use generic::Emitter;
+use irc_mlir::{
+    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
+    PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
+};
+use std::collections::BTreeMap;
+
+/// The pass `tl-to-linalg`.
+pub struct TlToLinalg;
+
+impl Pass for TlToLinalg {
+    fn name(&self) -> &'static str {
+        "tl-to-linalg"
+    }
+    fn description(&self) -> &'static str {
+        "lower kernel functions from the tensor level to linalg on tensors"
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["arith", "func", "linalg", "math", "tensor"]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+        let kernels = walk_collect(module, |op| op.has_attribute("irc.kernel"));
+        for kernel in kernels {
+            if read::body_ops(kernel).iter().any(|op| read::op_name(op).starts_with("tl.")) {
+                lower_kernel(kernel)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tensor-level value inside a kernel.
+#[derive(Clone)]
+struct Lowered<'c, 'a> {
+    /// The shape at the tensor level, with its ones.
+    shape: Vec<i64>,
+    element: Element<'c>,
+    held: Held<'c, 'a>,
+}
+
+#[derive(Clone)]
+enum Held<'c, 'a> {
+    /// A tensor without the dimensions of extent 1.
+    Tensor(Value<'c, 'a>),
+    /// The same number everywhere.
+    Splat(f64),
+}
+
+/// Positions of the dimensions that are not 1.
+fn wide_dims(shape: &[i64]) -> Vec<usize> {
+    (0..shape.len()).filter(|dim| shape[*dim] != 1).collect()
+}
+
+/// The shape without its ones.
+fn squeezed(shape: &[i64]) -> Vec<i64> {
+    shape.iter().copied().filter(|size| *size != 1).collect()
+}
+
+fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
+    let context = irc_mlir::context_of(&kernel);
+    let Some((inputs, results)) = read::signature(&kernel) else {
+        return Err(PassError::at(&kernel, "is not a function"));
+    };
+    let (Some(input_types), Some(result_types)) =
+        (signless(context, &inputs), signless(context, &results))
+    else {
+        return Err(PassError::at(&kernel, "expects ranked tensors of numbers"));
+    };
+
+    let location = kernel.location();
+    let arguments: Vec<_> = input_types.iter().map(|ty| (*ty, location)).collect();
+    let name = read::string(&kernel, "sym_name").unwrap_or_default();
+    let mut spec =
+        function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
+    for kept in ["sym_visibility", "irc.kernel", "irc.kind"] {
+        spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
+    }
+    let Some(parent) = kernel.block() else {
+        return Err(PassError::at(&kernel, "is not in a module"));
+    };
+    let lowered = spec.before(&parent, kernel);
+    let block = lowered.region(0).ok().and_then(|region| region.first_block());
+    let Some(block) = block else { return Err(PassError::at(&kernel, "has no body")) };
+    lower_body(kernel, &Emitter::new(context, block), &result_types)?;
+    kernel.erase();
+    Ok(())
+}
+
+fn signless<'c>(context: &'c Context, types: &[Type<'c>]) -> Option<Vec<Type<'c>>> {
+    types.iter().map(|ty| element::signless_tensor(context, *ty)).collect()
+}
+
+fn lower_body<'c: 'a, 'a>(
+    kernel: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    result_types: &[Type<'c>],
+) -> PassResult {
+    let mut values: BTreeMap<usize, Lowered<'c, 'a>> = BTreeMap::new();
+    let body = kernel.region(0).ok().and_then(|region| region.first_block());
+    let Some(body) = body else { return Err(PassError::at(&kernel, "has no body")) };
+    for index in 0..body.argument_count() {
+        let (Ok(old), Ok(new)) = (body.argument(index), emitter.block.argument(index)) else {
+            return Err(PassError::at(&kernel, "loses an argument"));
+        };
+        let Some((shape, ty)) = read::tensor_of(old.r#type()) else {
+            return Err(PassError::at(&kernel, "expects ranked tensor arguments"));
+        };
+        let Some(element) = Element::of(emitter.context, ty) else {
+            return Err(PassError::at(&kernel, format!("cannot lower elements of type {ty}")));
+        };
+        let emitter = emitter.at(kernel.location());
+        let held = Held::Tensor(emitter.squeeze(new.into(), &shape, element));
+        values.insert(key(old.into()), Lowered { shape, element, held });
+    }
+    for op in read::body_ops(kernel) {
+        let emitter = emitter.at(op.location());
+        if read::op_name(&op) == "func.return" {
+            return lower_return(op, &emitter, &values, result_types);
+        }
+        let operands: Option<Vec<_>> =
+            op.operands().map(|operand| values.get(&key(operand)).cloned()).collect();
+        let Some(operands) = operands else {
+            return Err(PassError::at(&op, "uses a value from outside its kernel"));
+        };
+        let lowered =
+            lower_op(op, &emitter, &operands).map_err(|message| PassError::at(&op, message))?;
+        let Ok(result) = op.result(0) else {
+            return Err(PassError::at(&op, "has no result"));
+        };
+        values.insert(key(result.into()), lowered);
+    }
+    Err(PassError::at(&kernel, "does not return"))
+}
+
+fn lower_return<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    values: &BTreeMap<usize, Lowered<'c, 'a>>,
+    result_types: &[Type<'c>],
+) -> PassResult {
+    let mut returned = Vec::new();
+    for (operand, ty) in op.operands().zip(result_types) {
+        let Some(lowered) = values.get(&key(operand)) else {
+            return Err(PassError::at(&op, "returns a value from outside its kernel"));
+        };
+        let tensor = emitter.materialise(lowered);
+        returned.push(emitter.expand(tensor, &lowered.shape, *ty));
+    }
+    OpSpec::new(emitter.context, "func.return", op.location())
+        .operands(&returned)
+        .append(&emitter.block);
+    Ok(())
+}
+
+fn lower_op<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    operands: &[Lowered<'c, 'a>],
+) -> Result<Lowered<'c, 'a>, String> {
+    let result = op.result(0).map_err(|_| "has no result")?;
+    let (shape, ty) = read::tensor_of(result.r#type()).ok_or("expects a ranked tensor result")?;
+    let element = Element::of(emitter.context, ty)
+        .ok_or_else(|| format!("cannot lower elements of type {ty}"))?;
+    let done = |held| Lowered { shape: shape.clone(), element, held };
+    let name = read::op_name(&op);
+    let held = match name.as_str() {
+        "tl.fill" => Held::Splat(read::float(&op, "value").ok_or("lacks its value")?),
+        "tl.matmul" => contraction::lower(op, emitter, operands, &shape, element)?,
+        "tl.reduce_sum" | "tl.reduce_max" | "tl.reduce_mean" => {
+            reduction::lower(op, emitter, &operands[0], element)?
+        }
+        "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
+        "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,
+        "tl.bitcast" if operands[0].element.storage == element.storage => operands[0].held.clone(),
+        "tl.reshape" => moves::reshape(emitter, &operands[0], &shape),
+        "tl.update" => moves::update(op, emitter, &operands[0], &operands[1])?,
+        "tl.gather" => moves::gather(emitter, &operands[0], &operands[1], &shape),
+        "tl.rope" => moves::rope(emitter, &operands[0], &operands[1], &shape)?,
+        _ => pointwise::lower(op, emitter, operands, &shape, element)?,
+    };
+    Ok(done(held))
+}
+
+/// Identity of a value for as long as the kernel is being rewritten.
+fn key(value: Value<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}

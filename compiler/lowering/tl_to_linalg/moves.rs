@@ -1,0 +1,261 @@
+//! Ops that move elements: transpose, slice, reshape, update, gather, and rope's pairing.
+use super::{
+    Held, Lowered,
+    element::{Element, Kind},
+    generic::{Access, Emitter, Loops, Scope},
+    pointwise::{map, narrow, widen},
+    squeezed, wide_dims,
+};
+use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
+
+/// `tl.transpose`.
+pub fn transpose<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    shape: &[i64],
+) -> Result<Held<'c, 'a>, String> {
+    let permutation = read::integers(&op, "permutation").ok_or("lacks its permutation")?;
+    let loops = wide_dims(shape);
+    let along = wide_dims(&operand.shape).into_iter().filter_map(|dim| {
+        let result_dim = permutation.iter().position(|from| *from == dim as i64)?;
+        loops.iter().position(|wide| *wide == result_dim)
+    });
+    let input = Access { tensor: emitter.materialise(operand), loops: along.collect() };
+    let output = Access {
+        tensor: emitter.empty(&squeezed(shape), operand.element),
+        loops: (0..loops.len()).collect(),
+    };
+    let space = Loops::parallel(loops.len());
+    Ok(Held::Tensor(emitter.generic(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]))))
+}
+
+/// `tl.slice`.
+pub fn slice<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    shape: &[i64],
+) -> Result<Held<'c, 'a>, String> {
+    let Held::Tensor(tensor) = operand.held else { return Ok(operand.held.clone()) };
+    let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    let wide = wide_dims(&operand.shape);
+    let pick = |from: &[i64]| wide.iter().map(|dim| from[*dim]).collect::<Vec<_>>();
+    let result = ty::tensor(&squeezed(shape), operand.element.storage);
+    Ok(Held::Tensor(
+        emitter.value(
+            emitter
+                .spec("tensor.extract_slice")
+                .operands(&[tensor])
+                .results(&[result])
+                .attr("static_offsets", attr::i64s(emitter.context, &pick(&offsets)))
+                .attr("static_sizes", attr::i64s(emitter.context, &pick(shape)))
+                .attr("static_strides", attr::i64s(emitter.context, &vec![1; wide.len()]))
+                .attr(
+                    "operandSegmentSizes",
+                    attr::parse(emitter.context, "array<i32: 1, 0, 0, 0>"),
+                ),
+        ),
+    ))
+}
+
+/// `tl.reshape`, through one flat dimension.
+pub fn reshape<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    shape: &[i64],
+) -> Held<'c, 'a> {
+    let Held::Tensor(mut tensor) = operand.held else { return operand.held.clone() };
+    let (from, to) = (squeezed(&operand.shape), squeezed(shape));
+    if from == to {
+        return Held::Tensor(tensor);
+    }
+    let all = |rank: usize| {
+        let dims: Vec<String> = (0..rank).map(|dim| dim.to_string()).collect();
+        attr::parse(emitter.context, &format!("[[{}]]", dims.join(", ")))
+    };
+    if from.len() > 1 {
+        let flat = ty::tensor(&[from.iter().product()], operand.element.storage);
+        let spec = emitter.spec("tensor.collapse_shape").operands(&[tensor]).results(&[flat]);
+        tensor = emitter.value(spec.attr("reassociation", all(from.len())));
+    }
+    if to.len() > 1 {
+        let wide = ty::tensor(&to, operand.element.storage);
+        let spec = emitter.spec("tensor.expand_shape").operands(&[tensor]).results(&[wide]);
+        let spec = spec.attr("static_output_shape", attr::i64s(emitter.context, &to));
+        tensor = emitter.value(spec.attr("reassociation", all(to.len())));
+    }
+    Held::Tensor(tensor)
+}
+
+/// `tl.update`: each element comes from the source inside the box and from dest outside.
+pub fn update<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    dest: &Lowered<'c, 'a>,
+    source: &Lowered<'c, 'a>,
+) -> Result<Held<'c, 'a>, String> {
+    let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    let source_tensor = emitter.materialise(source);
+    let wide = wide_dims(&dest.shape);
+    let element = dest.element;
+    Ok(map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
+        let flag = ty::parse(scope.context, "i1");
+        let mut inside: Value =
+            scope.with("arith.constant", &[], flag, &[("value", attr::bool(scope.context, true))]);
+        let mut at = Vec::new();
+        for (position, dim) in wide.iter().enumerate() {
+            let (relative, within) = box_index(scope, position, offsets[*dim], source.shape[*dim]);
+            inside = scope.op("arith.andi", &[inside, within], flag);
+            if source.shape[*dim] != 1 {
+                at.push(relative);
+            }
+        }
+        let from_source: Value = extract(scope, source_tensor, &at, element);
+        scope.op("arith.select", &[inside, from_source, x[0]], element.storage)
+    }))
+}
+
+/// A loop's index relative to a box along one dimension, clamped into it, and whether it was inside.
+fn box_index<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    dim: usize,
+    offset: i64,
+    size: i64,
+) -> (Value<'c, 'b>, Value<'c, 'b>) {
+    let index = Type::index(scope.context);
+    let current: Value = scope.loop_index(dim);
+    let relative: Value = scope.op("arith.subi", &[current, scope.index_constant(offset)], index);
+    // Unsigned: an index before the box is huge.
+    let unsigned_less = attr::i64(scope.context, 6);
+    let within = scope.with(
+        "arith.cmpi",
+        &[relative, scope.index_constant(size)],
+        ty::parse(scope.context, "i1"),
+        &[("predicate", unsigned_less)],
+    );
+    let clamped = clamp(scope, relative, size);
+    (clamped, within)
+}
+
+/// An index limited to `0..size`.
+fn clamp<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>, size: i64) -> Value<'c, 'b> {
+    let index = Type::index(scope.context);
+    let low: Value = scope.op("arith.maxsi", &[value, scope.index_constant(0)], index);
+    scope.op("arith.minsi", &[low, scope.index_constant(size - 1)], index)
+}
+
+fn extract<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    tensor: Value<'c, '_>,
+    at: &[Value<'c, '_>],
+    element: Element<'c>,
+) -> Value<'c, 'b> {
+    let mut operands = vec![tensor];
+    operands.extend(at.iter().map(|index| irc_mlir::rebind(*index)));
+    scope.op("tensor.extract", &operands, element.storage)
+}
+
+/// `tl.gather`: rows of a table; negative indices wrap, out-of-range ones are clamped.
+pub fn gather<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    index: &Lowered<'c, 'a>,
+    table: &Lowered<'c, 'a>,
+    shape: &[i64],
+) -> Held<'c, 'a> {
+    let table_tensor = emitter.materialise(table);
+    let (rows, columns) = (table.shape[0], table.shape[1]);
+    // The index broadcasts along the last dimension of the result.
+    let mut aligned = index.clone();
+    aligned.shape.push(1);
+    let last_loop = wide_dims(shape).len().saturating_sub(1);
+    map(emitter, &[aligned], shape, table.element, |scope, x| {
+        let index_type = Type::index(scope.context);
+        let signed = index.element.kind == Kind::Signed;
+        let cast = if signed { "arith.index_cast" } else { "arith.index_castui" };
+        let raw: Value = scope.op(cast, &[x[0]], index_type);
+        let less = attr::i64(scope.context, 2);
+        let flag = ty::parse(scope.context, "i1");
+        let negative: Value =
+            scope.with("arith.cmpi", &[raw, scope.index_constant(0)], flag, &[("predicate", less)]);
+        let wrapped: Value = scope.op("arith.addi", &[raw, scope.index_constant(rows)], index_type);
+        let row: Value = scope.op("arith.select", &[negative, wrapped, raw], index_type);
+        let mut at: Vec<Value> = Vec::new();
+        if rows != 1 {
+            at.push(clamp(scope, row, rows));
+        }
+        if columns != 1 {
+            at.push(scope.loop_index(last_loop));
+        }
+        extract(scope, table_tensor, &at, table.element)
+    })
+}
+
+/// `tl.rope`: `x[i] * cos + sign * x[i ^ 1] * sin`, sign negative for even `i`.
+pub fn rope<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    x: &Lowered<'c, 'a>,
+    table: &Lowered<'c, 'a>,
+    shape: &[i64],
+) -> Result<Held<'c, 'a>, String> {
+    if shape.last().is_none_or(|width| width % 2 != 0) || x.shape.as_slice() != shape {
+        return Err("expects an even last dimension and operands of the result's shape".to_owned());
+    }
+    let (x_tensor, table_tensor) = (emitter.materialise(x), emitter.materialise(table));
+    let loops = wide_dims(shape);
+    let last = loops.len() - 1;
+    let shift = shape.len() - table.shape.len();
+    let table_loops: Vec<usize> = wide_dims(&table.shape)
+        .into_iter()
+        .filter_map(|dim| loops.iter().position(|wide| *wide == dim + shift))
+        .collect();
+    let element = x.element;
+    Ok(map(emitter, std::slice::from_ref(x), shape, element, |scope, given| {
+        let index = Type::index(scope.context);
+        let column: Value = scope.loop_index(last);
+        let one: Value = scope.index_constant(1);
+        let odd: Value = scope.op("arith.ori", &[column, one], index);
+        let even: Value = scope.op("arith.xori", &[odd, one], index);
+        let partner: Value = scope.op("arith.xori", &[column, one], index);
+        let at = |loops: &[usize], column: Value<'c, '_>| -> Vec<Value<'c, '_>> {
+            let pick = |at: &usize| {
+                if *at == last { irc_mlir::rebind(column) } else { scope.loop_index(*at) }
+            };
+            loops.iter().map(pick).collect()
+        };
+        let every: Vec<usize> = (0..loops.len()).collect();
+        let read_wide = |tensor, at: &[Value<'c, '_>], element| -> Value<'c, '_> {
+            let value: Value = extract(scope, tensor, at, element);
+            widen(scope, value, element)
+        };
+        let cos = read_wide(table_tensor, &at(&table_loops, even), table.element);
+        let sin = read_wide(table_tensor, &at(&table_loops, odd), table.element);
+        let other = read_wide(x_tensor, &at(&every, partner), element);
+        let own: Value = widen(scope, given[0], element);
+        rotate(scope, [own, other, cos, sin], column, element)
+    }))
+}
+
+fn rotate<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    [own, other, cos, sin]: [Value<'c, '_>; 4],
+    column: Value<'c, '_>,
+    element: Element<'c>,
+) -> Value<'c, 'b> {
+    let wide = element.compute(scope.context).storage;
+    let index = Type::index(scope.context);
+    let straight: Value = scope.op("arith.mulf", &[own, cos], wide);
+    let crossed: Value = scope.op("arith.mulf", &[other, sin], wide);
+    let sum: Value = scope.op("arith.addf", &[straight, crossed], wide);
+    let difference: Value = scope.op("arith.subf", &[straight, crossed], wide);
+    let parity: Value = scope.op("arith.andi", &[column, scope.index_constant(1)], index);
+    let equal = attr::i64(scope.context, 0);
+    let is_even: Value = scope.with(
+        "arith.cmpi",
+        &[parity, scope.index_constant(0)],
+        ty::parse(scope.context, "i1"),
+        &[("predicate", equal)],
+    );
+    let chosen: Value = scope.op("arith.select", &[is_even, difference, sum], wide);
+    narrow(scope, chosen, element)
+}

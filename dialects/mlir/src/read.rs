@@ -1,0 +1,117 @@
+//! Reading attributes and types back.
+use melior::ir::{
+    Attribute, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
+    attribute::{
+        ArrayAttribute, BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
+        FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+    },
+    operation::OperationLike,
+    r#type::{DimSize, FunctionType, RankedTensorType},
+};
+
+/// Shape and element type of a ranked tensor; `None` for other types. A dynamic dimension is
+/// `i64::MIN`, as in MLIR.
+pub fn tensor_of<'c>(ty: Type<'c>) -> Option<(Vec<i64>, Type<'c>)> {
+    let tensor = RankedTensorType::try_from(ty).ok()?;
+    let shape = (0..tensor.rank()).map(|dim| {
+        Some(match tensor.dim_size(dim).ok()? {
+            DimSize::Static(size) => i64::try_from(size).ok()?,
+            DimSize::Dynamic => i64::MIN,
+        })
+    });
+    Some((shape.collect::<Option<_>>()?, tensor.element()))
+}
+
+/// An attribute of an op, inherent or discardable.
+pub fn attribute<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Attribute<'c>> {
+    op.attribute(name).ok()
+}
+
+/// A string attribute.
+pub fn string<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<String> {
+    Some(StringAttribute::try_from(attribute(op, name)?).ok()?.value().to_owned())
+}
+
+/// A `@symbol` attribute, without the sign.
+pub fn symbol<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<String> {
+    Some(FlatSymbolRefAttribute::try_from(attribute(op, name)?).ok()?.value().to_owned())
+}
+
+/// An integer attribute.
+pub fn integer<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<i64> {
+    Some(IntegerAttribute::try_from(attribute(op, name)?).ok()?.value())
+}
+
+/// A boolean attribute; absent reads as `None`.
+pub fn boolean<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<bool> {
+    Some(BoolAttribute::try_from(attribute(op, name)?).ok()?.value())
+}
+
+/// A float attribute, as a double.
+pub fn float<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<f64> {
+    let value = FloatAttribute::try_from(attribute(op, name)?).ok()?;
+    // Safety: the attribute is a live float attribute.
+    Some(unsafe {
+        mlir_sys::mlirFloatAttrGetValueDouble(melior::ir::AttributeLike::to_raw(&value))
+    })
+}
+
+/// An `array<i64: ...>` attribute.
+pub fn integers<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Vec<i64>> {
+    let array = DenseI64ArrayAttribute::try_from(attribute(op, name)?).ok()?;
+    (0..array.len()).map(|index| array.element(index).ok()).collect()
+}
+
+/// The elements of an array attribute.
+pub fn elements<'c: 'a, 'a>(
+    op: &impl OperationLike<'c, 'a>,
+    name: &str,
+) -> Option<Vec<Attribute<'c>>> {
+    let array = ArrayAttribute::try_from(attribute(op, name)?).ok()?;
+    (0..array.len()).map(|index| array.element(index).ok()).collect()
+}
+
+/// The input and result types of a `func.func`.
+pub fn signature<'c: 'a, 'a>(
+    function: &impl OperationLike<'c, 'a>,
+) -> Option<(Vec<Type<'c>>, Vec<Type<'c>>)> {
+    let ty = TypeAttribute::try_from(attribute(function, "function_type")?).ok()?.value();
+    let ty = FunctionType::try_from(ty).ok()?;
+    let inputs = (0..ty.input_count()).map(|index| ty.input(index).ok());
+    let results = (0..ty.result_count()).map(|index| ty.result(index).ok());
+    Some((inputs.collect::<Option<_>>()?, results.collect::<Option<_>>()?))
+}
+
+/// The op's name: `tl.add`.
+pub fn op_name<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
+    op.name().as_string_ref().as_str().unwrap_or("").to_owned()
+}
+
+/// The ops of the first block of an op's first region.
+pub fn body_ops<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+    use melior::ir::{BlockLike, RegionLike};
+    let mut found = Vec::new();
+    let block = op.region(0).ok().and_then(|region| region.first_block());
+    let mut next = block.and_then(|block| block.first_operation());
+    while let Some(op) = next {
+        found.push(op);
+        next = op.next_in_block();
+    }
+    found
+}
+
+/// The op that defines a value; `None` for block arguments.
+pub fn defining_op<'c, 'a>(value: Value<'c, 'a>) -> Option<OperationRef<'c, 'a>> {
+    use melior::ir::ValueLike;
+    value.is_operation_result().then(|| {
+        // Safety: the value is an op result, so it has a live owner.
+        unsafe { OperationRef::from_raw(mlir_sys::mlirOpResultGetOwner(value.to_raw())) }
+    })
+}
+
+/// Moves the blocks of one region to another.
+pub fn take_body<'c>(target: &RegionRef<'c, '_>, source: &RegionRef<'c, '_>) {
+    use melior::ir::RegionLike;
+    // Safety: both regions are live and distinct.
+    unsafe { mlir_sys::mlirRegionTakeBody(target.to_raw(), source.to_raw()) }
+}

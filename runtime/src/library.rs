@@ -1,0 +1,229 @@
+//! A compiled model as a shared library.
+//!
+//! The library exports `irc_metadata` (a zero-terminated [`Interface`] as JSON) and
+//! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the
+//! outputs. Every pointer is aligned to 64 bytes.
+use crate::{Interface, Port};
+use irc_tensor::{Tensor, TensorType};
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_char, c_void},
+    path::{Path, PathBuf},
+};
+
+type Entry = unsafe extern "C" fn(*mut *mut c_void, *mut c_void) -> i32;
+
+/// A loaded model.
+pub struct Library {
+    // Dropped last: the entry points into it.
+    entry: Entry,
+    interface: Interface,
+    _code: libloading::Library,
+}
+
+/// Why a model could not be loaded or run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The file is not a shared library this machine can load.
+    #[error("cannot load {path}: {reason}")]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// The loader's words.
+        reason: String,
+    },
+    /// The library lacks an entry point or its metadata is wrong.
+    #[error("{path} is not a compiled irc model: {reason}")]
+    NotAModel {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// An input has another type than the model's.
+    #[error("input '{name}': expected {expected}, found {found}")]
+    InputType {
+        /// The input.
+        name: String,
+        /// The model's type.
+        expected: TensorType,
+        /// The caller's type.
+        found: TensorType,
+    },
+    /// A name that is no input of the model.
+    #[error("no input is named '{name}'; the inputs are {known}")]
+    UnknownInput {
+        /// The caller's name.
+        name: String,
+        /// The model's names.
+        known: String,
+    },
+    /// A buffer could not be allocated.
+    #[error("cannot allocate buffer '{name}': {reason}")]
+    Allocate {
+        /// The buffer.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The model returned an error code.
+    #[error("the model failed with code {0}")]
+    Failed(i32),
+}
+
+impl Library {
+    /// Loads a model.
+    ///
+    /// # Errors
+    /// [`RunError::Load`] or [`RunError::NotAModel`].
+    pub fn load(path: &Path) -> Result<Self, RunError> {
+        let not_a_model =
+            |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
+        // Safety: loading runs the library's initialisers; compiled models have none.
+        let code = unsafe { libloading::Library::new(path) }.map_err(|error| RunError::Load {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        // Safety: the types are those that the compiler exports; the metadata ends in a zero.
+        let (entry, metadata) = unsafe {
+            let entry = code.get::<Entry>(b"irc_run\0").map_err(|e| not_a_model(e.to_string()))?;
+            let metadata = code.get::<*const c_char>(b"irc_metadata\0");
+            let metadata = metadata.map_err(|e| not_a_model(e.to_string()))?;
+            let address = metadata.try_as_raw_ptr().unwrap_or(std::ptr::null_mut());
+            (*entry, CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned())
+        };
+        let interface =
+            serde_json::from_str(&metadata).map_err(|error| not_a_model(error.to_string()))?;
+        Ok(Library { entry, interface, _code: code })
+    }
+
+    /// The model's inputs and outputs.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Runs the model once. Inputs not given are zero.
+    ///
+    /// # Errors
+    /// An unknown name, a wrong type, or the model's own failure.
+    pub fn run(
+        &self,
+        mut inputs: BTreeMap<String, Tensor>,
+    ) -> Result<BTreeMap<String, Tensor>, RunError> {
+        self.check_names(&inputs)?;
+        let mut bound = Vec::new();
+        for port in &self.interface.inputs {
+            bound.push(bind(port, inputs.remove(&port.name))?);
+        }
+        let mut outputs = Vec::new();
+        for port in &self.interface.outputs {
+            outputs.push(bind(port, None)?);
+        }
+        self.run_in_place(&mut bound, &mut outputs)?;
+        let names = self.interface.outputs.iter().map(|port| port.name.clone());
+        Ok(names.zip(outputs).collect())
+    }
+
+    /// Runs on buffers the caller holds, in interface order; for repeated runs without allocation
+    /// of inputs and outputs.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`], or [`RunError::Allocate`] for the workspace.
+    ///
+    /// # Panics
+    /// When the buffers do not match the interface.
+    pub fn run_in_place(
+        &self,
+        inputs: &mut [Tensor],
+        outputs: &mut [Tensor],
+    ) -> Result<(), RunError> {
+        let mut workspace = self.workspace()?;
+        self.run_with(inputs, outputs, &mut workspace)
+    }
+
+    /// A workspace for [`Library::run_with`].
+    ///
+    /// # Errors
+    /// [`RunError::Allocate`].
+    pub fn workspace(&self) -> Result<Tensor, RunError> {
+        let bytes = i64::try_from(self.interface.workspace_bytes).unwrap_or(i64::MAX);
+        zeros("workspace", TensorType::new(irc_tensor::DType::U8, [bytes]))
+    }
+
+    /// Runs on buffers and a workspace that the caller holds: no allocation.
+    ///
+    /// # Errors
+    /// [`RunError::Failed`].
+    ///
+    /// # Panics
+    /// When the buffers do not match the interface.
+    pub fn run_with(
+        &self,
+        inputs: &mut [Tensor],
+        outputs: &mut [Tensor],
+        workspace: &mut Tensor,
+    ) -> Result<(), RunError> {
+        let ports = self.interface.inputs.iter().chain(&self.interface.outputs);
+        let buffers = inputs.iter().chain(outputs.iter());
+        let matches = ports.clone().zip(buffers).all(|(port, buffer)| {
+            port.tensor_type().is_some_and(|ty| ty == *buffer.ty())
+        });
+        let count = inputs.len() + outputs.len();
+        assert!(matches && count == ports.count(), "buffers must match the interface");
+        assert!(workspace.bytes().len() as u64 >= self.interface.workspace_bytes);
+        let mut pointers: Vec<*mut c_void> = inputs
+            .iter_mut()
+            .chain(outputs.iter_mut())
+            .map(|tensor| tensor.bytes_mut().as_mut_ptr().cast())
+            .collect();
+        // Safety: every buffer has the size and alignment that the interface promises to the code.
+        let status =
+            unsafe { (self.entry)(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast()) };
+        if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
+    }
+
+    fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
+        // A buffer that the model only writes may be given all the same.
+        let ports = || self.interface.inputs.iter().chain(&self.interface.outputs);
+        let unknown = inputs.keys().find(|name| ports().all(|port| port.name != **name));
+        let known = || {
+            let names: Vec<_> = self.interface.inputs.iter().map(|port| port.name.as_str()).collect();
+            names.join(", ")
+        };
+        match unknown {
+            None => Ok(()),
+            Some(name) => Err(RunError::UnknownInput { name: name.clone(), known: known() }),
+        }
+    }
+}
+
+fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
+    let expected = port.tensor_type().ok_or_else(|| RunError::Allocate {
+        name: port.name.clone(),
+        reason: format!("unknown element type '{}'", port.dtype),
+    })?;
+    let Some(given) = given else { return zeros(&port.name, expected) };
+    let found = given.ty().clone();
+    let mismatch = || RunError::InputType {
+        name: port.name.clone(),
+        expected: expected.clone(),
+        found: found.clone(),
+    };
+    // `.npz` files hold bfloat16 as the bits of uint16.
+    let same_size = found.dtype.size() == expected.dtype.size();
+    let given = if found.dtype != expected.dtype && same_size && is_bits(found.dtype) {
+        given.reinterpret(expected.dtype).map_err(|_| mismatch())?
+    } else {
+        given
+    };
+    if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
+}
+
+fn is_bits(dtype: irc_tensor::DType) -> bool {
+    dtype == irc_tensor::DType::U16
+}
+
+fn zeros(name: &str, ty: TensorType) -> Result<Tensor, RunError> {
+    Tensor::zeros(ty)
+        .map_err(|error| RunError::Allocate { name: name.to_owned(), reason: error.to_string() })
+}
