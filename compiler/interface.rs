@@ -1,5 +1,5 @@
 //! Reads a compiled model's interface off its tensor-level function.
-use irc_dialects::tl::convert::tensor_type_of;
+use irc_dialects::tl::tensor_type_of;
 use irc_mlir::{OperationRef, Type, melior::ir::attribute::StringAttribute, read};
 pub use irc_runtime::{Interface, Port};
 

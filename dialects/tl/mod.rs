@@ -1,10 +1,18 @@
 //! The `tl` dialect: the tensor level.
-use irc_mlir::OperationRef;
 
-/// Checks one `tl` op.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn verify(_op: OperationRef<'_, '_>) -> Result<(), String> {
-    Ok(())
-}
+mod convert;
+mod verify;
+
+pub use convert::{
+    build, dtype_of, dtype_to_mlir, op_of, operand_types, tensor_type_of, type_to_mlir,
+};
+pub use verify::verify;
+
+/// The name of a fused group.
+pub const GROUP: &str = "tl.group";
+
+/// The name of a fused group's terminator.
+pub const YIELD: &str = "tl.yield";
+
+/// What a group's `kind` may be.
+pub const KINDS: [&str; 5] = ["elementwise", "rows", "contraction", "reduction", "copy"];

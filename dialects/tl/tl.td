@@ -111,9 +111,9 @@ def Tl_MatmulOp : Tl_Pure<"matmul"> {
 
 def Tl_GatherOp : Tl_Pure<"gather"> {
   let summary = "rows of a 2-D table by integer index; negative indices count from the end";
-  let arguments = (ins AnyRankedTensor:$index, AnyRankedTensor:$table);
+  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$index);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$index `,` $table attr-dict `:` functional-type(operands, $result)";
+  let assemblyFormat = "$table `,` $index attr-dict `:` functional-type(operands, $result)";
 }
 
 def Tl_RopeOp : Tl_Binary<"rope", "rotary embedding of adjacent pairs by interleaved (cos, sin)">;
@@ -124,18 +124,29 @@ def Tl_GroupOp : Tl_Op<"group", [IsolatedFromAbove, RecursiveMemoryEffects,
   let description = [{
     The region's arguments are the operands, in order; `tl.yield` returns the results. `kind` names
     what bounds the kernel: `elementwise`, `rows` (reductions along the last axis with their
-    producers and consumers), `contraction` (a matmul with its epilogue) or `copy`.
+    producers and consumers), `contraction` (a matmul with its epilogue), `reduction` (a reduction
+    along other axes with its producers) or `copy` (an update with its producer).
+
+    ```mlir
+    %y = tl.group "elementwise"(%x) : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%a: tensor<4xf32>):
+      %e = tl.exp %a : tensor<4xf32>
+      tl.yield %e : tensor<4xf32>
+    }
+    ```
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$kind);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat =
+      "$kind `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs) $body";
 }
 
 def Tl_YieldOp : Tl_Pure<"yield", [Terminator]> {
   let summary = "the results of a fused group";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ /* yields nothing */ }]>];
 }
 
 #endif

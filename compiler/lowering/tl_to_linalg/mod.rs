@@ -190,7 +190,7 @@ fn lower_op<'c: 'a, 'a>(
         "tl.bitcast" if operands[0].element.storage == element.storage => operands[0].held.clone(),
         "tl.reshape" => moves::reshape(emitter, &operands[0], &shape),
         "tl.update" => moves::update(op, emitter, &operands[0], &operands[1])?,
-        "tl.gather" => moves::gather(emitter, &operands[0], &operands[1], &shape),
+        "tl.gather" => moves::gather(emitter, &operands[1], &operands[0], &shape),
         "tl.rope" => moves::rope(emitter, &operands[0], &operands[1], &shape)?,
         _ => pointwise::lower(op, emitter, operands, &shape, element)?,
     };

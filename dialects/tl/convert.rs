@@ -1,0 +1,225 @@
+//! Between `tl` ops in MLIR and [`irc_tl::Op`].
+use irc_mlir::{
+    Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, TypeLike,
+    Value, ValueLike, attr, read, ty,
+};
+use irc_tl::{DType, Op, Rounding, TensorType};
+use melior::ir::r#type::IntegerType;
+
+/// The type of a ranked tensor.
+///
+/// # Errors
+/// When it is not a ranked tensor of static shape over an element type that has a [`DType`].
+pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
+    let expected = || format!("expected a ranked tensor of static shape, found {ty}");
+    let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
+    if shape.iter().any(|dim| *dim < 0) {
+        return Err(expected());
+    }
+    Ok(TensorType::new(dtype_of(element)?, shape))
+}
+
+/// The element type that an MLIR type stands for: `i32` is signed, `ui32` unsigned, `i1` a bool.
+///
+/// # Errors
+/// When there is none.
+pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
+    let integer = IntegerType::try_from(element).ok();
+    let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
+        Some((false, 1)) => Some(DType::Bool),
+        Some((false, 8)) => Some(DType::I8),
+        Some((false, 16)) => Some(DType::I16),
+        Some((false, 32)) => Some(DType::I32),
+        Some((false, 64)) => Some(DType::I64),
+        Some((true, 8)) => Some(DType::U8),
+        Some((true, 16)) => Some(DType::U16),
+        Some((true, 32)) => Some(DType::U32),
+        Some((true, 64)) => Some(DType::U64),
+        None if element.is_f16() => Some(DType::F16),
+        None if element.is_bf16() => Some(DType::BF16),
+        None if element.is_f32() => Some(DType::F32),
+        None if element.is_f64() => Some(DType::F64),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        format!("expected f16, bf16, f32, f64, i1, i8 to i64 or ui8 to ui64, found {element}")
+    })
+}
+
+/// The MLIR type of an element type; see [`dtype_of`].
+pub fn dtype_to_mlir(context: &Context, dtype: DType) -> Type<'_> {
+    let name = match dtype {
+        DType::F64 | DType::F32 | DType::F16 | DType::BF16 => dtype.name(),
+        DType::I64 | DType::I32 | DType::I16 | DType::I8 => dtype.name(),
+        DType::U64 => "ui64",
+        DType::U32 => "ui32",
+        DType::U16 => "ui16",
+        DType::U8 => "ui8",
+        DType::Bool => "i1",
+    };
+    ty::parse(context, name)
+}
+
+/// The MLIR type of a tensor type.
+pub fn type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
+    ty::tensor(&tensor.shape, dtype_to_mlir(context, tensor.dtype))
+}
+
+/// The op that a `tl` operation is. Its operands are in the order of [`Op`]'s own.
+///
+/// # Errors
+/// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind.
+pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
+    let name = read::op_name(&op);
+    Ok(match name.strip_prefix("tl.").unwrap_or(&name) {
+        "exp" => Op::Exp,
+        "relu" => Op::Relu,
+        "gelu" => Op::Gelu,
+        "sigmoid" => Op::Sigmoid,
+        "sqrt" => Op::Sqrt,
+        "rsqrt" => Op::Rsqrt,
+        "add" => Op::Add,
+        "sub" => Op::Sub,
+        "mul" => Op::Mul,
+        "div" => Op::Div,
+        "max" => Op::Max,
+        "cast" => Op::Cast { to: result_type(op)?.dtype, rounding: rounding(op)? },
+        "fill" => fill(op)?,
+        "broadcast" => Op::Broadcast { shape: result_type(op)?.shape },
+        "reduce_sum" => {
+            Op::ReduceSum { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
+        "reduce_max" => {
+            Op::ReduceMax { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
+        "reduce_mean" => {
+            Op::ReduceMean { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
+        }
+        "matmul" => Op::Matmul {
+            transpose_lhs: flag_or_false(op, "transpose_lhs")?,
+            transpose_rhs: flag_or_false(op, "transpose_rhs")?,
+        },
+        "transpose" => Op::Transpose { permutation: unsigned(op, "permutation")? },
+        "reshape" => Op::Reshape { shape: result_type(op)?.shape },
+        "slice" => Op::Slice { offsets: i64s(op, "offsets")?, sizes: result_type(op)?.shape },
+        "update" => Op::Update { offsets: i64s(op, "offsets")? },
+        "gather" => Op::Gather,
+        "rope" => Op::Rope,
+        "bitcast" => {
+            let TensorType { dtype: to, shape } = result_type(op)?;
+            Op::Bitcast { to, shape }
+        }
+        _ => return Err(format!("expected a compute op of tl, found '{name}'")),
+    })
+}
+
+/// The types of an op's operands.
+///
+/// # Errors
+/// As [`tensor_type_of`].
+pub fn operand_types(op: OperationRef<'_, '_>) -> Result<Vec<TensorType>, String> {
+    op.operands().map(|operand| tensor_type_of(operand.r#type())).collect()
+}
+
+/// Builds the `tl` operation of an op, detached; the result's type is inferred.
+///
+/// # Errors
+/// When the operands are not those the op takes.
+pub fn build<'c>(
+    context: &'c Context,
+    op: &Op,
+    operands: &[Value<'c, '_>],
+    location: Location<'c>,
+) -> Result<Operation<'c>, String> {
+    let types = operands.iter().map(|operand| tensor_type_of(operand.r#type()));
+    let types = types.collect::<Result<Vec<_>, _>>()?;
+    let result = op.infer(&types).map_err(|error| error.to_string())?;
+    let spec = OpSpec::new(context, &format!("tl.{}", op.name()), location)
+        .operands(operands)
+        .results(&[type_to_mlir(context, &result)]);
+    let attributes = attributes(context, op);
+    Ok(attributes.into_iter().fold(spec, |spec, (name, value)| spec.attr(name, value)).build())
+}
+
+fn attributes<'c>(context: &'c Context, op: &Op) -> Vec<(&'static str, Attribute<'c>)> {
+    let sizes = |values: &[usize]| {
+        let values: Vec<_> = values.iter().map(|value| *value as i64).collect();
+        attr::i64s(context, &values)
+    };
+    match op {
+        Op::Cast { rounding, .. } => {
+            vec![("rounding", attr::string(context, rounding_name(*rounding)))]
+        }
+        Op::Fill { value, .. } => {
+            let double = ty::parse(context, "f64");
+            vec![("value", attr::float(context, double, f64::from_bits(*value)))]
+        }
+        Op::ReduceSum { axes, keep_dims }
+        | Op::ReduceMax { axes, keep_dims }
+        | Op::ReduceMean { axes, keep_dims } => {
+            vec![("axes", sizes(axes)), ("keep_dims", attr::bool(context, *keep_dims))]
+        }
+        // A flag that has its default stays unwritten, so that equal ops print equally.
+        Op::Matmul { transpose_lhs, transpose_rhs } => {
+            let flags = [("transpose_lhs", *transpose_lhs), ("transpose_rhs", *transpose_rhs)];
+            let set = flags.into_iter().filter(|(_, set)| *set);
+            set.map(|(name, _)| (name, attr::bool(context, true))).collect()
+        }
+        Op::Transpose { permutation } => vec![("permutation", sizes(permutation))],
+        Op::Slice { offsets, .. } | Op::Update { offsets } => {
+            vec![("offsets", attr::i64s(context, offsets))]
+        }
+        _ => vec![],
+    }
+}
+
+const fn rounding_name(rounding: Rounding) -> &'static str {
+    match rounding {
+        Rounding::TowardZero => "toward_zero",
+        Rounding::NearestEven => "nearest_even",
+    }
+}
+
+fn rounding(op: OperationRef<'_, '_>) -> Result<Rounding, String> {
+    match read::string(&op, "rounding").as_deref() {
+        Some("toward_zero") => Ok(Rounding::TowardZero),
+        Some("nearest_even") => Ok(Rounding::NearestEven),
+        _ => Err(unexpected(op, "rounding", "\"toward_zero\" or \"nearest_even\"")),
+    }
+}
+
+fn fill(op: OperationRef<'_, '_>) -> Result<Op, String> {
+    let value = read::float(&op, "value").ok_or_else(|| unexpected(op, "value", "a float"))?;
+    let TensorType { dtype, shape } = result_type(op)?;
+    Ok(Op::fill(value, shape, dtype))
+}
+
+fn result_type(op: OperationRef<'_, '_>) -> Result<TensorType, String> {
+    let result = op.result(0).map_err(|error| error.to_string())?;
+    tensor_type_of(result.r#type())
+}
+
+fn flag(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
+    read::boolean(&op, name).ok_or_else(|| unexpected(op, name, "true or false"))
+}
+
+fn flag_or_false(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
+    if op.has_attribute(name) { flag(op, name) } else { Ok(false) }
+}
+
+fn i64s(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {
+    read::integers(&op, name).ok_or_else(|| unexpected(op, name, "array<i64: ...>"))
+}
+
+fn unsigned(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<usize>, String> {
+    let convert =
+        |value: i64| usize::try_from(value).map_err(|_| unexpected(op, name, "no negative number"));
+    i64s(op, name)?.into_iter().map(convert).collect()
+}
+
+fn unexpected(op: OperationRef<'_, '_>, name: &str, expected: &str) -> String {
+    match read::attribute(&op, name) {
+        Some(found) => format!("{name}: expected {expected}, found {found}"),
+        None => format!("{name}: expected {expected}, found nothing"),
+    }
+}

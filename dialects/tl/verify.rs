@@ -1,0 +1,67 @@
+//! Checks of `tl` ops that their definition cannot say.
+use super::{GROUP, KINDS, YIELD, op_of, operand_types, tensor_type_of};
+use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
+
+/// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
+    match read::op_name(&op).as_str() {
+        GROUP => verify_group(op),
+        YIELD => verify_yield(op),
+        _ => verify_compute(op),
+    }
+}
+
+fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let compute = op_of(op)?;
+    let expected = compute.infer(&operand_types(op)?).map_err(|error| error.message)?;
+    let result = op.result(0).map_err(|error| error.to_string())?;
+    let found = tensor_type_of(result.r#type())?;
+    if expected == found {
+        return Ok(());
+    }
+    Err(format!("result: expected {expected}, found {found}"))
+}
+
+fn verify_group(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let kind = read::string(&op, "kind").unwrap_or_default();
+    if !KINDS.contains(&kind.as_str()) {
+        return Err(format!("kind: expected one of {}, found '{kind}'", KINDS.join(", ")));
+    }
+    let block = op.region(0).ok().and_then(|region| region.first_block());
+    let block = block.ok_or("expected a body of one block, found none")?;
+    let arguments = (0..block.argument_count()).filter_map(|index| block.argument(index).ok());
+    let arguments: Vec<_> = arguments.map(|argument| argument.r#type()).collect();
+    let operands: Vec<_> = op.operands().map(|operand| operand.r#type()).collect();
+    same_types("region argument", &operands, &arguments)?;
+    read::body_ops(op).into_iter().try_for_each(verify_nested)
+}
+
+fn verify_nested(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let name = read::op_name(&op);
+    if name.starts_with("tl.") && name != GROUP {
+        return Ok(());
+    }
+    Err(format!("expected compute ops of tl in a group, found '{name}'"))
+}
+
+fn verify_yield(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let group = op.parent_operation().filter(|parent| read::op_name(parent) == GROUP);
+    let group = group.ok_or("expected to end a 'tl.group', found another parent")?;
+    let results: Vec<_> = group.results().map(|result| result.r#type()).collect();
+    let operands: Vec<_> = op.operands().map(|operand| operand.r#type()).collect();
+    same_types("yielded value", &results, &operands)
+}
+
+fn same_types(what: &str, expected: &[Type<'_>], found: &[Type<'_>]) -> Result<(), String> {
+    if expected.len() != found.len() {
+        return Err(format!("expected {} {what}s, found {}", expected.len(), found.len()));
+    }
+    let differs = expected.iter().zip(found).position(|(expected, found)| expected != found);
+    match differs {
+        None => Ok(()),
+        Some(at) => Err(format!("{what} {at}: expected {}, found {}", expected[at], found[at])),
+    }
+}
