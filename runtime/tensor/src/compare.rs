@@ -3,39 +3,53 @@
 use crate::{DType, Tensor};
 use std::fmt;
 
-/// How far an element may be from what is expected: `|actual - expected| <= abs + rel * |expected|`.
+/// How far an element may be from what is expected:
+/// `|actual - expected| <= abs + rel * |expected| + rms * R`, where `R` is the root mean square of
+/// the finite expected elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// Absolute part.
     pub abs: f64,
-    /// Part relative to the expected value.
+    /// Part relative to the expected element.
     pub rel: f64,
+    /// Part relative to the size of the whole expected tensor.
+    pub rms: f64,
 }
 
 impl Tolerance {
     /// Bit-for-bit values (but `-0.0` equals `0.0`).
-    pub const EXACT: Self = Self { abs: 0.0, rel: 0.0 };
+    pub const EXACT: Self = Self { abs: 0.0, rel: 0.0, rms: 0.0 };
 
     /// The documented tolerance of an element type, for a whole program against an independent
     /// evaluation of it. Kernels may reorder sums and keep intermediates wider than the reference
-    /// does, so a few units in the last place of the type are allowed:
+    /// does. The error of a sum follows the size of its terms, not of the sum: where terms cancel,
+    /// an element is far smaller than its error, so the size of the whole tensor counts too.
     ///
-    /// | type | abs | rel |
+    /// | type | rel = rms | abs |
     /// |---|---|---|
-    /// | `f64` | 1e-11 | 1e-11 |
-    /// | `f32` | 1e-4 | 1e-4 |
-    /// | `f16` | 1e-2 | 1e-2 |
-    /// | `bf16` | 4e-2 | 4e-2 |
+    /// | `f64` | 1e-11 | 1e-15 |
+    /// | `f32` | 1e-4 | 1e-8 |
+    /// | `f16` | 1e-2 | 1e-6 |
+    /// | `bf16` | 4e-2 | 1e-6 |
     /// | integers, bool | 0 | 0 |
     pub const fn of(dtype: DType) -> Self {
-        let bound = match dtype {
-            DType::F64 => 1e-11,
-            DType::F32 => 1e-4,
-            DType::F16 => 1e-2,
-            DType::BF16 => 4e-2,
-            _ => 0.0,
+        let (rel, abs) = match dtype {
+            DType::F64 => (1e-11, 1e-15),
+            DType::F32 => (1e-4, 1e-8),
+            DType::F16 => (1e-2, 1e-6),
+            DType::BF16 => (4e-2, 1e-6),
+            _ => return Self::EXACT,
         };
-        Self { abs: bound, rel: bound }
+        Self { abs, rel, rms: rel }
+    }
+
+    /// The same with `rms` as an absolute part, for a tensor of these elements.
+    fn scaled_to(self, expected: &[f64]) -> Self {
+        let squares = expected.iter().filter(|value| value.is_finite()).map(|value| value * value);
+        let (count, sum) =
+            squares.fold((0u64, 0.0), |(count, sum), square| (count + 1, sum + square));
+        let size = if count == 0 { 0.0 } else { (sum / count as f64).sqrt() };
+        Self { abs: self.abs + self.rms * size, rms: 0.0, ..self }
     }
 
     fn admits(self, expected: f64, actual: f64) -> bool {
@@ -110,6 +124,7 @@ pub fn compare(
         }));
     }
     let (left, right) = (expected.to_f64(), actual.to_f64());
+    let tolerance = tolerance.scaled_to(&left);
     Ok(tally(expected, left.iter().zip(&right), |(&a, &b)| {
         let admitted = tolerance.admits(a, b);
         Pair { expected: a, actual: b, distance: distance(a, b), admitted }
@@ -183,11 +198,23 @@ mod tests {
 
     #[test]
     fn nan_and_infinity_match_only_themselves() {
-        let tolerance = Tolerance { abs: 1.0, rel: 1.0 };
+        let tolerance = Tolerance { abs: 1.0, rel: 1.0, rms: 1.0 };
         let expected = f32s(&[f32::NAN, f32::INFINITY, 1.0, f32::INFINITY]);
         let actual = f32s(&[1.0, f32::NEG_INFINITY, f32::NAN, 5.0]);
         let found = compare(&expected, &actual, tolerance).expect("same type");
         assert_eq!((found.mismatches, found.max_abs), (4, f64::INFINITY));
+    }
+
+    #[test]
+    fn cancelled_sums_are_held_to_the_size_of_the_tensor() {
+        let expected = f32s(&[1000.0, -1000.0, 0.001, 1000.0]);
+        let actual = f32s(&[1000.0, -1000.0, 0.002, 1000.0]);
+        let tolerance = Tolerance::of(DType::F32);
+        assert!(compare(&expected, &actual, tolerance).expect("same type").is_match());
+        let strict = Tolerance { rms: 0.0, ..tolerance };
+        assert!(!compare(&expected, &actual, strict).expect("same type").is_match());
+        let (small, off) = (f32s(&[0.001, 0.001]), f32s(&[0.001, 0.0011]));
+        assert!(!compare(&small, &off, tolerance).expect("same type").is_match());
     }
 
     #[test]

@@ -75,6 +75,19 @@ mod tests {
         assert!((variance - 1.0).abs() < 0.05, "{variance}");
     }
 
+    /// The same values as `tests/oracle/ark_numpy.py` draws from the same description.
+    #[test]
+    fn the_oracle_draws_the_same_values() {
+        let draw = |dtype| Tensor::random(TensorType::new(dtype, [4]), 7).expect("a tensor");
+        let floats = [-0.671_813_964_843_75, -0.245_712_280_273_437_5, 0.292_968_75];
+        assert_eq!(draw(DType::F32).to_f64()[..3], floats);
+        let bits = draw(DType::BF16).reinterpret(DType::U16).expect("same width");
+        assert_eq!(bits.to_f64(), [48940.0, 48764.0, 16022.0, 48777.0]);
+        assert_eq!(draw(DType::I8).to_f64(), [-1.0, 3.0, -2.0, 1.0]);
+        assert_eq!(draw(DType::U8).to_f64(), [7.0, 3.0, 6.0, 1.0]);
+        assert_eq!(seed_for(0, "buffer_0"), 7_319_579_734_182_657_492);
+    }
+
     #[test]
     fn integers_are_small_and_seeds_matter() {
         let ty = TensorType::new(DType::I64, [1000]);

@@ -1,2 +1,39 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: `cargo xtask TASK`.
+
+mod bless;
+mod layers;
+mod metadata;
+
+use std::env;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+tasks:
+  bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
+  layers           checks that dependencies between crates point one way";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let task = arguments.first().map(String::as_str);
+    let result = match task {
+        Some("bless") => bless::run(&arguments[1..]),
+        Some("layers") => layers::run(),
+        Some("help" | "--help" | "-h") => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
