@@ -1,0 +1,110 @@
+//! The reference backend: evaluates functions of the tensor level by the meaning of their ops.
+//!
+//! It reads as the definition of a program and is never the fast path: every value is a whole
+//! host tensor. Fused groups mean what their bodies mean.
+use irc_dialects::tl;
+use irc_mlir::{
+    BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Value, ValueLike, read,
+};
+use irc_tensor::Tensor;
+use std::collections::BTreeMap;
+
+/// The tensors that a function or group returns for the given arguments.
+///
+/// # Errors
+/// An argument of the wrong number or type, an op that is not of `tl`, or an op's own error; the
+/// op is named.
+pub fn evaluate(func: OperationRef<'_, '_>, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+    let block = func.region(0).ok().and_then(|region| region.first_block());
+    let block = block.ok_or("expected a function with a body, found none")?;
+    let mut values = bind(&block, inputs)?;
+    for op in read::body_ops(func) {
+        let operands = op.operands().map(|operand| lookup(&values, operand));
+        let operands = operands.collect::<Result<Vec<_>, _>>()?;
+        let name = read::op_name(&op);
+        if name == "func.return" || name == tl::YIELD {
+            return Ok(operands.into_iter().cloned().collect());
+        }
+        let results = evaluate_op(op, &operands).map_err(|error| format!("{name}: {error}"))?;
+        values.extend(op.results().map(|result| key(result.into())).zip(results));
+    }
+    Err("expected a terminator at the end of the body, found none".into())
+}
+
+fn bind(block: &BlockRef<'_, '_>, inputs: &[Tensor]) -> Result<BTreeMap<usize, Tensor>, String> {
+    if block.argument_count() != inputs.len() {
+        return Err(format!("expected {} inputs, found {}", block.argument_count(), inputs.len()));
+    }
+    let mut values = BTreeMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        let argument = block.argument(index).map_err(|error| error.to_string())?;
+        let expected = tl::tensor_type_of(argument.r#type())?;
+        if expected != *input.ty() {
+            return Err(format!("input {index}: expected {expected}, found {}", input.ty()));
+        }
+        values.insert(key(argument.into()), input.clone());
+    }
+    Ok(values)
+}
+
+fn lookup<'v>(
+    values: &'v BTreeMap<usize, Tensor>,
+    value: Value<'_, '_>,
+) -> Result<&'v Tensor, String> {
+    values.get(&key(value)).ok_or_else(|| "an operand comes from outside the body".to_owned())
+}
+
+fn evaluate_op(op: OperationRef<'_, '_>, operands: &[&Tensor]) -> Result<Vec<Tensor>, String> {
+    if read::op_name(&op) == tl::GROUP {
+        let inputs: Vec<_> = operands.iter().map(|operand| (*operand).clone()).collect();
+        return evaluate(op, &inputs);
+    }
+    let result = tl::op_of(op)?.eval(operands).map_err(|error| error.to_string())?;
+    Ok(vec![result])
+}
+
+/// Identity of a value while its function lives.
+fn key(value: Value<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use irc_mlir::walk_collect;
+    use irc_tensor::DType;
+
+    fn run(text: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+        let context = irc_dialects::new_context();
+        let module = irc_mlir::parse_module(&context, text).expect("the text parses");
+        let functions =
+            walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func");
+        evaluate(functions[0], inputs)
+    }
+
+    const GROUP: &str = r#"
+        func.func @f(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+          %y, %z = tl.group "elementwise"(%x) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+          ^bb0(%a: tensor<2xf32>):
+            %b = tl.add %a, %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+            %c = tl.relu %b : tensor<2xf32>
+            tl.yield %b, %c : tensor<2xf32>, tensor<2xf32>
+          }
+          return %z, %y : tensor<2xf32>, tensor<2xf32>
+        }"#;
+
+    #[test]
+    fn a_group_means_its_body() {
+        let x = Tensor::from_values([2], &[1.5_f32, -2.0]).expect("a tensor");
+        let found = run(GROUP, &[x]).expect("it evaluates");
+        assert_eq!(found[0].to_f64(), [3.0, 0.0]);
+        assert_eq!(found[1].to_f64(), [3.0, -4.0]);
+    }
+
+    #[test]
+    fn inputs_are_checked() {
+        assert_eq!(run(GROUP, &[]), Err("expected 1 inputs, found 0".into()));
+        let x = Tensor::zeros(irc_tensor::TensorType::new(DType::F16, [2])).expect("a tensor");
+        assert_eq!(run(GROUP, &[x]), Err("input 0: expected f32[2], found f16[2]".into()));
+    }
+}

@@ -1,0 +1,233 @@
+//! What kind of kernel a fused body makes, and which bodies fit together.
+//!
+//! This is the one place that says what may share a kernel; rules, extraction and explanations all
+//! ask [`combine`].
+use irc_tl::{Op, TensorType};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What bounds a kernel; the `kind` of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One pass over the elements.
+    Elementwise,
+    /// Reductions along the last axis with their producers and consumers, row by row.
+    Rows,
+    /// A matmul with its epilogue.
+    Contraction,
+    /// A reduction along other axes with its producers.
+    Reduction,
+    /// An update of a box with its producer.
+    Copy,
+}
+
+impl Kind {
+    /// The name in the IR.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Elementwise => "elementwise",
+            Self::Rows => "rows",
+            Self::Contraction => "contraction",
+            Self::Reduction => "reduction",
+            Self::Copy => "copy",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The form of a kernel body: its kind and what it iterates over.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Form {
+    /// What bounds it.
+    pub kind: Kind,
+    /// The iteration space: of `rows`, all rows at full length; of reductions, what is reduced.
+    pub space: Vec<i64>,
+    /// Whether elements are read at other places than the space's own (transpose, slice, ...).
+    pub moves: bool,
+    /// The node of the matmul in a contraction: a kernel holds one.
+    pub matmul: Option<usize>,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over {:?}", self.kind, self.space)
+    }
+}
+
+impl Form {
+    fn new(kind: Kind, space: &[i64]) -> Self {
+        Self { kind, space: space.to_vec(), moves: false, matmul: None }
+    }
+
+    /// Whether a value of this shape can be a result of a kernel of this form.
+    pub fn can_return(&self, shape: &[i64]) -> bool {
+        match self.kind {
+            Kind::Elementwise | Kind::Contraction => shape == self.space,
+            Kind::Rows => shape == self.space || is_statistic(shape, &self.space),
+            Kind::Reduction | Kind::Copy => false,
+        }
+    }
+}
+
+/// Whether a shape holds one element per row of `space`, the last dimension kept as 1 or dropped.
+pub fn is_statistic(shape: &[i64], space: &[i64]) -> bool {
+    let Some((_, rows)) = space.split_last() else { return false };
+    shape == rows || shape.split_last() == Some((&1, rows))
+}
+
+/// An op applied in a kernel body.
+#[derive(Clone, Copy)]
+pub struct Application<'a> {
+    /// Its index in the segment.
+    pub node: usize,
+    /// The op.
+    pub op: &'a Op,
+    /// The types of its operands.
+    pub operands: &'a [&'a TensorType],
+    /// The type of its result.
+    pub result: &'a TensorType,
+}
+
+/// The form of the body that applies an op to operands: the form of each one computed in the same
+/// kernel, `None` for those read from memory.
+///
+/// # Errors
+/// The fact that keeps them apart.
+pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<Form, String> {
+    let fused = operands.iter().any(|operand| operand.is_some());
+    match apply.op {
+        Op::Matmul { .. } if fused => Err("a matmul reads its operands from memory".into()),
+        Op::Matmul { .. } => {
+            let form = Form::new(Kind::Contraction, &apply.result.shape);
+            Ok(Form { matmul: Some(apply.node), ..form })
+        }
+        Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
+            Err(format!("{} reads its operands from memory", apply.op.name()))
+        }
+        Op::Slice { .. } | Op::Gather | Op::Rope => {
+            Ok(Form { moves: true, ..Form::new(Kind::Elementwise, &apply.result.shape) })
+        }
+        Op::Transpose { .. } => {
+            only_elementwise(operands[0])?;
+            Ok(Form { moves: true, ..Form::new(Kind::Elementwise, &apply.result.shape) })
+        }
+        Op::Update { .. } => update(operands),
+        Op::ReduceSum { axes, .. } | Op::ReduceMax { axes, .. } | Op::ReduceMean { axes, .. } => {
+            let operand = &apply.operands[0].shape;
+            if axes.len() == 1 && axes[0] + 1 == operand.len() {
+                return reduce_rows(operand, operands[0]);
+            }
+            in_place_elementwise(operands[0])?;
+            Ok(Form::new(Kind::Reduction, operand))
+        }
+        Op::Reshape { .. } | Op::Bitcast { .. } => {
+            Err(format!("{} is a view and stays outside kernels", apply.op.name()))
+        }
+        _ => elementwise(apply, operands),
+    }
+}
+
+fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {
+    match operand {
+        Some(form) if form.kind != Kind::Elementwise => {
+            Err(format!("expected an elementwise producer, found {form}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn in_place_elementwise(operand: Option<&Form>) -> Result<(), String> {
+    only_elementwise(operand)?;
+    match operand {
+        Some(form) if form.moves => Err("the producer reads elements at other places".into()),
+        _ => Ok(()),
+    }
+}
+
+fn update(operands: &[Option<&Form>]) -> Result<Form, String> {
+    if operands[0].is_some() {
+        return Err("update reads its destination from memory".into());
+    }
+    in_place_elementwise(operands[1])?;
+    let space = operands[1].map_or(vec![], |source| source.space.clone());
+    Ok(Form::new(Kind::Copy, &space))
+}
+
+fn reduce_rows(operand: &[i64], producer: Option<&Form>) -> Result<Form, String> {
+    match producer {
+        Some(form) if form.kind == Kind::Rows && form.space == operand => {}
+        Some(form) if form.kind == Kind::Rows => {
+            return Err(format!("rows of {operand:?} differ from the producer's {:?}", form.space));
+        }
+        _ => in_place_elementwise(producer)?,
+    }
+    Ok(Form::new(Kind::Rows, operand))
+}
+
+fn elementwise(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<Form, String> {
+    let anchor = operands.iter().flatten().find(|form| form.kind != Kind::Elementwise);
+    let Some(anchor) = anchor else {
+        let moves = operands.iter().flatten().any(|form| form.moves);
+        return Ok(Form { moves, ..Form::new(Kind::Elementwise, &apply.result.shape) });
+    };
+    for (form, ty) in operands.iter().zip(apply.operands) {
+        let Some(form) = form else { continue };
+        match form.kind {
+            Kind::Reduction | Kind::Copy => {
+                return Err(format!("a {} kernel ends with its {0}", form.kind));
+            }
+            Kind::Elementwise if form.moves => {
+                return Err(format!("an operand moves elements inside a kernel of {}", anchor.kind));
+            }
+            Kind::Elementwise => {}
+            _ if form.kind != anchor.kind => {
+                return Err(format!("one kernel cannot be {} and {}", anchor.kind, form.kind));
+            }
+            Kind::Contraction => on_contraction(apply, form, anchor, ty)?,
+            Kind::Rows => on_rows(apply, form, anchor, ty)?,
+        }
+    }
+    Ok((*anchor).clone())
+}
+
+fn on_contraction(
+    apply: Application<'_>,
+    form: &Form,
+    anchor: &Form,
+    operand: &TensorType,
+) -> Result<(), String> {
+    if form.matmul != anchor.matmul {
+        return Err("one kernel holds one matmul".into());
+    }
+    if operand.shape != form.space || apply.result.shape != form.space {
+        let found = &apply.result.shape;
+        return Err(format!("the matmul covers {:?}, its consumer {found:?}", form.space));
+    }
+    Ok(())
+}
+
+fn on_rows(
+    apply: Application<'_>,
+    form: &Form,
+    anchor: &Form,
+    operand: &TensorType,
+) -> Result<(), String> {
+    if form.space != anchor.space {
+        return Err(format!("rows of {:?} differ from rows of {:?}", form.space, anchor.space));
+    }
+    let result = &apply.result.shape;
+    // A statistic that has lost its dimension would broadcast along the wrong axis of a full row.
+    let kept = operand.shape == form.space || operand.shape.len() == form.space.len();
+    let row_space = *result == form.space && kept;
+    let statistic = is_statistic(result, &form.space) && operand.shape == *result;
+    if row_space || statistic {
+        return Ok(());
+    }
+    Err(format!("the consumer covers {result:?}, not the rows of {:?}", form.space))
+}

@@ -1,0 +1,168 @@
+//! A function of the tensor level as plain data.
+//!
+//! Fusion decides on this graph, so that its decisions are a function of owned values: they can be
+//! cached, hashed and tested without MLIR. [`read_function`] makes it, [`super::emit`] puts
+//! decisions back.
+use irc_dialects::tl;
+use irc_mlir::{
+    BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read,
+};
+use irc_tl::{Op, TensorType};
+use std::collections::BTreeMap;
+
+/// Index of a value of a [`Graph`].
+pub type ValueId = usize;
+
+/// Index of a node of a [`Graph`].
+pub type NodeId = usize;
+
+/// The ops of one function, in an order in which they can run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The type of every value.
+    pub types: Vec<TensorType>,
+    /// The node that makes a value; `None` for the function's arguments.
+    pub makers: Vec<Option<NodeId>>,
+    /// The ops.
+    pub nodes: Vec<Node>,
+    /// What the function returns.
+    pub results: Vec<ValueId>,
+}
+
+/// One op of a [`Graph`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The `tl` op; `None` for ops that fusion leaves alone.
+    pub op: Option<Op>,
+    /// The values it reads.
+    pub operands: Vec<ValueId>,
+    /// The values it makes: one for a `tl` op.
+    pub results: Vec<ValueId>,
+    /// The ops of the function it stands for, by position in the body.
+    pub origins: Vec<usize>,
+}
+
+impl Graph {
+    /// Adds a value that `maker` makes.
+    pub fn add_value(&mut self, ty: TensorType, maker: Option<NodeId>) -> ValueId {
+        self.types.push(ty);
+        self.makers.push(maker);
+        self.types.len() - 1
+    }
+
+    /// Adds a `tl` op whose result has type `ty`.
+    pub fn add_op(
+        &mut self,
+        op: Op,
+        operands: Vec<ValueId>,
+        ty: TensorType,
+        origins: Vec<usize>,
+    ) -> ValueId {
+        let result = self.add_value(ty, Some(self.nodes.len()));
+        self.nodes.push(Node { op: Some(op), operands, results: vec![result], origins });
+        result
+    }
+
+    /// The types of a node's operands.
+    pub fn operand_types(&self, node: NodeId) -> Vec<TensorType> {
+        self.nodes[node].operands.iter().map(|value| self.types[*value].clone()).collect()
+    }
+
+    /// The op of a node that must be in a group: every `tl` op but the free views.
+    pub fn compute(&self, node: NodeId) -> Option<&Op> {
+        self.nodes[node].op.as_ref().filter(|op| !is_view(op))
+    }
+}
+
+/// Whether an op is free: it renames the bytes of its operand.
+pub const fn is_view(op: &Op) -> bool {
+    matches!(op, Op::Reshape { .. } | Op::Bitcast { .. })
+}
+
+/// A [`Graph`] with the ops and values of the function it was read from.
+pub struct Function<'c, 'a> {
+    /// The function's ops as data.
+    pub graph: Graph,
+    /// The ops of the body, without the terminator; indexed by [`Node::origins`].
+    pub ops: Vec<OperationRef<'c, 'a>>,
+    /// The MLIR value of every value of the graph.
+    pub values: Vec<Value<'c, 'a>>,
+    /// The terminator.
+    pub terminator: OperationRef<'c, 'a>,
+}
+
+/// Reads a function; `None` when it holds no `tl` op outside groups, so that there is nothing to do.
+///
+/// # Errors
+/// What keeps the function from being a graph of tensors.
+pub fn read_function<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+) -> Result<Option<Function<'c, 'a>>, String> {
+    let mut ops = read::body_ops(func);
+    let computes = |op: &OperationRef| tl::op_of(*op).is_ok();
+    if !ops.iter().any(computes) {
+        return Ok(None);
+    }
+    let blocks = func.region(0).ok().and_then(|region| region.first_block());
+    let (Some(block), Some(terminator)) = (blocks, ops.pop()) else {
+        return Err("expected a function with a body".into());
+    };
+    if block.next_in_region().is_some() {
+        return Err("expected a body of one block, found more".into());
+    }
+    let mut reader = Reader::default();
+    for index in 0..block.argument_count() {
+        let argument = block.argument(index).map_err(|error| error.to_string())?;
+        reader.define(argument.into(), None)?;
+    }
+    for (index, op) in ops.iter().enumerate() {
+        reader.read_op(index, *op)?;
+    }
+    reader.graph.results = reader.operands(terminator)?;
+    let Reader { graph, values, .. } = reader;
+    Ok(Some(Function { graph, ops, values, terminator }))
+}
+
+#[derive(Default)]
+struct Reader<'c, 'a> {
+    graph: Graph,
+    values: Vec<Value<'c, 'a>>,
+    ids: BTreeMap<usize, ValueId>,
+}
+
+impl<'c: 'a, 'a> Reader<'c, 'a> {
+    fn read_op(&mut self, index: usize, op: OperationRef<'c, 'a>) -> Result<(), String> {
+        let name = read::op_name(&op);
+        if op.region_count() > 0 && name != tl::GROUP {
+            return Err(format!("expected a flat body of tensor-level ops, found '{name}'"));
+        }
+        let operands = self.operands(op)?;
+        let node = self.graph.nodes.len();
+        let tl_op = tl::op_of(op).ok();
+        let origins = vec![index];
+        self.graph.nodes.push(Node { op: tl_op, operands, results: vec![], origins });
+        for result in op.results() {
+            let id = self.define(result.into(), Some(node))?;
+            self.graph.nodes[node].results.push(id);
+        }
+        Ok(())
+    }
+
+    fn operands(&self, op: OperationRef<'c, 'a>) -> Result<Vec<ValueId>, String> {
+        let known = |operand: Value| self.ids.get(&key(operand)).copied();
+        let outside = || format!("'{}' uses a value from outside the body", read::op_name(&op));
+        op.operands().map(|operand| known(operand).ok_or_else(outside)).collect()
+    }
+
+    fn define(&mut self, value: Value<'c, 'a>, maker: Option<NodeId>) -> Result<ValueId, String> {
+        let id = self.graph.add_value(tl::tensor_type_of(value.r#type())?, maker);
+        self.values.push(value);
+        self.ids.insert(key(value), id);
+        Ok(id)
+    }
+}
+
+/// Identity of a value while its function lives.
+fn key(value: Value<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}

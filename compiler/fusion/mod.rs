@@ -1,0 +1,8 @@
+//! Fusion: groups the ops of a function into kernels.
+mod cost;
+mod form;
+mod graph;
+mod rules;
+mod segment;
+mod term;
+

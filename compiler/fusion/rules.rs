@@ -1,0 +1,162 @@
+//! The fusion rules.
+use super::{
+    form::{Form, Kind},
+    segment::Segment,
+    term::{Facts, Forms, Term, unfused},
+};
+use egg::{
+    Applier, EGraph, Id, Language, Pattern, PatternAst, Rewrite, Runner, SimpleScheduler, Subst,
+    Symbol, Var,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, time::Duration};
+
+/// One rule: at a consumer, `(load (kernel ?p))` becomes `?p` when the producer's body has the
+/// form the rule is about and the two fit together (see [`super::form::combine`]).
+pub struct Rule {
+    /// Its name in explanations.
+    pub name: &'static str,
+    /// The consumer that loads `?p`.
+    pub from: &'static str,
+    /// The consumer that computes `?p`.
+    pub to: &'static str,
+    /// The form of `?p` it is about.
+    pub producer: Kind,
+    /// Which operand of the consumer `?p` is.
+    pub operand: usize,
+}
+
+macro_rules! rule {
+    ($name:literal; $from:literal => $to:literal; if $producer:ident at $operand:literal) => {
+        Rule { name: $name, from: $from, to: $to, producer: Kind::$producer, operand: $operand }
+    };
+}
+
+/// All fusion rules.
+#[rustfmt::skip]
+pub const RULES: &[Rule] = &[
+    rule!("map-into-unary";           "(map ?n (load (kernel ?p)))"          => "(map ?n ?p)";          if Elementwise at 0),
+    rule!("map-into-left";            "(map ?n (load (kernel ?p)) ?b)"       => "(map ?n ?p ?b)";       if Elementwise at 0),
+    rule!("map-into-right";           "(map ?n ?a (load (kernel ?p)))"       => "(map ?n ?a ?p)";       if Elementwise at 1),
+    rule!("map-into-transpose";       "(transpose ?n (load (kernel ?p)))"    => "(transpose ?n ?p)";    if Elementwise at 0),
+    rule!("epilogue-unary";           "(map ?n (load (kernel ?p)))"          => "(map ?n ?p)";          if Contraction at 0),
+    rule!("epilogue-left";            "(map ?n (load (kernel ?p)) ?b)"       => "(map ?n ?p ?b)";       if Contraction at 0),
+    rule!("epilogue-right";           "(map ?n ?a (load (kernel ?p)))"       => "(map ?n ?a ?p)";       if Contraction at 1),
+    rule!("map-into-reduction";       "(reduce ?n (load (kernel ?p)))"       => "(reduce ?n ?p)";       if Elementwise at 0),
+    rule!("rows-into-reduction";      "(reduce ?n (load (kernel ?p)))"       => "(reduce ?n ?p)";       if Rows        at 0),
+    rule!("rows-into-unary";          "(map ?n (load (kernel ?p)))"          => "(map ?n ?p)";          if Rows        at 0),
+    rule!("rows-into-left";           "(map ?n (load (kernel ?p)) ?b)"       => "(map ?n ?p ?b)";       if Rows        at 0),
+    rule!("rows-into-right";          "(map ?n ?a (load (kernel ?p)))"       => "(map ?n ?a ?p)";       if Rows        at 1),
+    rule!("map-into-update";          "(update ?n ?d (load (kernel ?p)))"    => "(update ?n ?d ?p)";    if Elementwise at 1),
+];
+
+/// Iterations after which the search for fusions stops.
+pub const MAX_ITERATIONS: usize = 64;
+
+/// Terms per node of the segment after which the search stops.
+pub const MAX_TERMS_PER_NODE: usize = 64;
+
+/// A rule that fired: which, at which operand of which node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Firing {
+    /// The consumer, by index in the segment.
+    pub node: usize,
+    /// The operand it now computes itself.
+    pub operand: usize,
+    /// The rule's name.
+    pub rule: String,
+    /// The forms that made the side condition true.
+    pub facts: Vec<String>,
+}
+
+/// What the rules found for a segment.
+pub struct Saturated {
+    /// Per node: the sets of operands that may be computed in the same kernel, bit per operand,
+    /// ascending; 0 is always one.
+    pub variants: Vec<Vec<u32>>,
+    /// Every rule that fired.
+    pub firings: BTreeSet<Firing>,
+}
+
+/// Applies the rules until nothing new is found, or a limit is reached.
+pub fn saturate(segment: &Segment) -> Saturated {
+    let (egraph, bodies) = unfused(segment);
+    let rewrites: Vec<_> = RULES.iter().map(rewrite).collect();
+    let empty = Forms { segment, firings: BTreeSet::new() };
+    let runner = Runner::<Term, Forms<'_>>::new(empty)
+        .with_egraph(egraph)
+        .with_scheduler(SimpleScheduler)
+        .with_iter_limit(MAX_ITERATIONS)
+        .with_node_limit(MAX_TERMS_PER_NODE * segment.nodes.len() + MAX_TERMS_PER_NODE)
+        .with_time_limit(Duration::MAX)
+        .run(&rewrites);
+    let variants = bodies.iter().map(|body| variants(&runner.egraph, *body)).collect();
+    Saturated { variants, firings: runner.egraph.analysis.firings }
+}
+
+fn variants(egraph: &EGraph<Term, Forms<'_>>, body: Id) -> Vec<u32> {
+    let computed = |id: &Id| matches!(egraph[*id].data, Facts::Computed { .. });
+    let mask = |term: &Term| {
+        let operands = term.children().iter().skip(1).enumerate();
+        operands.filter(|(_, id)| computed(id)).fold(0, |mask, (operand, _)| mask | 1 << operand)
+    };
+    let masks: BTreeSet<u32> = egraph[body].nodes.iter().map(mask).collect();
+    masks.into_iter().collect()
+}
+
+fn rewrite<'s>(rule: &'static Rule) -> Rewrite<Term, Forms<'s>> {
+    let from: Pattern<Term> = rule.from.parse().expect("rules are patterns");
+    let to: Pattern<Term> = rule.to.parse().expect("rules are patterns");
+    Rewrite::new(rule.name, from, Fuse { rule, to }).expect("rules bind what they use")
+}
+
+/// Rewrites at a match when the rule's side condition holds, and notes that it did.
+struct Fuse {
+    rule: &'static Rule,
+    to: Pattern<Term>,
+}
+
+impl Applier<Term, Forms<'_>> for Fuse {
+    fn apply_one(
+        &self,
+        egraph: &mut EGraph<Term, Forms<'_>>,
+        class: Id,
+        subst: &Subst,
+        ast: Option<&PatternAst<Term>>,
+        name: Symbol,
+    ) -> Vec<Id> {
+        match self.condition(egraph, subst) {
+            Some(firing) => {
+                egraph.analysis.firings.insert(firing);
+                self.to.apply_one(egraph, class, subst, ast, name)
+            }
+            None => vec![],
+        }
+    }
+
+    fn vars(&self) -> Vec<Var> {
+        self.to.vars()
+    }
+}
+
+impl Fuse {
+    fn condition(&self, egraph: &EGraph<Term, Forms<'_>>, subst: &Subst) -> Option<Firing> {
+        let fact = |name: &str| &egraph[subst[name.parse().expect("a variable")]].data;
+        let (Facts::Name(node), Facts::Computed { forms, .. }) = (fact("?n"), fact("?p")) else {
+            return None;
+        };
+        let (segment, operand) = (egraph.analysis.segment, self.rule.operand);
+        let placed = &segment.nodes[*node];
+        if placed.operands[operand].cut.is_some() {
+            return None;
+        }
+        let joined = forms.iter().filter(|form| form.kind == self.rule.producer).find_map(|form| {
+            let mut operands: Vec<Option<&Form>> = vec![None; placed.operands.len()];
+            operands[operand] = Some(form);
+            Some((form, segment.combine(*node, &operands).ok()?))
+        });
+        let (producer, together) = joined?;
+        let facts = vec![format!("producer {producer}"), format!("together {together}")];
+        Some(Firing { node: *node, operand, rule: self.rule.name.to_owned(), facts })
+    }
+}

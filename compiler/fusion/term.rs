@@ -1,0 +1,200 @@
+//! The language of fusion, for egg.
+//!
+//! A kernel is `(kernel BODY)`: it computes its body and writes it to memory. `(load KERNEL)` reads
+//! it back. At first every op is a kernel of its own, `(kernel (map n1 (load (kernel ...))))`, and
+//! fusing is rewriting `(load (kernel BODY))` to `BODY` in one place: at a consumer.
+//!
+//! Every body has one class per node of the segment, holding all ways of computing it; the
+//! analysis carries the [`Form`]s that these ways can take.
+use super::{
+    form::{Application, Form, combine},
+    rules::Firing,
+    segment::{Segment, Source},
+};
+use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
+use irc_tl::Op;
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+/// Names a node of the segment: `n3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeName(pub usize);
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n{}", self.0)
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix('n').ok_or(())?;
+        digits.parse().map(Self).map_err(|_| ())
+    }
+}
+
+/// Names an input of the segment: `in3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InputName(pub usize);
+
+impl fmt::Display for InputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "in{}", self.0)
+    }
+}
+
+impl FromStr for InputName {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix("in").ok_or(())?;
+        digits.parse().map(Self).map_err(|_| ())
+    }
+}
+
+define_language! {
+    /// A term of the fusion language. Ops take the node they stand for, then their operands.
+    pub enum Term {
+        "kernel" = Kernel([Id; 1]),
+        "load" = Load([Id; 1]),
+        "map" = Map(Box<[Id]>),
+        "pick" = Pick(Box<[Id]>),
+        "transpose" = Transpose([Id; 2]),
+        "reduce" = Reduce([Id; 2]),
+        "matmul" = Matmul([Id; 3]),
+        "update" = Update([Id; 3]),
+        Node(NodeName),
+        Input(InputName),
+    }
+}
+
+/// The term that applies an op to operands: by family, which is what rules distinguish.
+fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
+    let all = || std::iter::once(node).chain(operands.iter().copied()).collect();
+    match op {
+        Op::Slice { .. } | Op::Gather | Op::Rope => Term::Pick(all()),
+        Op::Transpose { .. } => Term::Transpose([node, operands[0]]),
+        Op::ReduceSum { .. } | Op::ReduceMax { .. } | Op::ReduceMean { .. } => {
+            Term::Reduce([node, operands[0]])
+        }
+        Op::Matmul { .. } => Term::Matmul([node, operands[0], operands[1]]),
+        Op::Update { .. } => Term::Update([node, operands[0], operands[1]]),
+        _ => Term::Map(all()),
+    }
+}
+
+/// What is known of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Facts {
+    /// It names a node.
+    Name(usize),
+    /// It is a kernel or an input: a value in memory.
+    Memory,
+    /// It is read from memory.
+    Loaded,
+    /// It is computed: the node, and the forms its bodies can take.
+    Computed {
+        /// Index in the segment.
+        node: usize,
+        /// All forms.
+        forms: BTreeSet<Form>,
+    },
+}
+
+/// The analysis: forms per class.
+pub struct Forms<'s> {
+    /// What is being fused.
+    pub segment: &'s Segment,
+    /// Every rule that fired.
+    pub firings: BTreeSet<Firing>,
+}
+
+impl Analysis<Term> for Forms<'_> {
+    type Data = Facts;
+
+    fn make(egraph: &mut EGraph<Term, Self>, term: &Term, _: Id) -> Facts {
+        match term {
+            Term::Node(name) => Facts::Name(name.0),
+            Term::Input(_) | Term::Kernel(_) => Facts::Memory,
+            Term::Load(_) => Facts::Loaded,
+            _ => computed(egraph, term),
+        }
+    }
+
+    fn merge(&mut self, into: &mut Facts, from: Facts) -> DidMerge {
+        let (Facts::Computed { forms, .. }, Facts::Computed { forms: more, .. }) = (into, from)
+        else {
+            return DidMerge(false, false);
+        };
+        let (before, other) = (forms.len(), more.len());
+        forms.extend(more);
+        DidMerge(forms.len() != before, forms.len() != other)
+    }
+}
+
+fn computed(egraph: &EGraph<Term, Forms<'_>>, term: &Term) -> Facts {
+    let (name, operands) = term.children().split_first().expect("an op names its node");
+    let Facts::Name(node) = egraph[*name].data else {
+        unreachable!("the first child of an op is the name of its node");
+    };
+    let choices: Vec<Vec<Option<Form>>> =
+        operands.iter().map(|operand| choices(&egraph[*operand].data)).collect();
+    let mut forms = BTreeSet::new();
+    for_each_combination(&choices, &mut Vec::new(), &mut |operands| {
+        forms.extend(egraph.analysis.segment.combine(node, operands));
+    });
+    Facts::Computed { node, forms }
+}
+
+fn choices(facts: &Facts) -> Vec<Option<Form>> {
+    match facts {
+        Facts::Computed { forms, .. } => forms.iter().cloned().map(Some).collect(),
+        _ => vec![None],
+    }
+}
+
+fn for_each_combination<'f>(
+    choices: &'f [Vec<Option<Form>>],
+    chosen: &mut Vec<Option<&'f Form>>,
+    visit: &mut impl FnMut(&[Option<&'f Form>]),
+) {
+    let Some((first, rest)) = choices.split_first() else { return visit(chosen) };
+    for choice in first {
+        chosen.push(choice.as_ref());
+        for_each_combination(rest, chosen, visit);
+        chosen.pop();
+    }
+}
+
+impl Segment {
+    /// [`combine`] for one of its nodes.
+    ///
+    /// # Errors
+    /// The fact that keeps the operands apart.
+    pub fn combine(&self, node: usize, operands: &[Option<&Form>]) -> Result<Form, String> {
+        let placed = &self.nodes[node];
+        let types: Vec<_> =
+            placed.operands.iter().map(|edge| self.type_of(edge.source)).collect();
+        let result = &placed.ty;
+        combine(Application { node, op: &placed.op, operands: &types, result }, operands)
+    }
+}
+
+/// The graph of a segment before any rule, and the class of each node's body.
+pub fn unfused(segment: &Segment) -> (EGraph<Term, Forms<'_>>, Vec<Id>) {
+    let mut egraph = EGraph::new(Forms { segment, firings: BTreeSet::new() });
+    let mut bodies: Vec<Id> = Vec::new();
+    for (index, node) in segment.nodes.iter().enumerate() {
+        let name = egraph.add(Term::Node(NodeName(index)));
+        let mut operands = Vec::new();
+        for edge in &node.operands {
+            let memory = match edge.source {
+                Source::Input(input) => egraph.add(Term::Input(InputName(input))),
+                Source::Node(from) => egraph.add(Term::Kernel([bodies[from]])),
+            };
+            operands.push(egraph.add(Term::Load([memory])));
+        }
+        bodies.push(egraph.add(application(&node.op, name, &operands)));
+    }
+    egraph.rebuild();
+    (egraph, bodies)
+}
