@@ -1,8 +1,8 @@
 //! The irc compiler as a library.
 
-pub mod interface;
 pub mod eval;
 pub mod fusion;
+pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;

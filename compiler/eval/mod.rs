@@ -77,8 +77,7 @@ mod tests {
     fn run(text: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
         let context = irc_dialects::new_context();
         let module = irc_mlir::parse_module(&context, text).expect("the text parses");
-        let functions =
-            walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func");
+        let functions = walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func");
         evaluate(functions[0], inputs)
     }
 

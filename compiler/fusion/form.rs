@@ -183,7 +183,10 @@ fn elementwise(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
                 return Err(format!("a {} kernel ends with its {0}", form.kind));
             }
             Kind::Elementwise if form.moves => {
-                return Err(format!("an operand moves elements inside a kernel of {}", anchor.kind));
+                return Err(format!(
+                    "an operand moves elements inside a kernel of {}",
+                    anchor.kind
+                ));
             }
             Kind::Elementwise => {}
             _ if form.kind != anchor.kind => {

@@ -4,9 +4,7 @@
 //! cached, hashed and tested without MLIR. [`read_function`] makes it, [`super::emit`] puts
 //! decisions back.
 use irc_dialects::tl;
-use irc_mlir::{
-    BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read,
-};
+use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
 use irc_tl::{Op, TensorType};
 use std::collections::BTreeMap;
 

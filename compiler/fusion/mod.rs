@@ -5,4 +5,3 @@ mod graph;
 mod rules;
 mod segment;
 mod term;
-

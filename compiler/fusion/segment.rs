@@ -89,8 +89,7 @@ impl Edges {
         for (index, node) in graph.nodes.iter().enumerate() {
             node.operands.iter().for_each(|value| users[*value].push(index));
         }
-        let mut cuts: Vec<_> =
-            (0..graph.nodes.len()).map(|node| local_cuts(graph, node)).collect();
+        let mut cuts: Vec<_> = (0..graph.nodes.len()).map(|node| local_cuts(graph, node)).collect();
         let (reach, through_memory) = reaches(graph, &cuts);
         cut_long_skips(graph, &mut cuts, &through_memory);
         Self { cuts, users, reach }

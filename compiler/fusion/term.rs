@@ -172,8 +172,7 @@ impl Segment {
     /// The fact that keeps the operands apart.
     pub fn combine(&self, node: usize, operands: &[Option<&Form>]) -> Result<Form, String> {
         let placed = &self.nodes[node];
-        let types: Vec<_> =
-            placed.operands.iter().map(|edge| self.type_of(edge.source)).collect();
+        let types: Vec<_> = placed.operands.iter().map(|edge| self.type_of(edge.source)).collect();
         let result = &placed.ty;
         combine(Application { node, op: &placed.op, operands: &types, result }, operands)
     }

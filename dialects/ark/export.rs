@@ -98,8 +98,8 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
     let results = results.map(|(index, (id, buffer))| result(op, index, *id, buffer?));
     Ok(Node {
         id: read::op_integer(op, "node")?.cast_unsigned(),
-        producers: unsigned(read::op_integers(op, "producers")?),
-        consumers: unsigned(read::op_integers(op, "consumers")?),
+        producers: unsigned(read::op_maybe_integers(op, "producers")?),
+        consumers: unsigned(read::op_maybe_integers(op, "consumers")?),
         op: Op {
             kind,
             name: read::op_text(op, "op_name")?,
@@ -162,12 +162,12 @@ fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
 /// The buffer an `ark.buffer` declares.
 pub(super) fn declared_buffer(op: OperationRef<'_, '_>) -> Result<Buffer, String> {
     let tags = |name: &str| {
-        read::pairs(&read::op_integers(op, name)?)
+        read::pairs(&read::op_maybe_integers(op, name)?)
             .ok_or_else(|| format!("expected pairs in '{name}', found an odd number of integers"))
     };
     Ok(Buffer {
         id: read::op_integer(op, "id")?.cast_unsigned(),
-        rank: read::op_integer(op, "rank")?,
+        rank: if op.has_attribute("rank") { read::op_integer(op, "rank")? } else { -1 },
         send_tags: tags("send_tags")?,
         recv_tags: tags("recv_tags")?,
     })

@@ -74,6 +74,14 @@ pub(crate) fn op_integers(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i6
     attribute.ok_or_else(|| format!("expected an attribute '{name}' of type array<i64>"))
 }
 
+/// An optional `array<i64>` attribute of an op, empty when absent.
+///
+/// # Errors
+/// The attribute is not an array of `i64`.
+pub(crate) fn op_maybe_integers(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {
+    if op.has_attribute(name) { op_integers(op, name) } else { Ok(vec![]) }
+}
+
 /// An optional boolean attribute of an op.
 pub(crate) fn op_bool(op: OperationRef<'_, '_>, name: &str) -> Option<bool> {
     let attribute = op.attribute(name).ok()?;
