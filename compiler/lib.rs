@@ -1,5 +1,6 @@
 //! The irc compiler as a library.
 
+pub mod codegen;
 pub mod eval;
 pub mod fusion;
 pub mod interface;

@@ -1,1 +1,141 @@
-//! The stage table.
+//! The stage table: what every tool runs, in which order, and what may remain after each stage.
+
+/// One step of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    /// The name that `--compile-to` and `--compile-from` take.
+    pub name: &'static str,
+    /// Passes, as a textual pipeline on `builtin.module`.
+    pub passes: &'static str,
+    /// Dialects that may remain afterwards, beside `builtin`.
+    pub leaves: &'static [&'static str],
+    /// One line of why the stage stands here.
+    pub why: &'static str,
+}
+
+/// A named list of stages.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline {
+    /// The name that `--irc-pipeline` takes.
+    pub name: &'static str,
+    /// One line for `--help`.
+    pub summary: &'static str,
+    /// The stages, in order.
+    pub stages: &'static [Stage],
+}
+
+/// A host library from a source format's dialect.
+pub const HOST_CPU: Pipeline = Pipeline {
+    name: "host-cpu",
+    summary: "from a source dialect to the llvm dialect, for the host library",
+    stages: &[
+        Stage {
+            name: "import",
+            passes: "",
+            leaves: &["ark", "func", "tl"],
+            why: "the file as written",
+        },
+        Stage {
+            name: "tensor",
+            passes: "ark-to-tl,canonicalize,cse",
+            leaves: &["func", "tl"],
+            why: "memory becomes values, so that what is computed can be compared and moved",
+        },
+        Stage {
+            name: "fuse",
+            passes: "func.func(fuse)",
+            leaves: &["func", "tl"],
+            why: "before tiling, which must see whole groups",
+        },
+        Stage {
+            name: "kernels",
+            passes: "outline-kernels",
+            leaves: &["func", "tl"],
+            why: "one function per kernel, so that each compiles and caches alone",
+        },
+        Stage {
+            name: "linalg",
+            passes: "tl-to-linalg",
+            leaves: &["arith", "func", "linalg", "math", "tensor", "tl"],
+            why: "loops and index maps become explicit; tl stays in main, as reshapes",
+        },
+        Stage {
+            name: "vector",
+            passes: "linalg-to-vector",
+            leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
+            why: "the schedule: tiles, vectors, packing; kernels now write into memory",
+        },
+        Stage {
+            name: "memory",
+            passes: "plan-memory",
+            leaves: &["arith", "func", "math", "memref", "scf", "vector"],
+            why: "after scheduling, which says how much scratch each kernel needs",
+        },
+        Stage { name: "llvm", passes: TO_LLVM, leaves: &["llvm"], why: "what LLVM translates" },
+    ],
+};
+
+/// Upstream lowerings from vectors and loops to the `llvm` dialect.
+const TO_LLVM: &str = "convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
+    expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86vector=true},\
+    convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
+    convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
+    reconcile-unrealized-casts,emit-entry";
+
+/// Every pipeline.
+pub const PIPELINES: &[Pipeline] = &[HOST_CPU];
+
+impl Pipeline {
+    /// The pipeline of a name.
+    pub fn named(name: &str) -> Option<&'static Pipeline> {
+        PIPELINES.iter().find(|pipeline| pipeline.name == name)
+    }
+
+    /// Position of a stage.
+    ///
+    /// # Errors
+    /// The names there are.
+    pub fn position(&self, stage: &str) -> Result<usize, String> {
+        self.stages.iter().position(|known| known.name == stage).ok_or_else(|| {
+            let names: Vec<_> = self.stages.iter().map(|known| known.name).collect();
+            format!("no stage '{stage}' in pipeline '{}'; stages: {}", self.name, names.join(", "))
+        })
+    }
+
+    /// The textual pipeline of the stages after `from` up to and with `to`, each followed by a
+    /// check of what it leaves. `None` means from the start, to the end.
+    ///
+    /// # Errors
+    /// An unknown stage.
+    pub fn text(&self, from: Option<&str>, to: Option<&str>) -> Result<String, String> {
+        let first = from.map_or(Ok(0), |stage| Ok::<_, String>(self.position(stage)? + 1))?;
+        let last = to.map_or(Ok(self.stages.len() - 1), |stage| self.position(stage))?;
+        let mut passes = Vec::new();
+        for stage in self.stages.iter().take(last + 1).skip(first) {
+            if !stage.passes.is_empty() {
+                passes.push(stage.passes.to_owned());
+            }
+            passes.push(format!("check-stage{{pipeline={} stage={}}}", self.name, stage.name));
+        }
+        Ok(format!("builtin.module({})", passes.join(",")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_stages_starts_after_the_first() {
+        let text = HOST_CPU.text(Some("tensor"), Some("kernels")).unwrap();
+        let expected = "builtin.module(func.func(fuse),check-stage{pipeline=host-cpu stage=fuse},\
+            outline-kernels,check-stage{pipeline=host-cpu stage=kernels})";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_unknown_stage_names_those_there_are() {
+        let message = HOST_CPU.text(None, Some("nowhere")).unwrap_err();
+        assert!(message.contains("stages: import, tensor, fuse"), "{message}");
+    }
+}

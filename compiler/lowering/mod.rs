@@ -2,6 +2,7 @@
 
 pub mod ark_to_tl;
 pub mod emit_entry;
+pub mod linalg_to_vector;
 pub mod outline_kernels;
 pub mod plan_memory;
 pub mod tl_to_linalg;

@@ -1,10 +1,11 @@
 //! Moves each fused group into a kernel function.
 //!
-//! Before: `tl.group` ops in functions. After: each group is a call of a private `func.func`
+//! Before: `tl.group` ops in functions. After: each group is a `tl.launch` of a private `func.func`
 //! `@<prefix>kernel_<n>` with the attributes `irc.kernel` and `irc.kind`, numbered in walk order.
 //! Kernels keep the group's location. Their signatures are signless, as code generation is:
 //! `tl.bitcast`s at the call and inside the kernel carry the sign across.
 use super::tl_to_linalg::element;
+use irc_dialects::tl::LAUNCH;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind,
     Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr,
@@ -72,7 +73,7 @@ fn outline<'c: 'a, 'a>(
     let kernel = module_body.append_operation(kernel);
     move_body(context, &group, &kernel, &input_types)?;
 
-    let call = OpSpec::new(context, "func.call", group.location())
+    let call = OpSpec::new(context, LAUNCH, group.location())
         .attr("callee", attr::symbol(context, name))
         .operands(&inputs)
         .results(&result_types)

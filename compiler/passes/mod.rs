@@ -1,15 +1,19 @@
 //! Every pass of irc, registered by name.
 use crate::lowering::{
-    ark_to_tl::ArkToTl, emit_entry::EmitEntry, outline_kernels::OutlineKernels,
-    plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+    ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
+    outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
 };
 use irc_mlir::register_pass;
+
+mod check_stage;
 
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
     register_pass(OutlineKernels);
     register_pass(TlToLinalg);
+    register_pass(LinalgToVector);
     register_pass(PlanMemory);
     register_pass(EmitEntry);
+    register_pass(check_stage::CheckStage);
 }

@@ -16,3 +16,6 @@ pub const YIELD: &str = "tl.yield";
 
 /// What a group's `kind` may be.
 pub const KINDS: [&str; 5] = ["elementwise", "rows", "contraction", "reduction", "copy"];
+
+/// The name of a call of an outlined kernel.
+pub const LAUNCH: &str = "tl.launch";

@@ -149,4 +149,15 @@ def Tl_YieldOp : Tl_Pure<"yield", [Terminator]> {
   let builders = [OpBuilder<(ins), [{ /* yields nothing */ }]>];
 }
 
+def Tl_LaunchOp : Tl_Pure<"launch"> {
+  let summary = "runs a kernel function";
+  let description = [{
+    Values in, values out. `callee` is a function with `irc.kernel`, whose own signature moves from
+    tensors to memory while it is lowered; the launch stays on values until memory is planned.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+
 #endif

@@ -77,13 +77,10 @@ impl Library {
     /// # Errors
     /// [`RunError::Load`] or [`RunError::NotAModel`].
     pub fn load(path: &Path) -> Result<Self, RunError> {
-        let not_a_model =
-            |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
+        let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         // Safety: loading runs the library's initialisers; compiled models have none.
-        let code = unsafe { libloading::Library::new(path) }.map_err(|error| RunError::Load {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let code = unsafe { libloading::Library::new(path) }
+            .map_err(|error| RunError::Load { path: path.to_owned(), reason: error.to_string() })?;
         // Safety: the types are those that the compiler exports; the metadata ends in a zero.
         let (entry, metadata) = unsafe {
             let entry = code.get::<Entry>(b"irc_run\0").map_err(|e| not_a_model(e.to_string()))?;
@@ -165,9 +162,10 @@ impl Library {
     ) -> Result<(), RunError> {
         let ports = self.interface.inputs.iter().chain(&self.interface.outputs);
         let buffers = inputs.iter().chain(outputs.iter());
-        let matches = ports.clone().zip(buffers).all(|(port, buffer)| {
-            port.tensor_type().is_some_and(|ty| ty == *buffer.ty())
-        });
+        let matches = ports
+            .clone()
+            .zip(buffers)
+            .all(|(port, buffer)| port.tensor_type().is_some_and(|ty| ty == *buffer.ty()));
         let count = inputs.len() + outputs.len();
         assert!(matches && count == ports.count(), "buffers must match the interface");
         assert!(workspace.bytes().len() as u64 >= self.interface.workspace_bytes);
@@ -177,8 +175,9 @@ impl Library {
             .map(|tensor| tensor.bytes_mut().as_mut_ptr().cast())
             .collect();
         // Safety: every buffer has the size and alignment that the interface promises to the code.
-        let status =
-            unsafe { (self.entry)(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast()) };
+        let status = unsafe {
+            (self.entry)(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast())
+        };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
     }
 
@@ -187,7 +186,8 @@ impl Library {
         let ports = || self.interface.inputs.iter().chain(&self.interface.outputs);
         let unknown = inputs.keys().find(|name| ports().all(|port| port.name != **name));
         let known = || {
-            let names: Vec<_> = self.interface.inputs.iter().map(|port| port.name.as_str()).collect();
+            let names: Vec<_> =
+                self.interface.inputs.iter().map(|port| port.name.as_str()).collect();
             names.join(", ")
         };
         match unknown {

@@ -1,9 +1,103 @@
-//! `irc-opt`: mlir-opt over irc's dialects and passes.
+//! `irc-opt`: mlir-opt over irc's dialects and passes, plus the stage table.
+use irc::pipeline::{PIPELINES, Pipeline};
 use std::process::ExitCode;
 
-/// Runs mlir-opt's main with our registry.
+const SUMMARY: &str = "irc modular optimizer driver";
+
+/// Runs mlir-opt's main with our registry, after our own flags have become pass pipelines.
 pub fn main(arguments: &[String]) -> ExitCode {
     irc::passes::register_all();
-    let summary = "irc modular optimizer driver";
-    crate::code(irc_mlir::opt_main(arguments, summary, &irc_dialects::registry()))
+    if arguments.iter().any(|flag| matches!(flag.as_str(), "--list-stages" | "-list-stages")) {
+        print!("{}", stage_table());
+        return ExitCode::SUCCESS;
+    }
+    if arguments.iter().any(|flag| matches!(flag.as_str(), "--help" | "-h" | "-help")) {
+        print!("{}", own_help());
+    }
+    match expand(arguments) {
+        Ok(arguments) => {
+            crate::code(irc_mlir::opt_main(&arguments, SUMMARY, &irc_dialects::registry()))
+        }
+        Err(message) => {
+            eprintln!("irc-opt: error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Replaces `--irc-pipeline`, `--compile-to` and `--compile-from` by `--pass-pipeline`.
+fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
+    let (mut kept, mut flags) = (Vec::new(), Flags::default());
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let bare = argument.trim_start_matches('-');
+        let (name, value) = bare.split_once('=').map_or((bare, None), |(n, v)| (n, Some(v)));
+        let slot = match name {
+            "irc-pipeline" => &mut flags.pipeline,
+            "compile-to" => &mut flags.to,
+            "compile-from" => &mut flags.from,
+            _ => {
+                kept.push(argument.clone());
+                continue;
+            }
+        };
+        let value = value.map(str::to_owned).or_else(|| rest.next().cloned());
+        *slot = Some(value.ok_or_else(|| format!("--{name} expects a value"))?);
+    }
+    if let Some(text) = flags.text()? {
+        kept.push(format!("--pass-pipeline={text}"));
+    }
+    Ok(kept)
+}
+
+#[derive(Default)]
+struct Flags {
+    pipeline: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Flags {
+    fn text(&self) -> Result<Option<String>, String> {
+        if self.pipeline.is_none() && self.from.is_none() && self.to.is_none() {
+            return Ok(None);
+        }
+        let name = self.pipeline.as_deref().unwrap_or("host-cpu");
+        let pipeline = Pipeline::named(name).ok_or_else(|| {
+            let names: Vec<_> = PIPELINES.iter().map(|known| known.name).collect();
+            format!("no pipeline '{name}'; pipelines: {}", names.join(", "))
+        })?;
+        pipeline.text(self.from.as_deref(), self.to.as_deref()).map(Some)
+    }
+}
+
+fn own_help() -> String {
+    let names: Vec<_> = PIPELINES
+        .iter()
+        .map(|pipeline| format!("      ={:<38} - {}\n", pipeline.name, pipeline.summary))
+        .collect();
+    format!(
+        "irc options:\n\
+         \n  --irc-pipeline=<name>                         - run the stage table\n{}\
+         \n  --compile-to=<stage>                          - stop after this stage\
+         \n  --compile-from=<stage>                        - start after this stage\
+         \n  --list-stages                                 - print the stage table\n\n",
+        names.concat()
+    )
+}
+
+fn stage_table() -> String {
+    let mut text = String::new();
+    for pipeline in PIPELINES {
+        text += &format!("{}: {}\n", pipeline.name, pipeline.summary);
+        for stage in pipeline.stages {
+            text += &format!(
+                "  {:<8} leaves {:<50} {}\n",
+                stage.name,
+                stage.leaves.join(", "),
+                stage.why
+            );
+        }
+    }
+    text
 }

@@ -1,4 +1,5 @@
 //! Which values of `@main` are the same memory, where they must live, and for how long.
+use irc_dialects::tl::LAUNCH;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
 use std::collections::BTreeMap;
 
@@ -68,7 +69,7 @@ impl Liveness {
                     self.homes.insert(key(to.into()), self.home(from));
                 }
             }
-            "func.call" => {
+            LAUNCH => {
                 self.calls.push((position, read::symbol(&op, "callee").unwrap_or_default()));
                 for result in op.results() {
                     self.define(position, op, result.into(), results)?;

@@ -1,8 +1,7 @@
 //! Gives every value of `@main` a place in memory.
 //!
-//! Before: `@main` on tensors, whose body is calls of kernels, `tl.reshape` and `tl.bitcast`; the
-//! kernels take memrefs (operands, results, then scratch of `irc.workspace_bytes` bytes if they
-//! need it). After: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per input, per
+//! Before: `@main` on tensors, whose body is `tl.launch`, `tl.reshape` and `tl.bitcast`; the kernels
+//! take memrefs: operands, results, then scratch of `irc.workspace_bytes` bytes. After: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per input, per
 //! result, and one for the workspace, in this order. Intermediates and scratch share the workspace
 //! by live range; its size and the interface stand in `irc.metadata`.
 
@@ -10,6 +9,7 @@ mod arena;
 mod liveness;
 
 use crate::interface::interface_of;
+use irc_dialects::tl::LAUNCH;
 use arena::Arena;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, Location, OpSpec, OperationLike, OperationRef,
@@ -117,19 +117,19 @@ struct Writer<'c, 'a, 'p> {
 impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
     fn op(&self, op: OperationRef<'c, 'a>, kernels: &BTreeMap<String, Kernel<'c>>) -> PassResult {
         match read::op_name(&op).as_str() {
-            "func.call" => self.call(op, kernels),
+            LAUNCH => self.launch(op, kernels),
             "func.return" => self.finish(op),
             _ => Ok(()),
         }
     }
 
-    fn call(&self, op: OperationRef<'c, 'a>, kernels: &BTreeMap<String, Kernel<'c>>) -> PassResult {
+    fn launch(&self, op: OperationRef<'c, 'a>, kernels: &BTreeMap<String, Kernel<'c>>) -> PassResult {
         let callee = read::symbol(&op, "callee").unwrap_or_default();
         let Some(kernel) = kernels.get(&callee) else {
             return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
         };
         let values: Vec<Value> = op.operands().chain(op.results().map(Into::into)).collect();
-        let expected = values.len() + usize::from(kernel.scratch > 0);
+        let expected = values.len() + 1;
         let are_memrefs = kernel.parameters.iter().all(|ty| ty.to_string().starts_with("memref<"));
         if kernel.parameters.len() != expected || !are_memrefs {
             let message = format!(
@@ -142,11 +142,8 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
             let home = self.live.home(*value);
             operands.push(self.view(home, *parameter, op.location()));
         }
-        if kernel.scratch > 0 {
-            let offset = self.arena.scratch_of(op);
-            let parameter = kernel.parameters[expected - 1];
-            operands.push(self.workspace_view(offset, parameter, op.location()));
-        }
+        let offset = self.arena.scratch_of(op);
+        operands.push(self.workspace_view(offset, kernel.parameters[expected - 1], op.location()));
         OpSpec::new(self.context, "func.call", op.location())
             .attr("callee", attr::symbol(self.context, &callee))
             .operands(&operands)

@@ -1,9 +1,9 @@
 //! Reading attributes and types back.
 use melior::ir::{
-    Attribute, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
+    Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
     attribute::{
-        ArrayAttribute, BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
-        FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
+        BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
+        IntegerAttribute, StringAttribute, TypeAttribute,
     },
     operation::OperationLike,
     r#type::{DimSize, FunctionType, RankedTensorType},
@@ -52,7 +52,7 @@ pub fn float<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<
     let value = FloatAttribute::try_from(attribute(op, name)?).ok()?;
     // Safety: the attribute is a live float attribute.
     Some(unsafe {
-        mlir_sys::mlirFloatAttrGetValueDouble(melior::ir::AttributeLike::to_raw(&value))
+        mlir_sys::mlirFloatAttrGetValueDouble(value.to_raw())
     })
 }
 
@@ -67,8 +67,25 @@ pub fn elements<'c: 'a, 'a>(
     op: &impl OperationLike<'c, 'a>,
     name: &str,
 ) -> Option<Vec<Attribute<'c>>> {
-    let array = ArrayAttribute::try_from(attribute(op, name)?).ok()?;
-    (0..array.len()).map(|index| array.element(index).ok()).collect()
+    array_elements(attribute(op, name)?)
+}
+
+/// The elements of an array attribute. melior 0.27.2's `ArrayAttribute::try_from` accepts only
+/// `array<i64: ...>`, which is another attribute.
+pub fn array_elements(attribute: Attribute<'_>) -> Option<Vec<Attribute<'_>>> {
+    if !attribute.is_array() {
+        return None;
+    }
+    let raw = attribute.to_raw();
+    // Safety: the attribute is a live array attribute, the indices are below its length, and its
+    // elements live in the same context.
+    let elements = unsafe {
+        let count = mlir_sys::mlirArrayAttrGetNumElements(raw);
+        (0..count)
+            .map(|index| Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(raw, index)))
+            .collect()
+    };
+    Some(elements)
 }
 
 /// The input and result types of a `func.func`.

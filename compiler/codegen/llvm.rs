@@ -1,0 +1,128 @@
+//! The LLVM tier: MLIR's `llvm` dialect to LLVM IR, optimised for a target, to an object.
+use super::{CodegenError, Target, isolate::isolated};
+use inkwell::{
+    OptimizationLevel,
+    attributes::AttributeLoc,
+    context::Context as LlvmContext,
+    module::Module as LlvmModule,
+    passes::PassBuilderOptions,
+    targets::{CodeModel, FileType, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
+};
+use irc_mlir::Module;
+use std::sync::Once;
+
+/// What to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// A relocatable object.
+    Object,
+    /// LLVM IR as text, optimised.
+    LlvmIr,
+    /// Assembly.
+    Assembly,
+}
+
+/// An LLVM module and its context, owned together so that a thread can take both.
+struct Owned {
+    context: *mut inkwell::llvm_sys::LLVMContext,
+    module: *mut inkwell::llvm_sys::LLVMModule,
+}
+
+// Safety: the pair moves to one thread as a whole; nothing else refers to either.
+unsafe impl Send for Owned {}
+
+/// Compiles a module in the `llvm` dialect.
+///
+/// # Errors
+/// What MLIR could not translate or LLVM could not compile.
+pub fn compile(
+    module: &Module<'_>,
+    target: &Target,
+    output: Output,
+) -> Result<Vec<u8>, CodegenError> {
+    let owned = translate(module)?;
+    let target = target.clone();
+    isolated(move || generate(owned, &target, output))
+}
+
+fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
+    // Safety: the context is fresh, and owned by the result together with the module.
+    unsafe {
+        let context = inkwell::llvm_sys::core::LLVMContextCreate();
+        let translated =
+            mlir_sys::mlirTranslateModuleToLLVMIR(module.as_operation().to_raw(), context.cast());
+        if translated.is_null() {
+            inkwell::llvm_sys::core::LLVMContextDispose(context);
+            return Err(CodegenError::new("the module does not translate to LLVM IR"));
+        }
+        Ok(Owned { context, module: translated.cast() })
+    }
+}
+
+fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
+    // Safety: both were created by `translate` and are owned here; the module goes first.
+    let (context, module) =
+        unsafe { (LlvmContext::new(owned.context), LlvmModule::new(owned.module)) };
+    let machine = machine(target)?;
+    module.set_triple(&TargetTriple::create(&target.triple));
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+    mark_functions(&context, &module, target);
+    module
+        .run_passes("default<O3>", &machine, PassBuilderOptions::create())
+        .map_err(|error| CodegenError::new(error.to_string()))?;
+    let bytes = match output {
+        Output::LlvmIr => module.print_to_string().to_bytes().to_vec(),
+        Output::Object => emit(&machine, &module, FileType::Object)?,
+        Output::Assembly => emit(&machine, &module, FileType::Assembly)?,
+    };
+    drop(module);
+    drop(context);
+    Ok(bytes)
+}
+
+fn emit(
+    machine: &TargetMachine,
+    module: &LlvmModule<'_>,
+    kind: FileType,
+) -> Result<Vec<u8>, CodegenError> {
+    let buffer = machine
+        .write_to_memory_buffer(module, kind)
+        .map_err(|error| CodegenError::new(error.to_string()))?;
+    let bytes = buffer.as_slice();
+    // LLVM keeps a zero behind text.
+    Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
+}
+
+fn machine(target: &Target) -> Result<TargetMachine, CodegenError> {
+    static X86: Once = Once::new();
+    X86.call_once(|| inkwell::targets::Target::initialize_x86(&InitializationConfig::default()));
+    let triple = TargetTriple::create(&target.triple);
+    let backend = inkwell::targets::Target::from_triple(&triple)
+        .map_err(|error| CodegenError::new(error.to_string()))?;
+    backend
+        .create_target_machine(
+            &triple,
+            &target.cpu,
+            &target.features,
+            OptimizationLevel::Aggressive,
+            RelocMode::PIC,
+            CodeModel::Default,
+        )
+        .ok_or_else(|| CodegenError::new(format!("no target machine for '{}'", target.cpu)))
+}
+
+/// Lets every function use the target's whole vector width.
+fn mark_functions(context: &LlvmContext, module: &LlvmModule<'_>, target: &Target) {
+    let width = (target.vector_bytes() * 8).to_string();
+    let pairs = [
+        ("target-cpu", target.cpu.as_str()),
+        ("target-features", target.features.as_str()),
+        ("prefer-vector-width", width.as_str()),
+    ];
+    for function in module.get_functions() {
+        for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+            let attribute = context.create_string_attribute(name, value);
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What machine to generate for.
+use inkwell::targets::TargetMachine;
+use std::sync::OnceLock;
+
+/// A processor: triple, CPU name and feature string, as LLVM spells them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// `x86_64-unknown-linux-gnu`.
+    pub triple: String,
+    /// `znver5`, `x86-64-v3`, …
+    pub cpu: String,
+    /// `+avx2,-avx512f,…`; empty for just what the CPU name implies.
+    pub features: String,
+}
+
+impl Target {
+    /// This machine, with every feature it has.
+    pub fn host() -> Self {
+        static HOST: OnceLock<Target> = OnceLock::new();
+        HOST.get_or_init(|| Target {
+            triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
+            cpu: TargetMachine::get_host_cpu_name().to_string(),
+            features: TargetMachine::get_host_cpu_features().to_string(),
+        })
+        .clone()
+    }
+
+    /// The target for a `--target-cpu` value: `native`, or a CPU name of the host's architecture.
+    pub fn from_name(cpu: &str) -> Self {
+        if cpu == "native" {
+            return Self::host();
+        }
+        Target { cpu: cpu.to_owned(), features: String::new(), ..Self::host() }
+    }
+
+    /// Bytes of the widest vector register that code should use.
+    pub fn vector_bytes(&self) -> u32 {
+        let wide_cpu = [
+            "x86-64-v4",
+            "skylake-avx512",
+            "cascadelake",
+            "icelake-server",
+            "sapphirerapids",
+            "emeraldrapids",
+            "graniterapids",
+            "znver4",
+            "znver5",
+        ];
+        let has_avx512 = if self.features.is_empty() {
+            wide_cpu.contains(&self.cpu.as_str())
+        } else {
+            self.has("+avx512f") && self.has("+avx512vl") && self.has("+avx512bw")
+        };
+        if has_avx512 { 64 } else { 32 }
+    }
+
+    /// Whether this machine can run code generated for the target.
+    pub fn runs_here(&self) -> bool {
+        let host = Self::host();
+        if self.triple != host.triple {
+            return false;
+        }
+        match self.cpu.as_str() {
+            "x86-64" | "x86-64-v2" => true,
+            "x86-64-v3" => host.has("+avx2") && host.has("+fma") && host.has("+f16c"),
+            "x86-64-v4" => host.vector_bytes() == 64,
+            cpu => cpu == host.cpu,
+        }
+    }
+
+    fn has(&self, feature: &str) -> bool {
+        self.features.split(',').any(|known| known == feature)
+    }
+}

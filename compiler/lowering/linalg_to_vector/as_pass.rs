@@ -1,0 +1,56 @@
+//! The pass over [`lower_kernel`], with the target as its options.
+use super::{DIALECTS, Target, lower_kernel};
+use irc_mlir::{
+    OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
+    walk_collect,
+};
+
+/// Lowers every function that carries `irc.kernel`.
+pub struct LinalgToVector;
+
+impl Pass for LinalgToVector {
+    fn name(&self) -> &'static str {
+        "linalg-to-vector"
+    }
+
+    fn description(&self) -> &'static str {
+        "schedule each kernel of linalg on tensors as scf loops over vectors and memrefs"
+    }
+
+    fn options(&self) -> &'static [PassOption] {
+        &[
+            PassOption {
+                name: "vector-bytes",
+                help: "bytes per vector register: 64 or 32",
+                kind: OptionKind::Integer,
+                default: "64",
+            },
+            PassOption {
+                name: "l2-bytes",
+                help: "bytes of L2 cache per core",
+                kind: OptionKind::Integer,
+                default: "1048576",
+            },
+        ]
+    }
+
+    fn dialects(&self) -> &'static [&'static str] {
+        &DIALECTS
+    }
+
+    fn run(&self, op: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let target = Target {
+            vector_bytes: options.integer("vector-bytes"),
+            l2_bytes: options.integer("l2-bytes"),
+        };
+        if !matches!(target.vector_bytes, 32 | 64) {
+            return Err(PassError::at(&op, "expected vector-bytes to be 32 or 64"));
+        }
+        let context = irc_mlir::context_of(&op);
+        for func in walk_collect(op, |nested| nested.has_attribute("irc.kernel")) {
+            lower_kernel(context, func, &target)
+                .map_err(|error| PassError::at(&func, error.to_string()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! Evaluates the region of a stage on scalars or vectors.
+use super::{
+    emit::{Emit, Lanes, is_float, is_half},
+    error::{LowerError, Result},
+    expand_math,
+    kernel::{argument, constant_of, name_of, operand, result_of},
+};
+use irc_mlir::{BlockLike, BlockRef, OperationLike, OperationRef, Type, Value, ValueLike};
+
+/// What a region may ask of the loops around it.
+pub trait Surroundings<'c, 'a> {
+    /// The induction variable of a loop of the op, one per lane.
+    fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>>;
+    /// `tensor.extract` at the given indices.
+    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>>;
+}
+
+/// Emits the ops of `block` with its arguments replaced; returns what it yields.
+///
+/// # Errors
+/// At an op without a vector form.
+pub fn evaluate<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    stage: OperationRef<'c, 'a>,
+    block: BlockRef<'c, 'a>,
+    arguments: &[Value<'c, 'a>],
+    lanes: Lanes,
+    around: &dyn Surroundings<'c, 'a>,
+) -> Result<Vec<Value<'c, 'a>>> {
+    let mut known: Vec<(Value, Value)> = vec![];
+    for (index, value) in arguments.iter().enumerate() {
+        known.push((argument(stage, block, index)?, *value));
+    }
+    let mut next = block.first_operation();
+    while let Some(op) = next {
+        let operands = op
+            .operands()
+            .map(|value| lookup(e, op, value, &known, lanes))
+            .collect::<Result<Vec<_>>>()?;
+        let e = e.at(op.location());
+        match name_of(op).as_str() {
+            "linalg.yield" => return Ok(operands),
+            "linalg.index" => known.push((result_of(op)?, around.index(op, loop_number(op)?)?)),
+            "tensor.extract" => known.push((result_of(op)?, around.extract(op, &operands[1..])?)),
+            "arith.constant" => {}
+            name => known.push((result_of(op)?, apply(e, op, name, &operands, lanes)?)),
+        }
+        next = op.next_in_block();
+    }
+    Err(LowerError::at(stage, "expected the region to end in 'linalg.yield'"))
+}
+
+fn lookup<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    op: OperationRef<'c, 'a>,
+    value: Value<'c, 'a>,
+    known: &[(Value<'c, 'a>, Value<'c, 'a>)],
+    lanes: Lanes,
+) -> Result<Value<'c, 'a>> {
+    if let Some((_, found)) = known.iter().find(|(from, _)| *from == value) {
+        return Ok(*found);
+    }
+    if let Some(scalar) = constant_of(value) {
+        return Ok(e.constant(scalar, value.r#type(), lanes));
+    }
+    if name_of(op) == "tensor.extract" {
+        return Ok(value);
+    }
+    Err(LowerError::at(op, "operand is neither computed in the region nor a constant"))
+}
+
+fn loop_number<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<usize> {
+    let fail = || LowerError::at(op, "expected a loop number in 'dim'");
+    let dim = op.attribute("dim").map_err(|_| fail())?;
+    let dim = melior::ir::attribute::IntegerAttribute::try_from(dim).map_err(|_| fail())?;
+    Ok(dim.value() as usize)
+}
+
+/// Emits one scalar op of a region on `lanes`; 16-bit floats are computed in `f32` and rounded once.
+///
+/// # Errors
+/// When the op is not elementwise.
+pub fn apply<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    op: OperationRef<'c, 'a>,
+    name: &str,
+    operands: &[Value<'c, 'a>],
+    lanes: Lanes,
+) -> Result<Value<'c, 'a>> {
+    if !(name.starts_with("arith.") || name.starts_with("math.")) || op.result_count() != 1 {
+        return Err(LowerError::at(op, "expected an elementwise arith or math op in the region"));
+    }
+    let result = result_of(op)?.r#type();
+    if is_cast(name) {
+        return cast(e, op, name, operands[0], result, lanes);
+    }
+    let source = operand(op, op.operand_count() - 1)?.r#type();
+    let widen = is_half(source) && name != "arith.select";
+    let operands: Vec<Value> = operands
+        .iter()
+        .map(|value| if widen { convert(e, "arith.extf", *value, e.f32(), lanes) } else { *value })
+        .collect();
+    let computed = if widen && is_half(result) { e.f32() } else { result };
+    if let Some(value) = expand_math::expand(e, name, &operands, computed, lanes) {
+        return Ok(narrow(e, value, computed, result, lanes));
+    }
+    let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);
+    for (key, value) in op.attributes() {
+        spec = spec.attr(key.as_string_ref().as_str().unwrap_or_default(), value);
+    }
+    Ok(narrow(e, e.value(spec), computed, result, lanes))
+}
+
+fn narrow<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    from: Type<'c>,
+    to: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    if from == to { value } else { convert(e, "arith.truncf", value, to, lanes) }
+}
+
+/// Emits a one-operand conversion to `element`.
+pub fn convert<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    name: &str,
+    value: Value<'c, 'a>,
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    e.op(name, &[value], lanes.of(element))
+}
+
+fn is_cast(name: &str) -> bool {
+    matches!(
+        name,
+        "arith.extf" | "arith.truncf" | "arith.extsi" | "arith.extui" | "arith.trunci" | "arith.sitofp"
+            | "arith.uitofp" | "arith.fptosi" | "arith.fptoui" | "arith.bitcast" | "arith.index_cast"
+            | "arith.index_castui"
+    )
+}
+
+/// Conversions between integers and 16-bit floats go through `f32`.
+fn cast<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    op: OperationRef<'c, 'a>,
+    name: &str,
+    value: Value<'c, 'a>,
+    result: Type<'c>,
+    lanes: Lanes,
+) -> Result<Value<'c, 'a>> {
+    let source = operand(op, 0)?.r#type();
+    let to_float = matches!(name, "arith.sitofp" | "arith.uitofp");
+    let from_float = matches!(name, "arith.fptosi" | "arith.fptoui");
+    if to_float && is_half(result) {
+        let wide = convert(e, name, value, e.f32(), lanes);
+        return Ok(convert(e, "arith.truncf", wide, result, lanes));
+    }
+    if from_float && is_half(source) {
+        let wide = convert(e, "arith.extf", value, e.f32(), lanes);
+        return Ok(convert(e, name, wide, result, lanes));
+    }
+    debug_assert!(is_float(source) || !from_float, "the verifier checks conversions");
+    Ok(convert(e, name, value, result, lanes))
+}

@@ -1,0 +1,89 @@
+//! The function being written: where every tensor lives, and the workspace.
+use super::{
+    Target,
+    emit::{Buffer, Emit},
+    kernel::{Kernel, Output, TensorId},
+};
+use irc_mlir::Value;
+
+/// Where the elements of a tensor are.
+#[derive(Debug, Clone, Copy)]
+pub enum Place<'c, 'a> {
+    /// Nowhere yet, or never in memory: a constant, a register, or one SSA scalar per row.
+    Register,
+    /// A whole tensor.
+    Memory(Buffer<'c, 'a>),
+    /// One row, reused for every row.
+    Row(Buffer<'c, 'a>),
+}
+
+impl<'c, 'a> Place<'c, 'a> {
+    /// The buffer, if the tensor is in memory.
+    pub fn buffer(&self) -> Option<Buffer<'c, 'a>> {
+        match self {
+            Self::Register => None,
+            Self::Memory(buffer) | Self::Row(buffer) => Some(*buffer),
+        }
+    }
+}
+
+/// State of the lowering of one kernel.
+pub struct Codegen<'c, 'a> {
+    /// What to compute.
+    pub kernel: Kernel<'c, 'a>,
+    /// For which machine.
+    pub target: Target,
+    /// The place of each tensor.
+    pub places: Vec<Place<'c, 'a>>,
+    /// Values of tensors with one element per row, valid in the row being emitted.
+    pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
+    /// The workspace argument.
+    pub workspace: Value<'c, 'a>,
+    /// Bytes of workspace handed out.
+    pub workspace_bytes: i64,
+}
+
+impl<'c: 'a, 'a> Codegen<'c, 'a> {
+    /// The stage among `stages` that computes a tensor, and the output that it is.
+    pub fn producer(&self, tensor: TensorId, stages: &[usize]) -> Option<(usize, &Output)> {
+        stages.iter().find_map(|s| {
+            let outputs = &self.kernel.stages[*s].outputs;
+            outputs.iter().find(|output| output.tensor == tensor).map(|output| (*s, output))
+        })
+    }
+
+    /// Whether a stage outside `stages` reads a tensor, or a result is a copy of part of it.
+    pub fn read_by_other(&self, tensor: TensorId, stages: &[usize]) -> bool {
+        let readers = self.kernel.stages.iter().enumerate().filter(|(s, _)| !stages.contains(s));
+        let mut reads = readers.flat_map(|(_, stage)| {
+            let inits = stage.outputs.iter().map(|output| output.init.tensor);
+            stage.inputs.iter().map(|input| input.tensor).chain(inits).chain(stage.gathered.iter().copied())
+        });
+        reads.any(|read| read == tensor)
+            || self.kernel.results.iter().any(|result| result.tensor == tensor)
+    }
+
+    /// Whether the function returns the tensor.
+    pub fn is_result(&self, tensor: TensorId) -> bool {
+        matches!(self.places[tensor], Place::Memory(_))
+    }
+
+    /// Drops the values that were valid in one row.
+    pub fn forget_scalars(&mut self) {
+        self.scalars.clear();
+    }
+
+    /// A new buffer in the workspace for `size` elements of the type of a tensor.
+    pub fn scratch(&mut self, e: Emit<'c, 'a>, size: i64, tensor: TensorId) -> Buffer<'c, 'a> {
+        let element = self.kernel.tensors[tensor].element;
+        let offset = self.reserve(size * super::byte_width(element));
+        e.workspace_view(self.workspace, offset, size, element)
+    }
+
+    /// Reserves bytes of workspace, aligned to a cache line; returns their offset.
+    pub fn reserve(&mut self, bytes: i64) -> i64 {
+        let offset = self.workspace_bytes;
+        self.workspace_bytes += (bytes + 63) / 64 * 64;
+        offset
+    }
+}

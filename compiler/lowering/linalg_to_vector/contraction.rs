@@ -1,0 +1,142 @@
+//! Recognises a matmul among stages and names its loops.
+use super::{
+    emit::Emit,
+    kernel::{Kernel, Operand, Stage, argument, defining_op, name_of},
+};
+use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
+
+/// One side of the product: what is read, and the conversions before the multiplication.
+#[derive(Debug, Clone)]
+pub struct Side<'c, 'a> {
+    /// The tensor read.
+    pub operand: Operand,
+    /// Conversions to the accumulator's type, in order.
+    pub casts: Vec<OperationRef<'c, 'a>>,
+}
+
+/// `C[batch, m, n] += A[batch, m, k] * B[batch, k, n]` with `n` contiguous in `C`.
+#[derive(Debug, Clone)]
+pub struct Contraction<'c, 'a> {
+    /// The stage.
+    pub stage: usize,
+    /// The side with the rows of `C`.
+    pub a: Side<'c, 'a>,
+    /// The side with the columns of `C`.
+    pub b: Side<'c, 'a>,
+    /// The loop over rows, if there is more than one.
+    pub m: Option<usize>,
+    /// The loop over columns.
+    pub n: usize,
+    /// The reduction loop.
+    pub k: usize,
+    /// Whether the product is of floats.
+    pub float: bool,
+}
+
+impl<'c: 'a, 'a> Contraction<'c, 'a> {
+    /// The contraction that a stage is, if the schedule for one applies.
+    pub fn of(kernel: &Kernel<'c, 'a>, number: usize) -> Option<Self> {
+        let stage = &kernel.stages[number];
+        let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else { return None };
+        if stage.sizes.len() != stage.parallel + 1 || stage.parallel == 0 {
+            return None;
+        }
+        let (chains, float) = product(stage)?;
+        let side = |operand: &Operand, index: usize| {
+            Side { operand: operand.clone(), casts: chains[index].clone() }
+        };
+        let (mut a, mut b) = (side(first, 0), side(second, 1));
+        let (n, k) = (stage.parallel - 1, stage.parallel);
+        if output.access.coefs[n] != 1 {
+            return None;
+        }
+        let moves = |side: &Side, dim: usize| side.operand.access.coefs[dim] != 0;
+        if moves(&a, n) {
+            std::mem::swap(&mut a, &mut b);
+        }
+        if moves(&a, n) || !moves(&b, n) || !moves(&a, k) || !moves(&b, k) {
+            return None;
+        }
+        let m = (0..n).rev().find(|dim| moves(&a, *dim) && !moves(&b, *dim));
+        let rows = m.map_or(1, |dim| stage.sizes[dim]);
+        // Few rows against contiguous columns of B are dot products: the row schedule reads B once.
+        let dots = rows <= 2 && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
+        (!dots).then_some(Self { stage: number, a, b, m, n, k, float })
+    }
+
+    /// Whether a side is read as it is, without a conversion.
+    pub fn is_plain(side: &Side<'c, 'a>) -> bool {
+        side.casts.is_empty()
+    }
+
+    /// `accumulator + a * b` on whole values.
+    pub fn multiply_add(
+        &self,
+        e: Emit<'c, 'a>,
+        a: Value<'c, 'a>,
+        b: Value<'c, 'a>,
+        accumulator: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        if self.float {
+            return e.op("math.fma", &[a, b, accumulator], accumulator.r#type());
+        }
+        e.binary("arith.addi", accumulator, e.binary("arith.muli", a, b))
+    }
+}
+
+/// The conversions of both factors when the region is `acc + a * b`, and whether it is in floats.
+fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], bool)> {
+    let sum = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
+    let float = match name_of(sum).as_str() {
+        "arith.addf" => true,
+        "arith.addi" => false,
+        _ => return None,
+    };
+    let accumulator = argument(stage.op, stage.body, 2).ok()?;
+    let wide = !super::emit::is_half(accumulator.r#type());
+    let (left, right) = (sum.operand(0).ok()?, sum.operand(1).ok()?);
+    let factor = if left == accumulator {
+        right
+    } else if right == accumulator {
+        left
+    } else {
+        return None;
+    };
+    let product = defining_op(factor)?;
+    let expected = if float { "arith.mulf" } else { "arith.muli" };
+    if name_of(product) != expected || !wide {
+        return None;
+    }
+    let mut chains = [None, None];
+    for index in 0..2 {
+        let (input, casts) = chain(stage, product.operand(index).ok()?)?;
+        chains[input] = Some(casts);
+    }
+    let [Some(first), Some(second)] = chains else { return None };
+    Some(([first, second], float))
+}
+
+/// The region argument behind a chain of conversions.
+fn chain<'c: 'a, 'a>(
+    stage: &Stage<'c, 'a>,
+    mut value: Value<'c, 'a>,
+) -> Option<(usize, Vec<OperationRef<'c, 'a>>)> {
+    let mut casts = vec![];
+    loop {
+        let input = (0..2).find(|i| argument(stage.op, stage.body, *i).is_ok_and(|arg| arg == value));
+        if let Some(input) = input {
+            casts.reverse();
+            return Some((input, casts));
+        }
+        let op = defining_op(value)?;
+        let converts = matches!(
+            name_of(op).as_str(),
+            "arith.extf" | "arith.extsi" | "arith.extui" | "arith.sitofp" | "arith.uitofp"
+        );
+        if !converts {
+            return None;
+        }
+        casts.push(op);
+        value = op.operand(0).ok()?;
+    }
+}

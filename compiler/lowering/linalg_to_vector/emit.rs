@@ -1,0 +1,375 @@
+//! Appends `arith`, `scf`, `vector` and `memref` ops at the end of a block.
+use irc_mlir::{OpSpec, attr};
+use melior::{
+    Context,
+    ir::{
+        Attribute, Block, BlockLike, BlockRef, Location, Region, RegionLike, Type, TypeLike, Value,
+        ValueLike,
+        attribute::DenseElementsAttribute,
+        operation::{OperationLike, OperationRef},
+        r#type::{IntegerType, MemRefType},
+    },
+};
+
+/// How many elements one SSA value holds: a scalar, or a vector of that many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// One element.
+    Scalar,
+    /// A 1-D vector.
+    Vector(i64),
+}
+
+impl Lanes {
+    /// The type that holds this many `element`s.
+    pub fn of<'c>(self, element: Type<'c>) -> Type<'c> {
+        match self {
+            Self::Scalar => element,
+            Self::Vector(width) => Type::vector(&[width as u64], element),
+        }
+    }
+
+    /// Elements per value.
+    pub fn count(self) -> i64 {
+        match self {
+            Self::Scalar => 1,
+            Self::Vector(width) => width,
+        }
+    }
+}
+
+/// A 1-D view of an argument, an output or a part of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer<'c, 'a> {
+    /// The `memref<N x element>`.
+    pub memref: Value<'c, 'a>,
+    /// The element type.
+    pub element: Type<'c>,
+}
+
+/// A position to append ops at. Copies append to the same block.
+#[derive(Clone, Copy)]
+pub struct Emit<'c, 'a> {
+    /// The context of every op.
+    pub context: &'c Context,
+    /// The block that grows.
+    pub block: BlockRef<'c, 'a>,
+    /// The location given to new ops.
+    pub location: Location<'c>,
+}
+
+impl<'c: 'a, 'a> Emit<'c, 'a> {
+    /// An op by name, to be given operands, results and attributes.
+    pub fn spec(&self, name: &str) -> OpSpec<'c> {
+        OpSpec::new(self.context, name, self.location)
+    }
+
+    /// Appends the op and returns its first result.
+    pub fn value(&self, spec: OpSpec<'c>) -> Value<'c, 'a> {
+        first_result(spec.append(&self.block))
+    }
+
+    /// Appends an op without attributes and returns its result.
+    pub fn op(&self, name: &str, operands: &[Value<'c, 'a>], ty: Type<'c>) -> Value<'c, 'a> {
+        self.value(self.spec(name).operands(operands).results(&[ty]))
+    }
+
+    /// Appends a two-operand op whose result has the type of its first operand.
+    pub fn binary(&self, name: &str, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.op(name, &[a, b], a.r#type())
+    }
+
+    /// The same position, with another location for new ops.
+    pub fn at(&self, location: Location<'c>) -> Self {
+        Self { location, ..*self }
+    }
+
+    /// `f32`.
+    pub fn f32(&self) -> Type<'c> {
+        Type::float32(self.context)
+    }
+
+    /// A signless integer type.
+    pub fn int(&self, bits: u32) -> Type<'c> {
+        IntegerType::new(self.context, bits).into()
+    }
+
+    /// An `index` constant.
+    pub fn index(&self, value: i64) -> Value<'c, 'a> {
+        self.constant(attr::index(self.context, value), Type::index(self.context), Lanes::Scalar)
+    }
+
+    /// A constant from the attribute of its scalar, splatted over the lanes.
+    pub fn constant(
+        &self,
+        scalar: Attribute<'c>,
+        element: Type<'c>,
+        lanes: Lanes,
+    ) -> Value<'c, 'a> {
+        let ty = lanes.of(element);
+        let value = match lanes {
+            Lanes::Scalar => scalar,
+            Lanes::Vector(_) => DenseElementsAttribute::splat(ty, scalar).into(),
+        };
+        self.value(self.spec("arith.constant").attr("value", value).results(&[ty]))
+    }
+
+    /// A floating-point constant.
+    pub fn float(&self, value: f64, element: Type<'c>, lanes: Lanes) -> Value<'c, 'a> {
+        self.constant(attr::float(self.context, element, value), element, lanes)
+    }
+
+    /// An integer constant of the given width.
+    pub fn integer(&self, value: i64, bits: u32, lanes: Lanes) -> Value<'c, 'a> {
+        let element = self.int(bits);
+        let scalar = melior::ir::attribute::IntegerAttribute::new(element, value).into();
+        self.constant(scalar, element, lanes)
+    }
+
+    /// The zero of a float, integer or index type.
+    pub fn zero(&self, element: Type<'c>, lanes: Lanes) -> Value<'c, 'a> {
+        if is_float(element) {
+            return self.float(0.0, element, lanes);
+        }
+        let scalar = melior::ir::attribute::IntegerAttribute::new(element, 0).into();
+        self.constant(scalar, element, lanes)
+    }
+
+    /// `a + b` on indices.
+    pub fn add(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.binary("arith.addi", a, b)
+    }
+
+    /// `a + constant` on indices; `a` itself for zero.
+    pub fn offset(&self, a: Value<'c, 'a>, by: i64) -> Value<'c, 'a> {
+        if by == 0 { a } else { self.add(a, self.index(by)) }
+    }
+
+    /// `a * constant` on indices; `a` itself for one.
+    pub fn scale(&self, a: Value<'c, 'a>, by: i64) -> Value<'c, 'a> {
+        if by == 1 { a } else { self.binary("arith.muli", a, self.index(by)) }
+    }
+
+    /// `base + sum(iv * coefficient)`, without the zero terms.
+    pub fn linear(
+        &self,
+        base: Value<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        coefs: &[i64],
+    ) -> Value<'c, 'a> {
+        let terms = ivs.iter().zip(coefs).filter(|(_, coef)| **coef != 0);
+        terms.fold(base, |sum, (iv, coef)| self.add(sum, self.scale(*iv, *coef)))
+    }
+
+    /// The smaller of two indices.
+    pub fn min(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.binary("arith.minsi", a, b)
+    }
+
+    /// Compares two indices with an `arith.cmpi` predicate number.
+    pub fn compare(&self, predicate: i64, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        let spec = self.spec("arith.cmpi").operands(&[a, b]).results(&[self.int(1)]);
+        self.value(spec.attr("predicate", attr::i64(self.context, predicate)))
+    }
+
+    /// A scalar in every lane.
+    pub fn splat(&self, scalar: Value<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
+        match lanes {
+            Lanes::Scalar => scalar,
+            Lanes::Vector(_) => self.op("vector.broadcast", &[scalar], lanes.of(scalar.r#type())),
+        }
+    }
+
+    /// One element.
+    pub fn load(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.op("memref.load", &[buffer.memref, at], buffer.element)
+    }
+
+    /// Contiguous elements from `at`; lanes off the mask are zero and not read.
+    pub fn load_lanes(
+        &self,
+        buffer: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let ty = lanes.of(buffer.element);
+        match (lanes, mask) {
+            (Lanes::Scalar, _) => self.load(buffer, at),
+            (_, None) => self.op("vector.load", &[buffer.memref, at], ty),
+            (_, Some(mask)) => {
+                let zero = self.zero(buffer.element, lanes);
+                self.op("vector.maskedload", &[buffer.memref, at, mask, zero], ty)
+            }
+        }
+    }
+
+    /// Elements at `at + offsets[lane]`.
+    pub fn gather(
+        &self,
+        buffer: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        offsets: Value<'c, 'a>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let mask = mask.unwrap_or_else(|| self.integer(1, 1, lanes));
+        let zero = self.zero(buffer.element, lanes);
+        let operands = [buffer.memref, at, offsets, mask, zero];
+        self.op("vector.gather", &operands, lanes.of(buffer.element))
+    }
+
+    /// Stores one value: an element, or contiguous lanes from `at` where the mask is set.
+    pub fn store(
+        &self,
+        value: Value<'c, 'a>,
+        buffer: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) {
+        let (name, operands) = match (lanes, mask) {
+            (Lanes::Scalar, _) => ("memref.store", vec![value, buffer.memref, at]),
+            (_, None) => ("vector.store", vec![value, buffer.memref, at]),
+            (_, Some(mask)) => ("vector.maskedstore", vec![buffer.memref, at, mask, value]),
+        };
+        self.spec(name).operands(&operands).append(&self.block);
+    }
+
+    /// A mask with the first `live` lanes set; `None` when all are.
+    pub fn tail_mask(&self, live: i64, lanes: Lanes) -> Option<Value<'c, 'a>> {
+        if live >= lanes.count() {
+            return None;
+        }
+        let sizes = attr::i64s(self.context, &[live]);
+        let spec = self.spec("vector.constant_mask").attr("mask_dim_sizes", sizes);
+        Some(self.value(spec.results(&[lanes.of(self.int(1))])))
+    }
+
+    /// `0, stride, 2 * stride, ...` as indices.
+    pub fn iota(&self, stride: i64, lanes: Lanes) -> Value<'c, 'a> {
+        let step = self.value(
+            self.spec("vector.step").results(&[lanes.of(Type::index(self.context))]),
+        );
+        let stride = self.splat(self.index(stride), lanes);
+        self.binary("arith.muli", step, stride)
+    }
+
+    /// `width` lanes of a vector from `from`.
+    pub fn slice(&self, vector: Value<'c, 'a>, element: Type<'c>, from: i64, width: i64) -> Value<'c, 'a> {
+        let list = |value: i64| {
+            attr::array(self.context, &[attr::i64(self.context, value)])
+        };
+        let spec = self.spec("vector.extract_strided_slice").operands(&[vector]);
+        let spec = spec.attr("offsets", list(from)).attr("sizes", list(width)).attr("strides", list(1));
+        self.value(spec.results(&[Type::vector(&[width as u64], element)]))
+    }
+
+    /// One lane as a scalar.
+    pub fn extract(&self, vector: Value<'c, 'a>, element: Type<'c>, lane: i64) -> Value<'c, 'a> {
+        let spec = self.spec("vector.extract").operands(&[vector]).results(&[element]);
+        self.value(spec.attr("static_position", attr::i64s(self.context, &[lane])))
+    }
+
+    /// Lanes of `a` and `b` (numbered on after those of `a`) in the order of `picks`.
+    pub fn shuffle(&self, a: Value<'c, 'a>, b: Value<'c, 'a>, picks: &[i64]) -> Value<'c, 'a> {
+        let spec = self.spec("vector.shuffle").operands(&[a, b]).results(&[a.r#type()]);
+        self.value(spec.attr("mask", attr::i64s(self.context, picks)))
+    }
+
+    /// `scf.for`: `body` gets the induction variable and the carried values and returns the next.
+    pub fn for_each<E>(
+        &self,
+        (lower, upper, step): (Value<'c, 'a>, Value<'c, 'a>, i64),
+        carried: &[Value<'c, 'a>],
+        body: impl FnOnce(Self, Value<'c, 'a>, &[Value<'c, 'a>]) -> Result<Vec<Value<'c, 'a>>, E>,
+    ) -> Result<Vec<Value<'c, 'a>>, E> {
+        let types: Vec<_> = carried.iter().map(|value| value.r#type()).collect();
+        let mut arguments = vec![(Type::index(self.context), self.location)];
+        arguments.extend(types.iter().map(|ty| (*ty, self.location)));
+        let region = Region::new();
+        region.append_block(Block::new(&arguments));
+        let mut operands = vec![lower, upper, self.index(step)];
+        operands.extend(carried);
+        let spec = self.spec("scf.for").operands(&operands).results(&types).region(region);
+        let op = spec.append(&self.block);
+        let inner = Self { block: body_of(op, 0), ..*self };
+        let arguments: Vec<Value<'c, 'a>> = (0..=carried.len())
+            .map(|index| inner.block.argument(index).map(Into::into))
+            .collect::<Result<_, _>>()
+            .unwrap_or_else(|error| panic!("scf.for was just built with these arguments: {error}"));
+        let next = body(inner, arguments[0], &arguments[1..])?;
+        inner.spec("scf.yield").operands(&next).append(&inner.block);
+        Ok(op.results().map(Into::into).collect())
+    }
+
+    /// A loop over `0..extent` without carried values; no loop at all for an extent of one.
+    pub fn loop_over<E>(
+        &self,
+        extent: i64,
+        body: impl FnOnce(Self, Value<'c, 'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if extent == 1 {
+            return body(*self, self.index(0));
+        }
+        let bounds = (self.index(0), self.index(extent), 1);
+        self.for_each(bounds, &[], |e, iv, _| body(e, iv).map(|()| vec![])).map(|_| ())
+    }
+
+    /// `scf.if` with both branches yielding values of the given types.
+    pub fn if_else<E>(
+        &self,
+        condition: Value<'c, 'a>,
+        types: &[Type<'c>],
+        then: impl FnOnce(Self) -> Result<Vec<Value<'c, 'a>>, E>,
+        otherwise: impl FnOnce(Self) -> Result<Vec<Value<'c, 'a>>, E>,
+    ) -> Result<Vec<Value<'c, 'a>>, E> {
+        let region = || {
+            let region = Region::new();
+            region.append_block(Block::new(&[]));
+            region
+        };
+        let spec = self.spec("scf.if").operands(&[condition]).results(types);
+        let op = spec.region(region()).region(region()).append(&self.block);
+        let branch = |index| Self { block: body_of(op, index), ..*self };
+        let (first, second) = (branch(0), branch(1));
+        let values = then(first)?;
+        first.spec("scf.yield").operands(&values).append(&first.block);
+        let values = otherwise(second)?;
+        second.spec("scf.yield").operands(&values).append(&second.block);
+        Ok(op.results().map(Into::into).collect())
+    }
+
+    /// A 1-D memref over `bytes[offset..]` of the workspace.
+    pub fn workspace_view(
+        &self,
+        workspace: Value<'c, 'a>,
+        offset: i64,
+        elements: i64,
+        element: Type<'c>,
+    ) -> Buffer<'c, 'a> {
+        let ty = MemRefType::new(element, &[elements], None, None).into();
+        let memref = self.op("memref.view", &[workspace, self.index(offset)], ty);
+        Buffer { memref, element }
+    }
+}
+
+fn body_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
+    let region = op.region(region).unwrap_or_else(|error| panic!("op was built with it: {error}"));
+    region.first_block().unwrap_or_else(|| panic!("the region was built with a block"))
+}
+
+/// The first result of an op that has one.
+pub fn first_result<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Value<'c, 'a> {
+    op.result(0).unwrap_or_else(|error| panic!("op was built with a result: {error}")).into()
+}
+
+/// Whether a scalar type is a float.
+pub fn is_float(ty: Type<'_>) -> bool {
+    ty.is_float()
+}
+
+/// Whether a scalar type is a 16-bit float, which we compute on in `f32`.
+pub fn is_half(ty: Type<'_>) -> bool {
+    ty.is_f16() || ty.is_bf16()
+}

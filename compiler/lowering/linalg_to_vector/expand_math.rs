@@ -1,0 +1,269 @@
+//! `exp`, `log`, `tanh`, `erf` and their kin as polynomials in `arith`, on scalars and vectors.
+//!
+//! Each is within [`MAX_ULP`] units in the last place of the exact `f32` result, denormals and
+//! infinities included; NaN in gives NaN out. Rounding of the last step is the only flag assumed:
+//! no fast-math. Functions not listed here (`sin`, `powf`, ...) are left for libm.
+//!
+//! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
+//! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
+use super::emit::{Emit, Lanes};
+use irc_mlir::{Type, TypeLike, Value, ValueLike, attr};
+
+/// The largest error of any function here against the exact result, in units in the last place.
+pub const MAX_ULP: f64 = 3.0;
+
+/// Emits `name` on `f32` operands; `None` for functions and types that have no expansion.
+pub fn expand<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    name: &str,
+    operands: &[Value<'c, 'a>],
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Option<Value<'c, 'a>> {
+    if !element.is_f32() {
+        return None;
+    }
+    let m = Math { e, lanes };
+    let x = *operands.first()?;
+    match name {
+        "math.exp" => Some(m.exp(x)),
+        "math.exp2" => Some(m.exp2(x)),
+        "math.expm1" => Some(m.expm1(x)),
+        "math.log" => Some(m.log(x)),
+        "math.log2" => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG2_E))),
+        "math.log10" => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG10_E))),
+        "math.log1p" => Some(m.log1p(x)),
+        "math.tanh" => Some(m.tanh(x)),
+        "math.erf" => Some(m.erf(x)),
+        "math.rsqrt" => Some(m.div(m.c(1.0), m.unary("math.sqrt", x))),
+        _ => None,
+    }
+}
+
+/// `arith.cmpf` predicates.
+const OEQ: i64 = 1;
+const OGT: i64 = 2;
+const OLT: i64 = 4;
+
+/// Added to a float below 2^22 in magnitude, leaves the nearest integer in the low bits.
+const MAGIC: f64 = 12_582_912.0;
+const LN2_HIGH: f64 = 0.693_359_375;
+const LN2_LOW: f64 = -2.121_944_4e-4;
+
+/// `(exp(r) - 1 - r) / r^2` for `|r| <= ln(2) / 2`, highest power first.
+const EXP: [f64; 6] = [
+    1.987_569_15e-4,
+    1.398_199_950_7e-3,
+    8.333_451_907_3e-3,
+    4.166_579_589_4e-2,
+    1.666_666_545_9e-1,
+    5.000_000_120_1e-1,
+];
+
+/// `(log(1 + f) - f + f^2 / 2) / f^3` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
+const LOG: [f64; 9] = [
+    7.037_683_629_2e-2,
+    -1.151_461_031_0e-1,
+    1.167_699_874_0e-1,
+    -1.242_014_084_6e-1,
+    1.424_932_278_7e-1,
+    -1.666_805_766_5e-1,
+    2.000_071_476_5e-1,
+    -2.499_999_399_3e-1,
+    3.333_333_117_4e-1,
+];
+
+#[derive(Clone, Copy)]
+struct Math<'c, 'a> {
+    e: Emit<'c, 'a>,
+    lanes: Lanes,
+}
+
+/// `2^n` as a product of two floats, so that neither overflows, and what is left of the argument.
+struct Reduced<'c, 'a> {
+    rest: Value<'c, 'a>,
+    scale: (Value<'c, 'a>, Value<'c, 'a>),
+}
+
+impl<'c: 'a, 'a> Math<'c, 'a> {
+    fn exp(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let reduced = self.reduce(self.clamp(x, -104.0, 89.0));
+        let r = reduced.rest;
+        let p = self.add(self.exp_tail(r), self.c(1.0));
+        self.mul(self.mul(p, reduced.scale.0), reduced.scale.1)
+    }
+
+    /// `exp2(x) = 2^n * exp((x - n) * ln 2)`, the subtraction being exact.
+    fn exp2(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let x = self.clamp(x, -151.0, 129.0);
+        let shifted = self.add(x, self.c(MAGIC));
+        let whole = self.sub(shifted, self.c(MAGIC));
+        let r = self.mul(self.sub(x, whole), self.c(std::f64::consts::LN_2));
+        let scale = self.powers_of_two(shifted);
+        let p = self.add(self.exp_tail(r), self.c(1.0));
+        self.mul(self.mul(p, scale.0), scale.1)
+    }
+
+    /// `expm1(x) = 2^n * expm1(r) + (2^n - 1)`; for large `x` the one does not matter.
+    fn expm1(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let reduced = self.reduce(self.clamp(x, -104.0, 40.0));
+        let scale = self.mul(reduced.scale.0, reduced.scale.1);
+        let near = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
+        // Keeps the sign of a zero.
+        let near = self.select(self.compare(OEQ, x, self.c(0.0)), x, near);
+        self.select(self.compare(OGT, x, self.c(30.0)), self.exp(x), near)
+    }
+
+    /// `exp(r) - 1` for a reduced argument.
+    fn exp_tail(self, r: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.fma(self.polynomial(&EXP, r), self.mul(r, r), r)
+    }
+
+    fn reduce(self, x: Value<'c, 'a>) -> Reduced<'c, 'a> {
+        let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), self.c(MAGIC));
+        let n = self.sub(shifted, self.c(MAGIC));
+        let rest = self.fma(n, self.c(-LN2_HIGH), x);
+        let rest = self.fma(n, self.c(-LN2_LOW), rest);
+        Reduced { rest, scale: self.powers_of_two(shifted) }
+    }
+
+    /// `2^(n/2)` and `2^(n - n/2)` for the integer `n` in the low bits of `n + MAGIC`.
+    fn powers_of_two(self, shifted: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let n = self.int("arith.subi", self.bits(shifted), self.i(0x4B40_0000));
+        let half = self.int("arith.shrsi", n, self.i(1));
+        let power = |n| {
+            let biased = self.int("arith.addi", n, self.i(127));
+            self.float_of(self.int("arith.shli", biased, self.i(23)))
+        };
+        (power(half), power(self.int("arith.subi", n, half)))
+    }
+
+    fn log(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let tiny = self.compare(OLT, x, self.c(f64::from(f32::MIN_POSITIVE)));
+        let normal = self.select(tiny, self.mul(x, self.c(33_554_432.0)), x);
+        let root = self.i(0x3F35_04F3);
+        let above = self.int("arith.subi", self.bits(normal), root);
+        let exponent = self.e.op("arith.sitofp", &[self.int("arith.shrsi", above, self.i(23))], self.ty());
+        let exponent = self.select(tiny, self.sub(exponent, self.c(25.0)), exponent);
+        let fraction = self.int("arith.andi", above, self.i(0x007F_FFFF));
+        let f = self.sub(self.float_of(self.int("arith.addi", fraction, root)), self.c(1.0));
+        let square = self.mul(f, f);
+        let tail = self.mul(self.mul(f, square), self.polynomial(&LOG, f));
+        let tail = self.fma(exponent, self.c(LN2_LOW), tail);
+        let tail = self.fma(square, self.c(-0.5), tail);
+        let log = self.fma(exponent, self.c(LN2_HIGH), self.add(f, tail));
+        let infinite = self.compare(OEQ, x, self.c(f64::INFINITY));
+        let log = self.select(infinite, x, log);
+        let log = self.select(self.compare(OEQ, x, self.c(0.0)), self.c(f64::NEG_INFINITY), log);
+        // Unordered or negative: NaN.
+        let valid = self.compare(3, x, self.c(0.0));
+        self.select(valid, log, self.c(f64::NAN))
+    }
+
+    fn log1p(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let one = self.c(1.0);
+        let sum = self.add(x, one);
+        let log = self.log(sum);
+        let corrected = self.mul(log, self.div(x, self.sub(sum, one)));
+        let infinite = self.compare(OEQ, sum, self.c(f64::INFINITY));
+        let corrected = self.select(infinite, log, corrected);
+        self.select(self.compare(OEQ, sum, one), x, corrected)
+    }
+
+    /// `tanh(x) = t / (t + 2)` with `t = expm1(2 |x|)`, and the sign of `x`.
+    fn tanh(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let magnitude = self.unary("math.absf", x);
+        let large = self.compare(OGT, magnitude, self.c(10.0));
+        let bounded = self.select(large, self.c(10.0), magnitude);
+        let reduced = self.reduce(self.add(bounded, bounded));
+        let scale = self.mul(reduced.scale.0, reduced.scale.1);
+        let t = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
+        self.e.binary("math.copysign", self.div(t, self.add(t, self.c(2.0))), x)
+    }
+
+    fn erf(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let t = self.unary("math.absf", x);
+        let t = self.select(self.compare(OGT, t, self.c(4.0)), self.c(4.0), t);
+        let square = self.mul(t, t);
+        let r = self.fma(self.c(-1.728_534_70e-5), t, self.c(3.831_971_26e-4));
+        let u = self.fma(self.c(-3.883_964_38e-3), t, self.c(2.425_462_19e-2));
+        let r = self.fma(r, square, u);
+        let r = self.fma(r, t, self.c(-1.067_778_77e-1));
+        let r = self.fma(r, t, self.c(-6.348_466_87e-1));
+        let r = self.fma(r, t, self.c(-1.287_175_12e-1));
+        let r = self.fma(r, t, self.sub(self.c(0.0), t));
+        let far = self.e.binary("math.copysign", self.sub(self.c(1.0), self.exp(r)), x);
+        let near = self.polynomial(
+            &[
+                -5.967_617_03e-4,
+                4.991_194_23e-3,
+                -2.676_813_49e-2,
+                1.128_199_25e-1,
+                -3.761_253_36e-1,
+                1.283_791_66e-1,
+            ],
+            square,
+        );
+        let near = self.fma(near, x, x);
+        self.select(self.compare(OGT, t, self.c(0.927_734_375)), far, near)
+    }
+
+    /// `min(max(x, low), high)`; NaN stays NaN.
+    fn clamp(self, x: Value<'c, 'a>, low: f64, high: f64) -> Value<'c, 'a> {
+        let x = self.select(self.compare(OLT, x, self.c(low)), self.c(low), x);
+        self.select(self.compare(OGT, x, self.c(high)), self.c(high), x)
+    }
+
+    fn polynomial(self, coefs: &[f64], x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let mut sum = self.c(coefs[0]);
+        for coef in &coefs[1..] {
+            sum = self.fma(sum, x, self.c(*coef));
+        }
+        sum
+    }
+
+    fn ty(self) -> Type<'c> {
+        self.lanes.of(self.e.f32())
+    }
+    fn c(self, value: f64) -> Value<'c, 'a> {
+        self.e.float(value, self.e.f32(), self.lanes)
+    }
+    fn i(self, value: i64) -> Value<'c, 'a> {
+        self.e.integer(value, 32, self.lanes)
+    }
+    fn add(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.binary("arith.addf", a, b)
+    }
+    fn sub(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.binary("arith.subf", a, b)
+    }
+    fn mul(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.binary("arith.mulf", a, b)
+    }
+    fn div(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.binary("arith.divf", a, b)
+    }
+    fn fma(self, a: Value<'c, 'a>, b: Value<'c, 'a>, c: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op("math.fma", &[a, b, c], self.ty())
+    }
+    fn unary(self, name: &str, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op(name, &[x], x.r#type())
+    }
+    fn int(self, name: &str, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.binary(name, a, b)
+    }
+    fn bits(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op("arith.bitcast", &[x], self.lanes.of(self.e.int(32)))
+    }
+    fn float_of(self, bits: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op("arith.bitcast", &[bits], self.ty())
+    }
+    fn compare(self, predicate: i64, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        let spec = self.e.spec("arith.cmpf").operands(&[a, b]);
+        let spec = spec.attr("predicate", attr::i64(self.e.context, predicate));
+        self.e.value(spec.results(&[self.lanes.of(self.e.int(1))]))
+    }
+    fn select(self, condition: Value<'c, 'a>, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op("arith.select", &[condition, a, b], self.ty())
+    }
+}

@@ -1,0 +1,720 @@
+//! Matmul: a register tile of `C` accumulated over packed panels of `B`, blocked for the caches.
+//!
+//! Loops, outermost first: batch, `jc` (columns per packed `B`), `kc` (depth per packed `B`),
+//! `ic` (rows of `A` that stay in L2), `j` (one panel), `i` (one tile), `k`. Remainders of rows and
+//! columns get tiles of their own, since every size is known.
+use super::{
+    codegen::{Codegen, Place},
+    contraction::Contraction,
+    emit::{Buffer, Emit, Lanes},
+    error::{LowerError, Result},
+    kernel::{Output, TensorId},
+    packing::{self, Panel},
+    pass::{Pass, emit_epilogue},
+    rows::splat_of,
+};
+use irc_mlir::{OperationLike, Type, Value};
+
+/// A matmul and the elementwise stages applied to each tile before it is stored.
+#[derive(Debug, Clone)]
+pub struct Matmul<'c, 'a> {
+    /// The product.
+    pub product: Contraction<'c, 'a>,
+    /// Stages over the same rows and columns, in program order.
+    pub epilogue: Vec<usize>,
+}
+
+/// Block sizes in elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Blocks {
+    /// Rows of a tile.
+    mr: i64,
+    /// Vectors in a row of a tile.
+    nv: i64,
+    /// Rows of `A` per L2 block; a multiple of `mr`.
+    mc: i64,
+    /// Columns of packed `B`; a multiple of a tile's columns.
+    nc: i64,
+    /// Depth of packed `B`.
+    kc: i64,
+}
+
+/// How the elements of `A` or `B` are reached from a tile.
+#[derive(Clone, Copy)]
+struct Source<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
+    /// Index of the first element of the block.
+    base: Value<'c, 'a>,
+    /// Elements per step along the rows of `A` or the columns of `B`.
+    across: i64,
+    /// Elements per step along `k`.
+    along: i64,
+}
+
+struct Emitter<'p, 'c, 'a> {
+    matmul: &'p Matmul<'c, 'a>,
+    blocks: Blocks,
+    m: i64,
+    n: i64,
+    k: i64,
+    lanes: Lanes,
+    element: Type<'c>,
+    output: Output,
+    pack_a: bool,
+    pack_b: bool,
+    packed_a: Option<Buffer<'c, 'a>>,
+    packed_b: Option<Buffer<'c, 'a>>,
+    /// Sums of earlier `kc` blocks.
+    partial: Option<Place<'c, 'a>>,
+    /// One tile, read by the epilogue.
+    tile: Option<Buffer<'c, 'a>>,
+}
+
+/// A tile's position and extent.
+#[derive(Clone, Copy)]
+struct Tile<'c, 'a> {
+    row: Value<'c, 'a>,
+    column: Value<'c, 'a>,
+    rows: i64,
+    columns: i64,
+}
+
+/// The block of `k` being added.
+#[derive(Clone, Copy)]
+struct Depth<'c, 'a> {
+    from: Value<'c, 'a>,
+    size: Value<'c, 'a>,
+}
+
+/// Emits the matmul at the end of the block of `e`.
+///
+/// # Errors
+/// At an op of the epilogue that has no vector form.
+pub fn emit_matmul<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    matmul: &Matmul<'c, 'a>,
+) -> Result<()> {
+    let stage = cg.kernel.stages[matmul.product.stage].clone();
+    let e = e.at(stage.op.location());
+    place_outputs(cg, e, matmul);
+    let emitter = Emitter::new(cg, e, matmul)?;
+    let batch: Vec<usize> =
+        (0..stage.parallel - 1).filter(|dim| Some(*dim) != matmul.product.m).collect();
+    let mut rows = vec![e.index(0); stage.parallel - 1];
+    emitter.emit_batch(cg, e, &batch, &mut rows)
+}
+
+fn place_outputs<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &Matmul<'c, 'a>) {
+    let mut group = vec![matmul.product.stage];
+    group.extend(&matmul.epilogue);
+    for s in &group {
+        for output in cg.kernel.stages[*s].outputs.clone() {
+            if !cg.is_result(output.tensor) && cg.read_by_other(output.tensor, &group) {
+                let size = cg.kernel.tensors[output.tensor].shape.iter().product();
+                cg.places[output.tensor] = Place::Memory(cg.scratch(e, size, output.tensor));
+            }
+        }
+    }
+}
+
+/// A block of at most `limit`, of equal blocks rounded up to `unit`.
+fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
+    if size <= limit {
+        return size;
+    }
+    let blocks = (size + limit - 1) / limit;
+    let even = (size + blocks - 1) / blocks;
+    (even + unit - 1) / unit * unit
+}
+
+impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
+    fn new(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &'p Matmul<'c, 'a>) -> Result<Self> {
+        let product = &matmul.product;
+        let stage = cg.kernel.stages[product.stage].clone();
+        let output = stage.outputs[0].clone();
+        let element = cg.kernel.tensors[output.tensor].element;
+        let lanes = Lanes::Vector(cg.target.lanes());
+        let m = product.m.map_or(1, |dim| stage.sizes[dim]);
+        let (n, k) = (stage.sizes[product.n], stage.sizes[product.k]);
+        let pack_b = m > 4
+            || !Contraction::is_plain(&product.b)
+            || product.b.operand.access.coefs[product.n] != 1;
+        let blocks = choose_blocks(cg, m, n, k, pack_b);
+        let mut emitter = Self {
+            matmul,
+            blocks,
+            m,
+            n,
+            k,
+            lanes,
+            element,
+            pack_a: !Contraction::is_plain(&product.a),
+            pack_b,
+            packed_a: None,
+            packed_b: None,
+            partial: None,
+            tile: None,
+            output,
+        };
+        emitter.reserve(cg, e);
+        let missing = |operand: TensorId| {
+            cg.places[operand].buffer().is_none() && splat_of(cg, operand).is_none()
+        };
+        for side in [&product.a, &product.b] {
+            if missing(side.operand.tensor) || splat_of(cg, side.operand.tensor).is_some() {
+                return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
+            }
+        }
+        Ok(emitter)
+    }
+
+    fn reserve(&mut self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) {
+        let Blocks { mr, mc, nc, kc, .. } = self.blocks;
+        let round = |size: i64, unit: i64| (size + unit - 1) / unit * unit;
+        let width = self.lanes.count();
+        let tensor = self.output.tensor;
+        if self.pack_b {
+            let columns = round(nc.min(self.n), self.columns());
+            self.packed_b = Some(cg.scratch(e, columns * round(kc, width), tensor));
+        }
+        if self.pack_a {
+            let rows = round(mc.min(self.m), width);
+            self.packed_a = Some(cg.scratch(e, rows * round(kc, width), tensor));
+        }
+        if kc < self.k {
+            self.partial = Some(match cg.places[tensor] {
+                Place::Register => Place::Row(cg.scratch(e, self.m * self.n, tensor)),
+                place => place,
+            });
+        }
+        if !self.matmul.epilogue.is_empty() {
+            self.tile = Some(cg.scratch(e, mr * self.columns(), tensor));
+        }
+    }
+
+    /// Columns of a full tile.
+    fn columns(&self) -> i64 {
+        self.blocks.nv * self.lanes.count()
+    }
+
+    fn emit_batch(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        batch: &[usize],
+        rows: &mut Vec<Value<'c, 'a>>,
+    ) -> Result<()> {
+        let Some((dim, rest)) = batch.split_first() else { return self.emit_blocks(cg, e, rows) };
+        let size = cg.kernel.stages[self.matmul.product.stage].sizes[*dim];
+        e.loop_over(size, |e, iv| {
+            rows[*dim] = iv;
+            self.emit_batch(cg, e, rest, rows)
+        })
+    }
+
+    fn emit_blocks(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, rows: &[Value<'c, 'a>]) -> Result<()> {
+        let Blocks { mc, nc, kc, .. } = self.blocks;
+        let product = &self.matmul.product;
+        let a = self.source(cg, e, &product.a, rows, product.m);
+        let b = self.source(cg, e, &product.b, rows, Some(product.n));
+        blocked(e, self.n, nc, |e, jc, width| {
+            blocked(e, self.k, kc, |e, from, size| {
+                let depth = Depth { from, size };
+                let b = match self.packed_b {
+                    Some(packed) => self.pack_b(cg, e, b, packed, jc, width, depth)?,
+                    None => b.advanced(e, None, Some(from)),
+                };
+                blocked(e, self.m, mc, |e, ic, height| {
+                    let a = match self.packed_a {
+                        Some(packed) => self.pack_a(e, a, packed, ic, height, depth)?,
+                        None => a.advanced(e, None, Some(from)),
+                    };
+                    self.emit_panels(cg, e, rows, (a, b), (ic, jc, width), depth)
+                })
+            })
+        })
+    }
+
+    fn source(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        side: &super::contraction::Side<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        across: Option<usize>,
+    ) -> Source<'c, 'a> {
+        let access = &side.operand.access;
+        let m = self.matmul.product.m;
+        let mut coefs = access.coefs[..rows.len()].to_vec();
+        if let Some(m) = m {
+            coefs[m] = 0;
+        }
+        let buffer = cg.places[side.operand.tensor].buffer();
+        let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));
+        Source {
+            buffer,
+            base: e.linear(e.index(access.offset), rows, &coefs),
+            across: across.map_or(0, |dim| access.coefs[dim]),
+            along: access.coefs[self.matmul.product.k],
+        }
+    }
+
+    /// Copies a block of `B` into panels as wide as a tile; returns how to reach it.
+    fn pack_b(
+        &self,
+        _cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        packed: Buffer<'c, 'a>,
+        jc: Value<'c, 'a>,
+        width: Value<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<Source<'c, 'a>> {
+        let columns = self.columns();
+        let panel = Panel {
+            from: b.buffer,
+            to: packed,
+            casts: &self.matmul.product.b.casts,
+            element: self.element,
+            lanes: self.lanes,
+            across: b.across,
+            along: b.along,
+            depth: depth.size,
+            depth_tail: self.k % self.lanes.count(),
+            columns,
+        };
+        let full = self.n / columns * columns;
+        let start = b.advanced(e, None, Some(depth.from)).base;
+        let at = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
+            let source = e.add(start, e.scale(e.add(jc, j), b.across));
+            (source, e.binary("arith.muli", j, e.index(self.panel_depth())))
+        };
+        let to = self.within_block(e, jc, width, full);
+        e.for_each((e.index(0), to, columns), &[], |e, j, _| {
+            let (source, target) = at(e, j);
+            packing::pack_panel(e, &panel, source, target).map(|()| vec![])
+        })?;
+        if full < self.n {
+            self.if_last_columns(e, jc, |e| {
+                let (source, target) = at(e, e.binary("arith.subi", e.index(full), jc));
+                let tail = Panel { columns: self.n - full, ..panel };
+                packing::pack_panel(e, &tail, source, target)
+            })?;
+        }
+        Ok(Source { buffer: packed, base: e.index(0), across: self.panel_depth(), along: columns })
+    }
+
+    /// Rows reserved for `k` in a packed panel.
+    fn panel_depth(&self) -> i64 {
+        let width = self.lanes.count();
+        (self.blocks.kc + width - 1) / width * width
+    }
+
+    /// Where the full panels of a block of columns end, from its start.
+    fn within_block(&self, e: Emit<'c, 'a>, jc: Value<'c, 'a>, width: Value<'c, 'a>, full: i64) -> Value<'c, 'a> {
+        if self.n % self.columns() == 0 {
+            return width;
+        }
+        e.min(width, e.binary("arith.subi", e.index(full), jc))
+    }
+
+    fn if_last_columns(
+        &self,
+        e: Emit<'c, 'a>,
+        jc: Value<'c, 'a>,
+        then: impl FnOnce(Emit<'c, 'a>) -> Result<()>,
+    ) -> Result<()> {
+        only_if(e, self.blocks.nc < self.n, jc, self.n - self.blocks.nc, then)
+    }
+
+    /// Converts a block of `A`, keeping its contiguous direction; returns how to reach it.
+    fn pack_a(
+        &self,
+        e: Emit<'c, 'a>,
+        a: Source<'c, 'a>,
+        packed: Buffer<'c, 'a>,
+        ic: Value<'c, 'a>,
+        height: Value<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<Source<'c, 'a>> {
+        let width = self.lanes.count();
+        let start = a.advanced(e, Some(ic), Some(depth.from)).base;
+        let casts = &self.matmul.product.a.casts;
+        if a.across == 1 && a.along != 1 {
+            let row = (self.blocks.mc.min(self.m) + width - 1) / width * width;
+            let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes: self.lanes };
+            packing::convert_rows(e, &copy, (start, a.along), row, depth.size, height)?;
+            let base = e.scale(ic, -1);
+            return Ok(Source { buffer: packed, base, across: 1, along: row });
+        }
+        let row = self.panel_depth();
+        let lanes = if a.along == 1 { self.lanes } else { Lanes::Scalar };
+        let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes };
+        if a.along == 1 {
+            packing::convert_rows(e, &copy, (start, a.across), row, height, depth.size)?;
+        } else {
+            packing::convert_elements(e, &copy, (start, a.across, a.along), row, height, depth.size)?;
+        }
+        Ok(Source { buffer: packed, base: e.scale(ic, -row), across: row, along: 1 })
+    }
+
+    fn emit_panels(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        (ic, jc, width): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let columns = self.columns();
+        let full = self.n / columns * columns;
+        // Panels count from the start of packed B, columns from the start of B itself.
+        let panel = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
+            let across = if self.pack_b { j } else { e.add(jc, j) };
+            Source { base: e.add(b.base, e.scale(across, b.across)), ..b }
+        };
+        if full > 0 {
+            let to = self.within_block(e, jc, width, full);
+            e.for_each((e.index(0), to, columns), &[], |e, j, _| {
+                let column = e.add(jc, j);
+                self.emit_rows(cg, e, rows, (a, panel(e, j)), (ic, column, columns), depth)
+                    .map(|()| vec![])
+            })?;
+        }
+        if full == self.n {
+            return Ok(());
+        }
+        self.if_last_columns(e, jc, |e| {
+            let j = e.binary("arith.subi", e.index(full), jc);
+            let mut b = panel(e, j);
+            if self.pack_b {
+                b.along = packing::panel_width(self.n - full, self.lanes);
+            }
+            self.emit_rows(cg, e, rows, (a, b), (ic, e.index(full), self.n - full), depth)
+        })
+    }
+
+    fn emit_rows(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        (ic, column, columns): (Value<'c, 'a>, Value<'c, 'a>, i64),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let Blocks { mr, mc, .. } = self.blocks;
+        let full = self.m / mr * mr;
+        if full > 0 {
+            let end = e.offset(ic, mc);
+            let end = if mc < self.m { e.min(end, e.index(full)) } else { e.index(full) };
+            e.for_each((ic, end, mr), &[], |e, row, _| {
+                let tile = Tile { row, column, rows: mr, columns };
+                self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![])
+            })?;
+        }
+        if full == self.m {
+            return Ok(());
+        }
+        only_if(e, mc < self.m, ic, self.m - mc, |e| {
+            let tile = Tile { row: e.index(full), column, rows: self.m - full, columns };
+            self.emit_tile(cg, e, outer, (a, b), tile, depth)
+        })
+    }
+
+    fn emit_tile(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let starts = self.start(cg, e, outer, tile, depth)?;
+        let sums = self.accumulate(e, (a, b), tile, depth, &starts)?;
+        if self.partial.is_none() {
+            return self.finish(cg, e, outer, tile, &sums);
+        }
+        let last = e.compare(5, e.offset(depth.from, self.blocks.kc), e.index(self.k));
+        let partial = self.partial;
+        let mut finished = Ok(());
+        e.if_else::<LowerError>(
+            last,
+            &[],
+            |e| {
+                finished = self.finish(cg, e, outer, tile, &sums);
+                Ok(vec![])
+            },
+            |e| {
+                for (at, (value, mask)) in self.vectors(e, tile, &sums) {
+                    if let Some((buffer, index)) = self.partial_at(e, partial, outer, tile, at) {
+                        e.store(value, buffer, index, self.lanes, mask);
+                    }
+                }
+                Ok(vec![])
+            },
+        )?;
+        finished
+    }
+
+    /// Zeros, what `outs` held, or the sums of the blocks of `k` before this one.
+    fn start(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let count = (tile.rows * self.vectors_per_row(tile)) as usize;
+        let dummy = vec![tile.row; count];
+        let initial = |e: Emit<'c, 'a>| -> Result<Vec<Value<'c, 'a>>> {
+            let init = &self.output.init;
+            if let Some(scalar) = splat_of(cg, init.tensor) {
+                return Ok(vec![e.constant(scalar, self.element, self.lanes); count]);
+            }
+            let stage = &cg.kernel.stages[self.matmul.product.stage];
+            let buffer = cg.places[init.tensor]
+                .buffer()
+                .ok_or_else(|| LowerError::at(stage.op, "expected a filled accumulator"))?;
+            if init.access.coefs[self.matmul.product.n] != 1 {
+                return Err(LowerError::at(stage.op, "expected a contiguous accumulator"));
+            }
+            let load = |(at, (_, mask))| {
+                let index = self.element_at(e, &init.access, outer, tile, at);
+                e.load_lanes(buffer, index, self.lanes, mask)
+            };
+            Ok(self.vectors(e, tile, &dummy).map(load).collect())
+        };
+        if self.partial.is_none() {
+            return initial(e);
+        }
+        let first = e.compare(0, depth.from, e.index(0));
+        let types = vec![self.lanes.of(self.element); count];
+        e.if_else(first, &types, initial, |e| {
+            let load = |(at, (_, mask))| {
+                let (buffer, index) = self.partial_at(e, self.partial, outer, tile, at)?;
+                Some(e.load_lanes(buffer, index, self.lanes, mask))
+            };
+            Ok(self.vectors(e, tile, &dummy).filter_map(load).collect())
+        })
+    }
+
+    fn vectors_per_row(&self, tile: Tile<'c, 'a>) -> i64 {
+        (tile.columns + self.lanes.count() - 1) / self.lanes.count()
+    }
+
+    /// `((row, vector), (value, mask))` over the vectors of a tile.
+    fn vectors<'s>(
+        &'s self,
+        e: Emit<'c, 'a>,
+        tile: Tile<'c, 'a>,
+        values: &'s [Value<'c, 'a>],
+    ) -> impl Iterator<Item = ((i64, i64), (Value<'c, 'a>, Option<Value<'c, 'a>>))> + 's
+    where
+        'c: 's,
+        'a: 's,
+    {
+        let each = self.vectors_per_row(tile);
+        let mask = e.tail_mask(tile.columns - (each - 1) * self.lanes.count(), self.lanes);
+        values.iter().enumerate().map(move |(number, value)| {
+            let (row, vector) = (number as i64 / each, number as i64 % each);
+            ((row, vector), (*value, if vector + 1 == each { mask } else { None }))
+        })
+    }
+
+    /// The index that an access over the output's loops has at a vector of the tile.
+    fn element_at(
+        &self,
+        e: Emit<'c, 'a>,
+        access: &super::access::Access,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        (row, vector): (i64, i64),
+    ) -> Value<'c, 'a> {
+        let mut ivs = outer.to_vec();
+        let mut constant = access.offset + vector * self.lanes.count();
+        if let Some(m) = self.matmul.product.m {
+            ivs[m] = tile.row;
+            constant += row * access.coefs[m];
+        }
+        let at = e.linear(e.index(0), &ivs, &access.coefs[..ivs.len()]);
+        e.offset(e.add(at, tile.column), constant)
+    }
+
+    fn partial_at(
+        &self,
+        e: Emit<'c, 'a>,
+        partial: Option<Place<'c, 'a>>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        at: (i64, i64),
+    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+        match partial? {
+            Place::Memory(buffer) => {
+                Some((buffer, self.element_at(e, &self.output.access, outer, tile, at)))
+            }
+            Place::Row(buffer) => {
+                let base = e.add(e.scale(tile.row, self.n), tile.column);
+                Some((buffer, e.offset(base, at.0 * self.n + at.1 * self.lanes.count())))
+            }
+            Place::Register => None,
+        }
+    }
+
+    /// The micro-kernel: one broadcast of `A` per row and one load of `B` per vector, per `k`.
+    fn accumulate(
+        &self,
+        e: Emit<'c, 'a>,
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+        starts: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let product = &self.matmul.product;
+        let first = e.add(a.base, e.scale(tile.row, a.across));
+        let each = self.vectors_per_row(tile);
+        let width = self.lanes.count();
+        let live = tile.columns - (each - 1) * width;
+        // Packed panels are padded with zeros; B itself is not.
+        let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
+        e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
+            let at = e.add(b.base, e.scale(k, b.along));
+            let columns: Vec<Value> = (0..each)
+                .map(|vector| {
+                    let mask = if vector + 1 == each { tail } else { None };
+                    e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
+                })
+                .collect();
+            let at = e.add(first, e.scale(k, a.along));
+            let mut next = vec![];
+            for row in 0..tile.rows {
+                let scalar = e.load(a.buffer, e.offset(at, row * a.across));
+                let broadcast = e.splat(scalar, self.lanes);
+                for (vector, column) in columns.iter().enumerate() {
+                    let sum = sums[(row * each) as usize + vector];
+                    next.push(product.multiply_add(e, broadcast, *column, sum));
+                }
+            }
+            Ok(next)
+        })
+    }
+
+    /// Stores a finished tile, through the epilogue if there is one.
+    fn finish(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        sums: &[Value<'c, 'a>],
+    ) -> Result<()> {
+        let Some(scratch) = self.tile else {
+            for (at, (value, mask)) in self.vectors(e, tile, sums) {
+                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
+                    let index = self.element_at(e, &self.output.access, outer, tile, at);
+                    e.store(value, buffer, index, self.lanes, mask);
+                }
+            }
+            return Ok(());
+        };
+        let width = self.lanes.count();
+        for ((row, vector), (value, _)) in self.vectors(e, tile, sums) {
+            let index = e.index(row * self.columns() + vector * width);
+            e.store(value, scratch, index, self.lanes, None);
+        }
+        let pass = Pass {
+            stages: self.matmul.epilogue.clone(),
+            outer: outer.len(),
+            sizes: vec![self.n],
+            partial: false,
+        };
+        let each = self.vectors_per_row(tile);
+        let live = tile.columns - (each - 1) * width;
+        let run = |cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, row: Value<'c, 'a>| -> Result<()> {
+            let mut rows = outer.to_vec();
+            if let Some(m) = self.matmul.product.m {
+                rows[m] = e.add(tile.row, row);
+            }
+            for vector in 0..each {
+                let mask = if vector + 1 == each { e.tail_mask(live, self.lanes) } else { None };
+                let at = e.offset(e.scale(row, self.columns()), vector * width);
+                let value = e.load_lanes(scratch, at, self.lanes, None);
+                let column = e.offset(tile.column, vector * width);
+                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
+                    let index = e.linear(e.index(self.output.access.offset), &rows, &self.output.access.coefs);
+                    e.store(value, buffer, e.add(index, column), self.lanes, mask);
+                }
+                emit_epilogue(cg, e, &pass, &rows, column, mask, (self.output.tensor, value))?;
+            }
+            Ok(())
+        };
+        e.loop_over(tile.rows, |e, row| run(cg, e, row))
+    }
+}
+
+impl<'c: 'a, 'a> Source<'c, 'a> {
+    /// The source from a later row or column, and a later `k`.
+    fn advanced(self, e: Emit<'c, 'a>, across: Option<Value<'c, 'a>>, along: Option<Value<'c, 'a>>) -> Self {
+        let mut base = self.base;
+        for (iv, step) in [(across, self.across), (along, self.along)] {
+            if let Some(iv) = iv {
+                base = e.add(base, e.scale(iv, step));
+            }
+        }
+        Self { base, ..self }
+    }
+}
+
+/// Tiles of 8 by 2 vectors keep two FMA units busy within 32 registers; 6 by 2 within 16. Depth is
+/// bounded so that a panel of `B` stays in L2, rows so that a block of `A` does.
+fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> Blocks {
+    let wide = cg.target.vector_bytes >= 64;
+    let most = if wide { 8 } else { 6 };
+    let panels = (m + most - 1) / most;
+    let mr = (m + panels - 1) / panels;
+    // Streaming B wants long runs of it; few rows leave registers for that.
+    let nv = if pack_b { 2 } else { (2 * most / m.max(1)).clamp(2, 8) };
+    let columns = nv * cg.target.lanes();
+    let kc = if pack_b { even_block(k, 1024, cg.target.lanes()) } else { k };
+    let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
+    let mc = if pack_b { rows / mr * mr } else { m.max(mr) };
+    let nc = if pack_b { (1024 / columns).max(1) * columns } else { (n + columns - 1) / columns * columns };
+    Blocks { mr, nv, mc, nc, kc }
+}
+
+/// A loop over blocks of `step`, given the start and the size of each.
+fn blocked<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    extent: i64,
+    step: i64,
+    body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) -> Result<()>,
+) -> Result<()> {
+    if extent <= step {
+        return body(e, e.index(0), e.index(extent));
+    }
+    e.for_each((e.index(0), e.index(extent), step), &[], |e, iv, _| {
+        let rest = e.binary("arith.subi", e.index(extent), iv);
+        let size = if extent % step == 0 { e.index(step) } else { e.min(e.index(step), rest) };
+        body(e, iv, size).map(|()| vec![])
+    })
+    .map(|_| ())
+}
+
+/// Runs `then` only when `iv >= from`, if there is a loop to ask about.
+fn only_if<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    looped: bool,
+    iv: Value<'c, 'a>,
+    from: i64,
+    then: impl FnOnce(Emit<'c, 'a>) -> Result<()>,
+) -> Result<()> {
+    if !looped {
+        return then(e);
+    }
+    let last = e.compare(5, iv, e.index(from));
+    e.if_else(last, &[], |e| then(e).map(|()| vec![]), |_| Ok(vec![])).map(|_| ())
+}

@@ -1,0 +1,428 @@
+//! `linalg-to-vector`: one kernel of linalg on tensors becomes `scf`, `vector` and `memref`.
+//!
+//! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
+//! constants and shape ops. After: the same function on memrefs in destination-passing style, the
+//! inputs first, then the outputs, then a `memref<?xi8>` workspace, 64-byte aligned, of
+//! `irc.workspace_bytes` bytes. Outputs must not alias inputs. An argument with the attribute
+//! `irc.strides` becomes a memref with those strides and any offset.
+//!
+//! `docs/kernels.md` says which schedule a kernel gets and why.
+use irc_mlir::{
+    Attribute, Block, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Region,
+    RegionLike, Type, TypeLike, Value, attr,
+};
+use melior::ir::{
+    attribute::{DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute},
+    r#type::{FunctionType, IntegerType, MemRefType},
+};
+
+mod access;
+mod as_pass;
+mod body;
+mod codegen;
+mod contraction;
+mod emit;
+mod error;
+mod expand_math;
+mod kernel;
+mod matmul;
+mod packing;
+mod pass;
+mod reduce;
+mod rows;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use access::Access;
+use codegen::{Codegen, Place};
+use emit::{Buffer, Emit, Lanes};
+use error::Result;
+pub use as_pass::LinalgToVector;
+pub use error::LowerError;
+pub use expand_math::MAX_ULP;
+use kernel::{Kernel, Origin, Tensor};
+
+/// The machine a kernel is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Bytes per vector register: 64 or 32.
+    pub vector_bytes: i64,
+    /// Bytes of L2 cache per core.
+    pub l2_bytes: i64,
+}
+
+impl Target {
+    /// `f32` elements per vector register.
+    pub fn lanes(&self) -> i64 {
+        self.vector_bytes / 4
+    }
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Self { vector_bytes: 64, l2_bytes: 1 << 20 }
+    }
+}
+
+/// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
+pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
+
+/// The upstream passes that carry a lowered kernel to the `llvm` dialect.
+pub const TO_LLVM: &str = "builtin.module(canonicalize,cse,convert-scf-to-cf,\
+    expand-strided-metadata,lower-affine,\
+    arith-expand{include-bf16=true},convert-vector-to-llvm,\
+    convert-math-to-llvm,convert-math-to-libm,convert-index-to-llvm,finalize-memref-to-llvm,\
+    convert-arith-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts,\
+    canonicalize,cse)";
+
+/// Lowers every function of a module that carries `irc.kernel`.
+///
+/// # Errors
+/// At the first op that has no schedule; the module is then partly lowered.
+pub fn lower_module<'c: 'a, 'a>(
+    context: &'c Context,
+    module: OperationRef<'c, 'a>,
+    target: &Target,
+) -> Result<()> {
+    for func in irc_mlir::walk_collect(module, |op| op.has_attribute("irc.kernel")) {
+        lower_kernel(context, func, target)?;
+    }
+    Ok(())
+}
+
+/// Replaces one kernel function by its lowered form.
+///
+/// # Errors
+/// At the first op that has no schedule; the function is then as it was.
+pub fn lower_kernel<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    target: &Target,
+) -> Result<()> {
+    let strides = argument_strides(func);
+    let kernel = Kernel::read(func, &|index| strides.get(index).cloned().flatten())?;
+    let types = signature(context, &kernel, &strides);
+    let lowered = declare(context, func, &types)?;
+    let filled = fill(context, func, lowered, kernel, &strides, target);
+    match filled {
+        Ok(bytes) => {
+            func.erase();
+            record_workspace(context, lowered, &types, bytes);
+            Ok(())
+        }
+        Err(error) => {
+            lowered.erase();
+            Err(error)
+        }
+    }
+}
+
+/// Element strides of each argument that has them.
+fn argument_strides<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Vec<Option<Vec<i64>>> {
+    let strides = |dictionary| {
+        let dictionary = DictionaryAttribute::try_from(dictionary).ok()?;
+        let strides = dictionary.element_by_name("irc.strides")?;
+        let strides = DenseI64ArrayAttribute::try_from(strides).ok()?;
+        (0..strides.len()).map(|dim| strides.element(dim).ok()).collect()
+    };
+    let list = irc_mlir::read::elements(&func, "arg_attrs").unwrap_or_default();
+    list.into_iter().map(strides).collect()
+}
+
+fn signature<'c>(
+    context: &'c Context,
+    kernel: &Kernel<'c, '_>,
+    strides: &[Option<Vec<i64>>],
+) -> Vec<Type<'c>> {
+    let mut types = vec![];
+    for tensor in &kernel.tensors {
+        let Origin::Argument(index) = tensor.origin else { continue };
+        let layout = strides.get(index).cloned().flatten().map(|strides| -> Attribute {
+            StridedLayoutAttribute::new(context, i64::MIN, &strides).into()
+        });
+        types.push(MemRefType::new(tensor.element, &tensor.shape, layout, None).into());
+    }
+    for (result, shape) in kernel.results.iter().zip(&kernel.result_shapes) {
+        let element = kernel.tensors[result.tensor].element;
+        types.push(MemRefType::new(element, shape, None, None).into());
+    }
+    let byte = IntegerType::new(context, 8).into();
+    types.push(MemRefType::new(byte, &[i64::MIN], None, None).into());
+    types
+}
+
+/// Adds an empty function of the new signature behind the old one.
+fn declare<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    types: &[Type<'c>],
+) -> Result<OperationRef<'c, 'a>> {
+    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
+    let region = Region::new();
+    region.append_block(Block::new(&arguments));
+    let ty = FunctionType::new(context, types, &[]);
+    let mut spec = irc_mlir::OpSpec::new(context, "func.func", func.location()).region(region);
+    for (name, value) in func.attributes() {
+        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
+        if !matches!(name.as_str(), "function_type" | "arg_attrs" | "res_attrs") {
+            spec = spec.attr(&name, value);
+        }
+    }
+    let spec = spec.attr("function_type", TypeAttribute::new(ty.into()).into());
+    let spec = spec.attr("irc.workspace_bytes", attr::i64(context, 0));
+    let block = func.block().ok_or_else(|| LowerError::at(func, "expected a function in a module"))?;
+    Ok(block.insert_operation_after(func, spec.build()))
+}
+
+/// Gives the workspace argument its size, which is known once the body is written.
+fn record_workspace<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    types: &[Type<'c>],
+    bytes: i64,
+) {
+    let mut types = types.to_vec();
+    let sized: Type =
+        MemRefType::new(IntegerType::new(context, 8).into(), &[bytes], None, None).into();
+    types.pop();
+    types.push(sized);
+    if let Ok(block) = kernel::entry(func)
+        && let Ok(argument) = block.argument(types.len() - 1)
+    {
+        irc_mlir::set_type(argument.into(), sized);
+    }
+    let signature = FunctionType::new(context, &types, &[]);
+    use melior::ir::operation::OperationMutLike;
+    let first = func.block().and_then(|block| block.first_operation_mut());
+    let mut next = first;
+    while let Some(mut op) = next {
+        if *op == *func {
+            op.set_attribute("irc.workspace_bytes", attr::i64(context, bytes));
+            op.set_attribute("function_type", TypeAttribute::new(signature.into()).into());
+            return;
+        }
+        next = op.next_in_block_mut();
+    }
+}
+
+/// Writes the body; returns the bytes of workspace it uses.
+fn fill<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    lowered: OperationRef<'c, 'a>,
+    kernel: Kernel<'c, 'a>,
+    strides: &[Option<Vec<i64>>],
+    target: &Target,
+) -> Result<i64> {
+    let block = kernel::entry(lowered)?;
+    let e = Emit { context, block, location: func.location() };
+    let count = block.argument_count();
+    let argument = |index| kernel::argument(func, block, index);
+    let mut cg = Codegen {
+        places: vec![Place::Register; kernel.tensors.len()],
+        scalars: vec![],
+        workspace: argument(count - 1)?,
+        workspace_bytes: 0,
+        target: *target,
+        kernel,
+    };
+    let inputs = count - 1 - cg.kernel.results.len();
+    place_sources(&mut cg, e, lowered, strides, &argument)?;
+    let copies = place_results(&mut cg, e, inputs, &argument)?;
+    schedule::emit_stages(&mut cg, e)?;
+    for (result, buffer) in copies {
+        copy_result(&cg, e, func, result, buffer)?;
+    }
+    e.spec("func.return").append(&block);
+    Ok(cg.workspace_bytes)
+}
+
+/// Places arguments and constants with different elements.
+fn place_sources<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    lowered: OperationRef<'c, 'a>,
+    strides: &[Option<Vec<i64>>],
+    argument: &dyn Fn(usize) -> Result<Value<'c, 'a>>,
+) -> Result<()> {
+    for id in 0..cg.kernel.tensors.len() {
+        let tensor = cg.kernel.tensors[id].clone();
+        match tensor.origin {
+            Origin::Argument(index) => {
+                let strides = strides.get(index).and_then(Option::as_deref);
+                cg.places[id] = Place::Memory(flat(e, argument(index)?, &tensor, strides));
+            }
+            Origin::Dense(value) => cg.places[id] = Place::Memory(global(e, lowered, id, &tensor, value)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Places returned stages in their outputs; returns what is to be copied at the end instead.
+fn place_results<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    inputs: usize,
+    argument: &dyn Fn(usize) -> Result<Value<'c, 'a>>,
+) -> Result<Vec<(usize, Buffer<'c, 'a>)>> {
+    let mut copies = vec![];
+    for index in 0..cg.kernel.results.len() {
+        let result = cg.kernel.results[index].clone();
+        let tensor = cg.kernel.tensors[result.tensor].clone();
+        let shape = cg.kernel.result_shapes[index].clone();
+        let whole = Tensor { shape: shape.clone(), ..tensor.clone() };
+        let buffer = flat(e, argument(inputs + index)?, &whole, None);
+        let all = shape.iter().product::<i64>() == tensor.shape.iter().product::<i64>()
+            && is_row_major(&result.access, &shape);
+        let computed = matches!(tensor.origin, Origin::Stage(_));
+        if computed && all && cg.places[result.tensor].buffer().is_none() {
+            cg.places[result.tensor] = Place::Memory(buffer);
+        } else {
+            copies.push((index, buffer));
+        }
+    }
+    for (index, _) in &copies {
+        let tensor = cg.kernel.results[*index].tensor;
+        let computed = matches!(cg.kernel.tensors[tensor].origin, Origin::Stage(_));
+        if computed && cg.places[tensor].buffer().is_none() {
+            let size = cg.kernel.tensors[tensor].shape.iter().product();
+            cg.places[tensor] = Place::Memory(cg.scratch(e, size, tensor));
+        }
+    }
+    Ok(copies)
+}
+
+fn is_row_major(access: &Access, shape: &[i64]) -> bool {
+    let mut stride = 1;
+    let strides = access.coefs.iter().zip(shape).rev().all(|(coef, size)| {
+        let fits = *size == 1 || *coef == stride;
+        stride *= size;
+        fits
+    });
+    access.offset == 0 && strides
+}
+
+/// Copies a result that is an argument, a constant, a part of a stage's output, or returned twice.
+fn copy_result<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    func: OperationRef<'c, 'a>,
+    index: usize,
+    to: Buffer<'c, 'a>,
+) -> Result<()> {
+    let result = &cg.kernel.results[index];
+    let shape = cg.kernel.result_shapes[index].clone();
+    let source = match (rows::splat_of(cg, result.tensor), cg.places[result.tensor].buffer()) {
+        (Some(scalar), _) => Err(e.constant(scalar, to.element, Lanes::Scalar)),
+        (None, Some(buffer)) => Ok(buffer),
+        _ => return Err(LowerError::at(func, format!("result {index} is never computed"))),
+    };
+    let mut strides = vec![1; shape.len()];
+    for d in (1..shape.len()).rev() {
+        strides[d - 1] = strides[d] * shape[d];
+    }
+    copy_loops(e, &shape, &mut vec![], &|e, ivs| {
+        let value = match source {
+            Ok(from) => {
+                e.load(from, e.linear(e.index(result.access.offset), ivs, &result.access.coefs))
+            }
+            Err(scalar) => scalar,
+        };
+        e.store(value, to, e.linear(e.index(0), ivs, &strides), Lanes::Scalar, None);
+    })
+}
+
+fn copy_loops<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    shape: &[i64],
+    ivs: &mut Vec<Value<'c, 'a>>,
+    body: &dyn Fn(Emit<'c, 'a>, &[Value<'c, 'a>]),
+) -> Result<()> {
+    let Some((size, rest)) = shape.split_first() else {
+        body(e, ivs);
+        return Ok(());
+    };
+    e.loop_over(*size, |e, iv| {
+        ivs.push(iv);
+        let result = copy_loops(e, rest, ivs, body);
+        ivs.pop();
+        result
+    })
+}
+
+/// A 1-D view of a whole argument.
+fn flat<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    memref: Value<'c, 'a>,
+    tensor: &Tensor<'c>,
+    strides: Option<&[i64]>,
+) -> Buffer<'c, 'a> {
+    let element = tensor.element;
+    let (size, layout, dynamic, offset) = match strides {
+        None => (tensor.shape.iter().product::<i64>(), None, vec![], 0),
+        Some(strides) => {
+            let span = strides.iter().zip(&tensor.shape).map(|(stride, size)| stride * (size - 1));
+            let layout: Attribute = StridedLayoutAttribute::new(e.context, i64::MIN, &[1]).into();
+            (span.sum::<i64>() + 1, Some(layout), vec![offset_of(e, memref, tensor)], i64::MIN)
+        }
+    };
+    let ty: Type = MemRefType::new(element, &[size], layout, None).into();
+    let segments = attr::parse(e.context, &format!("array<i32: 1, {}, 0, 0>", dynamic.len()));
+    let mut operands = vec![memref];
+    operands.extend(dynamic);
+    let spec = e.spec("memref.reinterpret_cast").operands(&operands).results(&[ty]);
+    let spec = spec
+        .attr("operandSegmentSizes", segments)
+        .attr("static_offsets", attr::i64s(e.context, &[offset]))
+        .attr("static_sizes", attr::i64s(e.context, &[size]))
+        .attr("static_strides", attr::i64s(e.context, &[1]));
+    Buffer { memref: e.value(spec), element }
+}
+
+/// The offset in a strided memref's descriptor.
+fn offset_of<'c: 'a, 'a>(e: Emit<'c, 'a>, memref: Value<'c, 'a>, tensor: &Tensor<'c>) -> Value<'c, 'a> {
+    let base = MemRefType::new(tensor.element, &[], None, None).into();
+    let mut types = vec![base];
+    types.extend(vec![Type::index(e.context); 1 + 2 * tensor.shape.len()]);
+    let spec = e.spec("memref.extract_strided_metadata").operands(&[memref]).results(&types);
+    let op = spec.append(&e.block);
+    op.result(1).unwrap_or_else(|error| unreachable!("built with this result: {error}")).into()
+}
+
+/// A constant with different elements, as a global beside the function.
+fn global<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    lowered: OperationRef<'c, 'a>,
+    id: usize,
+    tensor: &Tensor<'c>,
+    value: Attribute<'c>,
+) -> Buffer<'c, 'a> {
+    let symbol = lowered.attribute("sym_name").map(|name| name.to_string()).unwrap_or_default();
+    let name = format!("{}_constant_{id}", symbol.trim_matches('"'));
+    let ty: Type = MemRefType::new(tensor.element, &tensor.shape, None, None).into();
+    let spec = e.spec("memref.global").attr("sym_name", attr::string(e.context, &name));
+    let spec = spec
+        .attr("sym_visibility", attr::string(e.context, "private"))
+        .attr("type", attr::ty(ty))
+        .attr("initial_value", value)
+        .attr("constant", attr::unit(e.context));
+    if let Some(block) = lowered.block() {
+        let block: BlockRef = block;
+        block.insert_operation_before(lowered, spec.build());
+    }
+    let get = e.spec("memref.get_global").attr("name", attr::symbol(e.context, &name));
+    flat(e, e.value(get.results(&[ty])), tensor, None)
+}
+
+/// Bytes of one element in memory.
+fn byte_width(element: Type<'_>) -> i64 {
+    if element.is_index() {
+        return 8;
+    }
+    match IntegerType::try_from(element) {
+        Ok(integer) => (i64::from(integer.width()) + 7) / 8,
+        Err(_) => i64::from(element.float_width()) / 8,
+    }
+}

@@ -1,0 +1,227 @@
+//! Copies blocks of `A` and `B` into the order in which the micro-kernel reads them.
+use super::{
+    body::apply,
+    emit::{Buffer, Emit, Lanes},
+    error::Result,
+    kernel::name_of,
+};
+use irc_mlir::{OperationRef, Type, Value};
+
+/// One panel of `B`: `columns` columns, `depth` rows, to be laid out row by row without gaps.
+pub struct Panel<'p, 'c, 'a> {
+    /// `B`.
+    pub from: Buffer<'c, 'a>,
+    /// The packed block.
+    pub to: Buffer<'c, 'a>,
+    /// Conversions to the accumulator's type.
+    pub casts: &'p [OperationRef<'c, 'a>],
+    /// The accumulator's type.
+    pub element: Type<'c>,
+    /// The vector width.
+    pub lanes: Lanes,
+    /// Elements of `B` from one column to the next.
+    pub across: i64,
+    /// Elements of `B` from one row to the next.
+    pub along: i64,
+    /// Rows in this block.
+    pub depth: Value<'c, 'a>,
+    /// Rows modulo the vector width in the last block.
+    pub depth_tail: i64,
+    /// Columns.
+    pub columns: i64,
+}
+
+/// Columns of a packed panel with padding.
+pub fn panel_width(columns: i64, lanes: Lanes) -> i64 {
+    (columns + lanes.count() - 1) / lanes.count() * lanes.count()
+}
+
+/// Packs one panel; columns beyond the last are zero.
+///
+/// # Errors
+/// At a conversion without a vector form.
+pub fn pack_panel<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    panel: &Panel<'_, 'c, 'a>,
+    source: Value<'c, 'a>,
+    target: Value<'c, 'a>,
+) -> Result<()> {
+    if panel.along == 1 && panel.across != 1 {
+        return transpose_panel(e, panel, source, target);
+    }
+    let (width, padded) = (panel.lanes.count(), panel_width(panel.columns, panel.lanes));
+    let zero = e.index(0);
+    e.for_each((zero, panel.depth, 1), &[], |e, k, _| {
+        let from = e.add(source, e.scale(k, panel.along));
+        let to = e.add(target, e.scale(k, padded));
+        for first in (0..padded).step_by(width as usize) {
+            let mask = e.tail_mask(panel.columns - first, panel.lanes);
+            let at = e.offset(from, first * panel.across);
+            let value = if panel.across == 1 {
+                e.load_lanes(panel.from, at, panel.lanes, mask)
+            } else {
+                e.gather(panel.from, at, e.iota(panel.across, panel.lanes), panel.lanes, mask)
+            };
+            let value = convert(e, panel.casts, value, panel.lanes)?;
+            e.store(value, panel.to, e.offset(to, first), panel.lanes, None);
+        }
+        Ok(vec![])
+    })
+    .map(|_| ())
+}
+
+/// Packs a panel of a `B` that is contiguous along `k`: square blocks are transposed in registers.
+fn transpose_panel<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    panel: &Panel<'_, 'c, 'a>,
+    source: Value<'c, 'a>,
+    target: Value<'c, 'a>,
+) -> Result<()> {
+    let width = panel.lanes.count();
+    let whole = if panel.depth_tail == 0 {
+        panel.depth
+    } else {
+        let rest = e.binary("arith.remsi", panel.depth, e.index(width));
+        e.binary("arith.subi", panel.depth, rest)
+    };
+    e.for_each((e.index(0), whole, width), &[], |e, k, _| {
+        transpose_rows(e, panel, source, target, k, width).map(|()| vec![])
+    })?;
+    if panel.depth_tail == 0 {
+        return Ok(());
+    }
+    let some = e.compare(2, whole, panel.depth);
+    let tail = |e| transpose_rows(e, panel, source, target, whole, panel.depth_tail).map(|()| vec![]);
+    e.if_else(some, &[], tail, |_| Ok(vec![])).map(|_| ())
+}
+
+fn transpose_rows<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    panel: &Panel<'_, 'c, 'a>,
+    source: Value<'c, 'a>,
+    target: Value<'c, 'a>,
+    k: Value<'c, 'a>,
+    live: i64,
+) -> Result<()> {
+    let (width, padded) = (panel.lanes.count(), panel_width(panel.columns, panel.lanes));
+    let mask = e.tail_mask(live, panel.lanes);
+    for first in (0..padded).step_by(width as usize) {
+        let mut rows = vec![];
+        for column in first..first + width {
+            if column >= panel.columns {
+                rows.push(e.zero(panel.element, panel.lanes));
+                continue;
+            }
+            let at = e.offset(e.add(source, k), column * panel.across);
+            let row = e.load_lanes(panel.from, at, panel.lanes, mask);
+            rows.push(convert(e, panel.casts, row, panel.lanes)?);
+        }
+        transpose(e, &mut rows);
+        let to = e.add(target, e.scale(k, padded));
+        for (depth, row) in rows.iter().take(live as usize).enumerate() {
+            e.store(*row, panel.to, e.offset(to, depth as i64 * padded + first), panel.lanes, None);
+        }
+    }
+    Ok(())
+}
+
+/// Transposes a square of vectors by swapping halves, quarters, and so on.
+fn transpose<'c: 'a, 'a>(e: Emit<'c, 'a>, rows: &mut [Value<'c, 'a>]) {
+    let width = rows.len();
+    let mut half = width / 2;
+    while half > 0 {
+        for low in (0..width).filter(|row| row & half == 0) {
+            let (a, b) = (rows[low], rows[low + half]);
+            let pick = |keep: usize| -> Vec<i64> {
+                (0..width)
+                    .map(|lane| match (lane & half == 0, keep) {
+                        (true, 0) => lane,
+                        (true, _) => lane + half,
+                        (false, 0) => width + lane - half,
+                        (false, _) => width + lane,
+                    } as i64)
+                    .collect()
+            };
+            rows[low] = e.shuffle(a, b, &pick(0));
+            rows[low + half] = e.shuffle(a, b, &pick(1));
+        }
+        half /= 2;
+    }
+}
+
+/// A conversion of a block of `A`.
+pub struct Copy<'p, 'c, 'a> {
+    /// `A`.
+    pub from: Buffer<'c, 'a>,
+    /// The packed block.
+    pub to: Buffer<'c, 'a>,
+    /// Conversions to the accumulator's type.
+    pub casts: &'p [OperationRef<'c, 'a>],
+    /// The vector width.
+    pub lanes: Lanes,
+}
+
+/// Copies `rows` contiguous rows of `length` elements, `(start, stride)` apart, to rows `row` apart.
+///
+/// # Errors
+/// At a conversion without a vector form.
+pub fn convert_rows<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    copy: &Copy<'_, 'c, 'a>,
+    (start, stride): (Value<'c, 'a>, i64),
+    row: i64,
+    rows: Value<'c, 'a>,
+    length: Value<'c, 'a>,
+) -> Result<()> {
+    let zero = e.index(0);
+    e.for_each((zero, rows, 1), &[], |e, i, _| {
+        let (from, to) = (e.add(start, e.scale(i, stride)), e.scale(i, row));
+        e.for_each((zero, length, copy.lanes.count()), &[], |e, k, _| {
+            let rest = e.binary("arith.subi", length, k);
+            let mask = e.op("vector.create_mask", &[rest], copy.lanes.of(e.int(1)));
+            let value = e.load_lanes(copy.from, e.add(from, k), copy.lanes, Some(mask));
+            let value = convert(e, copy.casts, value, copy.lanes)?;
+            e.store(value, copy.to, e.add(to, k), copy.lanes, None);
+            Ok(vec![])
+        })?;
+        Ok(vec![])
+    })
+    .map(|_| ())
+}
+
+/// Copies single elements `(start, row stride, element stride)` to rows `row` apart.
+///
+/// # Errors
+/// At a conversion without a scalar form.
+pub fn convert_elements<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    copy: &Copy<'_, 'c, 'a>,
+    (start, across, along): (Value<'c, 'a>, i64, i64),
+    row: i64,
+    rows: Value<'c, 'a>,
+    length: Value<'c, 'a>,
+) -> Result<()> {
+    let zero = e.index(0);
+    e.for_each((zero, rows, 1), &[], |e, i, _| {
+        e.for_each((zero, length, 1), &[], |e, k, _| {
+            let from = e.add(e.add(start, e.scale(i, across)), e.scale(k, along));
+            let value = convert(e, copy.casts, e.load(copy.from, from), Lanes::Scalar)?;
+            e.store(value, copy.to, e.add(e.scale(i, row), k), Lanes::Scalar, None);
+            Ok(vec![])
+        })?;
+        Ok(vec![])
+    })
+    .map(|_| ())
+}
+
+fn convert<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    casts: &[OperationRef<'c, 'a>],
+    mut value: Value<'c, 'a>,
+    lanes: Lanes,
+) -> Result<Value<'c, 'a>> {
+    for op in casts {
+        value = apply(e, *op, &name_of(*op), &[value], lanes)?;
+    }
+    Ok(value)
+}

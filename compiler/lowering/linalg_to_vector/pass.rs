@@ -1,0 +1,660 @@
+//! One sweep over the inner loops of a row, its innermost loop in vectors.
+use super::{
+    access::Access,
+    body::{self, Surroundings},
+    codegen::{Codegen, Place},
+    emit::{Emit, Lanes},
+    error::{LowerError, Result},
+    kernel::{Operand, Origin, Stage, TensorId, operand},
+    reduce::Combiner,
+    rows::splat_of,
+};
+use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
+
+/// Stages that share their inner loops.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// Stage numbers, in program order.
+    pub stages: Vec<usize>,
+    /// Loops that run outside the pass.
+    pub outer: usize,
+    /// Sizes of the inner loops.
+    pub sizes: Vec<i64>,
+    /// Whether some inner loops are parallel while others reduce; such a pass has one stage.
+    pub partial: bool,
+}
+
+/// An inner loop: adjacent loops of the stages that every access walks as one.
+#[derive(Debug, Clone, Copy)]
+struct Loop {
+    /// The loop of the stages whose coefficient counts: the last one merged.
+    dim: usize,
+    size: i64,
+}
+
+/// Values known before the innermost loop starts: `(tensor, access, value)`.
+type Hoisted<'c, 'a> = Vec<(TensorId, Access, Value<'c, 'a>)>;
+
+/// Where in the loops an evaluation stands.
+struct Point<'p, 'c, 'a> {
+    rows: &'p [Value<'c, 'a>],
+    ivs: Vec<Value<'c, 'a>>,
+    lanes: Lanes,
+    mask: Option<Value<'c, 'a>>,
+}
+
+struct Sweep<'p, 'c, 'a> {
+    pass: &'p Pass,
+    loops: Vec<Loop>,
+    rows: &'p [Value<'c, 'a>],
+    lanes: Lanes,
+    unroll: usize,
+    /// `(stage, output, combiner)` of every accumulator.
+    accumulators: Vec<(usize, usize, Option<Combiner<'c, 'a>>)>,
+}
+
+/// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables.
+///
+/// # Errors
+/// At an op of a region that has no vector form.
+pub fn emit_pass<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    pass: &Pass,
+    rows: &[Value<'c, 'a>],
+) -> Result<()> {
+    let e = e.at(cg.kernel.stages[pass.stages[0]].op.location());
+    let sweep = Sweep::new(cg, pass, rows);
+    if pass.partial {
+        return sweep.emit_partial(cg, e);
+    }
+    let starts = sweep.starts(cg, e)?;
+    let carried = starts.repeat(sweep.unroll);
+    let totals = sweep.emit_loops(cg, e, &mut vec![], &carried)?;
+    sweep.finish(cg, e, &totals)
+}
+
+/// Whether a pass over rows runs in vectors.
+pub fn runs_in_vectors(cg: &Codegen<'_, '_>, pass: &Pass) -> bool {
+    Sweep::new(cg, pass, &[]).lanes != Lanes::Scalar
+}
+
+/// Emits elementwise stages at the vector that starts at `column`, one of their inputs being known.
+///
+/// # Errors
+/// At an op of a region that has no vector form.
+pub fn emit_epilogue<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    pass: &Pass,
+    rows: &[Value<'c, 'a>],
+    column: Value<'c, 'a>,
+    mask: Option<Value<'c, 'a>>,
+    known: (TensorId, Value<'c, 'a>),
+) -> Result<()> {
+    let sweep = Sweep::new(cg, pass, rows);
+    let point = sweep.point(&[], Some(column), mask);
+    sweep.emit_stages(cg, e, &point, &[], &vec![], vec![known]).map(|_| ())
+}
+
+impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
+    fn new(cg: &Codegen<'c, 'a>, pass: &'p Pass, rows: &'p [Value<'c, 'a>]) -> Self {
+        let mut accumulators = vec![];
+        for s in &pass.stages {
+            let stage = &cg.kernel.stages[*s];
+            for index in 0..if stage.reduces() { stage.outputs.len() } else { 0 } {
+                accumulators.push((*s, index, Combiner::of(stage, index)));
+            }
+        }
+        let loops = merge_loops(cg, pass);
+        let mut sweep = Self { pass, loops, rows, lanes: Lanes::Scalar, unroll: 1, accumulators };
+        if sweep.vectorises(cg) {
+            sweep.lanes = super::rows::full_lanes(cg);
+            sweep.unroll = unroll_for(cg, pass);
+        }
+        sweep
+    }
+
+    fn vectorises(&self, cg: &Codegen<'c, 'a>) -> bool {
+        let vector_loop = if self.pass.partial {
+            cg.kernel.stages[self.pass.stages[0]].parallel - 1
+        } else {
+            match self.loops.last() {
+                Some(last) => last.dim,
+                None => return false,
+            }
+        };
+        let combine = self.pass.partial || self.accumulators.iter().all(|(_, _, c)| c.is_some());
+        combine
+            && self.pass.stages.iter().all(|s| {
+                let stage = &cg.kernel.stages[*s];
+                let stored = |tensor: TensorId| cg.places[tensor].buffer().is_some();
+                let whole = self.pass.partial || !stage.reduces();
+                let tensors = stage.inputs.iter().map(|input| input.tensor);
+                let mut bits = tensors
+                    .chain(stage.outputs.iter().map(|output| output.tensor))
+                    .map(|tensor| &cg.kernel.tensors[tensor]);
+                // A vector of i1 packs its bits, memory does not.
+                !bits.any(|tensor| {
+                    tensor.element.is_integer() && tensor.element.to_string() == "i1"
+                }) && stage.outputs.iter().all(|output| {
+                    !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
+                })
+            })
+    }
+
+    /// The lanes' first values of every accumulator.
+    fn starts(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<Vec<Value<'c, 'a>>> {
+        let start = |(s, index, combiner): &(usize, usize, Option<Combiner<'c, 'a>>)| {
+            let output = &cg.kernel.stages[*s].outputs[*index];
+            let element = cg.kernel.tensors[output.tensor].element;
+            match (self.lanes, combiner) {
+                (Lanes::Vector(_), Some(combiner)) if !combiner.idempotent => {
+                    Ok(e.constant(combiner.neutral(e, element), element, self.lanes))
+                }
+                _ => Ok(e.splat(self.initial(cg, e, *s, *index)?, self.lanes)),
+            }
+        };
+        self.accumulators.iter().map(start).collect()
+    }
+
+    /// The value that `outs` gives a reduction, once per row.
+    fn initial(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        s: usize,
+        index: usize,
+    ) -> Result<Value<'c, 'a>> {
+        let zero = e.index(0);
+        let point = Point {
+            rows: self.rows,
+            ivs: vec![zero; self.loops.len()],
+            lanes: Lanes::Scalar,
+            mask: None,
+        };
+        let init = cg.kernel.stages[s].outputs[index].init.clone();
+        self.read(cg, e, s, &init, &point, &[], &vec![])
+    }
+
+    fn emit_loops(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &mut Vec<Value<'c, 'a>>,
+        carried: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        if ivs.len() + 1 >= self.loops.len() {
+            return self.emit_vector_loop(cg, e, ivs, carried);
+        }
+        let bounds = (e.index(0), e.index(self.loops[ivs.len()].size), 1);
+        e.for_each(bounds, carried, |e, iv, carried| {
+            ivs.push(iv);
+            let result = self.emit_loops(cg, e, ivs, carried);
+            ivs.pop();
+            result
+        })
+    }
+
+    fn emit_vector_loop(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        carried: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let Some(last) = self.loops.last() else {
+            return self.emit_point(cg, e, &self.point(ivs, None, None), &[], &vec![]);
+        };
+        let hoisted = self.hoist(cg, e, ivs)?;
+        let each = self.accumulators.len();
+        let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
+        let (blocks, whole) = (last.size / block * block, last.size / width * width);
+        let mut values = carried.to_vec();
+        if blocks > 0 {
+            let bounds = (e.index(0), e.index(blocks), block);
+            values = e.for_each(bounds, &values, |e, iv, carried| {
+                let mut next = vec![];
+                for copy in 0..self.unroll {
+                    let at = e.offset(iv, copy as i64 * width);
+                    let point = self.point(ivs, Some(at), None);
+                    let own = &carried[copy * each..(copy + 1) * each];
+                    next.extend(self.emit_point(cg, e, &point, own, &hoisted)?);
+                }
+                Ok(next)
+            })?;
+        }
+        if whole > blocks {
+            let bounds = (e.index(blocks), e.index(whole), width);
+            let first = e.for_each(bounds, &values[..each], |e, iv, carried| {
+                self.emit_point(cg, e, &self.point(ivs, Some(iv), None), carried, &hoisted)
+            })?;
+            values.splice(..each, first);
+        }
+        if last.size > whole {
+            let mask = e.tail_mask(last.size - whole, self.lanes);
+            let point = self.point(ivs, Some(e.index(whole)), mask);
+            let first = self.emit_point(cg, e, &point, &values[..each], &hoisted)?;
+            values.splice(..each, first);
+        }
+        Ok(values)
+    }
+
+    fn point(
+        &self,
+        ivs: &[Value<'c, 'a>],
+        last: Option<Value<'c, 'a>>,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Point<'p, 'c, 'a> {
+        let ivs = ivs.iter().copied().chain(last).collect();
+        Point { rows: self.rows, ivs, lanes: self.lanes, mask }
+    }
+
+    /// Loads and splats what does not move with the innermost loop.
+    fn hoist(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+    ) -> Result<Hoisted<'c, 'a>> {
+        let mut hoisted: Hoisted = vec![];
+        let Some(last) = self.loops.last() else { return Ok(hoisted) };
+        let point = self.point(ivs, Some(e.index(0)), None);
+        for s in &self.pass.stages {
+            for input in &cg.kernel.stages[*s].inputs {
+                let fixed = input.access.coefs[last.dim] == 0
+                    && cg.producer(input.tensor, &self.pass.stages).is_none()
+                    && splat_of(cg, input.tensor).is_none();
+                let known = hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
+                if fixed && !known {
+                    let value = self.read(cg, e, *s, input, &point, &[], &vec![])?;
+                    hoisted.push((input.tensor, input.access.clone(), value));
+                }
+            }
+        }
+        Ok(hoisted)
+    }
+
+    /// Evaluates every stage at one point; returns the next values of the accumulators.
+    fn emit_point(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        point: &Point<'_, 'c, 'a>,
+        carried: &[Value<'c, 'a>],
+        hoisted: &Hoisted<'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        self.emit_stages(cg, e, point, carried, hoisted, vec![])
+    }
+
+    fn emit_stages(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        point: &Point<'_, 'c, 'a>,
+        carried: &[Value<'c, 'a>],
+        hoisted: &Hoisted<'c, 'a>,
+        mut registers: Vec<(TensorId, Value<'c, 'a>)>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let mut loads: Hoisted = hoisted.clone();
+        let mut next = vec![];
+        for s in &self.pass.stages {
+            let stage = &cg.kernel.stages[*s];
+            let e = e.at(stage.op.location());
+            let mut arguments = vec![];
+            for input in &stage.inputs {
+                let value = self.read(cg, e, *s, input, point, &registers, &loads)?;
+                loads.push((input.tensor, input.access.clone(), value));
+                arguments.push(value);
+            }
+            for (index, output) in stage.outputs.iter().enumerate() {
+                arguments.push(if stage.reduces() {
+                    carried[next.len() + index]
+                } else if output.reads_init {
+                    self.read(cg, e, *s, &output.init, point, &registers, &loads)?
+                } else {
+                    // The region does not look at it.
+                    e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
+                });
+            }
+            let around = Around { cg, e, stage, sweep: self, point };
+            let values =
+                body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
+            let reduces = stage.reduces();
+            for (index, value) in values.into_iter().enumerate() {
+                let output = &cg.kernel.stages[*s].outputs[index];
+                if reduces {
+                    next.push(self.keep_live(cg, e, output.tensor, value, carried[next.len()], point));
+                    continue;
+                }
+                registers.push((output.tensor, value));
+                self.write(cg, e, output.tensor, &output.access, value, point);
+                if self.loops.is_empty() {
+                    cg.scalars.push((cg.kernel.stages[*s].outputs[index].tensor, value));
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// The new accumulator in live lanes, the old one elsewhere.
+    fn keep_live(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        tensor: TensorId,
+        new: Value<'c, 'a>,
+        old: Value<'c, 'a>,
+        point: &Point<'_, 'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let Some(mask) = point.mask else { return new };
+        let ty = point.lanes.of(cg.kernel.tensors[tensor].element);
+        e.op("arith.select", &[mask, new, old], ty)
+    }
+
+    /// Combines copies and lanes of the accumulators into one scalar each.
+    fn finish(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, totals: &[Value<'c, 'a>]) -> Result<()> {
+        let each = self.accumulators.len();
+        for (number, (s, index, combiner)) in self.accumulators.iter().enumerate() {
+            let output = cg.kernel.stages[*s].outputs[*index].clone();
+            let element = cg.kernel.tensors[output.tensor].element;
+            let copies: Vec<Value> =
+                (0..self.unroll).map(|copy| totals[copy * each + number]).collect();
+            let scalar = match (self.lanes, combiner) {
+                (Lanes::Vector(_), Some(combiner)) => {
+                    let total = combiner.fold(e, &copies, element, self.lanes)?;
+                    if combiner.idempotent {
+                        total
+                    } else {
+                        let init = self.initial(cg, e, *s, *index)?;
+                        combiner.apply(e, init, total, Lanes::Scalar)?
+                    }
+                }
+                _ => copies[0],
+            };
+            cg.scalars.push((output.tensor, scalar));
+            let point = Point { rows: self.rows, ivs: vec![], lanes: Lanes::Scalar, mask: None };
+            self.write(cg, e, output.tensor, &output.access, scalar, &point);
+        }
+        Ok(())
+    }
+
+    fn emit_partial(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
+        self.emit_parallel(cg, e, &mut vec![])
+    }
+
+    fn emit_parallel(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &mut Vec<Value<'c, 'a>>,
+    ) -> Result<()> {
+        let stage = &cg.kernel.stages[self.pass.stages[0]];
+        let parallel = stage.parallel - self.pass.outer;
+        let size = self.loops[ivs.len()].size;
+        if ivs.len() + 1 < parallel {
+            return e.loop_over(size, |e, iv| {
+                ivs.push(iv);
+                let result = self.emit_parallel(cg, e, ivs);
+                ivs.pop();
+                result
+            });
+        }
+        let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
+        let (blocks, whole) = (size / block * block, size / width * width);
+        for (from, to, copies) in [(0, blocks, self.unroll), (blocks, whole, 1)] {
+            if from == to {
+                continue;
+            }
+            let bounds = (e.index(from), e.index(to), width * copies as i64);
+            e.for_each(bounds, &[], |e, iv, _| {
+                let at = |copy| e.offset(iv, copy as i64 * width);
+                let points: Vec<_> =
+                    (0..copies).map(|copy| self.point(ivs, Some(at(copy)), None)).collect();
+                self.emit_columns(cg, e, points).map(|()| vec![])
+            })?;
+        }
+        if size > whole {
+            let mask = e.tail_mask(size - whole, self.lanes);
+            let point = self.point(ivs, Some(e.index(whole)), mask);
+            self.emit_columns(cg, e, vec![point])?;
+        }
+        Ok(())
+    }
+
+    /// Reduces into the outputs at some points, side by side.
+    fn emit_columns(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        mut points: Vec<Point<'_, 'c, 'a>>,
+    ) -> Result<()> {
+        let s = self.pass.stages[0];
+        let stage = cg.kernel.stages[s].clone();
+        let missing = self.loops.len() - points[0].ivs.len();
+        let mut starts = vec![];
+        for point in &points {
+            let mut start = Point { ivs: point.ivs.clone(), ..*point };
+            start.ivs.extend(vec![e.index(0); missing]);
+            for output in &stage.outputs {
+                starts.push(self.read(cg, e, s, &output.init, &start, &[], &vec![])?);
+            }
+        }
+        let totals = self.emit_reductions(cg, e, &mut points, &starts)?;
+        for (number, point) in points.iter().enumerate() {
+            for (index, output) in stage.outputs.iter().enumerate() {
+                let total = totals[number * stage.outputs.len() + index];
+                self.write(cg, e, output.tensor, &output.access, total, point);
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_reductions(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        points: &mut Vec<Point<'_, 'c, 'a>>,
+        carried: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let depth = points[0].ivs.len();
+        let each = self.accumulators.len();
+        if depth == self.loops.len() {
+            let mut next = vec![];
+            for (number, point) in points.iter().enumerate() {
+                let own = &carried[number * each..(number + 1) * each];
+                next.extend(self.emit_point(cg, e, point, own, &vec![])?);
+            }
+            return Ok(next);
+        }
+        let bounds = (e.index(0), e.index(self.loops[depth].size), 1);
+        e.for_each(bounds, carried, |e, iv, carried| {
+            points.iter_mut().for_each(|point| point.ivs.push(iv));
+            let result = self.emit_reductions(cg, e, points, carried);
+            points.iter_mut().for_each(|point| {
+                point.ivs.pop();
+            });
+            result
+        })
+    }
+
+    /// The elements of an operand at a point.
+    fn read(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        s: usize,
+        operand: &Operand,
+        point: &Point<'_, 'c, 'a>,
+        registers: &[(TensorId, Value<'c, 'a>)],
+        loads: &Hoisted<'c, 'a>,
+    ) -> Result<Value<'c, 'a>> {
+        let tensor = operand.tensor;
+        if let Some((_, value)) = registers.iter().find(|(known, _)| *known == tensor) {
+            return Ok(*value);
+        }
+        let same = |(t, a, _): &&(TensorId, Access, Value)| *t == tensor && *a == operand.access;
+        if let Some((_, _, value)) = loads.iter().find(same) {
+            return Ok(*value);
+        }
+        if let Some(scalar) = splat_of(cg, tensor) {
+            return Ok(e.constant(scalar, cg.kernel.tensors[tensor].element, point.lanes));
+        }
+        if let Some((_, value)) = cg.scalars.iter().rev().find(|(known, _)| *known == tensor) {
+            return Ok(e.splat(*value, point.lanes));
+        }
+        let stage = &cg.kernel.stages[s];
+        let Some(buffer) = cg.places[tensor].buffer() else {
+            let why = match cg.kernel.tensors[tensor].origin {
+                Origin::Undefined => "reads a 'tensor.empty' that nothing has filled",
+                _ => "reads a value that has no place in memory",
+            };
+            return Err(LowerError::at(stage.op, why));
+        };
+        let at = self.address(e, &operand.access, &cg.places[tensor], point);
+        let stride = match self.vector_loop(stage) {
+            Some(dim) if point.lanes != Lanes::Scalar => operand.access.coefs[dim],
+            _ => return Ok(e.splat(e.load(buffer, at), point.lanes)),
+        };
+        Ok(match stride {
+            0 => e.splat(e.load(buffer, at), point.lanes),
+            1 => e.load_lanes(buffer, at, point.lanes, point.mask),
+            stride => e.gather(buffer, at, e.iota(stride, point.lanes), point.lanes, point.mask),
+        })
+    }
+
+    fn write(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        tensor: TensorId,
+        access: &Access,
+        value: Value<'c, 'a>,
+        point: &Point<'_, 'c, 'a>,
+    ) {
+        let place = &cg.places[tensor];
+        if let Some(buffer) = place.buffer() {
+            let at = self.address(e, access, place, point);
+            e.store(value, buffer, at, point.lanes, point.mask);
+        }
+    }
+
+    fn address(
+        &self,
+        e: Emit<'c, 'a>,
+        access: &Access,
+        place: &Place<'c, 'a>,
+        point: &Point<'_, 'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let mut at = e.index(access.offset);
+        if matches!(place, Place::Memory(_)) {
+            at = e.linear(at, point.rows, &access.coefs[..self.pass.outer]);
+        }
+        let coefs: Vec<i64> = self.loops.iter().map(|inner| access.coefs[inner.dim]).collect();
+        e.linear(at, &point.ivs, &coefs)
+    }
+
+    /// The loop of the stages that runs in vectors.
+    fn vector_loop(&self, stage: &Stage<'_, '_>) -> Option<usize> {
+        if self.pass.partial {
+            return Some(stage.parallel - 1);
+        }
+        self.loops.last().map(|last| last.dim)
+    }
+}
+
+struct Around<'p, 'c, 'a> {
+    cg: &'p Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    stage: &'p Stage<'c, 'a>,
+    sweep: &'p Sweep<'p, 'c, 'a>,
+    point: &'p Point<'p, 'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
+    fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>> {
+        let (e, lanes) = (self.e, self.point.lanes);
+        let place = self.stage.loop_of.get(dim);
+        let Some(place) = place else {
+            return Err(LowerError::at(op, format!("the op has no loop {dim}")));
+        };
+        let Some(dim) = *place else { return Ok(e.splat(e.index(0), lanes)) };
+        if dim < self.sweep.pass.outer {
+            return Ok(e.splat(self.point.rows[dim], lanes));
+        }
+        let inner = self.sweep.loops.iter().position(|inner| inner.dim == dim);
+        let Some(inner) = inner else {
+            return Err(LowerError::at(op, "the loop was merged with its neighbour"));
+        };
+        let value = e.splat(self.point.ivs[inner], lanes);
+        let moves = self.sweep.vector_loop(self.stage) == Some(dim) && lanes != Lanes::Scalar;
+        Ok(if moves { e.add(value, e.iota(1, lanes)) } else { value })
+    }
+
+    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>> {
+        let (e, lanes) = (self.e, self.point.lanes);
+        let source = self.cg.kernel.view_of(operand(op, 0)?);
+        let placed = source.and_then(|(tensor, offset, strides)| {
+            Some((self.cg.places[tensor].buffer()?, offset, strides))
+        });
+        let Some((buffer, offset, strides)) = placed else {
+            return Err(LowerError::at(op, "expected a tensor in memory to gather from"));
+        };
+        let mut at = e.splat(e.index(0), lanes);
+        for (index, stride) in indices.iter().zip(strides) {
+            let stride = e.splat(e.index(*stride), lanes);
+            at = e.add(at, e.binary("arith.muli", *index, stride));
+        }
+        let base = e.index(offset);
+        Ok(match lanes {
+            Lanes::Scalar => e.load(buffer, e.add(base, at)),
+            Lanes::Vector(_) => e.gather(buffer, base, at, lanes, self.point.mask),
+        })
+    }
+}
+
+/// The inner loops, adjacent ones merged where every access allows it.
+fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
+    let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
+    let indexed = stages().any(|stage| {
+        let asks = |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
+        !irc_mlir::walk_collect(stage.op, asks).is_empty()
+    });
+    let as_one = |dim: usize, size: i64| {
+        !indexed
+            && stages().all(|stage| {
+                let outputs = stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);
+                let mut all = stage.inputs.iter().map(|input| &input.access).chain(outputs);
+                (dim >= stage.parallel || dim + 1 < stage.parallel)
+                    && all.all(|access| access.coefs[dim] == access.coefs[dim + 1] * size)
+            })
+    };
+    let mut loops: Vec<Loop> = vec![];
+    for (inner, size) in pass.sizes.iter().enumerate() {
+        let dim = pass.outer + inner;
+        match loops.last_mut() {
+            Some(last) if as_one(dim - 1, *size) => *last = Loop { dim, size: last.size * size },
+            _ => loops.push(Loop { dim, size: *size }),
+        }
+    }
+    loops
+}
+
+/// How many vectors to keep in flight: several for short bodies, one for long ones.
+fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
+    let ops: usize = pass
+        .stages
+        .iter()
+        .flat_map(|s| {
+            irc_mlir::walk_collect(cg.kernel.stages[*s].op, |op| {
+                op.name().as_string_ref().as_str().is_ok_and(|name| !name.starts_with("linalg."))
+            })
+        })
+        .map(|op| if super::kernel::name_of(op).starts_with("math.") { 16 } else { 1 })
+        .sum();
+    match ops {
+        0..=6 => 4,
+        7..=24 => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,88 @@
+//! Reductions: the op that combines, its neutral value, and the fold of lanes into a scalar.
+use super::{
+    body::apply,
+    emit::{Emit, Lanes},
+    error::Result,
+    kernel::{Stage, argument, name_of},
+};
+use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Type, Value, attr};
+use melior::ir::attribute::IntegerAttribute;
+
+/// An associative, commutative op through which a region updates its accumulator.
+#[derive(Debug, Clone, Copy)]
+pub struct Combiner<'c, 'a> {
+    op: OperationRef<'c, 'a>,
+    /// Whether combining a value twice changes nothing, as with a maximum.
+    pub idempotent: bool,
+}
+
+impl<'c: 'a, 'a> Combiner<'c, 'a> {
+    /// The combiner of an output: the op that is yielded and alone uses the accumulator.
+    pub fn of(stage: &Stage<'c, 'a>, output: usize) -> Option<Self> {
+        let accumulator = argument(stage.op, stage.body, stage.inputs.len() + output).ok()?;
+        let [(op, _)] = irc_mlir::uses(accumulator)[..] else { return None };
+        let yielded = stage.body.terminator()?.operand(output).ok()?;
+        let idempotent = match name_of(op).as_str() {
+            "arith.addf" | "arith.mulf" | "arith.addi" | "arith.muli" | "arith.xori" => false,
+            "arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf"
+            | "arith.maxsi" | "arith.minsi" | "arith.maxui" | "arith.minui" | "arith.andi"
+            | "arith.ori" => true,
+            _ => return None,
+        };
+        let result: Value = op.result(0).ok()?.into();
+        (result == yielded).then_some(Self { op, idempotent })
+    }
+
+    /// The value that leaves the other operand as it is; for combiners that are not idempotent.
+    pub fn neutral(&self, e: Emit<'c, 'a>, element: Type<'c>) -> Attribute<'c> {
+        let int = |value| IntegerAttribute::new(element, value).into();
+        match name_of(self.op).as_str() {
+            "arith.addf" => attr::float(e.context, element, -0.0),
+            "arith.mulf" => attr::float(e.context, element, 1.0),
+            "arith.muli" => int(1),
+            _ => int(0),
+        }
+    }
+
+    /// Combines two values.
+    ///
+    /// # Errors
+    /// When the op has no form on these lanes.
+    pub fn apply(
+        &self,
+        e: Emit<'c, 'a>,
+        a: Value<'c, 'a>,
+        b: Value<'c, 'a>,
+        lanes: Lanes,
+    ) -> Result<Value<'c, 'a>> {
+        apply(e, self.op, &name_of(self.op), &[a, b], lanes)
+    }
+
+    /// Combines vectors, then their lanes by halves.
+    ///
+    /// # Errors
+    /// As [`Combiner::apply`].
+    pub fn fold(
+        &self,
+        e: Emit<'c, 'a>,
+        vectors: &[Value<'c, 'a>],
+        element: Type<'c>,
+        lanes: Lanes,
+    ) -> Result<Value<'c, 'a>> {
+        let mut values = vectors.to_vec();
+        while values.len() > 1 {
+            let pairs = values.chunks(2).map(|pair| match pair {
+                [a, b] => self.apply(e, *a, *b, lanes),
+                rest => Ok(rest[0]),
+            });
+            values = pairs.collect::<Result<_>>()?;
+        }
+        let (mut value, mut width) = (values[0], lanes.count());
+        while width > 1 {
+            width /= 2;
+            let (low, high) = (e.slice(value, element, 0, width), e.slice(value, element, width, width));
+            value = self.apply(e, low, high, Lanes::Vector(width))?;
+        }
+        Ok(e.extract(value, element, 0))
+    }
+}

@@ -1,0 +1,235 @@
+//! Stages without a matmul: outer loops over rows, and inside them passes over one row.
+//!
+//! A pass is a set of stages with the same inner loops whose values meet in registers. Row
+//! intermediates that live longer than a pass stay in a workspace row that is reused for every
+//! row, hence cache-resident; values of one element per row stay in SSA.
+use super::{
+    codegen::{Codegen, Place},
+    emit::{Emit, Lanes},
+    error::Result,
+    kernel::{Origin, Stage, TensorId},
+    pass::Pass,
+};
+use irc_mlir::Value;
+
+/// Stages run under the same outer loops.
+#[derive(Debug, Clone)]
+pub struct Nest {
+    /// Stage numbers, in program order.
+    pub stages: Vec<usize>,
+    /// How many of the leading loops of every stage are the outer loops.
+    pub outer: usize,
+}
+
+/// Splits the stages into nests: as few as keep every row intermediate inside one.
+pub fn plan_nests(cg: &Codegen<'_, '_>, stages: &[usize]) -> Vec<Nest> {
+    let mut nests = vec![];
+    let mut rest = stages;
+    while !rest.is_empty() {
+        let (count, outer) = (1..=rest.len())
+            .rev()
+            .find_map(|count| best_outer(cg, &rest[..count], count > 1).map(|outer| (count, outer)))
+            .unwrap_or((1, 0));
+        nests.push(Nest { stages: rest[..count].to_vec(), outer });
+        rest = &rest[count..];
+    }
+    nests
+}
+
+/// The most outer loops under which these stages can share rows; with `strict`, `None` when
+/// intermediates would have to be kept whole although a smaller group could do better.
+fn best_outer(cg: &Codegen<'_, '_>, stages: &[usize], strict: bool) -> Option<usize> {
+    let reducing = || stages.iter().map(|s| &cg.kernel.stages[*s]).filter(|stage| stage.reduces());
+    let Some(limit) = reducing().map(rows_of).min() else {
+        return fuses_in_registers(cg, stages).then_some(0).or((!strict).then_some(0));
+    };
+    let found = (1..=limit).rev().find(|outer| rows_agree(cg, stages, *outer));
+    found.or((!strict).then_some(0))
+}
+
+/// Outer loops that a reduction wants: all its parallel loops when it reduces along contiguous
+/// elements, else all but the last, which is then the vector loop.
+fn rows_of(stage: &Stage<'_, '_>) -> usize {
+    let last = stage.sizes.len() - 1;
+    let contiguous = stage.inputs.iter().any(|input| input.access.coefs[last] == 1);
+    if contiguous || stage.parallel == 0 { stage.parallel } else { stage.parallel - 1 }
+}
+
+fn fuses_in_registers(cg: &Codegen<'_, '_>, stages: &[usize]) -> bool {
+    let first = &cg.kernel.stages[stages[0]];
+    stages.iter().all(|s| {
+        let stage = &cg.kernel.stages[*s];
+        stage.sizes == first.sizes
+            && stage.gathered.iter().all(|tensor| !produced_by(cg, stages, *tensor))
+            && stage.inputs.iter().all(|input| match cg.producer(input.tensor, stages) {
+                Some((_, output)) => output.access == input.access,
+                None => true,
+            })
+    })
+}
+
+fn produced_by(cg: &Codegen<'_, '_>, stages: &[usize], tensor: TensorId) -> bool {
+    cg.producer(tensor, stages).is_some()
+}
+
+/// Whether, under `outer` common loops, each row reads only its own row of what the others write.
+fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
+    let first = &cg.kernel.stages[stages[0]];
+    stages.iter().all(|s| {
+        let stage = &cg.kernel.stages[*s];
+        stage.parallel >= outer
+            && first.sizes.get(..outer) == stage.sizes.get(..outer)
+            && stage.outputs.iter().all(|output| {
+                let inner = output.access.span(outer, &stage.sizes);
+                output.access.coefs[..outer].last().is_none_or(|coef| inner < *coef)
+            })
+            && stage.gathered.iter().all(|tensor| !produced_by(cg, stages, *tensor))
+            && stage.inputs.iter().all(|input| match cg.producer(input.tensor, stages) {
+                None => true,
+                Some((from, output)) => {
+                    let read = &input.access;
+                    read.offset >= 0
+                        && read.coefs[..outer] == output.access.coefs[..outer]
+                        && read.coefs[outer..].iter().all(|coef| *coef >= 0)
+                        && read.offset + read.span(outer, &stage.sizes)
+                            <= output.access.span(outer, &cg.kernel.stages[from].sizes)
+                }
+            })
+    })
+}
+
+/// Emits a nest: allocates the row intermediates, then the loops and the passes in them.
+///
+/// # Errors
+/// At an op of a region that has no vector form.
+pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &Nest) -> Result<()> {
+    let passes = plan_passes(cg, nest);
+    place_intermediates(cg, e, nest, &passes);
+    let sizes = cg.kernel.stages[nest.stages[0]].sizes[..nest.outer].to_vec();
+    let mut ivs = vec![];
+    emit_outer(cg, e, &sizes, &mut ivs, &passes)?;
+    cg.forget_scalars();
+    Ok(())
+}
+
+fn emit_outer<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    sizes: &[i64],
+    ivs: &mut Vec<Value<'c, 'a>>,
+    passes: &[Pass],
+) -> Result<()> {
+    let Some((size, rest)) = sizes.split_first() else {
+        return passes.iter().try_for_each(|pass| super::pass::emit_pass(cg, e, pass, ivs));
+    };
+    e.loop_over(*size, |e, iv| {
+        ivs.push(iv);
+        let result = emit_outer(cg, e, rest, ivs, passes);
+        ivs.pop();
+        result
+    })
+}
+
+/// Groups the stages of a nest into passes, earliest first.
+fn plan_passes(cg: &Codegen<'_, '_>, nest: &Nest) -> Vec<Pass> {
+    let mut levels: Vec<usize> = vec![];
+    let mut passes: Vec<(usize, Pass)> = vec![];
+    for s in &nest.stages {
+        let stage = &cg.kernel.stages[*s];
+        let level = level_of(cg, nest, *s, &levels);
+        levels.push(level);
+        let sizes = &stage.sizes[nest.outer..];
+        let partial = is_partial(stage, nest.outer);
+        let joins = |(at, pass): &&mut (usize, Pass)| {
+            *at == level && !partial && !pass.partial && pass.sizes == sizes
+        };
+        match passes.iter_mut().find(joins) {
+            Some((_, pass)) => pass.stages.push(*s),
+            None => {
+                let pass =
+                    Pass { stages: vec![*s], outer: nest.outer, sizes: sizes.to_vec(), partial };
+                passes.push((level, pass));
+            }
+        }
+    }
+    passes.sort_by_key(|(level, _)| *level);
+    passes.into_iter().map(|(_, pass)| pass).collect()
+}
+
+/// Whether some inner loops stay parallel while others reduce.
+fn is_partial(stage: &Stage<'_, '_>, outer: usize) -> bool {
+    stage.reduces() && stage.parallel > outer
+}
+
+fn level_of(cg: &Codegen<'_, '_>, nest: &Nest, s: usize, levels: &[usize]) -> usize {
+    let stage = &cg.kernel.stages[s];
+    let reads = stage.inputs.iter().chain(stage.outputs.iter().map(|output| &output.init));
+    let after = reads.filter_map(|input| {
+        let (from, output) = cg.producer(input.tensor, &nest.stages)?;
+        let position = nest.stages.iter().position(|known| *known == from)?;
+        let producer = &cg.kernel.stages[from];
+        let meets = !producer.reduces()
+            && producer.sizes == stage.sizes
+            && output.access == input.access
+            && !is_partial(stage, nest.outer);
+        Some(levels.get(position)? + usize::from(!meets))
+    });
+    after.max().unwrap_or(0)
+}
+
+/// Gives every tensor of the nest a place: SSA scalar, register, workspace row, or memory.
+fn place_intermediates<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    passes: &[Pass],
+) {
+    for pass in passes {
+        for s in &pass.stages {
+            for index in 0..cg.kernel.stages[*s].outputs.len() {
+                place_output(cg, e, nest, pass, *s, index);
+            }
+        }
+    }
+}
+
+fn place_output<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    pass: &Pass,
+    s: usize,
+    index: usize,
+) {
+    let stage = &cg.kernel.stages[s];
+    let output = stage.outputs[index].clone();
+    let used_outside = cg.read_by_other(output.tensor, &nest.stages);
+    let one_per_row = stage.parallel == nest.outer;
+    let in_pass = !stage.reduces() && !cg.read_by_other(output.tensor, &pass.stages);
+    let row = output.access.span(nest.outer, &stage.sizes) + 1;
+    if cg.is_result(output.tensor) {
+        return;
+    }
+    let place = if used_outside {
+        let size = cg.kernel.tensors[output.tensor].shape.iter().product();
+        Place::Memory(cg.scratch(e, size, output.tensor))
+    } else if one_per_row || in_pass {
+        Place::Register
+    } else {
+        Place::Row(cg.scratch(e, row, output.tensor))
+    };
+    cg.places[output.tensor] = place;
+}
+
+/// Whether a tensor holds one known scalar.
+pub fn splat_of<'c>(cg: &Codegen<'c, '_>, tensor: TensorId) -> Option<irc_mlir::Attribute<'c>> {
+    match cg.kernel.tensors[tensor].origin {
+        Origin::Splat(scalar) => Some(scalar),
+        _ => None,
+    }
+}
+
+/// The width of a vector value on the target.
+pub fn full_lanes(cg: &Codegen<'_, '_>) -> Lanes {
+    Lanes::Vector(cg.target.lanes())
+}

@@ -1,0 +1,119 @@
+//! Orders the stages of a kernel: matmuls with their epilogues, and nests of the rest between them.
+use super::{
+    codegen::Codegen,
+    contraction::Contraction,
+    emit::Emit,
+    error::Result,
+    kernel::{Origin, TensorId},
+    matmul::{Matmul, emit_matmul},
+    pass::{Pass, runs_in_vectors},
+    rows::{emit_nest, plan_nests},
+};
+
+/// Emits every stage at the end of the block of `e`.
+///
+/// # Errors
+/// At an op that has no schedule.
+pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
+    let plan = plan(cg);
+    for (rows, matmul) in plan {
+        for nest in plan_nests(cg, &rows) {
+            emit_nest(cg, e, &nest)?;
+        }
+        if let Some(matmul) = matmul {
+            emit_matmul(cg, e, &matmul)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stages before a matmul, and the matmul; the last step has none.
+type Step<'c, 'a> = (Vec<usize>, Option<Matmul<'c, 'a>>);
+
+/// Puts each stage as early as its operands allow: even slots hold rows, odd slots one matmul.
+fn plan<'c: 'a, 'a>(cg: &Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
+    let mut slots: Vec<usize> = vec![];
+    let mut steps: Vec<Step> = vec![(vec![], None)];
+    for s in 0..cg.kernel.stages.len() {
+        let ready = reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
+        let slot = if let Some(product) = contraction(cg, s) {
+            let mut step = ready.div_ceil(2);
+            while steps.get(step).is_some_and(|(_, matmul)| matmul.is_some()) {
+                step += 1;
+            }
+            grow(&mut steps, step + 1);
+            steps[step].1 = Some(Matmul { product, epilogue: vec![] });
+            2 * step + 1
+        } else if ready % 2 == 1 && joins_epilogue(cg, s, steps[ready / 2].1.as_ref()) {
+            if let Some(matmul) = steps[ready / 2].1.as_mut() {
+                matmul.epilogue.push(s);
+            }
+            ready
+        } else {
+            let step = ready.div_ceil(2);
+            grow(&mut steps, step);
+            steps[step].0.push(s);
+            2 * step
+        };
+        slots.push(slot);
+    }
+    steps
+}
+
+fn grow(steps: &mut Vec<Step<'_, '_>>, last: usize) {
+    while steps.len() <= last {
+        steps.push((vec![], None));
+    }
+}
+
+fn reads<'k>(cg: &'k Codegen<'_, '_>, s: usize) -> impl Iterator<Item = TensorId> + 'k {
+    let stage = &cg.kernel.stages[s];
+    let inits = stage.outputs.iter().filter(|output| output.reads_init);
+    let inits = inits.map(|output| output.init.tensor);
+    stage.inputs.iter().map(|input| input.tensor).chain(inits).chain(stage.gathered.iter().copied())
+}
+
+fn slot_of(cg: &Codegen<'_, '_>, tensor: TensorId, slots: &[usize]) -> Option<usize> {
+    match cg.kernel.tensors[tensor].origin {
+        Origin::Stage(stage) => slots.get(stage).copied(),
+        _ => None,
+    }
+}
+
+fn contraction<'c: 'a, 'a>(cg: &Codegen<'c, 'a>, s: usize) -> Option<Contraction<'c, 'a>> {
+    let product = Contraction::of(&cg.kernel, s)?;
+    let in_memory = |tensor: TensorId| {
+        let origin = cg.kernel.tensors[tensor].origin;
+        matches!(origin, Origin::Argument(_) | Origin::Stage(_) | Origin::Dense(_))
+    };
+    let sides = [product.a.operand.tensor, product.b.operand.tensor];
+    let init = cg.kernel.stages[s].outputs[0].init.tensor;
+    let starts = in_memory(init) || matches!(cg.kernel.tensors[init].origin, Origin::Splat(_));
+    (sides.into_iter().all(in_memory) && starts).then_some(product)
+}
+
+/// Whether a stage can run on each tile of the matmul before it is stored.
+fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, matmul: Option<&Matmul<'_, '_>>) -> bool {
+    let Some(matmul) = matmul else { return false };
+    let stage = &cg.kernel.stages[s];
+    let product = &cg.kernel.stages[matmul.product.stage];
+    if stage.reduces() || stage.sizes != product.sizes[..product.parallel] || !stage.gathered.is_empty() {
+        return false;
+    }
+    let mut group = vec![matmul.product.stage];
+    group.extend(&matmul.epilogue);
+    let inits = stage.outputs.iter().filter(|output| output.reads_init).map(|output| &output.init);
+    let meets = stage.inputs.iter().chain(inits).all(|input| {
+        cg.producer(input.tensor, &group).is_none_or(|(from, output)| {
+            let producer = &cg.kernel.stages[from].outputs;
+            let loops = stage.sizes.len();
+            producer.len() == 1
+                && output.access.offset == input.access.offset
+                && output.access.coefs[..loops] == input.access.coefs[..]
+        })
+    });
+    let outer = stage.sizes.len() - 1;
+    let pass = Pass { stages: vec![s], outer, sizes: stage.sizes[outer..].to_vec(), partial: false };
+    let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
+    meets && contiguous && runs_in_vectors(cg, &pass)
+}
