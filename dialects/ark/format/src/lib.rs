@@ -8,6 +8,10 @@
 //! The sources of the rules are ARK's own constructors, code generator and executor at commit
 //! `d8bbaebd`; where its documents differ from what it writes, the files win.
 
+mod kind;
+
 pub mod json;
 pub mod model;
 pub mod plan;
+
+pub use kind::FileKind;

@@ -1,8 +1,10 @@
 //! Every file ARK itself wrote is read without a finding and written back byte for byte.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use irc_ark_format::model::{self, Options};
+use irc_ark_format::plan::{self, Plan};
 use irc_diag::{Sink, Source, render};
 
 /// Files of the corpus whose name ends in `suffix`, sorted; none when the corpus is absent.
@@ -44,5 +46,61 @@ fn models_are_read_and_written_back() {
             assert!(text.contains(&id), "origin of node {index} is {text}");
             assert_eq!(source.line_column(origin.offset), (origin.line, origin.column));
         }
+    }
+}
+
+#[test]
+fn plans_are_read_and_written_back() {
+    for path in corpus(".plan.json") {
+        let source = source(&path);
+        let options = Options { validate: false, strict: true };
+        let mut sink = Sink::new();
+        let plan = plan::parse(&source, &options, &mut sink);
+        let shown = render(&source, sink.diagnostics(), false, 120);
+        assert!(shown.is_empty(), "{shown}");
+        assert_eq!(plan::write(&plan.expect("a plan")), source.text(), "{}", path.display());
+    }
+}
+
+/// Plans ARK's own planner wrote that its own code generator or compiler refuses.
+const REFUSED: [(&str, &str); 4] = [
+    ("matmul_fp32_m_gt_n.plan.json", "plan-matmul-kernel"),
+    ("reduce_nokeep_2d.", "plan-reduce-keep-dim"),
+    ("reduce_nokeep_3d_axis0.", "plan-reduce-keep-dim"),
+    ("transpose_identity_perm.", "plan-transpose-identity"),
+];
+
+#[test]
+fn plans_are_sound_but_those_ark_itself_refuses() {
+    for path in corpus(".plan.json") {
+        let source = source(&path);
+        let mut sink = Sink::new();
+        let plan = plan::parse(&source, &Options::default(), &mut sink);
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let refused = REFUSED.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let codes: Vec<&str> =
+            sink.diagnostics().iter().filter(|f| f.is_error()).map(|f| f.code).collect();
+        let shown = render(&source, sink.diagnostics(), false, 120);
+        match refused {
+            None => assert!(plan.is_some() && codes.is_empty(), "{shown}"),
+            Some((_, code)) => assert_eq!(codes, [*code], "{shown}"),
+        }
+    }
+}
+
+#[test]
+fn plans_of_all_ranks_agree() {
+    let mut worlds: BTreeMap<String, Vec<Plan>> = BTreeMap::new();
+    for path in corpus(".plan.json") {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let Some((model, rest)) = name.split_once("_rank") else { continue };
+        let world = rest.split_once("of").map(|(_, world)| world).unwrap_or_default();
+        let plan = plan::parse(&source(&path), &Options::default(), &mut Sink::new());
+        let world = worlds.entry(format!("{model} of {world}")).or_default();
+        world.push(plan.expect("a sound plan"));
+    }
+    for (name, plans) in worlds {
+        assert_eq!(plan::check_ranks(&plans), [], "{name}");
+        assert_eq!(plans.len() as i64, plans[0].world_size, "{name}");
     }
 }

@@ -1,7 +1,11 @@
 //! Every way a model can be wrong is found, named, and pointed at.
 
+use std::collections::BTreeMap;
+
 use irc_ark_format::json;
-use irc_ark_format::model::{self, Document, Model, OpKind, Options};
+use irc_ark_format::model::{
+    self, Buffer, DataType, Document, Model, Node, Op, OpKind, Options, Tensor,
+};
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 
 const SMALL: &str = include_str!("data/small.model.json");
@@ -246,4 +250,55 @@ fn both_readers_agree() {
 #[test]
 fn the_small_model_is_written_as_it_was_read() {
     assert_eq!(model::write(&small()), SMALL);
+}
+
+/// Rank 0 sends a tensor to rank 1 and receives one back.
+fn exchange() -> Model {
+    let buffer = |id, rank, send: &[[i64; 2]], recv: &[[i64; 2]]| Buffer {
+        id,
+        rank,
+        send_tags: send.to_vec(),
+        recv_tags: recv.to_vec(),
+    };
+    let tensor = |id, buffer: Buffer| Tensor::dense(id, DataType::Fp16, &[64], buffer);
+    let node = |id: u64, kind, read, write: Tensor| Node {
+        id,
+        producers: vec![],
+        consumers: vec![],
+        op: Op {
+            kind,
+            name: String::new(),
+            is_virtual: false,
+            reads: vec![read],
+            results: vec![Tensor { id: write.id + 10, ..write.clone() }],
+            writes: vec![write],
+            args: BTreeMap::new(),
+        },
+    };
+    let (out, far) = (buffer(0, -1, &[[1, 7]], &[]), buffer(1, 1, &[], &[[-1, 7]]));
+    let (back, here) = (buffer(2, 1, &[[-1, 8]], &[]), buffer(3, -1, &[], &[[1, 8]]));
+    let send = node(0, OpKind::Send, tensor(0, out), tensor(1, far));
+    let recv = node(1, OpKind::Recv, tensor(2, back), tensor(3, here));
+    Model { rank: 0, world_size: 2, nodes: vec![send, recv] }
+}
+
+#[test]
+fn communication_names_ranks_and_tags() {
+    let errors = |change: fn(&mut Model)| {
+        let mut model = exchange();
+        change(&mut model);
+        let found = model::validate(&model);
+        found.into_iter().map(|f| (f.code, f.path.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(|_| {}), []);
+    let far = "$.Nodes[0].Op.WriteTensors[0].Buffer";
+    let untag = |m: &mut Model| m.nodes[0].op.reads[0].buffer.send_tags[0] = [1, 9];
+    assert_eq!(errors(untag), [("ark-tag", format!("{far}.RecvTags"))]);
+    let unrank = |m: &mut Model| {
+        m.nodes[1].op.reads[0].buffer.rank = -1;
+    };
+    let path = "$.Nodes[1].Op.ReadTensors[0].Buffer.Rank";
+    assert_eq!(errors(unrank), [("ark-remote-rank", path.to_owned())]);
+    let alone = |m: &mut Model| m.world_size = 0;
+    assert_eq!(errors(alone), [("ark-world-size", "$.WorldSize".to_owned())]);
 }

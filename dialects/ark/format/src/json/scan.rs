@@ -8,7 +8,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// What a scan found.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// `NaN`, `Infinity` and the like outside strings.
+    /// `NaN`, `Infinity` and the like outside strings, and numbers beyond a double such as `1e999`.
     pub non_finite: Vec<Range<usize>>,
     /// Raw control characters inside strings.
     pub controls: Vec<usize>,
@@ -54,6 +54,14 @@ pub(crate) fn scan(text: &str) -> Scan {
             }
             b'}' | b']' => drop(found.unclosed.pop()),
             b',' => found.values += 1,
+            b'0'..=b'9' => {
+                let end = number_end(bytes, at);
+                if overflows(&text[at..end]) {
+                    found.non_finite.push(at..end);
+                }
+                at = end;
+                continue;
+            }
             b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'+' => {
                 let word = NON_FINITE.iter().find(|word| starts_with_word(&bytes[at..], word));
                 if let Some(word) = word {
@@ -83,14 +91,32 @@ fn string_end(bytes: &[u8], start: usize, controls: &mut Vec<usize>) -> Option<u
     }
 }
 
+fn number_end(bytes: &[u8], start: usize) -> usize {
+    let in_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+    start + bytes[start..].iter().take_while(in_number).count()
+}
+
+/// Whether a number is too large for a double; short ones without an exponent are not looked at.
+fn overflows(number: &str) -> bool {
+    const LONGEST: usize = 308;
+    let may = number.len() > LONGEST || number.contains(['e', 'E']);
+    may && number.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
 fn starts_with_word(bytes: &[u8], word: &str) -> bool {
     let next = bytes.get(word.len());
     bytes.starts_with(word.as_bytes()) && !next.is_some_and(u8::is_ascii_alphanumeric)
 }
 
+/// End of the word at `start`; a sign before a number is a word of its own.
 fn word_end(bytes: &[u8], start: usize) -> usize {
     let in_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
-    start + 1 + bytes[start + 1..].iter().take_while(in_word).count()
+    let is_signed_number =
+        !bytes[start].is_ascii_alphabetic() && bytes.get(start + 1).is_some_and(u8::is_ascii_digit);
+    match is_signed_number {
+        true => start + 1,
+        false => start + 1 + bytes[start + 1..].iter().take_while(in_word).count(),
+    }
 }
 
 #[cfg(test)]
@@ -102,6 +128,12 @@ mod tests {
         let found = scan(r#"{"NaN": [NaN, -Infinity, "inf", nano]}"#);
         assert_eq!(found.non_finite, [9..12, 14..23]);
         assert!(found.unclosed.is_empty());
+    }
+
+    #[test]
+    fn numbers_beyond_a_double_are_seen() {
+        assert_eq!(scan("[-1e999, 1E308, 0.5e-999]").non_finite, vec![2..7]);
+        assert_eq!(scan(&"9".repeat(400)).non_finite, vec![0..400]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::errors::ParseError;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
+use super::reader::clip;
 use super::scan::{MAX_DEPTH, Scan, scan};
 
 /// Most values held as a tree, which takes some hundred bytes for each.
@@ -39,7 +40,7 @@ pub(crate) fn prepare<'a>(source: &'a Source, sink: &mut Sink) -> Option<Cow<'a,
         let zeros = format!("0{}", " ".repeat(span.len() - 1));
         let word = &source.text()[span.clone()];
         sink.push(
-            Diagnostic::error("ark-non-finite", format!("`{word}` is not a JSON number"))
+            Diagnostic::error("ark-non-finite", format!("`{}` is not a finite number", clip(word)))
                 .at(span.clone(), "expected a finite number")
                 .help("an infinite or undefined constant cannot be stored in this format"),
         );
@@ -139,7 +140,7 @@ mod tests {
     fn each_way_a_text_is_not_json_has_its_code() {
         assert_eq!(codes(b""), ["ark-truncated"]);
         assert_eq!(codes(b"{\"a\": [1,"), ["ark-truncated"]);
-        assert_eq!(codes(b"[NaN, Infinity]"), ["ark-non-finite", "ark-non-finite"]);
+        assert_eq!(codes(b"[NaN, Infinity, 1e999]"), ["ark-non-finite"; 3]);
         assert_eq!(codes(b"[1,]"), ["ark-syntax"]);
         assert_eq!(codes(b"[0x10]"), ["ark-syntax"]);
         assert_eq!(codes(b"[\"a\tb\"]"), ["ark-control-character"]);

@@ -209,8 +209,8 @@ fn cover(a: &Region, b: &Region, steps: &mut usize) -> bool {
         return blocks.next().is_some_and(|index| cover(&a.block(index), b, steps));
     }
     match b.levels.is_empty() {
-        // Runs of a canonical region do not touch, so one run of `b` cannot lie in two.
-        true => blocks.any(|index| cover(&a.block(index), b, steps)),
+        // Blocks of a tensor's region neither interleave nor touch: one run cannot lie in two.
+        true => false,
         false => (0..b.levels[0].count).all(|index| cover(a, &b.block(index), steps)),
     }
 }

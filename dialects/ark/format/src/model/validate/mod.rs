@@ -74,7 +74,8 @@ pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink:
     identity::check(ops, sink);
 }
 
-fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
+/// The rank lies in the world.
+pub(crate) fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
     if world_size < 1 {
         let message = format!("`WorldSize` must be at least 1, found {world_size}");
         sink.push(Diagnostic::error("ark-world-size", message).path("$.WorldSize"));

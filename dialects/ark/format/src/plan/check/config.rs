@@ -1,0 +1,122 @@
+//! The keys of a config that ARK's code generator reads.
+
+use irc_diag::{Diagnostic, Sink};
+
+use crate::json::{At, OpPlace};
+use crate::model::OpKind;
+use crate::plan::{ConfigValue, PlanOp};
+
+/// Checks that the config of an op has the keys its kind needs, with sensible values.
+pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
+    let at = At::op(place);
+    let at = at.key("Config");
+    for &(key, kind) in required(op.op.kind) {
+        match op.config.get(key) {
+            None => {
+                let message = format!("`Config` of `{}` needs `{key}`", op.op.kind);
+                sink.push(Diagnostic::error("plan-missing-config", message).path(at.to_string()));
+            }
+            Some(value) => check_value(op.op.kind, value, kind, &at.key(key), sink),
+        }
+    }
+    let optional = [("NumTasks", Kind::Count), ("SramBytes", Kind::Count)];
+    for (key, kind) in optional.into_iter().filter(|o| !required(op.op.kind).contains(o)) {
+        if let Some(value) = op.config.get(key) {
+            check_value(op.op.kind, value, kind, &at.key(key), sink);
+        }
+    }
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// A non-negative integer.
+    Count,
+    /// A positive integer.
+    Positive,
+    /// Two to four extents.
+    Tile,
+    /// Three positive extents.
+    Mnk,
+    /// A boolean.
+    Flag,
+    /// One of these names.
+    Name(&'static [&'static str]),
+}
+
+const CHANNEL: Kind = Kind::Name(&["Proxy", "SecondaryProxy", "Sm"]);
+const PACKET: Kind = Kind::Name(&["mscclpp::LL8Packet", "mscclpp::LL16Packet"]);
+const IMPL: Kind = Kind::Name(&["WarpWise", "ElementWise"]);
+
+fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
+    use Kind::{Count, Flag, Mnk, Positive, Tile};
+    match kind {
+        OpKind::Noop | OpKind::Tensor | OpKind::Reshape => &[],
+        OpKind::Embedding => &[("NumWarps", Positive)],
+        OpKind::Matmul => &[("NumWarps", Positive), ("SramBytes", Count), ("TileShapeMNK", Mnk)],
+        OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMean => {
+            &[("NumWarps", Positive), ("SramBytes", Count), ("ImplType", IMPL)]
+        }
+        OpKind::Send => &[
+            ("ChannelType", CHANNEL),
+            ("Signal", Flag),
+            ("NumTasks", Count),
+            ("NumWarps", Positive),
+            ("SramBytes", Count),
+        ],
+        OpKind::SendDone | OpKind::DeviceSync => &[
+            ("ChannelType", CHANNEL),
+            ("NumTasks", Count),
+            ("NumWarps", Positive),
+            ("SramBytes", Count),
+        ],
+        OpKind::Recv => &[
+            ("ChannelType", CHANNEL),
+            ("Wait", Flag),
+            ("NumTasks", Count),
+            ("NumWarps", Positive),
+            ("SramBytes", Count),
+        ],
+        OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket => &[
+            ("PacketType", PACKET),
+            ("NumTasks", Count),
+            ("NumWarps", Positive),
+            ("Tile", Tile),
+            ("SramBytes", Count),
+        ],
+        OpKind::RecvReduceSend => {
+            &[("NumTasks", Count), ("NumWarps", Positive), ("Tile", Tile), ("SramBytes", Count)]
+        }
+        _ => &[("NumWarps", Positive), ("Tile", Tile)],
+    }
+}
+
+fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &mut Sink) {
+    let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
+    // A negative extent of a transposition's tile stands for the whole stride.
+    let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
+    let (sound, expected) = match (kind, value) {
+        (Kind::Count, ConfigValue::Int(n)) => (fits(0, *n), "a non-negative integer".into()),
+        (Kind::Count, _) => (false, "a non-negative integer".into()),
+        (Kind::Positive, ConfigValue::Int(n)) => (fits(1, *n), "a positive integer".into()),
+        (Kind::Positive, _) => (false, "a positive integer".into()),
+        (Kind::Tile, ConfigValue::Ints(tile)) => (
+            (2..=4).contains(&tile.len()) && tile.iter().all(is_extent),
+            "two positive extents".into(),
+        ),
+        (Kind::Tile, _) => (false, "two positive extents".into()),
+        (Kind::Mnk, ConfigValue::Ints(tile)) => {
+            (tile.len() == 3 && tile.iter().all(|&n| fits(1, n)), "three positive extents".into())
+        }
+        (Kind::Mnk, _) => (false, "three positive extents".into()),
+        (Kind::Flag, value) => (matches!(value, ConfigValue::Bool(_)), "a boolean".into()),
+        (Kind::Name(names), ConfigValue::Text(name)) => {
+            (names.contains(&&name[..]), format!("one of {}", names.join(", ")))
+        }
+        (Kind::Name(names), _) => (false, format!("one of {}", names.join(", "))),
+    };
+    if !sound {
+        let message = format!("expected {expected}");
+        sink.push(Diagnostic::error("plan-config", message).path(at.to_string()));
+    }
+}

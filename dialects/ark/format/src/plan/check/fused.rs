@@ -1,0 +1,139 @@
+//! Ops of one task: each task index must use only what the same index made.
+//!
+//! The ops of a task info run back to back for one task index, with nothing to wait for other
+//! indices in between.
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::grid::{self, Cover, Grid};
+use crate::json::{At, OpPlace};
+use crate::model::{Region, Tensor};
+use crate::plan::{Plan, PlanOp};
+
+/// A tensor an op of the task touches, and what each task index touches of it.
+struct Access<'a> {
+    op: usize,
+    key: &'static str,
+    index: usize,
+    tensor: &'a Tensor,
+    is_write: bool,
+    grid: Option<Grid>,
+    cover: Option<[Cover; 4]>,
+}
+
+/// Checks every task of more than one op.
+pub(super) fn check(plan: &Plan, sink: &mut Sink) {
+    for (task, info) in plan.task_infos.iter().enumerate() {
+        if info.ops.len() < 2 {
+            continue;
+        }
+        let accesses: Vec<Access<'_>> =
+            info.ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
+        for (position, later) in accesses.iter().enumerate() {
+            for earlier in &accesses[..position] {
+                check_pair(task, earlier, later, sink);
+            }
+        }
+    }
+}
+
+fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
+    let op = &plan_op.op;
+    let grid = grid::grid(plan_op);
+    let read = |(index, tensor)| Access {
+        op: op_index,
+        key: "ReadTensors",
+        index,
+        tensor,
+        is_write: false,
+        grid,
+        cover: grid.and_then(|grid| grid::reads(op, &grid, index)),
+    };
+    let write = |(index, tensor)| Access {
+        op: op_index,
+        key: "WriteTensors",
+        index,
+        tensor,
+        is_write: true,
+        grid,
+        cover: grid.map(|grid| grid::writes(&grid)),
+    };
+    let reads = op.reads.iter().enumerate().map(read);
+    reads.chain(op.writes.iter().enumerate().map(write)).collect()
+}
+
+fn check_pair(task: usize, earlier: &Access<'_>, later: &Access<'_>, sink: &mut Sink) {
+    let conflict = earlier.is_write || later.is_write;
+    if earlier.op == later.op || !conflict || !overlap(earlier.tensor, later.tensor) {
+        return;
+    }
+    let (code, is_error, why) = match stays_within(earlier, later) {
+        Some(true) => return,
+        Some(false) => ("plan-fused-dependency", true, "another task index than its own"),
+        None => ("plan-fused-unproven", false, "what may belong to another task index"),
+    };
+    let at = At::op(OpPlace::Task(task, later.op));
+    let other = At::op(OpPlace::Task(task, earlier.op));
+    let what = if later.is_write { "overwrites" } else { "reads" };
+    let message = format!("a fused op {what} {why}");
+    let finding = match is_error {
+        true => Diagnostic::error(code, message),
+        false => Diagnostic::warning(code, message),
+    };
+    let finding = finding
+        .path(at.key(later.key).index(later.index).to_string())
+        .related(other.key(earlier.key).index(earlier.index).to_string(), "touched here")
+        .with_note("ops of one task run for one index without waiting for the others")
+        .help("give the ops the same tiles, or tasks of their own");
+    sink.push(finding);
+}
+
+fn overlap(a: &Tensor, b: &Tensor) -> bool {
+    Region::of(a).overlaps(&Region::of(b))
+}
+
+/// Whether what an index touches later lies in what the same index touched before; nothing when
+/// the two see the memory in ways that cannot be compared.
+fn stays_within(earlier: &Access<'_>, later: &Access<'_>) -> Option<bool> {
+    let (a, b) = (earlier.grid?, later.grid?);
+    let (a_cover, b_cover) = (earlier.cover?, later.cover?);
+    if a.tasks() == 1 && b.tasks() == 1 {
+        return Some(true);
+    }
+    if !same_box(earlier.tensor, later.tensor) {
+        return None;
+    }
+    if a.counts != b.counts {
+        // The same digits in other dimensions, as after a reduction that drops one, may be right.
+        let digits = |grid: &Grid| -> Vec<i64> {
+            grid.counts.iter().copied().filter(|&count| count != 1).collect()
+        };
+        return if digits(&a) == digits(&b) { None } else { Some(false) };
+    }
+    // The writer's tiles must hold what the other side touches, dimension by dimension.
+    let (writer, other) = match earlier.is_write {
+        true => (a_cover, b_cover),
+        false => (b_cover, a_cover),
+    };
+    let shape = grid::four(&earlier.tensor.shape);
+    let within = |dim: usize| match (writer[dim], other[dim]) {
+        _ if shape[dim] == 1 => fixed(writer[dim], &a),
+        (writer, other) if writer == other => true,
+        (writer, _) => fixed(writer, &a),
+    };
+    Some((0..4).all(within))
+}
+
+/// Whether every task touches all of the dimension.
+fn fixed(cover: Cover, grid: &Grid) -> bool {
+    match cover {
+        Cover::All => true,
+        Cover::Tile { digit, .. } => grid.counts[digit] == 1,
+    }
+}
+
+/// Whether two tensors are one box of a buffer, but for ones in front of their shapes.
+fn same_box(a: &Tensor, b: &Tensor) -> bool {
+    let same = |f: fn(&Tensor) -> &[i64]| grid::four(f(a)) == grid::four(f(b));
+    a.dtype == b.dtype && same(|tensor| &tensor.shape) && Region::of(a) == Region::of(b)
+}

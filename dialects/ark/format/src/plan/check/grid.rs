@@ -1,0 +1,135 @@
+//! How the tasks of an op tile its result.
+
+use crate::model::{Op, OpKind};
+use crate::plan::PlanOp;
+
+/// A shape of four dimensions, ones in front.
+pub(super) fn four(shape: &[i64]) -> [i64; 4] {
+    let mut dims = [1; 4];
+    dims[4 - shape.len()..].copy_from_slice(shape);
+    dims
+}
+
+/// The tiles of a result: task `i` has the digits of `i` in the radices `counts`, last fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Tiles along each of the four dimensions.
+    pub counts: [i64; 4],
+    /// Extents of a tile.
+    pub tile: [i64; 4],
+}
+
+impl Grid {
+    fn new(shape: [i64; 4], tile: [i64; 4]) -> Self {
+        let count = |dim: usize| (shape[dim] + tile[dim] - 1) / tile[dim];
+        Self { counts: [count(0), count(1), count(2), count(3)], tile }
+    }
+
+    /// Number of tasks.
+    pub fn tasks(&self) -> i64 {
+        self.counts.iter().product()
+    }
+}
+
+/// The grid of an op whose tasks are tiles of its result; nothing for ops that move data between
+/// ranks, whose task count the config alone states, and for tiles of more than two dimensions.
+pub(super) fn grid(plan_op: &PlanOp) -> Option<Grid> {
+    let PlanOp { op, config } = plan_op;
+    let result = op.results.first()?;
+    let shape = four(&result.shape);
+    match op.kind {
+        kind if kind.is_communication() => None,
+        OpKind::Tensor | OpKind::Reshape | OpKind::Noop => None,
+        OpKind::Matmul => {
+            let &[m, n, _] = config.ints("TileShapeMNK")? else { return None };
+            Some(Grid::new(four(&result.padded_shape), [1, 1, m, n]))
+        }
+        kind if kind.is_reduce() => Some(Grid::new(shape, [1; 4])),
+        OpKind::Embedding => Some(Grid::new(shape, [1, 1, 1, shape[3]])),
+        _ => {
+            let &[height, width] = config.ints("Tile")? else { return None };
+            let extent = |tile: i64, stride: i64| if tile < 0 { stride } else { tile };
+            let strides = four(&result.strides);
+            let tile = [1, 1, extent(height, strides[2]), extent(width, strides[3])];
+            Some(Grid::new(shape, tile))
+        }
+    }
+}
+
+/// Number of tasks of an op: what its config says, or what its tiles say.
+pub(super) fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
+    plan_op.config.int("NumTasks").or_else(|| derived_tasks(plan_op))
+}
+
+/// Number of tasks that follows from the tiles.
+pub(super) fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
+    match plan_op.op.kind {
+        OpKind::Noop => Some(0),
+        _ => grid(plan_op).map(|grid| grid.tasks()),
+    }
+}
+
+/// What a task touches along one dimension of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cover {
+    /// All of it.
+    All,
+    /// The tile that this digit of the task index selects.
+    Tile {
+        /// Dimension of the grid.
+        digit: usize,
+        /// Extent of a tile.
+        extent: i64,
+    },
+}
+
+/// What each task of an op reads of the operand at `index`, as four dimensions.
+pub(super) fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
+    let shape = four(&op.reads.get(index)?.shape);
+    let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
+    // Along a dimension that is stretched, every task reads the one element.
+    let elementwise = |dim: usize| if shape[dim] == 1 { Cover::All } else { tile(dim) };
+    let all = [Cover::All; 4];
+    match op.kind {
+        OpKind::Matmul => {
+            let transposed = ["TransposeInput", "TransposeOther"][index];
+            let transposed = op.bool_arg(transposed).unwrap_or(false);
+            let digit = 2 + index;
+            let dim = 2 + (index ^ usize::from(transposed));
+            let mut cover = [elementwise(0), elementwise(1), Cover::All, Cover::All];
+            cover[dim] = tile(digit);
+            Some(cover)
+        }
+        OpKind::Transpose => {
+            let rank = op.reads[index].rank();
+            let permutation = op.dims_arg("Permutation")?;
+            let mut cover = all;
+            for (result_dim, &dim) in permutation.iter().enumerate() {
+                cover[4 - rank + usize::try_from(dim).ok()?] = tile(4 - rank + result_dim);
+            }
+            Some(cover)
+        }
+        OpKind::Embedding if index == 1 => Some(all),
+        // Indices are the dimensions of the result before its last.
+        OpKind::Embedding => Some([Cover::All, tile(0), tile(1), tile(2)]),
+        kind if kind.is_reduce() => {
+            let rank = op.reads[index].rank();
+            let axis = 4 - rank + usize::try_from(op.int_arg("Axis")?).ok()?;
+            // Without the reduced dimension, those before it move one place to the right.
+            let shift = usize::from(!op.bool_arg("KeepDim")? && rank > 1);
+            let cover = |dim: usize| match dim {
+                dim if dim == axis => Cover::All,
+                dim if dim < axis => tile((dim + shift).min(3)),
+                dim => tile(dim),
+            };
+            Some([cover(0), cover(1), cover(2), cover(3)])
+        }
+        _ => Some([elementwise(0), elementwise(1), elementwise(2), elementwise(3)]),
+    }
+}
+
+/// What each task of an op writes of its result, as four dimensions.
+pub(super) fn writes(grid: &Grid) -> [Cover; 4] {
+    let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
+    [tile(0), tile(1), tile(2), tile(3)]
+}

@@ -1,0 +1,78 @@
+//! What a plan must satisfy beyond its form.
+//!
+//! No gate of ARK's catches most of this: a plan that fails here runs and computes wrong results,
+//! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
+//! shown either way, and what merely costs, is a warning.
+
+mod config;
+mod distribute;
+mod fused;
+mod grid;
+mod kernels;
+mod matmul;
+mod order;
+mod ranks;
+mod resources;
+mod schema;
+mod tasks;
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::{Plan, ResourceGroup};
+use crate::json::{At, OpPlace};
+use crate::model::{Op, validate};
+
+pub use ranks::check_ranks;
+
+/// Every finding in one plan; empty when there is none.
+pub fn check(plan: &Plan) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    schema::check(plan, &mut sink);
+    if !sink.has_errors() {
+        resources::check_ranges(plan, &mut sink);
+    }
+    check_ops(plan, &mut sink);
+    // What follows computes with ranges, tiles and shapes, and needs them sound.
+    if !sink.has_errors() {
+        tasks::check(plan, &mut sink);
+        resources::check(plan, &mut sink);
+        kernels::check(plan, &mut sink);
+        fused::check(plan, &mut sink);
+        order::check(plan, &mut sink);
+    }
+    sink.into_diagnostics()
+}
+
+/// The rules of ops that hold in models too, and that no op is virtual.
+fn check_ops(plan: &Plan, sink: &mut Sink) {
+    let ops: Vec<(OpPlace, &Op)> = ops(plan).map(|(place, op)| (place, &op.op)).collect();
+    for (place, _) in ops.iter().filter(|(_, op)| op.is_virtual) {
+        let message = "a virtual op computes nothing and cannot be in a plan";
+        let finding = Diagnostic::error("plan-virtual-op", message);
+        sink.push(finding.path(At::op(*place).key("IsVirtual").to_string()));
+    }
+    validate::check_ops(&ops, Some((plan.rank, plan.world_size)), sink);
+}
+
+/// Every op of a plan and its place.
+fn ops(plan: &Plan) -> impl Iterator<Item = (OpPlace, &super::PlanOp)> {
+    plan.task_infos.iter().enumerate().flat_map(|(task, info)| {
+        info.ops.iter().enumerate().map(move |(op, plan_op)| (OpPlace::Task(task, op), plan_op))
+    })
+}
+
+/// Every resource group of a plan, with the index of its processor group and its own in that.
+fn resource_groups(plan: &Plan) -> impl Iterator<Item = (usize, usize, &ResourceGroup)> {
+    plan.processor_groups.iter().enumerate().flat_map(|(outer, group)| {
+        group
+            .resource_groups
+            .iter()
+            .enumerate()
+            .map(move |(inner, resource)| (outer, inner, resource))
+    })
+}
+
+/// Path of a resource group.
+fn resource_path(outer: usize, inner: usize) -> String {
+    format!("$.ProcessorGroups[{outer}].ResourceGroups[{inner}]")
+}

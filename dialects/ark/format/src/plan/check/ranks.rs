@@ -1,0 +1,189 @@
+//! The plans of all ranks together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use irc_diag::Diagnostic;
+
+use super::ops;
+use crate::json::At;
+use crate::model::{Buffer, OpKind};
+use crate::plan::{ConfigValue, Plan, PlanOp};
+
+/// One direction of data between two ranks, under a tag.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Link {
+    from: i64,
+    to: i64,
+    tag: i64,
+}
+
+/// What one rank lists of its links, and where.
+#[derive(Default)]
+struct Listed {
+    /// Links whose receiving buffer is here, with that buffer's id.
+    receives: BTreeMap<Link, (u64, String)>,
+    /// Links whose sending buffer is here.
+    sends: BTreeMap<Link, (u64, String)>,
+    /// Links whose receiving buffer is elsewhere, as this rank believes.
+    remote_receives: BTreeMap<Link, (u64, String)>,
+    /// Links whose sending buffer is elsewhere, as this rank believes.
+    remote_sends: BTreeMap<Link, (u64, String)>,
+    /// Two buffers under one link.
+    collisions: Vec<(Link, String)>,
+}
+
+/// Every finding in the plans of several ranks, each with the index of the plan it is in.
+///
+/// Checks what no plan alone shows: that ranks are all there, and that the tags one side lists
+/// the other lists too. The plans themselves are sound ([`super::check`]).
+pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
+    let mut found = check_set(plans);
+    let listed: Vec<Listed> = plans.iter().map(list).collect();
+    for (index, listed) in listed.iter().enumerate() {
+        for (link, path) in &listed.collisions {
+            let message = format!(
+                "two buffers share tag {} from rank {} to {}",
+                link.tag, link.from, link.to
+            );
+            found.push((index, Diagnostic::error("plan-tag-collision", message).path(path)));
+        }
+    }
+    for (index, plan) in plans.iter().enumerate() {
+        for (peer_index, peer) in plans.iter().enumerate() {
+            let between = |link: &&Link| (link.from, link.to) == (plan.rank, peer.rank);
+            let (believed, real) = (&listed[index].remote_receives, &listed[peer_index].receives);
+            for link in believed.keys().filter(between).filter(|link| !real.contains_key(link)) {
+                found.push((index, unmatched(*link, peer.rank, &believed[link].1)));
+            }
+            for link in real.keys().filter(between).filter(|link| !believed.contains_key(link)) {
+                found.push((peer_index, unmatched(*link, plan.rank, &real[link].1)));
+            }
+        }
+    }
+    found.extend(check_channels(plans));
+    found
+}
+
+/// Only where data goes must agree: a kernel that writes straight into a peer's buffer lists no
+/// tag for the buffer it sends from.
+fn unmatched(link: Link, rank: i64, path: &str) -> Diagnostic {
+    let Link { from, to, tag } = link;
+    let message = format!("rank {rank} does not list tag {tag} of data from rank {from} to {to}");
+    Diagnostic::error("plan-tag", message)
+        .path(path)
+        .with_note("both ranks must list it in `RecvTags` of a buffer")
+}
+
+/// The ranks are those of one world, each once.
+fn check_set(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
+    let mut found = vec![];
+    let mut seen = BTreeSet::new();
+    for (index, plan) in plans.iter().enumerate() {
+        if !seen.insert(plan.rank) {
+            let message = format!("another plan is for rank {} too", plan.rank);
+            found.push((index, Diagnostic::error("plan-ranks", message).path("$.Rank")));
+        }
+        if plan.world_size != plans[0].world_size {
+            let expected = plans[0].world_size;
+            let message = format!("`WorldSize` is {}, {expected} elsewhere", plan.world_size);
+            found.push((index, Diagnostic::error("plan-ranks", message).path("$.WorldSize")));
+        }
+    }
+    if let Some(plan) = plans.first().filter(|plan| plan.world_size != seen.len() as i64) {
+        let message = format!("plans of {} of {} ranks", seen.len(), plan.world_size);
+        found.push((0, Diagnostic::warning("plan-ranks", message).path("$.WorldSize")));
+    }
+    found
+}
+
+fn list(plan: &Plan) -> Listed {
+    let mut listed = Listed::default();
+    for (place, plan_op) in ops(plan) {
+        let op = &plan_op.op;
+        let lists = [
+            ("ReadTensors", &op.reads),
+            ("WriteTensors", &op.writes),
+            ("ResultTensors", &op.results),
+        ];
+        for (key, tensors) in lists {
+            for (index, tensor) in tensors.iter().enumerate() {
+                let path = format!("{place}.{key}[{index}].Buffer");
+                list_buffer(plan.rank, &tensor.buffer, &path, &mut listed);
+            }
+        }
+    }
+    listed
+}
+
+fn list_buffer(rank: i64, buffer: &Buffer, path: &str, listed: &mut Listed) {
+    let is_local = buffer.rank < 0 || buffer.rank == rank;
+    for &[peer, tag] in &buffer.send_tags {
+        let (map, link) = match is_local {
+            // An entry without a peer is not exchanged.
+            true if peer < 0 => continue,
+            true => (&mut listed.sends, Link { from: rank, to: peer, tag }),
+            false => (&mut listed.remote_sends, Link { from: buffer.rank, to: rank, tag }),
+        };
+        insert(map, link, buffer.id, format!("{path}.SendTags"), &mut listed.collisions);
+    }
+    for &[peer, tag] in &buffer.recv_tags {
+        let (map, link) = match is_local {
+            true if peer < 0 => continue,
+            true => (&mut listed.receives, Link { from: peer, to: rank, tag }),
+            false => (&mut listed.remote_receives, Link { from: rank, to: buffer.rank, tag }),
+        };
+        insert(map, link, buffer.id, format!("{path}.RecvTags"), &mut listed.collisions);
+    }
+}
+
+fn insert(
+    map: &mut BTreeMap<Link, (u64, String)>,
+    link: Link,
+    buffer: u64,
+    path: String,
+    collisions: &mut Vec<(Link, String)>,
+) {
+    let first = map.entry(link).or_insert_with(|| (buffer, path.clone()));
+    if first.0 != buffer {
+        collisions.push((link, path));
+    }
+}
+
+/// Sender and receiver of a link use one kind of channel.
+fn check_channels(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
+    let mut senders: BTreeMap<Link, &ConfigValue> = BTreeMap::new();
+    for plan in plans {
+        for (_, plan_op) in ops(plan).filter(|(_, plan_op)| plan_op.op.kind == OpKind::Send) {
+            let remote = &plan_op.op.writes[0].buffer;
+            for &[_, tag] in &remote.recv_tags {
+                let link = Link { from: plan.rank, to: remote.rank, tag };
+                senders.extend(channel(plan_op).map(|channel| (link, channel)));
+            }
+        }
+    }
+    let mut found = vec![];
+    for (index, plan) in plans.iter().enumerate() {
+        for (place, plan_op) in ops(plan).filter(|(_, plan_op)| plan_op.op.kind == OpKind::Recv) {
+            let remote = &plan_op.op.reads[0].buffer;
+            for &[_, tag] in &remote.send_tags {
+                let link = Link { from: remote.rank, to: plan.rank, tag };
+                let Some((sender, receiver)) = senders.get(&link).copied().zip(channel(plan_op))
+                else {
+                    continue;
+                };
+                if sender != receiver {
+                    let message = format!("rank {} sends on another kind of channel", link.from);
+                    let at = At::op(place);
+                    let at = at.key("Config");
+                    let finding = Diagnostic::error("plan-channel", message);
+                    found.push((index, finding.path(at.key("ChannelType").to_string())));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn channel(plan_op: &PlanOp) -> Option<&ConfigValue> {
+    plan_op.config.get("ChannelType")
+}

@@ -1,0 +1,306 @@
+//! Every way a plan can be wrong, starting from one that is right.
+
+use std::collections::BTreeMap;
+
+use irc_ark_format::model::{Arg, Buffer, DataType, Float, Op, OpKind, Options, Tensor};
+use irc_ark_format::plan::{
+    self, Architecture, Config, ConfigValue, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup,
+    TaskGroup, TaskInfo,
+};
+use irc_diag::{Diagnostic, Sink, Source};
+
+/// A plan ARK's planner wrote: softmax over the last axis, fused into one task for each row.
+const FUSED_SOFTMAX: &str = include_str!("data/fused_softmax.plan.json");
+
+fn tensor(id: u64, shape: &[i64], buffer: u64) -> Tensor {
+    Tensor::dense(id, DataType::Fp16, shape, Buffer::local(buffer))
+}
+
+fn op(kind: OpKind, reads: Vec<Tensor>, write: Tensor, args: &[(&str, Arg)]) -> Op {
+    let result = Tensor { id: write.id + 100, ..write.clone() };
+    let args: BTreeMap<String, Arg> =
+        args.iter().map(|(name, arg)| ((*name).to_owned(), arg.clone())).collect();
+    let (name, writes, results) = (String::new(), vec![write], vec![result]);
+    Op { kind, name, is_virtual: false, reads, writes, results, args }
+}
+
+fn task(id: i64, warps: i64, sram: i64, ops: Vec<(Op, Config)>) -> TaskInfo {
+    let ops = ops.into_iter().map(|(op, config)| PlanOp { op, config }).collect();
+    TaskInfo { id, num_warps: warps, sram_bytes: sram, ops }
+}
+
+fn tiles(tile: [i64; 2], tasks: i64) -> Config {
+    Config::default()
+        .with("NumWarps", ConfigValue::Int(1))
+        .with("SramBytes", ConfigValue::Int(0))
+        .with("Tile", ConfigValue::Ints(tile.to_vec()))
+        .with("NumTasks", ConfigValue::Int(tasks))
+}
+
+fn group(task: i64, tasks: i64, processors: Range, warps: i64, sram: i64) -> ProcessorGroup {
+    let task_range = Range::new(0, tasks);
+    let task_groups = vec![TaskGroup { task_id: task, task_range, granularity: 1 }];
+    let resource = ResourceGroup {
+        processor_range: processors,
+        warp_range: Range::new(0, warps),
+        sram_range: Range::new(0, sram),
+        task_groups,
+    };
+    ProcessorGroup { processor_range: processors, resource_groups: vec![resource] }
+}
+
+/// `relu(a x b) * 2`, each op a task of its own.
+fn sound() -> Plan {
+    let (a, b, c) = (tensor(0, &[256, 64], 0), tensor(1, &[64, 256], 1), tensor(2, &[256, 256], 2));
+    let (d, e) = (tensor(3, &[256, 256], 3), tensor(4, &[256, 256], 4));
+    let no = Arg::Bool(false);
+    let matmul = [("TransposeInput", no.clone()), ("TransposeOther", no)];
+    let matmul = op(OpKind::Matmul, vec![a, b], c, &matmul);
+    let config = Config::default()
+        .with("NumWarps", ConfigValue::Int(8))
+        .with("SramBytes", ConfigValue::Int(147_456))
+        .with("TileShapeMNK", ConfigValue::Ints(vec![128, 256, 64]))
+        .with("NumTasks", ConfigValue::Int(2));
+    let relu = op(OpKind::Relu, matmul.results.clone(), d, &[]);
+    let factor = [("Factor", Arg::Float(Float(2.0)))];
+    let scale = op(OpKind::ScalarMul, relu.results.clone(), e, &factor);
+    Plan {
+        rank: 0,
+        world_size: 1,
+        architecture: Architecture::Cuda80,
+        num_processors: 108,
+        num_warps_per_processor: 8,
+        task_infos: vec![
+            task(0, 8, 147_456, vec![(matmul, config)]),
+            task(1, 1, 0, vec![(relu, tiles([1, 64], 1024))]),
+            task(2, 1, 0, vec![(scale, tiles([1, 64], 1024))]),
+        ],
+        processor_groups: vec![
+            group(0, 2, Range::new(0, 2), 8, 147_456),
+            group(1, 1024, Range::new(0, 108), 1, 0),
+            group(2, 1024, Range::new(0, 108), 1, 0),
+        ],
+    }
+}
+
+fn findings(change: impl FnOnce(&mut Plan)) -> Vec<(&'static str, String)> {
+    let mut plan = sound();
+    change(&mut plan);
+    let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+    found.map(|finding| (finding.code, finding.path.unwrap_or_default())).collect()
+}
+
+#[track_caller]
+fn expect(code: &'static str, path: &str, change: impl FnOnce(&mut Plan)) {
+    assert_eq!(findings(change), [(code, path.to_owned())]);
+}
+
+fn resource(plan: &mut Plan, group: usize) -> &mut ResourceGroup {
+    &mut plan.processor_groups[group].resource_groups[0]
+}
+
+fn tasks(plan: &mut Plan, group: usize) -> &mut TaskGroup {
+    &mut resource(plan, group).task_groups[0]
+}
+
+fn set(plan: &mut Plan, task: usize, key: &str, value: ConfigValue) {
+    let config = &mut plan.task_infos[task].ops[0].config.0;
+    config.iter_mut().filter(|(name, _)| name == key).for_each(|(_, old)| *old = value.clone());
+}
+
+const RG0: &str = "$.ProcessorGroups[0].ResourceGroups[0]";
+const RG1: &str = "$.ProcessorGroups[1].ResourceGroups[0]";
+const RG2: &str = "$.ProcessorGroups[2].ResourceGroups[0]";
+
+#[test]
+fn the_plan_is_sound() {
+    assert_eq!(plan::check(&sound()), []);
+}
+
+#[test]
+fn schema() {
+    expect("plan-task-id", "$.TaskInfos[1].Id", |p| p.task_infos[1].id = 7);
+    expect("plan-task-id", &format!("{RG2}.TaskGroups[0].TaskId"), |p| tasks(p, 2).task_id = 3);
+    let path = format!("{RG1}.TaskGroups[0].Granularity");
+    expect("plan-number", &path, |p| tasks(p, 1).granularity = 0);
+    let path = format!("{RG1}.TaskGroups[0].TaskRange");
+    expect("plan-stepped-range", &path, |p| tasks(p, 1).task_range.step = Some(2));
+    expect("plan-range", &path, |p| tasks(p, 1).task_range = Range::new(5, 4));
+    expect("plan-missing-config", "$.TaskInfos[1].Ops[0].Config", |p| {
+        p.task_infos[1].ops[0].config = Config::default().with("NumWarps", ConfigValue::Int(1));
+    });
+    expect("plan-config", "$.TaskInfos[1].Ops[0].Config.Tile", |p| {
+        set(p, 1, "Tile", ConfigValue::Ints(vec![0, 64]));
+    });
+    expect("plan-number", "$.NumProcessors", |p| p.num_processors = 0);
+    expect("ark-world-size", "$.Rank", |p| p.rank = 1);
+}
+
+#[test]
+fn every_task_runs_once() {
+    let num_tasks = "$.TaskInfos[1].Ops[0].Config.NumTasks";
+    assert_eq!(
+        findings(|p| set(p, 1, "NumTasks", ConfigValue::Int(1000)))[0],
+        ("plan-num-tasks", num_tasks.into())
+    );
+    let path = format!("{RG1}.TaskGroups[0].TaskRange");
+    expect("plan-lost-tasks", &path, |p| tasks(p, 1).task_range = Range::new(0, 1000));
+    expect("plan-lost-tasks", &path, |p| tasks(p, 1).task_range = Range::new(1, 1024));
+    expect("plan-task-range", &path, |p| tasks(p, 1).task_range = Range::new(0, 1025));
+    expect("plan-repeated-tasks", &format!("{RG1}.TaskGroups[1].TaskRange"), |p| {
+        let task_range = Range::new(1000, 1024);
+        let again = TaskGroup { task_range, ..*tasks(p, 1) };
+        resource(p, 1).task_groups.push(again);
+    });
+    expect("plan-distribution", &format!("{RG1}.TaskGroups[1]"), |p| {
+        // Half the processors, and a second group that starts in the middle of them.
+        p.processor_groups[1].processor_range = Range::new(0, 54);
+        resource(p, 1).processor_range = Range::new(0, 54);
+        let second = TaskGroup { task_range: Range::new(101, 1024), ..*tasks(p, 1) };
+        tasks(p, 1).task_range = Range::new(0, 101);
+        resource(p, 1).task_groups.push(second);
+    });
+}
+
+#[test]
+fn resources_suffice() {
+    expect("plan-processors", "$.NumProcessors", |p| p.num_processors = 109);
+    expect("plan-processors", "$.NumProcessors", |p| p.num_processors = 2_000_000_000);
+    let path = format!("{RG1}.ProcessorRange");
+    expect("plan-processors", &path, |p| resource(p, 1).processor_range = Range::new(0, 109));
+    let groups =
+        [1, 2].map(|i| ("plan-processors", format!("$.ProcessorGroups[{i}].ProcessorRange")));
+    assert_eq!(findings(|p| p.num_processors = 107), groups);
+    let lost = [format!("{RG0}.WarpRange"), format!("{RG0}.TaskGroups[0]")];
+    let lost = lost.map(|path| ("plan-warps", path));
+    assert_eq!(findings(|p| p.num_warps_per_processor = 7), lost);
+    expect("plan-warps", &format!("{RG0}.TaskGroups[0]"), |p| {
+        resource(p, 0).warp_range = Range::new(0, 4);
+    });
+    expect("plan-sram", &format!("{RG0}.TaskGroups[0]"), |p| {
+        resource(p, 0).sram_range = Range::new(0, 1024);
+    });
+    expect("plan-sram", &format!("{RG0}.SramRange"), |p| {
+        resource(p, 0).sram_range = Range::new(0, 200_000);
+    });
+    expect("plan-warps", "$.NumWarpsPerProcessor", |p| p.num_warps_per_processor = 33);
+    expect("plan-sram", "$.TaskInfos[0].Ops[0].Config.SramBytes", |p| {
+        p.task_infos[0].sram_bytes = 1024;
+        resource(p, 0).sram_range = Range::new(0, 1024);
+    });
+}
+
+#[test]
+fn kernels_exist() {
+    let tile = "$.TaskInfos[0].Ops[0].Config.TileShapeMNK";
+    expect("plan-matmul-kernel", tile, |p| p.architecture = Architecture::Cuda90);
+    expect("plan-matmul-kernel", tile, |p| set(p, 0, "SramBytes", ConfigValue::Int(147_000)));
+    let [tile_k, kernel] = &findings(|p| {
+        set(p, 0, "TileShapeMNK", ConfigValue::Ints(vec![128, 256, 48]));
+    })[..] else {
+        panic!("two findings");
+    };
+    assert_eq!((tile_k.0, kernel.0), ("plan-matmul-tile", "plan-matmul-kernel"));
+    expect("plan-foreign-buffer", "$.TaskInfos[2].Ops[0].ReadTensors[0].Buffer.Rank", |p| {
+        // Both mentions, or the buffer would have two ranks.
+        p.task_infos[2].ops[0].op.reads[0].buffer.id = 9;
+        p.task_infos[2].ops[0].op.reads[0].id = 99;
+        p.task_infos[2].ops[0].op.reads[0].buffer.rank = 0;
+    });
+    let virtual_op = findings(|p| p.task_infos[1].ops[0].op.is_virtual = true);
+    assert_eq!(virtual_op[0].0, "plan-virtual-op");
+}
+
+#[test]
+fn conflicts_are_ordered_by_barriers() {
+    // Groups that share no processor start at once.
+    expect("plan-race", &format!("{RG2}.TaskGroups[0]"), |p| {
+        p.processor_groups[1] = group(1, 1024, Range::new(0, 54), 1, 0);
+        p.processor_groups[2] = group(2, 1024, Range::new(54, 108), 1, 0);
+    });
+    // A chain of barriers through processors shared with a group in between orders them.
+    assert_eq!(
+        findings(|p| {
+            p.processor_groups[1] = group(1, 1024, Range::new(0, 54), 1, 0);
+            p.processor_groups[2] = group(2, 1024, Range::new(50, 108), 1, 0);
+        }),
+        []
+    );
+    // Task groups of one processor group have no barrier between them.
+    expect("plan-group-race", &format!("{RG1}.TaskGroups[1]"), |p| {
+        let moved = *tasks(p, 2);
+        resource(p, 1).task_groups.push(moved);
+        p.processor_groups.pop();
+    });
+}
+
+/// The plan with the scaling fused into the task of the relu.
+fn fuse(plan: &mut Plan) {
+    let scale = plan.task_infos.pop().expect("three tasks");
+    plan.task_infos[1].ops.extend(scale.ops);
+    plan.processor_groups.pop();
+}
+
+#[test]
+fn fused_ops_use_their_own_tile() {
+    assert_eq!(findings(fuse), []);
+    expect("plan-fused-dependency", "$.TaskInfos[1].Ops[1].ReadTensors[0]", |p| {
+        fuse(p);
+        let config = &mut p.task_infos[1].ops[1].config;
+        *config = tiles([64, 1], 1024);
+    });
+    expect("plan-fused-tasks", "$.TaskInfos[1].Ops[1].Config.NumTasks", |p| {
+        fuse(p);
+        p.task_infos[1].ops[1].config = tiles([1, 256], 256);
+        let reads = &mut p.task_infos[1].ops[1].op.reads[0];
+        // Another buffer, so that the two ops do not depend on each other.
+        (reads.id, reads.buffer.id) = (50, 50);
+    });
+}
+
+#[test]
+fn a_real_fused_plan_needs_its_tiles() {
+    let parse = |text: &str| {
+        let mut sink = Sink::new();
+        plan::parse(&Source::new("plan", text), &Options::default(), &mut sink);
+        let found = sink.into_diagnostics();
+        found.into_iter().filter(Diagnostic::is_error).map(|f| f.code).collect::<Vec<_>>()
+    };
+    assert_eq!(parse(FUSED_SOFTMAX), Vec::<&str>::new());
+    // Half-row tiles: each task would use a maximum that another may not have made yet.
+    let halves = FUSED_SOFTMAX.replace("\"Tile\": [1,2048]", "\"Tile\": [2,1024]");
+    assert!(parse(&halves).contains(&"plan-fused-dependency"));
+}
+
+#[test]
+fn a_caret_points_into_the_file() {
+    let text = plan::write(&sound()).replacen("\"TaskId\":2", "\"TaskId\":5", 1);
+    let mut sink = Sink::new();
+    assert_eq!(plan::parse(&Source::new("plan", &text), &Options::default(), &mut sink), None);
+    let span = sink.diagnostics()[0].primary_span().expect("a place");
+    assert_eq!(&text[span], "5");
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let text = plan::write(&sound());
+    let read = plan::parse(&Source::new("plan", &text), &Options::default(), &mut Sink::new());
+    assert_eq!(read, Some(sound()));
+}
+
+#[test]
+fn ranks_must_list_each_others_tags() {
+    let mut sender = sound();
+    sender.world_size = 2;
+    let mut receiver = Plan { rank: 1, ..sender.clone() };
+    assert_eq!(plan::check_ranks(&[sender.clone(), receiver.clone()]), []);
+    let tagged = &mut receiver.task_infos[1].ops[0].op.writes[0].buffer;
+    tagged.recv_tags.push([0, 5]);
+    let found = plan::check_ranks(&[sender.clone(), receiver]);
+    let path = "$.TaskInfos[1].Ops[0].WriteTensors[0].Buffer.RecvTags";
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].0, found[0].1.code), (1, "plan-tag"));
+    assert_eq!(found[0].1.path.as_deref(), Some(path));
+    let found = plan::check_ranks(&[sender.clone(), sender]);
+    assert_eq!(found[0].1.code, "plan-ranks");
+}

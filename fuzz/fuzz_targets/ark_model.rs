@@ -1,0 +1,38 @@
+//! Any bytes: the model reader never panics, explains what it refuses, and writes back what it
+//! accepts.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/ark_model
+//!     cargo fuzz run --sanitizer none ark_model fuzz/corpus/ark_model \
+//!         dialects/ark/format/tests/data -- \
+//!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
+#![no_main]
+
+use irc_ark_format::model::{self, Options};
+use irc_diag::{Sink, Source, render, to_json};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let source = Source::from_bytes("fuzz.model.json", bytes);
+    let mut sink = Sink::new();
+    let document = model::parse(&source, &Options::default(), &mut sink);
+    assert_eq!(document.is_none(), sink.has_errors(), "refused if and only if explained");
+    let found = sink.into_diagnostics();
+    assert!(
+        found
+            .iter()
+            .all(|finding| finding.primary_span().is_some() || finding.code == "too-many-findings")
+    );
+    render(&source, &found, false, 80);
+    to_json(&source, &found);
+    if let Some(document) = document {
+        assert_eq!(model::validate(&document.model).iter().find(|f| f.is_error()), None);
+        model::hazards(&document.model);
+        model::buffer_bytes(document.model.tensors());
+        let text = model::write(&document.model);
+        let again =
+            model::parse(&Source::new("again", &text), &Options::default(), &mut Sink::new());
+        assert_eq!(again.map(|again| again.model), Some(document.model));
+    }
+});

@@ -1,0 +1,30 @@
+//! Any bytes: the plan reader never panics, explains what it refuses, and writes back what it
+//! accepts.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/ark_plan
+//!     cargo fuzz run --sanitizer none ark_plan fuzz/corpus/ark_plan \
+//!         dialects/ark/format/tests/data -- \
+//!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
+#![no_main]
+
+use irc_ark_format::model::Options;
+use irc_ark_format::plan;
+use irc_diag::{Sink, Source, render};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let source = Source::from_bytes("fuzz.plan.json", bytes);
+    let mut sink = Sink::new();
+    let plan = plan::parse(&source, &Options::default(), &mut sink);
+    assert_eq!(plan.is_none(), sink.has_errors(), "refused if and only if explained");
+    render(&source, &sink.into_diagnostics(), false, 80);
+    if let Some(plan) = plan {
+        plan::check_ranks(std::slice::from_ref(&plan));
+        let text = plan::write(&plan);
+        let again =
+            plan::parse(&Source::new("again", &text), &Options::default(), &mut Sink::new());
+        assert_eq!(again, Some(plan));
+    }
+});
