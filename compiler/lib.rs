@@ -1,4 +1,4 @@
-//! The irc compiler as a library.
+//! The irc compiler as a library: a [`Session`] over source files.
 
 pub mod codegen;
 pub mod eval;
@@ -7,3 +7,8 @@ pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
+pub mod session;
+
+pub use session::{
+    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+};

@@ -1,4 +1,5 @@
 //! The stage table: what every tool runs, in which order, and what may remain after each stage.
+use crate::{CompileOptions, Target};
 
 /// One step of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,32 @@ impl Pipeline {
             let names: Vec<_> = self.stages.iter().map(|known| known.name).collect();
             format!("no stage '{stage}' in pipeline '{}'; stages: {}", self.name, names.join(", "))
         })
+    }
+
+    /// As [`Pipeline::text`] from stage `first` to stage `last`, both included, with the options of
+    /// passes that depend on what is compiled for.
+    ///
+    /// # Errors
+    /// An unknown stage.
+    pub fn text_for(&self, target: &Target, first: &str, last: &str) -> Result<String, String> {
+        let before = self.position(first)?.checked_sub(1).map(|at| self.stages[at].name);
+        let text = self.text(before, Some(last))?;
+        let vector = format!("linalg-to-vector{{vector-bytes={}}}", target.vector_bytes());
+        Ok(text.replace("linalg-to-vector", &vector))
+    }
+
+    /// As [`Pipeline::text_for`], with the results that the options ask for.
+    ///
+    /// # Errors
+    /// An unknown stage.
+    pub fn text_with(
+        &self,
+        options: &CompileOptions,
+        first: &str,
+        last: &str,
+    ) -> Result<String, String> {
+        let text = self.text_for(&options.target, first, last)?;
+        Ok(text.replace("ark-to-tl", &format!("ark-to-tl{{results={}}}", options.results.name())))
     }
 
     /// The textual pipeline of the stages after `from` up to and with `to`, each followed by a

@@ -28,6 +28,12 @@ pub fn registry() -> DialectRegistry {
 }
 
 /// A single-threaded context over [`registry`].
+///
+/// Our dialects and `func` are loaded: importers build their ops without a parser or a pass.
 pub fn new_context() -> Context {
-    irc_mlir::new_context(&[register])
+    let context = irc_mlir::new_context(&[register]);
+    for dialect in ["ark", "tl", "plan", "func"] {
+        context.get_or_load_dialect(dialect);
+    }
+    context
 }

@@ -31,6 +31,35 @@ pub fn evaluate(func: OperationRef<'_, '_>, inputs: &[Tensor]) -> Result<Vec<Ten
     Err("expected a terminator at the end of the body, found none".into())
 }
 
+/// Evaluates a function whose arguments and results are named (see [`crate::interface`]). Arguments
+/// not given are zero.
+///
+/// # Errors
+/// As [`evaluate`], or a name that is no argument.
+pub fn run_named(
+    func: OperationRef<'_, '_>,
+    mut inputs: BTreeMap<String, Tensor>,
+) -> Result<BTreeMap<String, Tensor>, String> {
+    let interface = crate::interface::interface_of(&func)?;
+    let mut arguments = Vec::new();
+    for port in &interface.inputs {
+        let ty = port.tensor_type().ok_or("an input has an unknown element type")?;
+        let bits = |given: Tensor| given.reinterpret(ty.dtype).map_err(|error| error.to_string());
+        arguments.push(match inputs.remove(&port.name) {
+            Some(given) if given.dtype() == irc_tensor::DType::U16 => bits(given)?,
+            Some(given) => given,
+            None => Tensor::zeros(ty).map_err(|error| error.to_string())?,
+        });
+    }
+    // A buffer that is only written may be given all the same.
+    let written = |name: &String| interface.outputs.iter().any(|port| port.name == *name);
+    if let Some(unknown) = inputs.keys().find(|name| !written(name)) {
+        return Err(format!("no input is named '{unknown}'"));
+    }
+    let results = evaluate(func, &arguments)?;
+    Ok(interface.outputs.into_iter().map(|port| port.name).zip(results).collect())
+}
+
 fn bind(block: &BlockRef<'_, '_>, inputs: &[Tensor]) -> Result<BTreeMap<usize, Tensor>, String> {
     if block.argument_count() != inputs.len() {
         return Err(format!("expected {} inputs, found {}", block.argument_count(), inputs.len()));

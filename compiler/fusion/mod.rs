@@ -1,7 +1,53 @@
 //! Fusion: groups the ops of a function into kernels.
+//!
+//! Three steps, each a function of plain data:
+//!
+//! 1. [`segments`] cuts the [`Graph`] where no rule can act.
+//! 2. [`fuse_segment`] lets egg find all legal fusions of one segment (the rules are one table,
+//!    [`RULES`]) and searches the cheapest kernels under the cost model of [`Cost`].
+//! 3. The pass [`Fuse`] writes the groups into the function, and [`FusionReport`] says why.
+//!
+//! Nothing depends on a clock or on the order of a hash map: egg runs with its `deterministic`
+//! feature and limits on terms and iterations, costs are integers.
+//!
+//! Segments are decided independently, so a driver may cache [`fuse_segment`] by [`Segment`].
 mod cost;
+mod emit;
+mod explain;
 mod form;
 mod graph;
+mod pass;
+mod plan;
+mod report;
 mod rules;
 mod segment;
 mod term;
+
+pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
+pub use form::{Form, Kind};
+pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
+pub use pass::{Fuse, fuse_function, fuse_function_with};
+pub use plan::{Kernel, Plan};
+pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
+pub use rules::{Firing, RULES, Rule};
+pub use segment::{Edge, Placed, Segment, SegmentNode, Source, segments};
+
+use std::collections::BTreeSet;
+
+/// What was decided for a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentFusion {
+    /// The kernels.
+    pub plan: Plan,
+    /// Per node: the sets of operands that may be computed in the same kernel.
+    pub variants: Vec<Vec<u32>>,
+    /// Every rule that fired.
+    pub firings: BTreeSet<Firing>,
+}
+
+/// Decides the kernels of one segment.
+pub fn fuse_segment(segment: &Segment) -> SegmentFusion {
+    let (variants, firings) = rules::saturate(segment);
+    let plan = plan::search(segment, &variants);
+    SegmentFusion { plan, variants, firings }
+}

@@ -69,17 +69,11 @@ pub struct Firing {
     pub facts: Vec<String>,
 }
 
-/// What the rules found for a segment.
-pub struct Saturated {
-    /// Per node: the sets of operands that may be computed in the same kernel, bit per operand,
-    /// ascending; 0 is always one.
-    pub variants: Vec<Vec<u32>>,
-    /// Every rule that fired.
-    pub firings: BTreeSet<Firing>,
-}
-
 /// Applies the rules until nothing new is found, or a limit is reached.
-pub fn saturate(segment: &Segment) -> Saturated {
+///
+/// Per node, the sets of operands that may be computed in the same kernel, a bit per operand,
+/// ascending (0 is always one); and every rule that fired.
+pub fn saturate(segment: &Segment) -> (Vec<Vec<u32>>, BTreeSet<Firing>) {
     let (egraph, bodies) = unfused(segment);
     let rewrites: Vec<_> = RULES.iter().map(rewrite).collect();
     let empty = Forms { segment, firings: BTreeSet::new() };
@@ -91,7 +85,7 @@ pub fn saturate(segment: &Segment) -> Saturated {
         .with_time_limit(Duration::MAX)
         .run(&rewrites);
     let variants = bodies.iter().map(|body| variants(&runner.egraph, *body)).collect();
-    Saturated { variants, firings: runner.egraph.analysis.firings }
+    (variants, runner.egraph.analysis.firings)
 }
 
 fn variants(egraph: &EGraph<Term, Forms<'_>>, body: Id) -> Vec<u32> {

@@ -1,7 +1,10 @@
 //! Every pass of irc, registered by name.
-use crate::lowering::{
-    ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
-    outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+use crate::{
+    fusion::Fuse,
+    lowering::{
+        ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+    },
 };
 use irc_mlir::register_pass;
 
@@ -10,6 +13,7 @@ mod check_stage;
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
+    register_pass(Fuse);
     register_pass(OutlineKernels);
     register_pass(TlToLinalg);
     register_pass(LinalgToVector);

@@ -1,5 +1,5 @@
 //! Checks of `tl` ops that their definition cannot say.
-use super::{GROUP, LAUNCH, KINDS, YIELD, op_of, operand_types, tensor_type_of};
+use super::{GROUP, KINDS, LAUNCH, YIELD, op_of, operand_types, tensor_type_of};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
 /// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.

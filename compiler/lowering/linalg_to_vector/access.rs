@@ -59,7 +59,8 @@ pub fn parse_map(text: &str) -> Result<Vec<Linear>, String> {
     if names.contains('[') || results.contains('(') && results.trim()[1..].contains('(') {
         return Err(format!("expected plain dimensions and sums in '{text}'"));
     }
-    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> =
+        names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let results = inner(results);
     let expressions = results.split(',').map(str::trim).filter(|expr| !expr.is_empty());
     expressions.map(|expr| parse_linear(expr, &names)).collect()

@@ -12,7 +12,8 @@ pub trait Surroundings<'c, 'a> {
     /// The induction variable of a loop of the op, one per lane.
     fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>>;
     /// `tensor.extract` at the given indices.
-    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>>;
+    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>])
+    -> Result<Value<'c, 'a>>;
 }
 
 /// Emits the ops of `block` with its arguments replaced; returns what it yields.
@@ -135,8 +136,17 @@ pub fn convert<'c: 'a, 'a>(
 fn is_cast(name: &str) -> bool {
     matches!(
         name,
-        "arith.extf" | "arith.truncf" | "arith.extsi" | "arith.extui" | "arith.trunci" | "arith.sitofp"
-            | "arith.uitofp" | "arith.fptosi" | "arith.fptoui" | "arith.bitcast" | "arith.index_cast"
+        "arith.extf"
+            | "arith.truncf"
+            | "arith.extsi"
+            | "arith.extui"
+            | "arith.trunci"
+            | "arith.sitofp"
+            | "arith.uitofp"
+            | "arith.fptosi"
+            | "arith.fptoui"
+            | "arith.bitcast"
+            | "arith.index_cast"
             | "arith.index_castui"
     )
 }

@@ -57,7 +57,12 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         let readers = self.kernel.stages.iter().enumerate().filter(|(s, _)| !stages.contains(s));
         let mut reads = readers.flat_map(|(_, stage)| {
             let inits = stage.outputs.iter().map(|output| output.init.tensor);
-            stage.inputs.iter().map(|input| input.tensor).chain(inits).chain(stage.gathered.iter().copied())
+            stage
+                .inputs
+                .iter()
+                .map(|input| input.tensor)
+                .chain(inits)
+                .chain(stage.gathered.iter().copied())
         });
         reads.any(|read| read == tensor)
             || self.kernel.results.iter().any(|result| result.tensor == tensor)

@@ -37,13 +37,16 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
     /// The contraction that a stage is, if the schedule for one applies.
     pub fn of(kernel: &Kernel<'c, 'a>, number: usize) -> Option<Self> {
         let stage = &kernel.stages[number];
-        let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else { return None };
+        let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
+            return None;
+        };
         if stage.sizes.len() != stage.parallel + 1 || stage.parallel == 0 {
             return None;
         }
         let (chains, float) = product(stage)?;
-        let side = |operand: &Operand, index: usize| {
-            Side { operand: operand.clone(), casts: chains[index].clone() }
+        let side = |operand: &Operand, index: usize| Side {
+            operand: operand.clone(),
+            casts: chains[index].clone(),
         };
         let (mut a, mut b) = (side(first, 0), side(second, 1));
         let (n, k) = (stage.parallel - 1, stage.parallel);
@@ -123,7 +126,8 @@ fn chain<'c: 'a, 'a>(
 ) -> Option<(usize, Vec<OperationRef<'c, 'a>>)> {
     let mut casts = vec![];
     loop {
-        let input = (0..2).find(|i| argument(stage.op, stage.body, *i).is_ok_and(|arg| arg == value));
+        let input =
+            (0..2).find(|i| argument(stage.op, stage.body, *i).is_ok_and(|arg| arg == value));
         if let Some(input) = input {
             casts.reverse();
             return Some((input, casts));

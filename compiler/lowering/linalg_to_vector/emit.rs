@@ -248,20 +248,24 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// `0, stride, 2 * stride, ...` as indices.
     pub fn iota(&self, stride: i64, lanes: Lanes) -> Value<'c, 'a> {
-        let step = self.value(
-            self.spec("vector.step").results(&[lanes.of(Type::index(self.context))]),
-        );
+        let step =
+            self.value(self.spec("vector.step").results(&[lanes.of(Type::index(self.context))]));
         let stride = self.splat(self.index(stride), lanes);
         self.binary("arith.muli", step, stride)
     }
 
     /// `width` lanes of a vector from `from`.
-    pub fn slice(&self, vector: Value<'c, 'a>, element: Type<'c>, from: i64, width: i64) -> Value<'c, 'a> {
-        let list = |value: i64| {
-            attr::array(self.context, &[attr::i64(self.context, value)])
-        };
+    pub fn slice(
+        &self,
+        vector: Value<'c, 'a>,
+        element: Type<'c>,
+        from: i64,
+        width: i64,
+    ) -> Value<'c, 'a> {
+        let list = |value: i64| attr::array(self.context, &[attr::i64(self.context, value)]);
         let spec = self.spec("vector.extract_strided_slice").operands(&[vector]);
-        let spec = spec.attr("offsets", list(from)).attr("sizes", list(width)).attr("strides", list(1));
+        let spec =
+            spec.attr("offsets", list(from)).attr("sizes", list(width)).attr("strides", list(1));
         self.value(spec.results(&[Type::vector(&[width as u64], element)]))
     }
 

@@ -143,7 +143,8 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let normal = self.select(tiny, self.mul(x, self.c(33_554_432.0)), x);
         let root = self.i(0x3F35_04F3);
         let above = self.int("arith.subi", self.bits(normal), root);
-        let exponent = self.e.op("arith.sitofp", &[self.int("arith.shrsi", above, self.i(23))], self.ty());
+        let exponent =
+            self.e.op("arith.sitofp", &[self.int("arith.shrsi", above, self.i(23))], self.ty());
         let exponent = self.select(tiny, self.sub(exponent, self.c(25.0)), exponent);
         let fraction = self.int("arith.andi", above, self.i(0x007F_FFFF));
         let f = self.sub(self.float_of(self.int("arith.addi", fraction, root)), self.c(1.0));

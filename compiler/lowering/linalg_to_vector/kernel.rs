@@ -6,7 +6,9 @@ use super::{
     access::{Access, Linear, parse_map},
     error::{LowerError, Result},
 };
-use irc_mlir::{Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike};
+use irc_mlir::{
+    Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike,
+};
 use melior::ir::{
     attribute::{DenseElementsAttribute, IntegerAttribute},
     block::BlockArgument,
@@ -127,8 +129,13 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         strides: &dyn Fn(usize) -> Option<Vec<i64>>,
     ) -> Result<Self> {
         let block = entry(func)?;
-        let mut kernel =
-            Self { tensors: vec![], stages: vec![], results: vec![], result_shapes: vec![], views: vec![] };
+        let mut kernel = Self {
+            tensors: vec![],
+            stages: vec![],
+            results: vec![],
+            result_shapes: vec![],
+            views: vec![],
+        };
         for index in 0..block.argument_count() {
             let value: Value = argument(func, block, index)?;
             let strides = strides(index);
@@ -166,7 +173,10 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
             }
             "tensor.extract_slice" => self.read_slice(op),
             "func.return" => self.read_return(op),
-            _ => Err(LowerError::at(op, "no schedule for this op inside a kernel; hint: generalise named linalg ops first")),
+            _ => Err(LowerError::at(
+                op,
+                "no schedule for this op inside a kernel; hint: generalise named linalg ops first",
+            )),
         }
     }
 
@@ -178,8 +188,11 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         let value = op.attribute("value").map_err(|error| LowerError::at(op, error.to_string()))?;
         let dense = DenseElementsAttribute::try_from(value)
             .map_err(|_| LowerError::at(op, "expected a dense constant"))?;
-        let origin =
-            if dense.is_splat() { Origin::Splat(dense.splat_value()) } else { Origin::Dense(value) };
+        let origin = if dense.is_splat() {
+            Origin::Splat(dense.splat_value())
+        } else {
+            Origin::Dense(value)
+        };
         self.define_result(op, origin)
     }
 
@@ -213,7 +226,10 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
     fn find(&self, op: OperationRef<'c, 'a>, value: Value<'c, 'a>) -> Result<&View> {
         let found = self.views.iter().find(|(known, _)| *known == value);
         found.map(|(_, view)| view).ok_or_else(|| {
-            LowerError::at(op, format!("expected a tensor of the kernel, found '{}'", value.r#type()))
+            LowerError::at(
+                op,
+                format!("expected a tensor of the kernel, found '{}'", value.r#type()),
+            )
         })
     }
 
@@ -225,8 +241,9 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         let view = self.find(op, operand(op, 0)?)?.clone();
         let result = result_of(op)?;
         let (shape, _) = static_shape(op, result.r#type())?;
-        let found = change(view, shape)
-            .ok_or_else(|| LowerError::at(op, "this view of a strided tensor needs a copy first"))?;
+        let found = change(view, shape).ok_or_else(|| {
+            LowerError::at(op, "this view of a strided tensor needs a copy first")
+        })?;
         self.views.push((result, found));
         Ok(())
     }
@@ -254,7 +271,8 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         let maps = indexing_maps(op)?;
         let outs = op.result_count();
         let ins = op.operand_count().checked_sub(outs).filter(|_| maps.len() == op.operand_count());
-        let ins = ins.ok_or_else(|| LowerError::at(op, "expected one map and one result per output"))?;
+        let ins =
+            ins.ok_or_else(|| LowerError::at(op, "expected one map and one result per output"))?;
         let views: Vec<View> =
             op.operands().map(|value| self.find(op, value).cloned()).collect::<Result<_>>()?;
         let kinds = iterator_kinds(op)?;
@@ -271,7 +289,8 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         let inits: Vec<Operand> = (ins..ins + outs).map(&input).collect();
         let mut outputs = vec![];
         for (index, init) in inits.into_iter().enumerate() {
-            let value: Value = op.result(index).map_err(|e| LowerError::at(op, e.to_string()))?.into();
+            let value: Value =
+                op.result(index).map_err(|e| LowerError::at(op, e.to_string()))?.into();
             let tensor = self.define(op, value, Origin::Stage(stage), None)?;
             let view = self.find(op, value)?.clone();
             let access = access_of(&view, &maps[ins + index], kinds.len()).permuted(&order);
@@ -359,7 +378,10 @@ fn shape_of<'c>(ty: Type<'c>) -> Option<RankedTensorType<'c>> {
     RankedTensorType::try_from(ty).ok()
 }
 
-fn static_shape<'c: 'a, 'a>(op: OperationRef<'c, 'a>, ty: Type<'c>) -> Result<(Vec<i64>, Type<'c>)> {
+fn static_shape<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    ty: Type<'c>,
+) -> Result<(Vec<i64>, Type<'c>)> {
     let fail = || LowerError::at(op, format!("expected a tensor of static shape, found '{ty}'"));
     let tensor = shape_of(ty).filter(ShapedTypeLike::has_static_shape).ok_or_else(fail)?;
     let size = |index| match tensor.dim_size(index) {
@@ -425,8 +447,15 @@ fn collapse(view: &View, shape: Vec<i64>, groups: &[Vec<usize>]) -> Option<View>
     Some(View { strides, shape, ..*view })
 }
 
-fn slice(view: &View, shape: Vec<i64>, offsets: &[i64], sizes: &[i64], steps: &[i64]) -> Option<View> {
-    let offset = offsets.iter().zip(&view.strides).map(|(offset, stride)| offset * stride).sum::<i64>();
+fn slice(
+    view: &View,
+    shape: Vec<i64>,
+    offsets: &[i64],
+    sizes: &[i64],
+    steps: &[i64],
+) -> Option<View> {
+    let offset =
+        offsets.iter().zip(&view.strides).map(|(offset, stride)| offset * stride).sum::<i64>();
     let mut strides = vec![];
     for (dim, size) in sizes.iter().enumerate() {
         // The result may drop dimensions of size one.
@@ -436,8 +465,12 @@ fn slice(view: &View, shape: Vec<i64>, offsets: &[i64], sizes: &[i64], steps: &[
             return None;
         }
     }
-    (strides.len() == shape.len())
-        .then(|| View { offset: view.offset + offset, strides, shape, ..*view })
+    (strides.len() == shape.len()).then(|| View {
+        offset: view.offset + offset,
+        strides,
+        shape,
+        ..*view
+    })
 }
 
 fn indexing_maps<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<Vec<Linear>>> {
@@ -452,7 +485,9 @@ fn iterator_kinds<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<bool>> {
     let kind = |attribute: Attribute<'c>| match attribute.to_string() {
         text if text.contains("parallel") => Ok(false),
         text if text.contains("reduction") => Ok(true),
-        text => Err(LowerError::at(op, format!("expected a parallel or reduction loop, found {text}"))),
+        text => {
+            Err(LowerError::at(op, format!("expected a parallel or reduction loop, found {text}")))
+        }
     };
     list_attribute(op, "iterator_types")?.into_iter().map(kind).collect()
 }
@@ -468,7 +503,11 @@ fn loop_sizes<'c: 'a, 'a>(
         dims.find(|(linear, _)| linear.as_dim() == Some(d)).map(|(_, size)| *size)
     };
     (0..loops)
-        .map(|d| size(d).ok_or_else(|| LowerError::at(op, format!("no operand gives the size of loop d{d}"))))
+        .map(|d| {
+            size(d).ok_or_else(|| {
+                LowerError::at(op, format!("no operand gives the size of loop d{d}"))
+            })
+        })
         .collect()
 }
 

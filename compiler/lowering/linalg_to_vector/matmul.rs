@@ -213,7 +213,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         })
     }
 
-    fn emit_blocks(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, rows: &[Value<'c, 'a>]) -> Result<()> {
+    fn emit_blocks(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+    ) -> Result<()> {
         let Blocks { mc, nc, kc, .. } = self.blocks;
         let product = &self.matmul.product;
         let a = self.source(cg, e, &product.a, rows, product.m);
@@ -312,7 +317,13 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     }
 
     /// Where the full panels of a block of columns end, from its start.
-    fn within_block(&self, e: Emit<'c, 'a>, jc: Value<'c, 'a>, width: Value<'c, 'a>, full: i64) -> Value<'c, 'a> {
+    fn within_block(
+        &self,
+        e: Emit<'c, 'a>,
+        jc: Value<'c, 'a>,
+        width: Value<'c, 'a>,
+        full: i64,
+    ) -> Value<'c, 'a> {
         if self.n % self.columns() == 0 {
             return width;
         }
@@ -354,7 +365,14 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if a.along == 1 {
             packing::convert_rows(e, &copy, (start, a.across), row, height, depth.size)?;
         } else {
-            packing::convert_elements(e, &copy, (start, a.across, a.along), row, height, depth.size)?;
+            packing::convert_elements(
+                e,
+                &copy,
+                (start, a.across, a.along),
+                row,
+                height,
+                depth.size,
+            )?;
         }
         Ok(Source { buffer: packed, base: e.scale(ic, -row), across: row, along: 1 })
     }
@@ -645,7 +663,11 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 let value = e.load_lanes(scratch, at, self.lanes, None);
                 let column = e.offset(tile.column, vector * width);
                 if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                    let index = e.linear(e.index(self.output.access.offset), &rows, &self.output.access.coefs);
+                    let index = e.linear(
+                        e.index(self.output.access.offset),
+                        &rows,
+                        &self.output.access.coefs,
+                    );
                     e.store(value, buffer, e.add(index, column), self.lanes, mask);
                 }
                 emit_epilogue(cg, e, &pass, &rows, column, mask, (self.output.tensor, value))?;
@@ -658,7 +680,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
 
 impl<'c: 'a, 'a> Source<'c, 'a> {
     /// The source from a later row or column, and a later `k`.
-    fn advanced(self, e: Emit<'c, 'a>, across: Option<Value<'c, 'a>>, along: Option<Value<'c, 'a>>) -> Self {
+    fn advanced(
+        self,
+        e: Emit<'c, 'a>,
+        across: Option<Value<'c, 'a>>,
+        along: Option<Value<'c, 'a>>,
+    ) -> Self {
         let mut base = self.base;
         for (iv, step) in [(across, self.across), (along, self.along)] {
             if let Some(iv) = iv {
@@ -682,7 +709,11 @@ fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> 
     let kc = if pack_b { even_block(k, 1024, cg.target.lanes()) } else { k };
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
     let mc = if pack_b { rows / mr * mr } else { m.max(mr) };
-    let nc = if pack_b { (1024 / columns).max(1) * columns } else { (n + columns - 1) / columns * columns };
+    let nc = if pack_b {
+        (1024 / columns).max(1) * columns
+    } else {
+        (n + columns - 1) / columns * columns
+    };
     Blocks { mr, nv, mc, nc, kc }
 }
 

@@ -12,7 +12,9 @@ use irc_mlir::{
     RegionLike, Type, TypeLike, Value, attr,
 };
 use melior::ir::{
-    attribute::{DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute},
+    attribute::{
+        DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute,
+    },
     r#type::{FunctionType, IntegerType, MemRefType},
 };
 
@@ -35,11 +37,11 @@ mod schedule;
 mod tests;
 
 use access::Access;
+pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
 use emit::{Buffer, Emit, Lanes};
-use error::Result;
-pub use as_pass::LinalgToVector;
 pub use error::LowerError;
+use error::Result;
 pub use expand_math::MAX_ULP;
 use kernel::{Kernel, Origin, Tensor};
 
@@ -171,7 +173,8 @@ fn declare<'c: 'a, 'a>(
     }
     let spec = spec.attr("function_type", TypeAttribute::new(ty.into()).into());
     let spec = spec.attr("irc.workspace_bytes", attr::i64(context, 0));
-    let block = func.block().ok_or_else(|| LowerError::at(func, "expected a function in a module"))?;
+    let block =
+        func.block().ok_or_else(|| LowerError::at(func, "expected a function in a module"))?;
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
@@ -253,7 +256,9 @@ fn place_sources<'c: 'a, 'a>(
                 let strides = strides.get(index).and_then(Option::as_deref);
                 cg.places[id] = Place::Memory(flat(e, argument(index)?, &tensor, strides));
             }
-            Origin::Dense(value) => cg.places[id] = Place::Memory(global(e, lowered, id, &tensor, value)),
+            Origin::Dense(value) => {
+                cg.places[id] = Place::Memory(global(e, lowered, id, &tensor, value))
+            }
             _ => {}
         }
     }
@@ -382,7 +387,11 @@ fn flat<'c: 'a, 'a>(
 }
 
 /// The offset in a strided memref's descriptor.
-fn offset_of<'c: 'a, 'a>(e: Emit<'c, 'a>, memref: Value<'c, 'a>, tensor: &Tensor<'c>) -> Value<'c, 'a> {
+fn offset_of<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    memref: Value<'c, 'a>,
+    tensor: &Tensor<'c>,
+) -> Value<'c, 'a> {
     let base = MemRefType::new(tensor.element, &[], None, None).into();
     let mut types = vec![base];
     types.extend(vec![Type::index(e.context); 1 + 2 * tensor.shape.len()]);

@@ -91,7 +91,8 @@ fn transpose_panel<'c: 'a, 'a>(
         return Ok(());
     }
     let some = e.compare(2, whole, panel.depth);
-    let tail = |e| transpose_rows(e, panel, source, target, whole, panel.depth_tail).map(|()| vec![]);
+    let tail =
+        |e| transpose_rows(e, panel, source, target, whole, panel.depth_tail).map(|()| vec![]);
     e.if_else(some, &[], tail, |_| Ok(vec![])).map(|_| ())
 }
 

@@ -135,11 +135,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                     .chain(stage.outputs.iter().map(|output| output.tensor))
                     .map(|tensor| &cg.kernel.tensors[tensor]);
                 // A vector of i1 packs its bits, memory does not.
-                !bits.any(|tensor| {
-                    tensor.element.is_integer() && tensor.element.to_string() == "i1"
-                }) && stage.outputs.iter().all(|output| {
-                    !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
-                })
+                !bits
+                    .any(|tensor| tensor.element.is_integer() && tensor.element.to_string() == "i1")
+                    && stage.outputs.iter().all(|output| {
+                        !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
+                    })
             })
     }
 
@@ -265,7 +265,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let fixed = input.access.coefs[last.dim] == 0
                     && cg.producer(input.tensor, &self.pass.stages).is_none()
                     && splat_of(cg, input.tensor).is_none();
-                let known = hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
+                let known =
+                    hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
                 if fixed && !known {
                     let value = self.read(cg, e, *s, input, &point, &[], &vec![])?;
                     hoisted.push((input.tensor, input.access.clone(), value));
@@ -318,13 +319,19 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 });
             }
             let around = Around { cg, e, stage, sweep: self, point };
-            let values =
-                body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
+            let values = body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
             let reduces = stage.reduces();
             for (index, value) in values.into_iter().enumerate() {
                 let output = &cg.kernel.stages[*s].outputs[index];
                 if reduces {
-                    next.push(self.keep_live(cg, e, output.tensor, value, carried[next.len()], point));
+                    next.push(self.keep_live(
+                        cg,
+                        e,
+                        output.tensor,
+                        value,
+                        carried[next.len()],
+                        point,
+                    ));
                     continue;
                 }
                 registers.push((output.tensor, value));
@@ -353,7 +360,12 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 
     /// Combines copies and lanes of the accumulators into one scalar each.
-    fn finish(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, totals: &[Value<'c, 'a>]) -> Result<()> {
+    fn finish(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        totals: &[Value<'c, 'a>],
+    ) -> Result<()> {
         let each = self.accumulators.len();
         for (number, (s, index, combiner)) in self.accumulators.iter().enumerate() {
             let output = cg.kernel.stages[*s].outputs[*index].clone();
@@ -591,7 +603,11 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
         Ok(if moves { e.add(value, e.iota(1, lanes)) } else { value })
     }
 
-    fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>> {
+    fn extract(
+        &self,
+        op: OperationRef<'c, 'a>,
+        indices: &[Value<'c, 'a>],
+    ) -> Result<Value<'c, 'a>> {
         let (e, lanes) = (self.e, self.point.lanes);
         let source = self.cg.kernel.view_of(operand(op, 0)?);
         let placed = source.and_then(|(tensor, offset, strides)| {
@@ -617,13 +633,15 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
 fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
     let indexed = stages().any(|stage| {
-        let asks = |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
+        let asks =
+            |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
         !irc_mlir::walk_collect(stage.op, asks).is_empty()
     });
     let as_one = |dim: usize, size: i64| {
         !indexed
             && stages().all(|stage| {
-                let outputs = stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);
+                let outputs =
+                    stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);
                 let mut all = stage.inputs.iter().map(|input| &input.access).chain(outputs);
                 (dim >= stage.parallel || dim + 1 < stage.parallel)
                     && all.all(|access| access.coefs[dim] == access.coefs[dim + 1] * size)

@@ -80,7 +80,8 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
         let (mut value, mut width) = (values[0], lanes.count());
         while width > 1 {
             width /= 2;
-            let (low, high) = (e.slice(value, element, 0, width), e.slice(value, element, width, width));
+            let (low, high) =
+                (e.slice(value, element, 0, width), e.slice(value, element, width, width));
             value = self.apply(e, low, high, Lanes::Vector(width))?;
         }
         Ok(e.extract(value, element, 0))

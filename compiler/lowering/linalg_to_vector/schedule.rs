@@ -35,7 +35,8 @@ fn plan<'c: 'a, 'a>(cg: &Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
     let mut slots: Vec<usize> = vec![];
     let mut steps: Vec<Step> = vec![(vec![], None)];
     for s in 0..cg.kernel.stages.len() {
-        let ready = reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
+        let ready =
+            reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
         let slot = if let Some(product) = contraction(cg, s) {
             let mut step = ready.div_ceil(2);
             while steps.get(step).is_some_and(|(_, matmul)| matmul.is_some()) {
@@ -97,7 +98,10 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, matmul: Option<&Matmul<'_, '_>
     let Some(matmul) = matmul else { return false };
     let stage = &cg.kernel.stages[s];
     let product = &cg.kernel.stages[matmul.product.stage];
-    if stage.reduces() || stage.sizes != product.sizes[..product.parallel] || !stage.gathered.is_empty() {
+    if stage.reduces()
+        || stage.sizes != product.sizes[..product.parallel]
+        || !stage.gathered.is_empty()
+    {
         return false;
     }
     let mut group = vec![matmul.product.stage];
@@ -113,7 +117,8 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, matmul: Option<&Matmul<'_, '_>
         })
     });
     let outer = stage.sizes.len() - 1;
-    let pass = Pass { stages: vec![s], outer, sizes: stage.sizes[outer..].to_vec(), partial: false };
+    let pass =
+        Pass { stages: vec![s], outer, sizes: stage.sizes[outer..].to_vec(), partial: false };
     let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
     meets && contiguous && runs_in_vectors(cg, &pass)
 }

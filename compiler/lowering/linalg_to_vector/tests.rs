@@ -1,7 +1,9 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
 use super::{DIALECTS, TO_LLVM, Target, lower_module};
 use half::{bf16, f16};
-use irc_mlir::{Context, Module, OperationLike, Type, new_context, parse_module, run_pipeline, walk_collect};
+use irc_mlir::{
+    Context, Module, OperationLike, Type, new_context, parse_module, run_pipeline, walk_collect,
+};
 use melior::{
     ExecutionEngine,
     ir::{
@@ -97,10 +99,13 @@ impl Array {
     /// Pseudo-random values: small integers, or floats in `[-2, 2)`.
     fn fill(&mut self, seed: &mut u64) {
         for index in 0..self.len() {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let unit = (*seed >> 40) as f64 / f64::from(1 << 24);
             let float = self.element.contains('f');
-            let whole = if self.element == "i1" { (unit * 2.0).floor() } else { (unit * 7.0).floor() };
+            let whole =
+                if self.element == "i1" { (unit * 2.0).floor() } else { (unit * 7.0).floor() };
             self.set(index, if float { unit * 4.0 - 2.0 } else { whole });
         }
     }
@@ -161,8 +166,10 @@ fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
     let name = name_of(&module);
     run_pipeline(context, &mut module, TO_LLVM).unwrap();
     let engine = ExecutionEngine::new(&module, 2, &[], false, false);
-    let mut descriptors: Vec<Vec<u64>> = arrays.iter_mut().map(|array| array.descriptor()).collect();
-    let mut pointers: Vec<*mut u64> = descriptors.iter_mut().map(|words| words.as_mut_ptr()).collect();
+    let mut descriptors: Vec<Vec<u64>> =
+        arrays.iter_mut().map(|array| array.descriptor()).collect();
+    let mut pointers: Vec<*mut u64> =
+        descriptors.iter_mut().map(|words| words.as_mut_ptr()).collect();
     let mut arguments: Vec<*mut ()> =
         pointers.iter_mut().map(|pointer| std::ptr::from_mut(pointer).cast()).collect();
     // Safety: the descriptors describe live arrays of the types the function was compiled for.

@@ -9,8 +9,8 @@ mod arena;
 mod liveness;
 
 use crate::interface::interface_of;
-use irc_dialects::tl::LAUNCH;
 use arena::Arena;
+use irc_dialects::tl::LAUNCH;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, Location, OpSpec, OperationLike, OperationRef,
     Options, Pass, PassError, PassResult, RegionLike, Type, Value, ValueLike, attr, function, read,
@@ -123,7 +123,11 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         }
     }
 
-    fn launch(&self, op: OperationRef<'c, 'a>, kernels: &BTreeMap<String, Kernel<'c>>) -> PassResult {
+    fn launch(
+        &self,
+        op: OperationRef<'c, 'a>,
+        kernels: &BTreeMap<String, Kernel<'c>>,
+    ) -> PassResult {
         let callee = read::symbol(&op, "callee").unwrap_or_default();
         let Some(kernel) = kernels.get(&callee) else {
             return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));

@@ -17,7 +17,7 @@ pub struct OpSpec<'c> {
 impl<'c> OpSpec<'c> {
     /// Starts an op.
     pub fn new(context: &'c Context, name: &str, location: Location<'c>) -> Self {
-        // MLIR's operation state borrows the name until the op is built, so it is kept here.
+        // melior's builder keeps a pointer to the name, so it must point at what this owns.
         let name = name.to_owned();
         let builder = OperationBuilder::new(&name, location);
         Self { context, name, builder }

@@ -158,3 +158,11 @@ pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
         Location::from_raw(mlir_sys::mlirOperationGetLocation(parent))
     }
 }
+
+/// Sets an attribute of an op, inherent or discardable.
+pub fn set_attribute<'c>(op: OperationRef<'c, '_>, name: &str, value: Attribute<'c>) {
+    // Safety: the op and the attribute are live and of one context.
+    unsafe {
+        mlir_sys::mlirOperationSetAttributeByName(op.to_raw(), string_ref(name), value.to_raw())
+    }
+}

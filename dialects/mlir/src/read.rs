@@ -51,9 +51,7 @@ pub fn boolean<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Optio
 pub fn float<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<f64> {
     let value = FloatAttribute::try_from(attribute(op, name)?).ok()?;
     // Safety: the attribute is a live float attribute.
-    Some(unsafe {
-        mlir_sys::mlirFloatAttrGetValueDouble(value.to_raw())
-    })
+    Some(unsafe { mlir_sys::mlirFloatAttrGetValueDouble(value.to_raw()) })
 }
 
 /// An `array<i64: ...>` attribute.

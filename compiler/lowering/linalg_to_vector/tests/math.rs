@@ -1,15 +1,40 @@
 //! Every expanded function against `f64`, over a dense sweep and the special values.
-use super::{Array, run, super::{MAX_ULP, Target}};
+use super::{
+    super::{MAX_ULP, Target},
+    Array, run,
+};
 
 /// All sign and exponent patterns with a spread of mantissas, and the special values.
 fn sweep() -> Vec<f32> {
     let mut values = vec![
-        0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN,
-        f32::MIN_POSITIVE, 1e-45, -1e-45, 88.722_84, 88.722_85, -87.336_55, -103.97, -104.5, 128.0,
-        -149.0, -150.0, 0.346_573_6, -0.346_573_6, 0.927_734_4,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        1e-45,
+        -1e-45,
+        88.722_84,
+        88.722_85,
+        -87.336_55,
+        -103.97,
+        -104.5,
+        128.0,
+        -149.0,
+        -150.0,
+        0.346_573_6,
+        -0.346_573_6,
+        0.927_734_4,
     ];
     for high in 0..=u16::MAX {
-        values.push(f32::from_bits(u32::from(high) << 16 | u32::from(high).wrapping_mul(40_503) & 0xFFFF));
+        values.push(f32::from_bits(
+            u32::from(high) << 16 | u32::from(high).wrapping_mul(40_503) & 0xFFFF,
+        ));
     }
     // The range in which activations live, densely.
     values.extend((-200_000..200_000).map(|step| step as f32 * 1e-4 + 3.3e-6));
@@ -25,7 +50,8 @@ fn ulp_error(found: f32, exact: f64) -> f64 {
     if !found.is_finite() || !rounded.is_finite() {
         return f64::INFINITY;
     }
-    let ulp = f64::from((rounded.abs().max(f32::MIN_POSITIVE).to_bits() & 0x7F80_0000).max(0x0080_0000));
+    let ulp =
+        f64::from((rounded.abs().max(f32::MIN_POSITIVE).to_bits() & 0x7F80_0000).max(0x0080_0000));
     let exponent = (ulp as u32 >> 23) as i32 - 127 - 23;
     (f64::from(found) - exact).abs() / 2f64.powi(exponent)
 }

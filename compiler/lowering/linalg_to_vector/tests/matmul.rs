@@ -3,18 +3,24 @@ use super::check;
 
 /// `C[m, n] = A * B` with the given layouts of `A` and `B`.
 fn matmul(m: i64, n: i64, k: i64, transpose: (bool, bool), ty: &str, sum: &str) -> String {
-    let shape = |swap: bool, a: i64, b: i64| if swap { format!("{b}x{a}") } else { format!("{a}x{b}") };
-    let map = |swap: bool, a: &str, b: &str| if swap { format!("({b}, {a})") } else { format!("({a}, {b})") };
+    let shape =
+        |swap: bool, a: i64, b: i64| if swap { format!("{b}x{a}") } else { format!("{a}x{b}") };
+    let map = |swap: bool, a: &str, b: &str| {
+        if swap { format!("({b}, {a})") } else { format!("({a}, {b})") }
+    };
     let (a, b) = (shape(transpose.0, m, k), shape(transpose.1, k, n));
     let (ma, mb) = (map(transpose.0, "m", "k"), map(transpose.1, "k", "n"));
     let float = sum.starts_with('f');
-    let (mul, add) = if float { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
+    let (mul, add) =
+        if float { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
     let zero = if float { "0.0" } else { "0" };
     let ext = if float { "arith.extf" } else { "arith.extsi" };
     let body = if ty == sum {
         format!("%p = {mul} %a, %b : {sum}")
     } else {
-        format!("%x = {ext} %a : {ty} to {sum}\n %y = {ext} %b : {ty} to {sum}\n %p = {mul} %x, %y : {sum}")
+        format!(
+            "%x = {ext} %a : {ty} to {sum}\n %y = {ext} %b : {ty} to {sum}\n %p = {mul} %x, %y : {sum}"
+        )
     };
     format!(
         r#"
@@ -45,7 +51,9 @@ fn odd_sizes_in_all_layouts() {
 #[test]
 fn few_rows_and_few_columns() {
     for transpose in [(false, false), (false, true)] {
-        for (m, n, k) in [(1, 300, 70), (2, 33, 40), (3, 65, 9), (4, 200, 33), (40, 1, 30), (5, 1, 1)] {
+        for (m, n, k) in
+            [(1, 300, 70), (2, 33, 40), (3, 65, 9), (4, 200, 33), (40, 1, 30), (5, 1, 1)]
+        {
             check(&matmul(m, n, k, transpose, "f32", "f32"), 1e-5);
         }
     }
@@ -68,7 +76,9 @@ fn wide_products_go_by_blocks_of_columns() {
 #[test]
 fn narrow_types_are_widened_when_packed() {
     for transpose in [(false, false), (true, false), (false, true)] {
-        for (ty, sum, tolerance) in [("f16", "f32", 1e-5), ("bf16", "f32", 1e-5), ("i8", "i32", 0.0), ("i32", "i32", 0.0)] {
+        for (ty, sum, tolerance) in
+            [("f16", "f32", 1e-5), ("bf16", "f32", 1e-5), ("i8", "i32", 0.0), ("i32", "i32", 0.0)]
+        {
             check(&matmul(21, 50, 35, transpose, ty, sum), tolerance);
         }
     }

@@ -1,7 +1,16 @@
 //! Reductions over any axes, and the row kernels: softmax, layernorm, RMSNorm.
 use super::{check, lowered_text};
 
-fn reduction(shape: &str, input: &str, output_shape: &str, output: &str, kinds: &str, op: &str, start: &str, ty: &str) -> String {
+fn reduction(
+    shape: &str,
+    input: &str,
+    output_shape: &str,
+    output: &str,
+    kinds: &str,
+    op: &str,
+    start: &str,
+    ty: &str,
+) -> String {
     format!(
         r#"
 func.func @k(%x: tensor<{shape}x{ty}>) -> tensor<{output_shape}{ty}> attributes {{irc.kernel}} {{

@@ -1,0 +1,160 @@
+//! Makes the [`FusionReport`] of what was decided.
+use super::{
+    SegmentFusion,
+    cost::{self, Cost, Priced, kernel},
+    form::Form,
+    graph::{Function, NodeId},
+    plan::{Kernel, with_edge},
+    report::{FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
+    rules::RULES,
+    segment::{Placed, Source},
+};
+use irc_mlir::{Frame, OperationLike, frames};
+
+/// Names an op of the function a graph was read from.
+pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
+    let op = function.ops[function.graph.nodes[node].origins[0]];
+    let name = op.name().as_string_ref().as_str().unwrap_or_default().to_owned();
+    OpName { name, location: location_text(&frames(op.location())) }
+}
+
+/// `path at file:line:column`, of the innermost name and file.
+fn location_text(frames: &[Frame]) -> String {
+    let name = frames.iter().find_map(|frame| match frame {
+        Frame::Name(name) => Some(name.clone()),
+        Frame::File { .. } => None,
+    });
+    let file = frames.iter().find_map(|frame| match frame {
+        Frame::File { name, line, column } => Some(format!("{name}:{line}:{column}")),
+        Frame::Name(_) => None,
+    });
+    match (name, file) {
+        (Some(name), Some(file)) => format!("{name} at {file}"),
+        (one, other) => one.or(other).unwrap_or_default(),
+    }
+}
+
+/// A sentence about an op.
+pub type Remark = (NodeId, String);
+
+/// Adds the account of one segment to a report; the same account as sentences about ops.
+pub fn explain(
+    report: &mut FusionReport,
+    function: &Function<'_, '_>,
+    placed: &Placed,
+    fusion: &SegmentFusion,
+) -> Vec<Remark> {
+    let explained = Explained { function, placed, fusion, alone: alone(placed) };
+    let mut remarks = Vec::new();
+    for kernel in &fusion.plan.kernels {
+        let group = explained.group(kernel, &mut remarks);
+        report.after += group.after;
+        report.groups.push(group);
+    }
+    report.before += cost::unfused(&placed.segment, &explained.alone);
+    explained.unfused(&mut report.unfused, &mut remarks);
+    remarks
+}
+
+/// The form of every node in a kernel of its own.
+fn alone(placed: &Placed) -> Vec<Form> {
+    let nodes = placed.segment.nodes.iter().enumerate();
+    let form = |(index, node): (usize, &super::segment::SegmentNode)| {
+        placed.segment.combine(index, &vec![None; node.operands.len()])
+    };
+    nodes.map(|node| form(node).expect("every op can be a kernel of its own")).collect()
+}
+
+struct Explained<'e, 'c, 'a> {
+    function: &'e Function<'c, 'a>,
+    placed: &'e Placed,
+    fusion: &'e SegmentFusion,
+    alone: Vec<Form>,
+}
+
+impl Explained<'_, '_, '_> {
+    fn name(&self, node: usize) -> OpName {
+        name_op(self.function, self.placed.nodes[node])
+    }
+
+    fn group(&self, chosen: &Kernel, remarks: &mut Vec<Remark>) -> GroupReport {
+        let Kernel { results, body, form } = chosen;
+        let (segment, masks) = (&self.placed.segment, &self.fusion.plan.masks);
+        let after = kernel(&Priced { segment, form, body, masks, results });
+        let mut before = Cost::default();
+        let apart = vec![0; segment.nodes.len()];
+        for node in body {
+            let (form, body) = (&self.alone[*node], [*node]);
+            before += kernel(&Priced { segment, form, body: &body, masks: &apart, results: &body });
+        }
+        let steps: Vec<_> = body.iter().flat_map(|node| self.steps(*node)).collect();
+        let group = GroupReport {
+            kind: form.kind.name().to_owned(),
+            ops: body.iter().map(|node| self.name(*node)).collect(),
+            results: results.len(),
+            steps: steps.iter().map(|(_, step)| step.clone()).collect(),
+            before,
+            after,
+        };
+        let last = results.last().map_or(0, |result| self.placed.nodes[*result]);
+        remarks.push((last, format!("group {}", group.headline())));
+        remarks.extend(steps.into_iter().map(|(node, step)| (node, format!("fused by {step}"))));
+        group
+    }
+
+    fn steps(&self, node: usize) -> Vec<(NodeId, Step)> {
+        let (segment, plan) = (&self.placed.segment, &self.fusion.plan);
+        let mut steps = Vec::new();
+        for (operand, edge) in segment.nodes[node].operands.iter().enumerate() {
+            let (Source::Node(from), 1) = (edge.source, plan.masks[node] >> operand & 1) else {
+                continue;
+            };
+            let (producer, together) = (&plan.forms[from], &plan.forms[node]);
+            // The rule that fired for a producer of the form it has in the end.
+            let about = |rule: &str| {
+                RULES.iter().any(|row| row.name == rule && row.producer == producer.kind)
+            };
+            let fired = self.fusion.firings.iter().find(|firing| {
+                (firing.node, firing.operand) == (node, operand) && about(&firing.rule)
+            });
+            let rule = fired.map_or_else(String::new, |firing| firing.rule.clone());
+            let facts = vec![format!("producer is {producer}"), format!("together {together}")];
+            let (producer, consumer) = (self.name(from), self.name(node));
+            steps.push((self.placed.nodes[node], Step { rule, producer, consumer, facts }));
+        }
+        steps
+    }
+
+    fn unfused(&self, found: &mut Vec<UnfusedEdge>, remarks: &mut Vec<Remark>) {
+        let (segment, graph) = (&self.placed.segment, &self.function.graph);
+        for (node, consumer) in segment.nodes.iter().enumerate() {
+            for (operand, edge) in consumer.operands.iter().enumerate() {
+                if self.fusion.plan.masks[node] >> operand & 1 == 1 {
+                    continue;
+                }
+                let producer = match edge.source {
+                    Source::Node(from) => Some(self.placed.nodes[from]),
+                    Source::Input(input) => graph.makers[self.placed.inputs[input]],
+                };
+                let Some(producer) = producer else { continue };
+                let why = match &edge.cut {
+                    Some(fact) => WhyNot::Condition(fact.clone()),
+                    None => self.why_not(node, operand),
+                };
+                let producer = name_op(self.function, producer);
+                let edge = UnfusedEdge { producer, consumer: self.name(node), why };
+                remarks.push((self.placed.nodes[node], format!("kept in memory: {edge}")));
+                found.push(edge);
+            }
+        }
+    }
+
+    fn why_not(&self, node: usize, operand: usize) -> WhyNot {
+        let SegmentFusion { plan, variants, .. } = self.fusion;
+        match with_edge(&self.placed.segment, variants, plan, node, operand) {
+            Err(fact) => WhyNot::Condition(fact),
+            Ok(fused) if fused.repeated_matmuls > plan.repeated_matmuls => WhyNot::RepeatsMatmul,
+            Ok(fused) => WhyNot::Cost { now: plan.cost.total(), fused: fused.cost.total() },
+        }
+    }
+}

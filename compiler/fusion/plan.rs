@@ -1,0 +1,271 @@
+//! Chooses, among what the rules found, the kernels of a segment.
+//!
+//! Extraction over a DAG is NP-hard, so it is done greedily and then improved: start from the most
+//! fused form of every node that is legal, then force single nodes to other forms, let the nodes
+//! after them settle again, and keep what makes the whole cheaper, until nothing does or
+//! [`SEARCH_BUDGET`] is spent. A kernel whose value is also computed inside another one is folded
+//! into it as one more result when no cycle of kernels comes of it.
+use super::{
+    cost::{Cost, Priced, kernel},
+    form::{Form, Kind},
+    segment::{Segment, Source},
+};
+use std::collections::BTreeMap;
+
+/// Nodes visited by trials before the search stops, counting every node of every trial.
+pub const SEARCH_BUDGET: usize = 4_000_000;
+
+/// What a broken hard constraint costs: more than any program moves.
+const BROKEN: u64 = 1 << 56;
+
+/// One kernel of a plan, by indices in the segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The nodes whose values it writes, ascending.
+    pub results: Vec<usize>,
+    /// The nodes it computes, ascending.
+    pub body: Vec<usize>,
+    /// The form of the body of its last result.
+    pub form: Form,
+}
+
+/// The kernels of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Per node: bit `k` says that operand `k` is computed in the same kernel.
+    pub masks: Vec<u32>,
+    /// The form of every node's body.
+    pub forms: Vec<Form>,
+    /// The kernels, by their last result.
+    pub kernels: Vec<Kernel>,
+    /// What they cost.
+    pub cost: Cost,
+    /// Matmuls computed by more kernels than one.
+    pub repeated_matmuls: u64,
+}
+
+impl Plan {
+    fn total(&self) -> u64 {
+        self.cost.total().saturating_add(self.repeated_matmuls.saturating_mul(BROKEN))
+    }
+}
+
+/// Forms that single nodes are forced to take.
+type Forced = BTreeMap<usize, u32>;
+
+/// Searches the cheapest plan.
+pub fn search(segment: &Segment, variants: &[Vec<u32>]) -> Plan {
+    let mut forced = Forced::new();
+    let mut best = settle(segment, variants, &forced);
+    let mut budget = SEARCH_BUDGET;
+    loop {
+        let before = best.total();
+        for node in 0..segment.nodes.len() {
+            for mask in &variants[node] {
+                if *mask == best.masks[node] || budget < segment.nodes.len() {
+                    continue;
+                }
+                budget -= segment.nodes.len();
+                let mut trial = forced.clone();
+                trial.insert(node, *mask);
+                let plan = settle(segment, variants, &trial);
+                if plan.total() < best.total() {
+                    (best, forced) = (plan, trial);
+                }
+            }
+        }
+        if best.total() == before {
+            return best;
+        }
+    }
+}
+
+/// What changes when one operand is fused after all: the plan with it, or the fact against it.
+pub fn with_edge(
+    segment: &Segment,
+    variants: &[Vec<u32>],
+    plan: &Plan,
+    node: usize,
+    operand: usize,
+) -> Result<Plan, String> {
+    let mask = plan.masks[node] | 1 << operand;
+    form_of(segment, &plan.forms, node, mask)?;
+    let mut forced: Forced = plan.masks.iter().copied().enumerate().take(node).collect();
+    forced.insert(node, mask);
+    Ok(settle(segment, variants, &forced))
+}
+
+/// The most fused plan that keeps the forced forms.
+fn settle(segment: &Segment, variants: &[Vec<u32>], forced: &Forced) -> Plan {
+    let (mut masks, mut forms) = (Vec::new(), Vec::new());
+    for (node, choices) in variants.iter().enumerate() {
+        let wanted = forced
+            .get(&node)
+            .and_then(|mask| form_of(segment, &forms, node, *mask).ok().map(|form| (*mask, form)));
+        let (mask, form) = wanted.unwrap_or_else(|| most_fused(segment, &forms, node, choices));
+        masks.push(mask);
+        forms.push(form);
+    }
+    let kernels = kernels(segment, &masks, &forms);
+    let cost = cost_of(segment, &masks, &kernels);
+    let repeated_matmuls = repeated_matmuls(segment, &kernels);
+    Plan { masks, forms, kernels, cost, repeated_matmuls }
+}
+
+/// The legal variant with most operands fused; of equals, the one whose kind binds rows, then the
+/// first.
+fn most_fused(segment: &Segment, forms: &[Form], node: usize, variants: &[u32]) -> (u32, Form) {
+    let legal = variants.iter().filter_map(|mask| {
+        let form = form_of(segment, forms, node, *mask).ok()?;
+        Some((*mask, form))
+    });
+    let rank = |(mask, form): &(u32, Form)| {
+        let rows = form.kind == Kind::Rows;
+        (mask.count_ones(), rows, std::cmp::Reverse(*mask))
+    };
+    legal.max_by_key(rank).expect("every op can be a kernel of its own")
+}
+
+fn form_of(segment: &Segment, forms: &[Form], node: usize, mask: u32) -> Result<Form, String> {
+    let edges = segment.nodes[node].operands.iter().enumerate();
+    let operands: Vec<_> = edges
+        .map(|(operand, edge)| match edge.source {
+            Source::Node(from) if mask >> operand & 1 == 1 => Some(&forms[from]),
+            _ => None,
+        })
+        .collect();
+    segment.combine(node, &operands)
+}
+
+/// The values that must be in memory, each with the nodes its kernel computes.
+fn kernels(segment: &Segment, masks: &[u32], forms: &[Form]) -> Vec<Kernel> {
+    let count = segment.nodes.len();
+    let mut needed: Vec<bool> = segment.nodes.iter().map(|node| node.output).collect();
+    let mut kernels = Vec::new();
+    for root in (0..count).rev() {
+        if !needed[root] {
+            continue;
+        }
+        let kernel = kernel_of(segment, masks, forms, root);
+        for (_, source) in kernel.body.iter().flat_map(|node| loads(segment, masks, *node)) {
+            if let Source::Node(from) = source {
+                needed[from] = true;
+            }
+        }
+        kernels.push(kernel);
+    }
+    kernels.reverse();
+    fold_into_others(segment, masks, kernels)
+}
+
+/// The kernel that writes one value.
+pub fn kernel_of(segment: &Segment, masks: &[u32], forms: &[Form], root: usize) -> Kernel {
+    let mut inside = vec![false; root + 1];
+    inside[root] = true;
+    for node in (0..=root).rev() {
+        if !inside[node] {
+            continue;
+        }
+        for (operand, edge) in segment.nodes[node].operands.iter().enumerate() {
+            if let (Source::Node(from), 1) = (edge.source, masks[node] >> operand & 1) {
+                inside[from] = true;
+            }
+        }
+    }
+    let body = (0..=root).filter(|node| inside[*node]).collect();
+    Kernel { results: vec![root], body, form: forms[root].clone() }
+}
+
+/// What a node reads from memory, by operand.
+pub fn loads<'s>(
+    segment: &'s Segment,
+    masks: &[u32],
+    node: usize,
+) -> impl Iterator<Item = (usize, Source)> + use<'s> {
+    let mask = masks[node];
+    let edges = segment.nodes[node].operands.iter().enumerate();
+    let loaded = edges.filter(move |(operand, _)| mask >> operand & 1 == 0);
+    loaded.map(|(operand, edge)| (operand, edge.source))
+}
+
+/// Makes the value of a kernel one more result of another that computes it anyway.
+fn fold_into_others(segment: &Segment, masks: &[u32], mut kernels: Vec<Kernel>) -> Vec<Kernel> {
+    for index in (0..kernels.len()).rev() {
+        let root = kernels[index].results[0];
+        let shape = &segment.nodes[root].ty.shape;
+        let hosts = index + 1..kernels.len();
+        let host = hosts.into_iter().find(|host| {
+            let kernel = &kernels[*host];
+            kernel.body.binary_search(&root).is_ok()
+                && kernel.form.can_return(shape)
+                && !cycle_when_folded(segment, masks, &kernels, index, *host)
+        });
+        if let Some(host) = host {
+            kernels[host].results.push(root);
+            kernels[host].results.sort_unstable();
+            kernels.remove(index);
+        }
+    }
+    kernels
+}
+
+/// Whether `host` needs, through other kernels, a value it would now make.
+fn cycle_when_folded(
+    segment: &Segment,
+    masks: &[u32],
+    kernels: &[Kernel],
+    folded: usize,
+    host: usize,
+) -> bool {
+    let maker = |node: usize| {
+        let made = kernels.iter().position(|kernel| kernel.results.contains(&node));
+        made.map(|made| if made == folded { host } else { made })
+    };
+    let mut seen = vec![false; kernels.len()];
+    let mut pending = vec![host];
+    while let Some(kernel) = pending.pop() {
+        for next in needs(segment, masks, &kernels[kernel]).into_iter().filter_map(maker) {
+            if next == host {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[next], true) {
+                pending.push(next);
+            }
+        }
+    }
+    false
+}
+
+/// The nodes whose values a kernel waits for, also through what happens outside the segment.
+fn needs(segment: &Segment, masks: &[u32], kernel: &Kernel) -> Vec<usize> {
+    let mut needs = Vec::new();
+    for (_, source) in kernel.body.iter().flat_map(|node| loads(segment, masks, *node)) {
+        match source {
+            Source::Node(from) => needs.push(from),
+            Source::Input(input) => {
+                let paths = segment.paths.iter().filter(|(_, to)| *to == input);
+                needs.extend(paths.map(|(from, _)| *from));
+            }
+        }
+    }
+    needs
+}
+
+fn cost_of(segment: &Segment, masks: &[u32], kernels: &[Kernel]) -> Cost {
+    let mut sum = Cost::default();
+    for Kernel { results, body, form } in kernels {
+        sum += kernel(&Priced { segment, form, body, masks, results });
+    }
+    sum
+}
+
+fn repeated_matmuls(segment: &Segment, kernels: &[Kernel]) -> u64 {
+    let mut times = vec![0_u64; segment.nodes.len()];
+    let computed = kernels.iter().flat_map(|kernel| &kernel.body);
+    for node in
+        computed.filter(|node| matches!(segment.nodes[**node].op, irc_tl::Op::Matmul { .. }))
+    {
+        times[*node] += 1;
+    }
+    times.into_iter().map(|times| times.saturating_sub(1)).sum()
+}

@@ -1,0 +1,82 @@
+//! One kernel, from its tensor-level text to an object.
+use super::machine::{in_context, run};
+use crate::{
+    codegen::{CodegenError, Output, Target, compile},
+    interface::Interface,
+    pipeline::HOST_CPU,
+};
+use irc_mlir::{CapturedDiagnostic, OperationRef, attr, read};
+
+/// The kernel's name within its own module.
+pub const NAME: &str = "irc_kernel";
+
+/// A compiled kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelObject {
+    /// The symbol it defines, from a hash of what it was compiled from.
+    pub symbol: String,
+    /// Its parameter types, as MLIR text.
+    pub parameters: Vec<String>,
+    /// Bytes of scratch it needs.
+    pub scratch: i64,
+    /// The relocatable object.
+    pub object: Vec<u8>,
+}
+
+/// The compiled glue: `irc_run`, which calls the kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlueObject {
+    /// The relocatable object.
+    pub object: Vec<u8>,
+    /// What the model takes and gives.
+    pub interface: Interface,
+}
+
+/// Why a module did not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A pass failed.
+    Passes(Vec<CapturedDiagnostic>),
+    /// LLVM failed.
+    Codegen(CodegenError),
+}
+
+/// Compiles one kernel.
+pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Broken> {
+    let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
+    let symbol = format!("{NAME}_{}", &hash[..16]);
+    let compiled = in_context(|context| {
+        let mut module = irc_mlir::parse_module(context, text)?;
+        run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
+        let kernel = named(module.as_operation(), NAME)?;
+        let (parameters, _) = read::signature(&kernel)?;
+        let parameters = parameters.iter().map(ToString::to_string).collect();
+        let scratch = read::integer(&kernel, "irc.workspace_bytes")?;
+        irc_mlir::set_attribute(kernel, "sym_name", attr::string(context, &symbol));
+        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        Some((parameters, scratch, compile(&module, target, Output::Object)))
+    });
+    let (parameters, scratch, object) = compiled.map_err(Broken::Passes)?;
+    let object = object.map_err(Broken::Codegen)?;
+    Ok(KernelObject { symbol, parameters, scratch, object })
+}
+
+/// Compiles the main function against declarations of its kernels.
+pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, Broken> {
+    let compiled = in_context(|context| {
+        let mut module = irc_mlir::parse_module(context, text)?;
+        run(context, &mut module, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
+        let main = named(module.as_operation(), "irc_main")?;
+        let interface = serde_json::from_str(&read::string(&main, "irc.metadata")?).ok()?;
+        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        Some((interface, compile(&module, target, Output::Object)))
+    });
+    let (interface, object) = compiled.map_err(Broken::Passes)?;
+    Ok(GlueObject { object: object.map_err(Broken::Codegen)?, interface })
+}
+
+/// The function of a name.
+pub fn named<'c: 'a, 'a>(module: OperationRef<'c, 'a>, name: &str) -> Option<OperationRef<'c, 'a>> {
+    let is = |op: &OperationRef<'c, 'a>| read::string(op, "sym_name").as_deref() == Some(name);
+    read::body_ops(module).into_iter().find(is)
+}

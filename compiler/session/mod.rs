@@ -1,0 +1,253 @@
+//! The driver: an incremental database behind a [`Session`].
+//!
+//! A session holds source files and answers questions about them: findings, IR after a stage, a
+//! compiled library. Answers are remembered; after an edit only what depends on it is asked again:
+//! parsing, import, the fusion of the touched segment, the touched kernel, the link. There are no
+//! globals, no printing and no environment here; findings come back as values.
+
+mod database;
+mod diagnose;
+mod kernel;
+mod machine;
+mod queries;
+
+use crate::{codegen::Output, interface::Interface};
+use database::{Database, SourceFile};
+use irc_diag::{Diagnostic, Source};
+use irc_tensor::Tensor;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+pub use crate::codegen::Target;
+pub use queries::{CompileOptions, Results};
+
+/// A source file of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId(SourceFile);
+
+/// How to check a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CheckOptions {
+    /// Unknown keys are errors rather than notes.
+    pub strict: bool,
+}
+
+/// A compiled model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// The shared library's bytes; [`irc_runtime::Library`] loads them from a file.
+    pub library: Vec<u8>,
+    /// What it takes and gives.
+    pub interface: Interface,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The findings; at least one is an error.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The fault is irc's, not the input's.
+    pub internal: bool,
+}
+
+impl Failure {
+    fn internal(message: impl Into<String>) -> Self {
+        Failure { diagnostics: vec![Diagnostic::error("internal", message)], internal: true }
+    }
+
+    fn cancelled() -> Self {
+        let diagnostics = vec![Diagnostic::error("cancelled", "the compilation was cancelled")];
+        Failure { diagnostics, internal: false }
+    }
+}
+
+/// Stops a session's work from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Asks the running compilation to stop before its next kernel.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the session work again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An incremental compiler for a set of files.
+///
+/// ```
+/// let mut session = irc::Session::new();
+/// let empty = r#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#;
+/// let file = session.open("empty.json", empty);
+/// assert!(session.check(file, &Default::default()).is_empty());
+/// ```
+#[derive(Default)]
+pub struct Session {
+    database: Database,
+    files: BTreeMap<String, FileId>,
+    cancel: CancelToken,
+}
+
+impl Session {
+    /// An empty session.
+    pub fn new() -> Self {
+        crate::passes::register_all();
+        Self::default()
+    }
+
+    /// Adds a file, or replaces the text of one that was added under the same name.
+    pub fn open(&mut self, name: &str, text: impl AsRef<str>) -> FileId {
+        self.open_source(Source::new(name, text))
+    }
+
+    /// Adds or replaces a file given as a [`Source`], which may hold bytes that are not UTF-8.
+    pub fn open_source(&mut self, source: Source) -> FileId {
+        let name = source.name().to_owned();
+        if let Some(file) = self.files.get(&name).copied() {
+            self.edit(file, source);
+            return file;
+        }
+        let file = FileId(SourceFile::new(&self.database, source));
+        self.files.insert(name, file);
+        file
+    }
+
+    fn edit(&mut self, file: FileId, source: Source) {
+        use salsa::Setter;
+        if *file.0.source(&self.database) != source {
+            file.0.set_source(&mut self.database).to(source);
+        }
+    }
+
+    /// The file's text, for rendering diagnostics.
+    pub fn source(&self, file: FileId) -> Source {
+        file.0.source(&self.database).clone()
+    }
+
+    /// Everything found in a file.
+    pub fn check(&self, file: FileId, options: &CheckOptions) -> Vec<Diagnostic> {
+        queries::parsed(&self.database, file.0, options.strict).diagnostics.to_vec()
+    }
+
+    /// The IR after a stage of the host pipeline as text, with locations.
+    ///
+    /// # Errors
+    /// Findings in the file, or an unknown stage.
+    pub fn stage(
+        &self,
+        file: FileId,
+        stage: &str,
+        options: &CompileOptions,
+    ) -> Result<String, Failure> {
+        queries::stage_text(&self.database, file.0, stage, options)
+    }
+
+    /// How the file's ops were fused, and why not further.
+    ///
+    /// # Errors
+    /// Findings in the file.
+    pub fn explain_fusion(
+        &self,
+        file: FileId,
+        options: &CompileOptions,
+    ) -> Result<crate::fusion::FusionReport, Failure> {
+        queries::explain(&self.database, file.0, options)
+    }
+
+    /// Compiles a file to a shared library.
+    ///
+    /// # Errors
+    /// Findings in the file, or what code generation could not do.
+    pub fn compile(
+        &self,
+        file: FileId,
+        options: &CompileOptions,
+    ) -> Result<Arc<Compiled>, Failure> {
+        self.compile_kernels(file, options)?;
+        let config = queries::Config::new(&self.database, options.clone());
+        queries::library(&self.database, file.0, config)
+            .map_err(|failure| queries::locate(&self.database, file.0, config, failure))
+    }
+
+    /// Compiles the kernels that are not compiled yet, on as many threads as there are cores.
+    fn compile_kernels(&self, file: FileId, options: &CompileOptions) -> Result<(), Failure> {
+        let kernels = {
+            let config = queries::Config::new(&self.database, options.clone());
+            let fused = queries::fused(&self.database, file.0, config)?;
+            let mut texts: Vec<Arc<str>> =
+                fused.kernels.iter().map(|(_, text)| text.clone()).collect();
+            texts.sort();
+            texts.dedup();
+            texts
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = kernels.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            for share in kernels.chunks(share) {
+                let (database, cancel) = (self.database.clone(), self.cancel.clone());
+                scope.spawn(move || {
+                    for text in share.iter().filter(|_| !cancel.is_cancelled()) {
+                        let key = queries::KernelKey::new(
+                            &database,
+                            text.clone(),
+                            options.target.clone(),
+                        );
+                        // Its failure is reported by the query that needs it.
+                        let _ = queries::kernel_object(&database, key);
+                    }
+                });
+            }
+        });
+        if self.cancel.is_cancelled() { Err(Failure::cancelled()) } else { Ok(()) }
+    }
+
+    /// Compiles a file to one relocatable object, LLVM IR or assembly.
+    ///
+    /// # Errors
+    /// Findings in the file, or what code generation could not do.
+    pub fn emit(
+        &self,
+        file: FileId,
+        output: Output,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>, Failure> {
+        queries::emit(&self.database, file.0, output, options)
+    }
+
+    /// Evaluates a file with the reference evaluator: slow, and the meaning of everything else.
+    /// Inputs not given are zero.
+    ///
+    /// # Errors
+    /// Findings in the file, or inputs that do not fit.
+    pub fn run_reference(
+        &self,
+        file: FileId,
+        inputs: BTreeMap<String, Tensor>,
+        options: &CompileOptions,
+    ) -> Result<BTreeMap<String, Tensor>, Failure> {
+        queries::run_reference(&self.database, file.0, inputs, options)
+    }
+
+    /// Stops this session's compilations from another thread.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.cancel.clone()
+    }
+
+    /// The names of the queries executed since the last call, in order: what was not remembered.
+    pub fn take_executed(&self) -> Vec<String> {
+        self.database.take_executed()
+    }
+}

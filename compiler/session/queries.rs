@@ -1,0 +1,361 @@
+//! The queries, from a file to a library.
+use super::{
+    Compiled, Failure,
+    database::{Database, SourceFile},
+    diagnose,
+    kernel::{self, Broken, GlueObject, KernelObject, compile_glue, compile_kernel},
+    machine::{in_context, run},
+};
+use crate::{
+    codegen::{Output, Target, compile, link_library},
+    fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
+    pipeline::HOST_CPU,
+};
+use irc_ark_format::model::{self, Document};
+use irc_diag::{Diagnostic, Sink};
+use irc_dialects::ark::{Origins, import};
+use irc_mlir::{CapturedDiagnostic, Context, Module, attr, read};
+use irc_tensor::Tensor;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What to compile for, and what to keep.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CompileOptions {
+    /// The processor.
+    pub target: Target,
+    /// Which buffers come back.
+    pub results: Results,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions { target: Target::host(), results: Results::Outputs }
+    }
+}
+
+/// Which written buffers are results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Results {
+    /// Every written buffer, intermediates too.
+    All,
+    /// Only buffers whose last value nothing else reads.
+    Outputs,
+}
+
+impl Results {
+    /// The name that the pass `ark-to-tl` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Results::All => "all",
+            Results::Outputs => "outputs",
+        }
+    }
+}
+
+/// Options as a key.
+#[salsa::interned(debug)]
+pub struct Config<'db> {
+    #[returns(ref)]
+    pub options: CompileOptions,
+}
+
+/// A kernel's tensor-level text and its target, as a key: equal kernels compile once.
+#[salsa::interned(debug)]
+pub struct KernelKey<'db> {
+    #[returns(ref)]
+    pub text: Arc<str>,
+    #[returns(ref)]
+    pub target: Target,
+}
+
+/// The main function with its kernels' declarations, as a key.
+#[salsa::interned(debug)]
+pub struct GlueKey<'db> {
+    #[returns(ref)]
+    pub text: Arc<str>,
+    #[returns(ref)]
+    pub target: Target,
+}
+
+/// A parsed file and what was found in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// Nothing when there was an error.
+    pub document: Option<Arc<Document>>,
+    /// All findings.
+    pub diagnostics: Arc<[Diagnostic]>,
+}
+
+/// A module after fusion, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fused {
+    /// The main function, as text.
+    pub main: Arc<str>,
+    /// Name in main, and text, of every kernel.
+    pub kernels: Vec<(String, Arc<str>)>,
+}
+
+/// Reads a file.
+#[salsa::tracked(returns(clone))]
+pub fn parsed(db: &dyn salsa::Database, file: SourceFile, strict: bool) -> Parsed {
+    let mut sink = Sink::new();
+    let options = model::Options { strict, ..Default::default() };
+    let document = model::parse(file.source(db), &options, &mut sink).map(Arc::new);
+    Parsed { document, diagnostics: sink.into_diagnostics().into() }
+}
+
+/// The model alone: equal after an edit that only moves text.
+#[salsa::tracked(returns(clone))]
+fn model_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<model::Model>, Failure> {
+    let parsed = parsed(db, file, false);
+    match &parsed.document {
+        Some(document) => Ok(Arc::new(document.model.clone())),
+        None => Err(Failure { diagnostics: parsed.diagnostics.to_vec(), internal: false }),
+    }
+}
+
+/// The tensor-level module as bytecode, located by JSON path alone.
+#[salsa::tracked(returns(clone))]
+fn imported<'db>(
+    db: &'db dyn salsa::Database,
+    file: SourceFile,
+    config: Config<'db>,
+) -> Result<Arc<[u8]>, Failure> {
+    let model = model_of(db, file)?;
+    let passes =
+        HOST_CPU.text_with(config.options(db), "tensor", "tensor").map_err(Failure::internal)?;
+    let lowered = in_context(|context| {
+        let mut module = import(context, &model, Origins { file: None, nodes: &[] });
+        run(context, &mut module, &passes)?;
+        Some(irc_mlir::to_bytecode(&module).into())
+    });
+    lowered.map_err(|captured| placed(db, file, &captured))
+}
+
+/// The fused module, taken apart into main and kernels.
+#[salsa::tracked(returns(clone))]
+pub fn fused<'db>(
+    db: &'db dyn salsa::Database,
+    file: SourceFile,
+    config: Config<'db>,
+) -> Result<Arc<Fused>, Failure> {
+    let bytes = imported(db, file, config)?;
+    let taken = in_context(|context| {
+        let mut module = irc_mlir::parse_bytecode(context, &bytes)?;
+        fuse(db, context, &mut module)?;
+        Some(take_apart(context, &module))
+    });
+    taken.map(Arc::new).map_err(|captured| placed(db, file, &captured))
+}
+
+/// The stage `fuse`, with every segment's decision remembered.
+fn fuse(db: &dyn salsa::Database, context: &Context, module: &mut Module<'_>) -> Option<()> {
+    let main = kernel::named(module.as_operation(), "main")?;
+    let decide = |segment: &Segment| segment_fusion(db, SegmentKey::new(db, segment.clone()));
+    if let Err(message) = fuse_function_with(main, decide) {
+        let _ = irc_mlir::PassError::at(&main, message);
+        return None;
+    }
+    run(context, module, &HOST_CPU.text(Some("fuse"), Some("kernels")).ok()?)
+}
+
+/// A part of the graph that fuses on its own, as a key.
+#[salsa::interned(debug)]
+pub struct SegmentKey<'db> {
+    #[returns(ref)]
+    pub segment: Segment,
+}
+
+/// What was decided for one segment.
+#[salsa::tracked(returns(clone))]
+fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> SegmentFusion {
+    fuse_segment(key.segment(db))
+}
+
+fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
+    let mut fused = Fused { main: "".into(), kernels: Vec::new() };
+    for op in read::body_ops(module.as_operation()) {
+        let name = read::string(&op, "sym_name").unwrap_or_default();
+        if read::attribute(&op, "irc.kernel").is_some() {
+            irc_mlir::set_attribute(op, "sym_name", attr::string(context, kernel::NAME));
+            irc_mlir::set_attribute(op, "sym_visibility", attr::string(context, "public"));
+            fused.kernels.push((name, irc_mlir::to_text(&op, false).into()));
+        } else {
+            fused.main = irc_mlir::to_text(&op, false).into();
+        }
+    }
+    fused
+}
+
+/// One kernel's object.
+#[salsa::tracked(returns(clone))]
+pub fn kernel_object<'db>(
+    db: &'db dyn salsa::Database,
+    key: KernelKey<'db>,
+) -> Result<Arc<KernelObject>, Broken> {
+    compile_kernel(key.text(db), key.target(db)).map(Arc::new)
+}
+
+/// The glue's object.
+#[salsa::tracked(returns(clone))]
+fn glue_object<'db>(
+    db: &'db dyn salsa::Database,
+    key: GlueKey<'db>,
+) -> Result<Arc<GlueObject>, Broken> {
+    compile_glue(key.text(db), key.target(db)).map(Arc::new)
+}
+
+/// The linked library.
+#[salsa::tracked(returns(clone))]
+pub fn library<'db>(
+    db: &'db dyn salsa::Database,
+    file: SourceFile,
+    config: Config<'db>,
+) -> Result<Arc<Compiled>, Failure> {
+    let fused = fused(db, file, config)?;
+    let target = &config.options(db).target;
+    let mut objects: BTreeMap<String, Arc<KernelObject>> = BTreeMap::new();
+    let (mut aliases, mut text) = (Vec::new(), fused.main.to_string());
+    for (name, kernel) in &fused.kernels {
+        let key = KernelKey::new(db, kernel.clone(), target.clone());
+        let object = kernel_object(db, key).map_err(unlocated)?;
+        aliases.push((name.clone(), object.symbol.clone()));
+        text += &declaration(name, &object);
+        objects.insert(object.symbol.clone(), object);
+    }
+    let key = GlueKey::new(db, Arc::<str>::from(text), target.clone());
+    let glue = glue_object(db, key).map_err(unlocated)?;
+    let parts = [("irc_glue".to_owned(), glue.object.as_slice())];
+    let kernels = objects.values().map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
+    let library = link(parts.into_iter().chain(kernels), &aliases)?;
+    Ok(Arc::new(Compiled { library, interface: glue.interface.clone() }))
+}
+
+fn declaration(name: &str, kernel: &KernelObject) -> String {
+    format!(
+        "\nfunc.func private @{name}({}) attributes {{irc.kernel, irc.workspace_bytes = {} : i64}}\n",
+        kernel.parameters.join(", "),
+        kernel.scratch
+    )
+}
+
+fn link<'a>(
+    objects: impl IntoIterator<Item = (String, &'a [u8])>,
+    aliases: &[(String, String)],
+) -> Result<Vec<u8>, Failure> {
+    let folder = tempfile::tempdir().map_err(|error| Failure::internal(error.to_string()))?;
+    let path = folder.path().join("model.so");
+    link_library(objects, aliases, &path).map_err(|error| Failure::internal(error.to_string()))?;
+    std::fs::read(&path).map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// A failure of a module that carries no locations.
+fn unlocated(broken: Broken) -> Failure {
+    match broken {
+        Broken::Codegen(error) => Failure::internal(error.to_string()),
+        Broken::Passes(captured) => {
+            let messages: Vec<_> =
+                captured.into_iter().map(|diagnostic| diagnostic.message).collect();
+            Failure::internal(messages.join("; "))
+        }
+    }
+}
+
+/// Runs the whole pipeline again on the located module, to say where a kernel's failure lies.
+pub fn locate<'db>(
+    db: &'db dyn salsa::Database,
+    file: SourceFile,
+    config: Config<'db>,
+    failure: Failure,
+) -> Failure {
+    if !failure.internal {
+        return failure;
+    }
+    match lowered(db, file, config.options(db), "llvm", |_, _| Some(())) {
+        Err(located) => located,
+        Ok(()) => failure,
+    }
+}
+
+/// The located module after a stage, given to `finish`.
+fn lowered<T>(
+    db: &dyn salsa::Database,
+    file: SourceFile,
+    options: &CompileOptions,
+    stage: &str,
+    finish: impl FnOnce(&Context, &Module<'_>) -> Option<T>,
+) -> Result<T, Failure> {
+    let parsed = parsed(db, file, false);
+    let Some(document) = &parsed.document else {
+        return Err(Failure { diagnostics: parsed.diagnostics.to_vec(), internal: false });
+    };
+    let passes = HOST_CPU.text_with(options, "import", stage).map_err(|message| Failure {
+        diagnostics: vec![Diagnostic::error("unknown-stage", message)],
+        internal: false,
+    })?;
+    let name = file.source(db).name();
+    let finished = in_context(|context| {
+        let origins = Origins { file: Some(name), nodes: &document.origins };
+        let mut module = import(context, &document.model, origins);
+        run(context, &mut module, &passes)?;
+        finish(context, &module)
+    });
+    finished.map_err(|captured| placed(db, file, &captured))
+}
+
+/// The IR after a stage, as text with locations.
+pub fn stage_text(
+    db: &Database,
+    file: SourceFile,
+    stage: &str,
+    options: &CompileOptions,
+) -> Result<String, Failure> {
+    lowered(db, file, options, stage, |_, module| {
+        Some(irc_mlir::to_text(&module.as_operation(), true))
+    })
+}
+
+/// Machine code or LLVM IR of the whole module.
+pub fn emit(
+    db: &Database,
+    file: SourceFile,
+    output: Output,
+    options: &CompileOptions,
+) -> Result<Vec<u8>, Failure> {
+    lowered(db, file, options, "llvm", |_, module| Some(compile(module, &options.target, output)))?
+        .map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// How the file's ops were fused.
+pub fn explain(
+    db: &Database,
+    file: SourceFile,
+    options: &CompileOptions,
+) -> Result<FusionReport, Failure> {
+    lowered(db, file, options, "tensor", |_, module| {
+        let main = kernel::named(module.as_operation(), "main")?;
+        crate::fusion::fuse_function(main).ok()
+    })
+}
+
+/// Evaluates the tensor level.
+pub fn run_reference(
+    db: &Database,
+    file: SourceFile,
+    inputs: BTreeMap<String, Tensor>,
+    options: &CompileOptions,
+) -> Result<BTreeMap<String, Tensor>, Failure> {
+    lowered(db, file, options, "tensor", |_, module| {
+        let main = kernel::named(module.as_operation(), "main")?;
+        Some(crate::eval::run_named(main, inputs))
+    })?
+    .map_err(|message| Failure {
+        diagnostics: vec![Diagnostic::error("reference", message)],
+        internal: false,
+    })
+}
+
+fn placed(db: &dyn salsa::Database, file: SourceFile, captured: &[CapturedDiagnostic]) -> Failure {
+    let parsed = parsed(db, file, false);
+    diagnose::failure(captured, file.source(db), parsed.document.as_deref())
+}
