@@ -304,3 +304,53 @@ fn ranks_must_list_each_others_tags() {
     let found = plan::check_ranks(&[sender.clone(), sender]);
     assert_eq!(found[0].1.code, "plan-ranks");
 }
+
+/// Rank 0 of two sends packets to rank 1, or receives them.
+fn packets(sends: bool) -> Plan {
+    let data = |id, buffer| Tensor::dense(id, DataType::Fp16, &[1024], Buffer::local(buffer));
+    let mut far = Tensor::dense(1, DataType::Uint8, &[4096], Buffer::local(1));
+    (far.buffer.rank, far.buffer.recv_tags) = (1, vec![[-1, 0]]);
+    let mut scratch = Tensor::dense(2, DataType::Uint8, &[4096], Buffer::local(1));
+    scratch.buffer.recv_tags = vec![[0, 0]];
+    let mut near = data(3, 2);
+    near.buffer.rank = 0;
+    let flag = [("Flag", Arg::Uint32(1))];
+    let packet_op = match sends {
+        true => op(OpKind::SendPacket, vec![data(0, 0)], far, &flag),
+        false => op(OpKind::RecvPacket, vec![near, scratch], data(0, 0), &flag),
+    };
+    let packet = ConfigValue::Text("mscclpp::LL16Packet".into());
+    let config = tiles([1, 512], 2).with("PacketType", packet);
+    Plan {
+        rank: i64::from(!sends),
+        world_size: 2,
+        task_infos: vec![task(0, 1, 0, vec![(packet_op, config)])],
+        processor_groups: vec![group(0, 2, Range::new(0, 2), 1, 0)],
+        ..sound()
+    }
+}
+
+#[test]
+fn both_ends_of_a_link_agree() {
+    assert_eq!(plan::check(&packets(true)), []);
+    assert_eq!(plan::check(&packets(false)), []);
+    let found = |change: fn(&mut Plan)| {
+        let mut receiver = packets(false);
+        change(&mut receiver);
+        let found = plan::check_ranks(&[packets(true), receiver]);
+        found.into_iter().map(|(i, f)| (i, f.code, f.path.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    assert_eq!(found(|_| {}), []);
+    let op = "$.TaskInfos[0].Ops[0]";
+    let flag = |p: &mut Plan| {
+        p.task_infos[0].ops[0].op.args.insert("Flag".into(), Arg::Uint32(2));
+    };
+    assert_eq!(found(flag), [(1, "plan-channel", format!("{op}.Args.Flag"))]);
+    let packet = |p: &mut Plan| {
+        set(p, 0, "PacketType", ConfigValue::Text("mscclpp::LL8Packet".into()));
+    };
+    assert_eq!(found(packet), [(1, "plan-channel", format!("{op}.Config.PacketType"))]);
+    let untagged = |p: &mut Plan| p.task_infos[0].ops[0].op.reads[1].buffer.recv_tags.clear();
+    let expected = "$.TaskInfos[0].Ops[0].WriteTensors[0].Buffer.RecvTags";
+    assert_eq!(found(untagged), [(0, "plan-tag", expected.to_owned())]);
+}

@@ -7,7 +7,7 @@ use irc_diag::{Diagnostic, Severity, Sink};
 use jsonc_parser::ast::{Object as AstObject, Value};
 use jsonc_parser::common::Ranged;
 
-use super::At;
+use super::{At, place_in};
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub(crate) struct Reader<'s> {
@@ -57,6 +57,17 @@ impl<'s> Reader<'s> {
     /// Reports a finding where an object opens.
     pub fn report_object(&mut self, finding: Diagnostic, object: &Object<'_, '_>) {
         self.report_at(finding, object.open(), object.at, "");
+    }
+
+    /// Reports findings whose paths start at `value`, which stands at `at`.
+    pub fn report_within(&mut self, found: Vec<Diagnostic>, value: &Value<'_>, at: &At<'_>) {
+        let absolute = |path: &str| format!("{at}{}", path.strip_prefix('$').unwrap_or(path));
+        for mut finding in found {
+            place_in(value, &mut finding);
+            finding.path = finding.path.as_deref().map(absolute);
+            finding.related.iter_mut().for_each(|place| place.path = absolute(&place.path));
+            self.sink.push(finding);
+        }
     }
 
     /// Reports that an older or newer generation of the format was accepted.

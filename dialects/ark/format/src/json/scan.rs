@@ -12,6 +12,9 @@ pub(crate) struct Scan {
     pub non_finite: Vec<Range<usize>>,
     /// Raw control characters inside strings.
     pub controls: Vec<usize>,
+    /// First character that JSON has no place for outside strings, and that parsers may take for
+    /// white space.
+    pub stray: Option<usize>,
     /// First bracket deeper than [`MAX_DEPTH`].
     pub too_deep: Option<usize>,
     /// Brackets still open at the end, outermost first.
@@ -35,7 +38,7 @@ pub(crate) fn scan(text: &str) -> Scan {
     let mut at = 0;
     while at < bytes.len() {
         let byte = bytes[at];
-        found.any |= !byte.is_ascii_whitespace();
+        found.any |= !matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match byte {
             b'"' => match string_end(bytes, at, &mut found.controls) {
                 Some(end) => at = end,
@@ -54,6 +57,9 @@ pub(crate) fn scan(text: &str) -> Scan {
             }
             b'}' | b']' => drop(found.unclosed.pop()),
             b',' => found.values += 1,
+            0x80.. | 0x0b | 0x0c => {
+                found.stray.get_or_insert(at);
+            }
             b'0'..=b'9' => {
                 let end = number_end(bytes, at);
                 if overflows(&text[at..end]) {

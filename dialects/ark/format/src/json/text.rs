@@ -33,7 +33,7 @@ pub(crate) fn prepare<'a>(source: &'a Source, sink: &mut Sink) -> Option<Cow<'a,
         text.to_mut().replace_range(0..3, "   ");
     }
     let found = scan(&text);
-    if !usable(&found, text.len(), sink) {
+    if !usable(&found, &text, sink) {
         return None;
     }
     for span in &found.non_finite {
@@ -57,12 +57,20 @@ pub(crate) fn prepare<'a>(source: &'a Source, sink: &mut Sink) -> Option<Cow<'a,
 }
 
 /// Whether the text can be parsed at all; says why not.
-fn usable(found: &Scan, len: usize, sink: &mut Sink) -> bool {
+fn usable(found: &Scan, text: &str, sink: &mut Sink) -> bool {
+    let len = text.len();
     if let Some(at) = found.too_deep {
         let message = format!("nested more than {MAX_DEPTH} levels deep");
         let finding =
             Diagnostic::error("ark-nesting", message).at(at..at + 1, "one level too deep");
         sink.push(finding.help("the format itself nests twelve levels"));
+        return false;
+    }
+    if let Some(at) = found.stray {
+        let len = text[at..].chars().next().map_or(1, char::len_utf8);
+        let message = "a character that has no place outside strings";
+        let finding = Diagnostic::error("ark-syntax", message);
+        sink.push(finding.at(at..at + len, "expected JSON"));
         return false;
     }
     if !found.any {
@@ -91,7 +99,13 @@ fn usable(found: &Scan, len: usize, sink: &mut Sink) -> bool {
 /// The tree of `text`, or a finding at its first error of syntax.
 pub(crate) fn tree<'a>(text: &'a str, sink: &mut Sink) -> Option<Value<'a>> {
     match parse_to_ast(text, &CollectOptions::default(), &strict()) {
-        Ok(result) => result.value,
+        Ok(result) => {
+            if result.value.is_none() {
+                let finding = Diagnostic::error("ark-syntax", "there is no value in the file");
+                sink.push(finding.at(0..0, "expected a JSON object"));
+            }
+            result.value
+        }
         Err(error) => {
             sink.push(syntax_finding(&error));
             None
@@ -143,6 +157,8 @@ mod tests {
         assert_eq!(codes(b"[NaN, Infinity, 1e999]"), ["ark-non-finite"; 3]);
         assert_eq!(codes(b"[1,]"), ["ark-syntax"]);
         assert_eq!(codes(b"[0x10]"), ["ark-syntax"]);
+        assert_eq!(codes(b"\x0b"), ["ark-syntax"]);
+        assert_eq!(codes("[\u{a0}1]".as_bytes()), ["ark-syntax"]);
         assert_eq!(codes(b"[\"a\tb\"]"), ["ark-control-character"]);
         assert_eq!(codes("\u{feff}[]".as_bytes()), ["ark-byte-order-mark"]);
         assert_eq!(codes(b"[\"\xff\"]"), ["ark-encoding"]);

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, Sink};
 use jsonc_parser::ast::Value;
 
-use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor};
+use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor, validate};
 use crate::json::{At, Object, Reader, clip};
 
 const OP_KEYS: [&str; 7] =
@@ -41,15 +41,34 @@ pub(crate) fn op<'t>(
     let results = tensors(reader, &object, "ResultTensors");
     let args =
         reader.required(&object, "Args").and_then(|v| args(reader, kind, v, &at.key("Args")));
-    Some(Op {
-        kind: kind?,
-        name: name?.to_owned(),
-        is_virtual: is_virtual?,
-        reads: reads?,
-        writes: writes?,
-        results: results?,
-        args: args?,
-    })
+    let read = || {
+        let (reads, writes, results) = (reads?, writes?, results?);
+        let (kind, name, is_virtual, args) = (kind?, name?.to_owned(), is_virtual?, args?);
+        Some(Op { kind, name, is_virtual, reads, writes, results, args })
+    };
+    let op = read();
+    if op.is_none() {
+        check_readable_tensors(reader, &object);
+    }
+    op
+}
+
+/// Checks the tensors of an op that is not whole, which nothing else will.
+fn check_readable_tensors(reader: &mut Reader<'_>, object: &Object<'_, '_>) {
+    for key in ["ReadTensors", "WriteTensors", "ResultTensors"] {
+        let elements = object.get(key).and_then(Value::as_array);
+        let elements = elements.map_or(&[][..], |array| &array.elements[..]);
+        for (index, value) in elements.iter().enumerate() {
+            // What cannot be read has been reported already.
+            let mut silent = Sink::with_limit(0);
+            let place = object.at.key(key);
+            let place = place.index(index);
+            let read = tensor(&mut Reader::new(&mut silent, false), value, &place);
+            if let Some(tensor) = read.filter(|_| !silent.has_errors()) {
+                reader.report_within(validate::check_tensor(&tensor), value, &place);
+            }
+        }
+    }
 }
 
 fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKind> {

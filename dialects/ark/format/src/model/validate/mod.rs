@@ -12,7 +12,7 @@ mod tensor;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{Model, Op};
+use super::{Model, Op, Tensor};
 use crate::json::{At, OpPlace};
 
 pub(crate) use graph::Edges;
@@ -72,6 +72,13 @@ pub(crate) fn check(
 pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink: &mut Sink) {
     ops.iter().for_each(|(place, op)| op::check(op, &At::op(*place), ranks, sink));
     identity::check(ops, sink);
+}
+
+/// Checks one tensor by itself; paths start at the tensor.
+pub(crate) fn check_tensor(tensor: &Tensor) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    tensor::check(tensor, &At::ROOT, &mut sink);
+    sink.into_diagnostics()
 }
 
 /// The rank lies in the world.

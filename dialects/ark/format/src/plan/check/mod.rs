@@ -11,6 +11,7 @@ mod grid;
 mod kernels;
 mod matmul;
 mod order;
+mod pairs;
 mod ranks;
 mod resources;
 mod schema;

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use irc_diag::Diagnostic;
 
-use super::ops;
-use crate::json::At;
-use crate::model::{Buffer, OpKind};
-use crate::plan::{ConfigValue, Plan, PlanOp};
+use super::{ops, pairs};
+use crate::model::Buffer;
+use crate::plan::Plan;
 
 /// One direction of data between two ranks, under a tag.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Link {
-    from: i64,
-    to: i64,
-    tag: i64,
+pub(super) struct Link {
+    /// Rank that sends.
+    pub from: i64,
+    /// Rank that receives.
+    pub to: i64,
+    /// Tag both list.
+    pub tag: i64,
 }
 
 /// What one rank lists of its links, and where.
@@ -60,7 +62,7 @@ pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
             }
         }
     }
-    found.extend(check_channels(plans));
+    found.extend(pairs::check(plans));
     found
 }
 
@@ -147,43 +149,4 @@ fn insert(
     if first.0 != buffer {
         collisions.push((link, path));
     }
-}
-
-/// Sender and receiver of a link use one kind of channel.
-fn check_channels(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
-    let mut senders: BTreeMap<Link, &ConfigValue> = BTreeMap::new();
-    for plan in plans {
-        for (_, plan_op) in ops(plan).filter(|(_, plan_op)| plan_op.op.kind == OpKind::Send) {
-            let remote = &plan_op.op.writes[0].buffer;
-            for &[_, tag] in &remote.recv_tags {
-                let link = Link { from: plan.rank, to: remote.rank, tag };
-                senders.extend(channel(plan_op).map(|channel| (link, channel)));
-            }
-        }
-    }
-    let mut found = vec![];
-    for (index, plan) in plans.iter().enumerate() {
-        for (place, plan_op) in ops(plan).filter(|(_, plan_op)| plan_op.op.kind == OpKind::Recv) {
-            let remote = &plan_op.op.reads[0].buffer;
-            for &[_, tag] in &remote.send_tags {
-                let link = Link { from: remote.rank, to: plan.rank, tag };
-                let Some((sender, receiver)) = senders.get(&link).copied().zip(channel(plan_op))
-                else {
-                    continue;
-                };
-                if sender != receiver {
-                    let message = format!("rank {} sends on another kind of channel", link.from);
-                    let at = At::op(place);
-                    let at = at.key("Config");
-                    let finding = Diagnostic::error("plan-channel", message);
-                    found.push((index, finding.path(at.key("ChannelType").to_string())));
-                }
-            }
-        }
-    }
-    found
-}
-
-fn channel(plan_op: &PlanOp) -> Option<&ConfigValue> {
-    plan_op.config.get("ChannelType")
 }
