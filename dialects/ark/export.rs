@@ -12,11 +12,21 @@ use irc_mlir::{
 /// After a diagnostic at the op concerned: no model or several, or an op that says no node.
 pub fn export(module: &Module<'_>) -> Result<Model, PassError> {
     let op = model_op(module.as_operation())?;
+    model_of(op, &nodes(op)?)
+}
+
+/// The model of an `ark.model` whose nodes have been read.
+///
+/// # Errors
+/// After a diagnostic at the op: it lacks its rank or world size.
+pub fn model_of(
+    op: OperationRef<'_, '_>,
+    nodes: &[(OperationRef<'_, '_>, Node)],
+) -> Result<Model, PassError> {
     let located = |message| PassError::at(&op, message);
     let rank = read::op_integer(op, "rank").map_err(located)?;
     let world_size = read::op_integer(op, "world_size").map_err(located)?;
-    let nodes = nodes(op)?.into_iter().map(|(_, node)| node).collect();
-    Ok(Model { rank, world_size, nodes })
+    Ok(Model { rank, world_size, nodes: nodes.iter().map(|(_, node)| node.clone()).collect() })
 }
 
 /// The single `ark.model` of a `builtin.module`.
@@ -56,7 +66,7 @@ pub fn nodes<'c: 'a, 'a>(
 }
 
 /// The ops of the single block of an op.
-pub(super) fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let block = op.region(0).ok().and_then(|region| region.first_block());
     let first = block.and_then(|block| block.first_operation());
     std::iter::successors(first, |op| op.next_in_block()).collect()
