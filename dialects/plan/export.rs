@@ -94,6 +94,8 @@ pub(super) fn range(op: OperationRef<'_, '_>, name: &str) -> Result<Range, Strin
     match op_integers(op, name)?[..] {
         [begin, end] => Ok(Range { begin, end, step: None }),
         [begin, end, step] => Ok(Range { begin, end, step: Some(step) }),
-        ref other => Err(format!("expected [begin, end] in '{name}', found {} integers", other.len())),
+        ref other => {
+            Err(format!("expected [begin, end] in '{name}', found {} integers", other.len()))
+        }
     }
 }
