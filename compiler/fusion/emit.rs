@@ -109,8 +109,9 @@ fn waits(function: &Function<'_, '_>, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, B
             }
         }
     }
-    let outside: Vec<_> =
-        (0..graph.nodes.len()).filter(|node| graph.compute(*node).is_none()).collect();
+    let live = graph.live();
+    let outside = (0..graph.nodes.len()).filter(|node| live[*node]);
+    let outside: Vec<_> = outside.filter(|node| graph.compute(*node).is_none()).collect();
     for node in &outside {
         makers.extend(graph.nodes[*node].results.iter().map(|result| (*result, Unit::Op(*node))));
     }
@@ -268,8 +269,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         for (index, value) in self.function.graph.results.iter().enumerate() {
             set_operand(self.function.terminator, index, self.values[*value]);
         }
-        for (index, node) in self.function.graph.nodes.iter().enumerate().rev() {
-            if self.function.graph.compute(index).is_some() {
+        let (graph, live) = (&self.function.graph, self.function.graph.live());
+        for (index, node) in graph.nodes.iter().enumerate().rev() {
+            if graph.compute(index).is_some() || !live[index] {
                 self.function.ops[node.origins[0]].erase();
             }
         }

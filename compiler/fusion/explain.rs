@@ -9,12 +9,14 @@ use super::{
     rules::RULES,
     segment::{Placed, Source},
 };
-use irc_mlir::{Frame, OperationLike, frames};
+use irc_mlir::{Frame, OperationLike, frames, read};
 
 /// Names an op of the function a graph was read from.
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
-    let op = function.ops[function.graph.nodes[node].origins[0]];
-    let name = op.name().as_string_ref().as_str().unwrap_or_default().to_owned();
+    let node = &function.graph.nodes[node];
+    let op = function.ops[node.origins[0]];
+    let name =
+        node.op.as_ref().map_or_else(|| read::op_name(&op), |op| format!("tl.{}", op.name()));
     OpName { name, location: location_text(&frames(op.location())) }
 }
 
@@ -38,7 +40,7 @@ fn location_text(frames: &[Frame]) -> String {
 pub type Remark = (NodeId, String);
 
 /// Adds the account of one segment to a report; the same account as sentences about ops.
-pub fn explain(
+pub fn explain_segment(
     report: &mut FusionReport,
     function: &Function<'_, '_>,
     placed: &Placed,

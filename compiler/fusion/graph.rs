@@ -66,6 +66,22 @@ impl Graph {
         self.nodes[node].operands.iter().map(|value| self.types[*value].clone()).collect()
     }
 
+    /// Per node: whether its value matters: for a result, or for an op that fusion leaves alone.
+    pub fn live(&self) -> Vec<bool> {
+        let mut live: Vec<bool> = self.nodes.iter().map(|node| node.op.is_none()).collect();
+        let makers = |values: &[ValueId]| -> Vec<NodeId> {
+            values.iter().filter_map(|value| self.makers[*value]).collect()
+        };
+        makers(&self.results).into_iter().for_each(|maker| live[maker] = true);
+        for node in (0..self.nodes.len()).rev() {
+            if live[node] {
+                let operands = makers(&self.nodes[node].operands);
+                operands.into_iter().for_each(|maker| live[maker] = true);
+            }
+        }
+        live
+    }
+
     /// The op of a node that must be in a group: every `tl` op but the free views.
     pub fn compute(&self, node: NodeId) -> Option<&Op> {
         self.nodes[node].op.as_ref().filter(|op| !is_view(op))

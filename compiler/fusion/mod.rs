@@ -1,16 +1,19 @@
 //! Fusion: groups the ops of a function into kernels.
 //!
-//! Three steps, each a function of plain data:
+//! Four steps, each a function of plain data:
 //!
+//! 0. [`simplify()`] rewrites the [`Graph`] by the exact algebra rules.
 //! 1. [`segments`] cuts the [`Graph`] where no rule can act.
 //! 2. [`fuse_segment`] lets egg find all legal fusions of one segment (the rules are one table,
 //!    [`RULES`]) and searches the cheapest kernels under the cost model of [`Cost`].
-//! 3. The pass [`Fuse`] writes the groups into the function, and [`FusionReport`] says why.
+//! 3. The pass [`Fuse`] writes the groups into the function; [`explain`] says why they are what they
+//!    are, as a [`FusionReport`].
 //!
 //! Nothing depends on a clock or on the order of a hash map: egg runs with its `deterministic`
 //! feature and limits on terms and iterations, costs are integers.
 //!
 //! Segments are decided independently, so a driver may cache [`fuse_segment`] by [`Segment`].
+mod algebra;
 mod cost;
 mod emit;
 mod explain;
@@ -21,16 +24,20 @@ mod plan;
 mod report;
 mod rules;
 mod segment;
+mod simplify;
+mod smallest;
 mod term;
 
+pub use algebra::{ALGEBRA, AlgebraRule};
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
 pub use form::{Form, Kind};
 pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
-pub use pass::{Fuse, fuse_function, fuse_function_with};
+pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
 pub use rules::{Firing, RULES, Rule};
 pub use segment::{Edge, Placed, Segment, SegmentNode, Source, segments};
+pub use simplify::{SimplifyTl, simplify, simplify_function};
 
 use std::collections::BTreeSet;
 

@@ -1,15 +1,17 @@
 //! The pass `fuse`.
 //!
-//! Before: functions of `tl` ops. After: every computing op is in a `tl.group`; only the free views
-//! `tl.reshape` and `tl.bitcast` stay outside. Groups that exist already are left alone.
+//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]),
+//! and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay
+//! outside. Groups that exist already are left alone.
 use super::{
-    SegmentFusion, emit,
-    emit::Chosen,
-    explain::explain,
+    SegmentFusion,
+    emit::{Chosen, emit},
+    explain::explain_segment,
     fuse_segment,
-    graph::read_function,
-    report::FusionReport,
-    segment::{Segment, segments},
+    graph::{Function, read_function},
+    report::{FusionReport, Simplification},
+    segment::{Placed, Segment, segments},
+    simplify::{applied_rules, simplify, simplify_function},
 };
 use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, context_of,
@@ -24,7 +26,7 @@ impl Pass for Fuse {
         "fuse"
     }
     fn description(&self) -> &'static str {
-        "group the tensor-level ops of a function into kernels"
+        "simplify the tensor-level ops of a function and group them into kernels"
     }
     fn anchor(&self) -> &'static str {
         "func.func"
@@ -32,7 +34,7 @@ impl Pass for Fuse {
     fn options(&self) -> &'static [PassOption] {
         &[PassOption {
             name: "explain",
-            help: "report every group and every edge kept in memory as remarks",
+            help: "remark on every rewrite, every group and every edge kept in memory",
             default: "false",
             kind: OptionKind::Boolean,
         }]
@@ -41,53 +43,76 @@ impl Pass for Fuse {
         &["tl"]
     }
     fn run(&self, func: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let remark = |op: OperationRef<'_, '_>, text: &str| {
-            if options.boolean("explain") {
-                emit_remark(&op, text);
-            }
-        };
-        fuse_and_remark(func, fuse_segment, remark).map_err(|error| PassError::at(&func, error))?;
-        Ok(())
+        let fused =
+            if options.boolean("explain") { fuse_with_remarks(func) } else { fuse_function(func) };
+        fused.map_err(|error| PassError::at(&func, error))
     }
 }
 
-/// Groups the ops of a function into kernels and says why.
+/// Simplifies a function and groups its ops into kernels.
 ///
 /// # Errors
 /// What keeps the function from being a graph of tensors.
-pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
+pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     fuse_function_with(func, fuse_segment)
 }
 
 /// As [`fuse_function`], with segments decided by `decide`: a memory of [`fuse_segment`].
 ///
 /// # Errors
-/// What keeps the function from being a graph of tensors.
+/// As [`fuse_function`].
 pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
-    decide: impl Fn(&Segment) -> SegmentFusion,
-) -> Result<FusionReport, String> {
-    fuse_and_remark(func, decide, |_, _| ())
+    decide: impl FnMut(&Segment) -> SegmentFusion,
+) -> Result<(), String> {
+    simplify_function(func)?;
+    let Some(function) = read_function(func)? else { return Ok(()) };
+    let placed = segments(&function.graph);
+    let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
+    write_groups(func, &function, &placed, fusions)
 }
 
-/// As [`fuse_function`], with a sentence for each decision at the op it is about.
-fn fuse_and_remark<'c: 'a, 'a>(
-    func: OperationRef<'c, 'a>,
-    decide: impl Fn(&Segment) -> SegmentFusion,
-    remark: impl Fn(OperationRef<'_, '_>, &str),
-) -> Result<FusionReport, String> {
+/// Says what [`fuse_function`] would do to a function and why, and leaves it as it is.
+///
+/// # Errors
+/// As [`fuse_function`].
+pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
-    let Some(function) = read_function(func)? else { return Ok(report) };
+    let Some(mut function) = read_function(func)? else { return Ok(report) };
+    let (graph, applied) = simplify(&function.graph);
+    report.simplifications = applied_rules(&function, applied);
+    function.graph = graph;
+    for placed in segments(&function.graph) {
+        let fusion = fuse_segment(&placed.segment);
+        explain_segment(&mut report, &function, &placed, &fusion);
+    }
+    Ok(report)
+}
+
+fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for Simplification { rule, op } in simplify_function(func)? {
+        emit_remark(&func, &format!("simplified by {rule}: {op}"));
+    }
+    let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
-    let fusions: Vec<SegmentFusion> = placed.iter().map(|placed| decide(&placed.segment)).collect();
+    let fusions: Vec<_> = placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
+    let mut report = FusionReport::default();
     for (placed, fusion) in placed.iter().zip(&fusions) {
-        for (node, text) in explain(&mut report, &function, placed, fusion) {
-            remark(function.ops[function.graph.nodes[node].origins[0]], &text);
+        for (node, text) in explain_segment(&mut report, &function, placed, fusion) {
+            emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
         }
     }
+    write_groups(func, &function, &placed, fusions)
+}
+
+fn write_groups<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    function: &Function<'c, 'a>,
+    placed: &[Placed],
+    fusions: Vec<SegmentFusion>,
+) -> Result<(), String> {
     let chosen = placed.iter().zip(fusions);
-    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan }).collect();
-    emit::emit(context_of(&func), &function, chosen)?;
-    Ok(report)
+    let chosen = chosen.map(|(placed, fusion)| Chosen { placed, plan: fusion.plan });
+    emit(context_of(&func), function, chosen.collect())
 }

@@ -68,8 +68,8 @@ pub struct Placed {
     pub inputs: Vec<ValueId>,
 }
 
-/// The segments of a graph, ordered by their first node. Every computing node is in one; constants
-/// may be in several.
+/// The segments of a graph, ordered by their first node. Every computing node whose value matters is
+/// in one; constants may be in several.
 pub fn segments(graph: &Graph) -> Vec<Placed> {
     let edges = Edges::of(graph);
     components(graph, &edges).iter().map(|nodes| place(graph, &edges, nodes)).collect()
@@ -80,19 +80,21 @@ pub struct Edges {
     cuts: Vec<Vec<Option<String>>>,
     users: Vec<Vec<NodeId>>,
     reach: Vec<Bits>,
+    live: Vec<bool>,
 }
 
 impl Edges {
     /// The edges of a graph.
     pub fn of(graph: &Graph) -> Self {
+        let live = graph.live();
         let mut users = vec![Vec::new(); graph.types.len()];
-        for (index, node) in graph.nodes.iter().enumerate() {
+        for (index, node) in graph.nodes.iter().enumerate().filter(|(node, _)| live[*node]) {
             node.operands.iter().for_each(|value| users[*value].push(index));
         }
         let mut cuts: Vec<_> = (0..graph.nodes.len()).map(|node| local_cuts(graph, node)).collect();
         let (reach, through_memory) = reaches(graph, &cuts);
         cut_long_skips(graph, &mut cuts, &through_memory);
-        Self { cuts, users, reach }
+        Self { cuts, users, reach, live }
     }
 
     /// Why an operand is read from memory whatever the cost; `None` when a rule may fuse it.
@@ -201,7 +203,7 @@ fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
     for value in &graph.results {
         graph.makers[*value].into_iter().for_each(|maker| needs_own[maker] = true);
     }
-    for (node, consumer) in graph.nodes.iter().enumerate() {
+    for (node, consumer) in graph.nodes.iter().enumerate().filter(|(node, _)| edges.live[*node]) {
         for (operand, value) in consumer.operands.iter().enumerate() {
             let Some(maker) = graph.makers[*value] else { continue };
             match (edges.cut(node, operand), is_constant(graph, maker)) {
@@ -212,7 +214,8 @@ fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
         }
     }
     let mut members: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
-    for node in (0..graph.nodes.len()).filter(|node| graph.compute(*node).is_some()) {
+    let computes = |node: &NodeId| edges.live[*node] && graph.compute(*node).is_some();
+    for node in (0..graph.nodes.len()).filter(computes) {
         if !is_constant(graph, node) || needs_own[node] {
             members.entry(root(&mut parents, node)).or_default().push(node);
         }

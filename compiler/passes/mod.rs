@@ -1,6 +1,6 @@
 //! Every pass of irc, registered by name.
 use crate::{
-    fusion::Fuse,
+    fusion::{Fuse, SimplifyTl},
     lowering::{
         ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
         outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
@@ -13,6 +13,7 @@ mod check_stage;
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
+    register_pass(SimplifyTl);
     register_pass(Fuse);
     register_pass(OutlineKernels);
     register_pass(TlToLinalg);

@@ -334,7 +334,7 @@ pub fn explain(
 ) -> Result<FusionReport, Failure> {
     lowered(db, file, options, "tensor", |_, module| {
         let main = kernel::named(module.as_operation(), "main")?;
-        crate::fusion::fuse_function(main).ok()
+        crate::fusion::explain(main).ok()
     })
 }
 

@@ -439,7 +439,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         ivs: &mut Vec<Value<'c, 'a>>,
     ) -> Result<()> {
         let stage = &cg.kernel.stages[self.pass.stages[0]];
-        let parallel = self.loops.iter().filter(|inner| inner.dim < stage.parallel).count();
+        // Adjacent parallel loops may have become one.
+        let parallel = self.loops.iter().filter(|each| each.dim < stage.parallel).count();
         let size = self.loops[ivs.len()].size;
         if ivs.len() + 1 < parallel {
             return e.loop_over(size, |e, iv| {

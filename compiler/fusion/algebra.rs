@@ -1,0 +1,367 @@
+//! The algebra rules and their language.
+//!
+//! Only rules that keep every bit of every result are here (of NaNs: that they are one).
+use super::term::InputName;
+use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
+use irc_tl::{DType, Op, TensorType};
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+/// Names the parameters of an op: `p3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Parameters(pub usize);
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}", self.0)
+    }
+}
+
+impl FromStr for Parameters {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix('p').ok_or(())?;
+        digits.parse().map(Self).map_err(|_| ())
+    }
+}
+
+define_language! {
+    /// A tensor-level op under its own name: its parameters when it has any, then its operands.
+    pub enum Expr {
+        "exp" = Exp([Id; 1]),
+        "relu" = Relu([Id; 1]),
+        "gelu" = Gelu([Id; 1]),
+        "sigmoid" = Sigmoid([Id; 1]),
+        "sqrt" = Sqrt([Id; 1]),
+        "rsqrt" = Rsqrt([Id; 1]),
+        "add" = Add([Id; 2]),
+        "sub" = Sub([Id; 2]),
+        "mul" = Mul([Id; 2]),
+        "div" = Div([Id; 2]),
+        "max" = Max([Id; 2]),
+        "gather" = Gather([Id; 2]),
+        "rope" = Rope([Id; 2]),
+        "fill" = Fill([Id; 1]),
+        "cast" = Cast([Id; 2]),
+        "broadcast" = Broadcast([Id; 2]),
+        "reshape" = Reshape([Id; 2]),
+        "bitcast" = Bitcast([Id; 2]),
+        "transpose" = Transpose([Id; 2]),
+        "slice" = Slice([Id; 2]),
+        "reduce_sum" = ReduceSum([Id; 2]),
+        "reduce_max" = ReduceMax([Id; 2]),
+        "reduce_mean" = ReduceMean([Id; 2]),
+        "matmul" = Matmul([Id; 3]),
+        "update" = Update([Id; 3]),
+        Parameters(Parameters),
+        Input(InputName),
+    }
+}
+
+/// The ops without parameters.
+const PLAIN: [Op; 13] = [
+    Op::Exp,
+    Op::Relu,
+    Op::Gelu,
+    Op::Sigmoid,
+    Op::Sqrt,
+    Op::Rsqrt,
+    Op::Add,
+    Op::Sub,
+    Op::Mul,
+    Op::Div,
+    Op::Max,
+    Op::Gather,
+    Op::Rope,
+];
+
+/// What is known of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Facts {
+    /// It names the parameters of this op.
+    Parameters(Op),
+    /// It is a tensor of this type.
+    Tensor(TensorType),
+}
+
+/// The analysis: types; and what the terms refer to.
+#[derive(Default)]
+pub struct Types {
+    /// The ops that parameters were taken from.
+    pub ops: Vec<Op>,
+    /// The types of the inputs.
+    pub inputs: Vec<TensorType>,
+    /// Which rule rewrote which class.
+    pub applied: BTreeSet<(&'static str, Id)>,
+}
+
+impl Analysis<Expr> for Types {
+    type Data = Facts;
+
+    fn make(egraph: &mut EGraph<Expr, Self>, expr: &Expr, _: Id) -> Facts {
+        match expr {
+            Expr::Parameters(name) => Facts::Parameters(egraph.analysis.ops[name.0].clone()),
+            Expr::Input(name) => Facts::Tensor(egraph.analysis.inputs[name.0].clone()),
+            _ => {
+                let (op, operands) = applied_op(egraph, expr);
+                let types: Vec<_> =
+                    operands.iter().map(|operand| type_of(egraph, *operand).clone()).collect();
+                Facts::Tensor(op.infer(&types).expect("rules make ops their operands allow"))
+            }
+        }
+    }
+
+    fn merge(&mut self, into: &mut Facts, from: Facts) -> DidMerge {
+        assert_eq!(*into, from, "a rule changed the type of a tensor");
+        DidMerge(false, false)
+    }
+}
+
+/// The op that a term applies, and its operands.
+pub fn applied_op(egraph: &EGraph<Expr, Types>, expr: &Expr) -> (Op, Vec<Id>) {
+    let children = expr.children();
+    if let Some(Facts::Parameters(op)) = children.first().map(|first| &egraph[*first].data) {
+        return (op.clone(), children[1..].to_vec());
+    }
+    let name = expr.to_string();
+    let op = PLAIN.into_iter().find(|op| op.name() == name);
+    (op.expect("every op without parameters is in the table"), children.to_vec())
+}
+
+/// The type of a tensor's class.
+pub fn type_of(egraph: &EGraph<Expr, Types>, id: Id) -> &TensorType {
+    match &egraph[id].data {
+        Facts::Tensor(ty) => ty,
+        Facts::Parameters(op) => unreachable!("{} stands where a tensor must", op.name()),
+    }
+}
+
+/// The class that names the parameters of an op.
+pub fn add_parameters(egraph: &mut EGraph<Expr, Types>, op: Op) -> Id {
+    let known = egraph.analysis.ops.iter().position(|known| *known == op);
+    let at = known.unwrap_or_else(|| {
+        egraph.analysis.ops.push(op);
+        egraph.analysis.ops.len() - 1
+    });
+    egraph.add(Expr::Parameters(Parameters(at)))
+}
+
+/// Adds an op applied to tensors.
+pub fn add_op(egraph: &mut EGraph<Expr, Types>, op: &Op, operands: &[Id]) -> Id {
+    let mut children = Vec::new();
+    if !PLAIN.contains(op) {
+        children.push(add_parameters(egraph, op.clone()));
+    }
+    children.extend(operands);
+    let expr = <Expr as egg::FromOp>::from_op(op.name(), children);
+    egraph.add(expr.expect("every op is in the language"))
+}
+
+/// One rule.
+pub struct AlgebraRule {
+    /// Its name in explanations.
+    pub name: &'static str,
+    /// What it rewrites.
+    pub from: &'static str,
+    /// What it becomes; `?new` names the parameters that the condition computes.
+    pub to: &'static str,
+    /// When it holds.
+    pub when: When,
+}
+
+/// A side condition.
+pub enum When {
+    /// Holds or not.
+    If(fn(&Match<'_>) -> bool),
+    /// Holds when it gives the op whose parameters are `?new`.
+    Let(fn(&Match<'_>) -> Option<Op>),
+}
+
+/// What a side condition can ask about a match.
+pub struct Match<'m> {
+    /// The graph.
+    pub egraph: &'m EGraph<Expr, Types>,
+    /// The class that is rewritten.
+    pub class: Id,
+    /// What the variables stand for.
+    pub subst: &'m egg::Subst,
+}
+
+impl Match<'_> {
+    fn id(&self, variable: &str) -> Id {
+        self.subst[variable.parse().expect("a variable")]
+    }
+    fn ty(&self, variable: &str) -> &TensorType {
+        type_of(self.egraph, self.id(variable))
+    }
+    fn result(&self) -> &TensorType {
+        type_of(self.egraph, self.class)
+    }
+    fn op(&self, variable: &str) -> &Op {
+        match &self.egraph[self.id(variable)].data {
+            Facts::Parameters(op) => op,
+            Facts::Tensor(ty) => unreachable!("a tensor of {ty} stands where parameters must"),
+        }
+    }
+}
+
+macro_rules! rule {
+    ($name:literal; $from:literal => $to:literal; if $when:expr) => {
+        AlgebraRule { name: $name, from: $from, to: $to, when: When::If($when) }
+    };
+    ($name:literal; $from:literal => $to:literal; let $when:expr) => {
+        AlgebraRule { name: $name, from: $from, to: $to, when: When::Let($when) }
+    };
+}
+
+/// All algebra rules.
+#[rustfmt::skip]
+pub const ALGEBRA: &[AlgebraRule] = &[
+    rule!("transpose-into-matmul-left";  "(matmul ?m (transpose ?t ?a) ?b)"     => "(matmul ?new ?a ?b)";   let flip_left),
+    rule!("transpose-into-matmul-right"; "(matmul ?m ?a (transpose ?t ?b))"     => "(matmul ?new ?a ?b)";   let flip_right),
+    rule!("double-transpose";            "(transpose ?t (transpose ?s ?x))"     => "(transpose ?new ?x)";   let compose_transposes),
+    rule!("transpose-of-units";          "(transpose ?t ?x)"                    => "(reshape ?new ?x)";     let order_stays),
+    rule!("double-reshape";              "(reshape ?r (reshape ?s ?x))"         => "(reshape ?r ?x)";       if always),
+    rule!("identity-reshape";            "(reshape ?r ?x)"                      => "?x";                    if same_type),
+    rule!("double-bitcast";              "(bitcast ?r (bitcast ?s ?x))"         => "(bitcast ?r ?x)";       if always),
+    rule!("identity-bitcast";            "(bitcast ?r ?x)"                      => "?x";                    if same_type),
+    rule!("identity-broadcast";          "(broadcast ?r ?x)"                    => "?x";                    if same_type),
+    rule!("identity-slice";              "(slice ?r ?x)"                        => "?x";                    if same_type),
+    rule!("double-slice";                "(slice ?r (slice ?s ?x))"             => "(slice ?new ?x)";       let compose_slices),
+    rule!("identity-cast";               "(cast ?c ?x)"                         => "?x";                    if same_type),
+    rule!("cast-of-widening";            "(cast ?c (cast ?d ?x))"               => "(cast ?c ?x)";          if inner_is_exact),
+    rule!("cast-of-fill";                "(cast ?c (fill ?x))"                  => "(fill ?new)";           let cast_fill),
+    rule!("reshape-of-fill";             "(reshape ?r (fill ?x))"               => "(fill ?new)";           let shape_fill),
+    rule!("broadcast-of-fill";           "(broadcast ?r (fill ?x))"             => "(fill ?new)";           let shape_fill),
+    rule!("transpose-of-fill";           "(transpose ?r (fill ?x))"             => "(fill ?new)";           let shape_fill),
+    rule!("slice-of-fill";               "(slice ?r (fill ?x))"                 => "(fill ?new)";           let shape_fill),
+    rule!("double-relu";                 "(relu (relu ?x))"                     => "(relu ?x)";             if always),
+    rule!("mul-one-left";                "(mul (fill ?c) ?x)"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),
+    rule!("mul-one-right";               "(mul ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),
+    rule!("div-one";                     "(div ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),
+    rule!("sub-zero";                    "(sub ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && filled(m, 0.0)),
+    rule!("add-zero-left";               "(add (fill ?c) ?x)"                   => "?x";                    if |m| same_type(m) && neutral_of_add(m)),
+    rule!("add-zero-right";              "(add ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && neutral_of_add(m)),
+    rule!("keep-dims-of-sum";            "(reshape ?r (reduce_sum ?s ?x))"      => "(reduce_sum ?new ?x)";  let other_keep_dims),
+    rule!("keep-dims-of-max";            "(reshape ?r (reduce_max ?s ?x))"      => "(reduce_max ?new ?x)";  let other_keep_dims),
+    rule!("keep-dims-of-mean";           "(reshape ?r (reduce_mean ?s ?x))"     => "(reduce_mean ?new ?x)"; let other_keep_dims),
+];
+
+const fn always(_: &Match<'_>) -> bool {
+    true
+}
+
+fn same_type(found: &Match<'_>) -> bool {
+    found.ty("?x") == found.result()
+}
+
+fn fill_value(found: &Match<'_>, variable: &str) -> f64 {
+    match found.op(variable) {
+        Op::Fill { value, .. } => f64::from_bits(*value),
+        op => unreachable!("{} stands where a fill must", op.name()),
+    }
+}
+
+/// Whether the fill is exactly this value, sign of zero included.
+fn filled(found: &Match<'_>, value: f64) -> bool {
+    fill_value(found, "?c").to_bits() == value.to_bits()
+}
+
+/// `x + 0.0` turns `-0.0` into `0.0`; `x + -0.0` is `x`.
+fn neutral_of_add(found: &Match<'_>) -> bool {
+    filled(found, if found.result().dtype.is_float() { -0.0 } else { 0.0 })
+}
+
+fn swaps_last_two(op: &Op) -> bool {
+    let Op::Transpose { permutation } = op else { return false };
+    let Some(outer) = permutation.len().checked_sub(2) else { return false };
+    let batch_stays = (0..outer).all(|dim| permutation[dim] == dim);
+    batch_stays && permutation[outer..] == [outer + 1, outer]
+}
+
+fn flip_left(found: &Match<'_>) -> Option<Op> {
+    match found.op("?m") {
+        Op::Matmul { transpose_lhs, transpose_rhs } if swaps_last_two(found.op("?t")) => {
+            Some(Op::Matmul { transpose_lhs: !transpose_lhs, transpose_rhs: *transpose_rhs })
+        }
+        _ => None,
+    }
+}
+
+fn flip_right(found: &Match<'_>) -> Option<Op> {
+    match found.op("?m") {
+        Op::Matmul { transpose_lhs, transpose_rhs } if swaps_last_two(found.op("?t")) => {
+            Some(Op::Matmul { transpose_lhs: *transpose_lhs, transpose_rhs: !transpose_rhs })
+        }
+        _ => None,
+    }
+}
+
+fn compose_transposes(found: &Match<'_>) -> Option<Op> {
+    match (found.op("?t"), found.op("?s")) {
+        (Op::Transpose { permutation: outer }, Op::Transpose { permutation: inner }) => {
+            let permutation = outer.iter().map(|dim| inner[*dim]).collect();
+            Some(Op::Transpose { permutation })
+        }
+        _ => None,
+    }
+}
+
+/// A transpose that moves only dimensions of extent 1 keeps the order of the elements.
+fn order_stays(found: &Match<'_>) -> Option<Op> {
+    let Op::Transpose { permutation } = found.op("?t") else { return None };
+    let shape = &found.ty("?x").shape;
+    let wide: Vec<_> = permutation.iter().filter(|dim| shape[**dim] != 1).collect();
+    wide.is_sorted().then(|| Op::Reshape { shape: found.result().shape.clone() })
+}
+
+fn compose_slices(found: &Match<'_>) -> Option<Op> {
+    match (found.op("?r"), found.op("?s")) {
+        (Op::Slice { offsets, sizes }, Op::Slice { offsets: inner, .. }) => {
+            let offsets = offsets.iter().zip(inner).map(|(outer, inner)| outer + inner).collect();
+            Some(Op::Slice { offsets, sizes: sizes.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// Whether the inner cast loses nothing, so that the outer one sees the same numbers without it.
+fn inner_is_exact(found: &Match<'_>) -> bool {
+    let Op::Cast { to, .. } = found.op("?d") else { return false };
+    matches!(
+        (found.ty("?x").dtype, to),
+        (DType::F16 | DType::BF16, DType::F32 | DType::F64) | (DType::F32, DType::F64)
+    )
+}
+
+fn cast_fill(found: &Match<'_>) -> Option<Op> {
+    let one = Op::fill(fill_value(found, "?x"), [], found_dtype(found)?);
+    let value = found.op("?c").eval(&[&one.eval(&[]).ok()?]).ok()?;
+    let TensorType { dtype, shape } = found.result().clone();
+    Some(Op::fill(value.get_f64(0), shape, dtype))
+}
+
+fn found_dtype(found: &Match<'_>) -> Option<DType> {
+    match found.op("?x") {
+        Op::Fill { dtype, .. } if dtype.is_float() && found.result().dtype.is_float() => {
+            Some(*dtype)
+        }
+        _ => None,
+    }
+}
+
+fn shape_fill(found: &Match<'_>) -> Option<Op> {
+    let TensorType { dtype, shape } = found.result().clone();
+    Some(Op::fill(fill_value(found, "?x"), shape, dtype))
+}
+
+fn other_keep_dims(found: &Match<'_>) -> Option<Op> {
+    let mut op = found.op("?s").clone();
+    match &mut op {
+        Op::ReduceSum { keep_dims, .. }
+        | Op::ReduceMax { keep_dims, .. }
+        | Op::ReduceMean { keep_dims, .. } => *keep_dims = !*keep_dims,
+        _ => return None,
+    }
+    let ty = op.infer(std::slice::from_ref(found.ty("?x"))).ok()?;
+    (ty == *found.result()).then_some(op)
+}
