@@ -58,26 +58,35 @@ pub fn search(segment: &Segment, variants: &[Vec<u32>]) -> Plan {
     let mut forced = Forced::new();
     let mut best = settle(segment, variants, &forced);
     let mut budget = SEARCH_BUDGET;
-    loop {
-        let before = best.total();
-        for node in 0..segment.nodes.len() {
-            for mask in &variants[node] {
-                if *mask == best.masks[node] || budget < segment.nodes.len() {
-                    continue;
-                }
-                budget -= segment.nodes.len();
-                let mut trial = forced.clone();
-                trial.insert(node, *mask);
-                let plan = settle(segment, variants, &trial);
-                if plan.total() < best.total() {
-                    (best, forced) = (plan, trial);
-                }
+    while let Some((plan, node)) = best_step(segment, variants, &forced, &best, &mut budget) {
+        forced.insert(node, plan.masks[node]);
+        best = plan;
+    }
+    best
+}
+
+/// The cheapest plan with one more node forced, when it is cheaper; the first of equals.
+fn best_step(
+    segment: &Segment,
+    variants: &[Vec<u32>],
+    forced: &Forced,
+    plan: &Plan,
+    budget: &mut usize,
+) -> Option<(Plan, usize)> {
+    let mut best: Option<(Plan, usize)> = None;
+    for (node, choices) in variants.iter().enumerate() {
+        for mask in choices.iter().filter(|mask| **mask != plan.masks[node]) {
+            *budget = budget.checked_sub(segment.nodes.len())?;
+            let mut trial = forced.clone();
+            trial.insert(node, *mask);
+            let found = settle(segment, variants, &trial);
+            let bound = best.as_ref().map_or(plan.total(), |(best, _)| best.total());
+            if found.total() < bound && found.masks[node] == *mask {
+                best = Some((found, node));
             }
         }
-        if best.total() == before {
-            return best;
-        }
     }
+    best
 }
 
 /// What changes when one operand is fused after all: the plan with it, or the fact against it.

@@ -3,13 +3,13 @@ use irc_mlir::{
     Attribute, OperationLike, OperationRef,
     melior::ir::attribute::{
         BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute,
-        IntegerAttribute, StringAttribute,
+        IntegerAttribute,
     },
 };
 
 /// A string attribute's text.
 pub(crate) fn text(attribute: Attribute<'_>) -> Option<String> {
-    Some(StringAttribute::try_from(attribute).ok()?.value().to_owned())
+    irc_mlir::read::text(attribute)
 }
 
 /// An integer attribute's value.

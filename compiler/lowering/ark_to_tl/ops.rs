@@ -193,7 +193,7 @@ fn embedding<'c: 'a, 'a>(
     let index = emitter.retype(index.clone(), DataType::Int32, &index.shape);
     let mut shape = index.shape.clone();
     shape.push(table.shape[1]);
-    Ok(emitter.op("gather", &[&index, table], &[], (table.dtype, &shape)))
+    Ok(emitter.op("gather", &[table, &index], &[], (table.dtype, &shape)))
 }
 
 /// The NumPy broadcast of two shapes.

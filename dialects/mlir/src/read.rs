@@ -29,7 +29,18 @@ pub fn attribute<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Opt
 
 /// A string attribute.
 pub fn string<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<String> {
-    Some(StringAttribute::try_from(attribute(op, name)?).ok()?.value().to_owned())
+    text(attribute(op, name)?)
+}
+
+/// The text of a string attribute. melior's own accessor cannot read an empty one.
+pub fn text(attribute: Attribute<'_>) -> Option<String> {
+    let attribute = StringAttribute::try_from(attribute).ok()?;
+    // Safety: the attribute is a live string attribute, and its text is copied at once.
+    let text = unsafe {
+        let raw = mlir_sys::mlirStringAttrGetValue(melior::ir::AttributeLike::to_raw(&attribute));
+        crate::bridge::str_of(raw)
+    };
+    Some(text.into_owned())
 }
 
 /// A `@symbol` attribute, without the sign.
