@@ -236,6 +236,16 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.spec(name).operands(&operands).append(&self.block);
     }
 
+    /// Asks for the cache line of an element, to be read or written soon.
+    pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, write: bool) {
+        self.spec("memref.prefetch")
+            .operands(&[buffer.memref, at])
+            .attr("isWrite", attr::bool(self.context, write))
+            .attr("localityHint", attr::i32(self.context, 3))
+            .attr("isDataCache", attr::bool(self.context, true))
+            .append(&self.block);
+    }
+
     /// A mask with the first `live` lanes set; `None` when all are.
     pub fn tail_mask(&self, live: i64, lanes: Lanes) -> Option<Value<'c, 'a>> {
         if live >= lanes.count() {

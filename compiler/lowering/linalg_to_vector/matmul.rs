@@ -649,6 +649,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             outer: outer.len(),
             sizes: vec![self.n],
             partial: false,
+            prefetch: vec![],
         };
         let each = self.vectors_per_row(tile);
         let live = tile.columns - (each - 1) * width;
@@ -703,18 +704,17 @@ fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> 
     let most = if wide { 8 } else { 6 };
     let panels = (m + most - 1) / most;
     let mr = (m + panels - 1) / panels;
-    // Streaming B wants long runs of it; few rows leave registers for that.
-    let nv = if pack_b { 2 } else { (2 * most / m.max(1)).clamp(2, 8) };
-    let columns = nv * cg.target.lanes();
-    let kc = if pack_b { even_block(k, 1024, cg.target.lanes()) } else { k };
+    if !pack_b {
+        // B is read once, as a few streams of whole rows; the sums stay in L1 meanwhile.
+        let nv = if m > 2 { 2 } else { 4 };
+        let columns = nv * cg.target.lanes();
+        return Blocks { mr, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k.min(8) };
+    }
+    let columns = 2 * cg.target.lanes();
+    let kc = even_block(k, 1024, cg.target.lanes());
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
-    let mc = if pack_b { rows / mr * mr } else { m.max(mr) };
-    let nc = if pack_b {
-        (1024 / columns).max(1) * columns
-    } else {
-        (n + columns - 1) / columns * columns
-    };
-    Blocks { mr, nv, mc, nc, kc }
+    let nc = (1024 / columns).max(1) * columns;
+    Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
 }
 
 /// A loop over blocks of `step`, given the start and the size of each.

@@ -1,7 +1,7 @@
 //! One sweep over the inner loops of a row, its innermost loop in vectors.
 use super::{
     access::Access,
-    body::{self, Surroundings},
+    body::{self, Argument, Surroundings},
     codegen::{Codegen, Place},
     emit::{Emit, Lanes},
     error::{LowerError, Result},
@@ -22,6 +22,21 @@ pub struct Pass {
     pub sizes: Vec<i64>,
     /// Whether some inner loops are parallel while others reduce; such a pass has one stage.
     pub partial: bool,
+    /// Rows to bring into the cache meanwhile.
+    pub prefetch: Vec<Prefetch>,
+}
+
+/// A row that a later pass, or the first pass of the next row, will touch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefetch {
+    /// The tensor in memory.
+    pub tensor: TensorId,
+    /// The access, over loops of the same sizes as those of the pass.
+    pub access: Access,
+    /// The row after this one instead of this one.
+    pub next: bool,
+    /// Whether it will be written.
+    pub write: bool,
 }
 
 /// An inner loop: adjacent loops of the stages that every access walks as one.
@@ -218,6 +233,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 for copy in 0..self.unroll {
                     let at = e.offset(iv, copy as i64 * width);
                     let point = self.point(ivs, Some(at), None);
+                    self.emit_prefetches(cg, e, &point);
                     let own = &carried[copy * each..(copy + 1) * each];
                     next.extend(self.emit_point(cg, e, &point, own, &hoisted)?);
                 }
@@ -238,6 +254,22 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             values.splice(..each, first);
         }
         Ok(values)
+    }
+
+    fn emit_prefetches(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, point: &Point<'_, 'c, 'a>) {
+        for wanted in &self.pass.prefetch {
+            let Place::Memory(buffer) = cg.places[wanted.tensor] else { continue };
+            let mut rows = self.rows.to_vec();
+            if let (true, Some(last)) = (wanted.next, rows.last_mut()) {
+                let stage = &cg.kernel.stages[self.pass.stages[0]];
+                let end = e.index(stage.sizes[self.pass.outer - 1] - 1);
+                *last = e.min(e.offset(*last, 1), end);
+            }
+            let ivs = point.ivs.clone();
+            let point = Point { rows: &rows, ivs, lanes: point.lanes, mask: None };
+            let at = self.address(e, &wanted.access, &cg.places[wanted.tensor], &point);
+            e.prefetch(buffer, at, wanted.write);
+        }
     }
 
     fn point(
@@ -305,18 +337,23 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let mut arguments = vec![];
             for input in &stage.inputs {
                 let value = self.read(cg, e, *s, input, point, &registers, &loads)?;
+                let registered = registers.iter().any(|(known, _)| *known == input.tensor);
+                let uniform = !registered
+                    && splat_of(cg, input.tensor).is_none()
+                    && self.vector_loop(stage).is_some_and(|dim| input.access.coefs[dim] == 0);
                 loads.push((input.tensor, input.access.clone(), value));
-                arguments.push(value);
+                arguments.push(Argument { value, uniform });
             }
             for (index, output) in stage.outputs.iter().enumerate() {
-                arguments.push(if stage.reduces() {
+                let value = if stage.reduces() {
                     carried[next.len() + index]
                 } else if output.reads_init {
                     self.read(cg, e, *s, &output.init, point, &registers, &loads)?
                 } else {
                     // The region does not look at it.
                     e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
-                });
+                };
+                arguments.push(Argument { value, uniform: false });
             }
             let around = Around { cg, e, stage, sweep: self, point };
             let values = body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;
@@ -402,7 +439,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         ivs: &mut Vec<Value<'c, 'a>>,
     ) -> Result<()> {
         let stage = &cg.kernel.stages[self.pass.stages[0]];
-        let parallel = stage.parallel - self.pass.outer;
+        // Adjacent parallel loops may have become one.
+        let parallel = self.loops.iter().filter(|each| each.dim < stage.parallel).count();
         let size = self.loops[ivs.len()].size;
         if ivs.len() + 1 < parallel {
             return e.loop_over(size, |e, iv| {
@@ -660,8 +698,16 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
 
 /// How many vectors to keep in flight: several for short bodies, one for long ones.
 fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
-    let ops: usize = pass
-        .stages
+    match cost(cg, pass) {
+        0..=6 => 4,
+        7..=24 => 2,
+        _ => 1,
+    }
+}
+
+/// Ops per element, a math function counting for many.
+pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
+    pass.stages
         .iter()
         .flat_map(|s| {
             irc_mlir::walk_collect(cg.kernel.stages[*s].op, |op| {
@@ -669,10 +715,5 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
             })
         })
         .map(|op| if super::kernel::name_of(op).starts_with("math.") { 16 } else { 1 })
-        .sum();
-    match ops {
-        0..=6 => 4,
-        7..=24 => 2,
-        _ => 1,
-    }
+        .sum()
 }

@@ -4,11 +4,12 @@
 //! intermediates that live longer than a pass stay in a workspace row that is reused for every
 //! row, hence cache-resident; values of one element per row stay in SSA.
 use super::{
+    access::Access,
     codegen::{Codegen, Place},
     emit::{Emit, Lanes},
     error::Result,
     kernel::{Origin, Stage, TensorId},
-    pass::Pass,
+    pass::{Pass, Prefetch},
 };
 use irc_mlir::Value;
 
@@ -103,8 +104,9 @@ fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
 /// # Errors
 /// At an op of a region that has no vector form.
 pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &Nest) -> Result<()> {
-    let passes = plan_passes(cg, nest);
+    let mut passes = plan_passes(cg, nest);
     place_intermediates(cg, e, nest, &passes);
+    plan_prefetches(cg, nest, &mut passes);
     let sizes = cg.kernel.stages[nest.stages[0]].sizes[..nest.outer].to_vec();
     let mut ivs = vec![];
     emit_outer(cg, e, &sizes, &mut ivs, &passes)?;
@@ -146,8 +148,9 @@ fn plan_passes(cg: &Codegen<'_, '_>, nest: &Nest) -> Vec<Pass> {
         match passes.iter_mut().find(joins) {
             Some((_, pass)) => pass.stages.push(*s),
             None => {
+                let sizes = sizes.to_vec();
                 let pass =
-                    Pass { stages: vec![*s], outer: nest.outer, sizes: sizes.to_vec(), partial };
+                    Pass { stages: vec![*s], outer: nest.outer, sizes, partial, prefetch: vec![] };
                 passes.push((level, pass));
             }
         }
@@ -175,6 +178,35 @@ fn level_of(cg: &Codegen<'_, '_>, nest: &Nest, s: usize, levels: &[usize]) -> us
         Some(levels.get(position)? + usize::from(!meets))
     });
     after.max().unwrap_or(0)
+}
+
+/// Lets the pass that computes most, once its row is cached, fetch what the memory-bound passes
+/// need: the next row of what they read, this row of what they write.
+fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
+    if nest.outer == 0 || passes.iter().any(|pass| pass.partial) {
+        return;
+    }
+    let busiest = (1..passes.len()).rev().max_by_key(|at| super::pass::cost(cg, &passes[*at]));
+    let Some(busiest) = busiest.filter(|at| !passes[*at].sizes.is_empty()) else { return };
+    let mut wanted: Vec<Prefetch> = vec![];
+    let mut want = |tensor: TensorId, access: &Access, write: bool| {
+        let streams = access.coefs.last() == Some(&1) && access.coefs[nest.outer - 1] != 0;
+        let known = wanted.iter().any(|other| other.tensor == tensor);
+        if streams && !known && matches!(cg.places[tensor], Place::Memory(_)) {
+            wanted.push(Prefetch { tensor, access: access.clone(), next: !write, write });
+        }
+    };
+    let sizes = passes[busiest].sizes.clone();
+    for (at, pass) in passes.iter().enumerate().filter(|(_, pass)| pass.sizes == sizes) {
+        for stage in pass.stages.iter().map(|s| &cg.kernel.stages[*s]) {
+            let outputs = stage.outputs.iter().filter(|_| at > busiest && !stage.reduces());
+            outputs.for_each(|output| want(output.tensor, &output.access, true));
+            let inputs = stage.inputs.iter();
+            let inputs = inputs.filter(|input| cg.producer(input.tensor, &nest.stages).is_none());
+            inputs.for_each(|input| want(input.tensor, &input.access, false));
+        }
+    }
+    passes[busiest].prefetch = wanted;
 }
 
 /// Gives every tensor of the nest a place: SSA scalar, register, workspace row, or memory.

@@ -117,8 +117,13 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, matmul: Option<&Matmul<'_, '_>
         })
     });
     let outer = stage.sizes.len() - 1;
-    let pass =
-        Pass { stages: vec![s], outer, sizes: stage.sizes[outer..].to_vec(), partial: false };
+    let pass = Pass {
+        stages: vec![s],
+        outer,
+        sizes: stage.sizes[outer..].to_vec(),
+        partial: false,
+        prefetch: vec![],
+    };
     let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
     meets && contiguous && runs_in_vectors(cg, &pass)
 }

@@ -14,6 +14,8 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 
+#include <mutex>
+
 using namespace mlir;
 
 namespace {
@@ -56,6 +58,29 @@ struct IrcPassDef {
 }
 
 namespace {
+// Dialects by name, with the type ids that a registry wants and only a loaded dialect tells.
+class Scout {
+public:
+  void know(const DialectRegistry &registry) {
+    std::lock_guard<std::mutex> lock(mutex);
+    context.appendDialectRegistry(registry);
+  }
+  void insert(StringRef name, DialectRegistry &into) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (Dialect *dialect = context.getOrLoadDialect(name))
+      into.insert(dialect->getTypeID(), name,
+                  context.getDialectRegistry().getDialectAllocator(name));
+  }
+  static Scout &get() {
+    static Scout *scout = new Scout; // outlives every pass
+    return *scout;
+  }
+
+private:
+  std::mutex mutex;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+};
+
 struct OwnedOption {
   std::string name, help, value;
   int kind;
@@ -85,6 +110,12 @@ public:
   StringRef getDescription() const override { return def->description; }
   bool canScheduleOn(RegisteredOperationName name) const override {
     return def->anchor.empty() || name.getStringRef() == def->anchor;
+  }
+  // A pipeline resolves the op names it nests on before its first pass runs, so what a pass makes
+  // must be loaded by then: else `ark-to-tl,func.func(fuse)` runs no `fuse` and says nothing.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    for (auto &name : def->dialects)
+      Scout::get().insert(name, registry);
   }
   LogicalResult initialize(MLIRContext *context) override {
     for (auto &name : def->dialects)
@@ -133,6 +164,9 @@ private:
 } // namespace
 
 extern "C" {
+// Passes may ask for the dialects of this registry by name.
+void ircKnowDialects(MlirDialectRegistry registry) { Scout::get().know(*unwrap(registry)); }
+
 void ircRegisterPass(IrcPassDef raw) {
   auto def = std::make_shared<OwnedDef>();
   def->argument = view(raw.argument).str();

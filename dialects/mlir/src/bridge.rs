@@ -38,6 +38,7 @@ unsafe extern "C" {
     pub fn ircEmitOpError(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpWarning(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpRemark(op: MlirOperation, message: MlirStringRef);
+    pub fn ircKnowDialects(registry: MlirDialectRegistry);
     pub fn ircRegisterPass(pass: RawPass);
     pub fn ircRegisterPipeline(
         name: MlirStringRef,

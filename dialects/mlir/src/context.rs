@@ -1,4 +1,5 @@
 //! Contexts and registries with every upstream dialect and ours.
+use crate::bridge;
 use std::{cell::RefCell, collections::BTreeMap};
 
 use melior::{
@@ -19,6 +20,8 @@ pub fn new_registry(hooks: &[DialectHook]) -> DialectRegistry {
         hook(&registry);
     }
     register_all_passes();
+    // Safety: the registry is live; its entries are copied.
+    unsafe { bridge::ircKnowDialects(registry.to_raw()) }
     registry
 }
 

@@ -117,7 +117,7 @@ pub fn register_pass(pass: impl Pass) {
     let dialects: Vec<MlirStringRef> = pass.dialects().iter().map(|d| string_ref(d)).collect();
     let (argument, description, anchor) = (pass.name(), pass.description(), pass.anchor());
     // Registered passes live as long as the process, as MLIR's registry does.
-    let user: &'static Box<dyn Pass> = Box::leak(Box::new(Box::new(pass) as Box<dyn Pass>));
+    let user = Box::leak(Box::new(Box::new(pass) as Box<dyn Pass>));
     // Safety: the bridge copies every string and array before it returns.
     unsafe {
         bridge::ircRegisterPass(RawPass {
@@ -129,7 +129,7 @@ pub fn register_pass(pass: impl Pass) {
             dialects: dialects.as_ptr(),
             dialect_count: dialects.len() as isize,
             run: run_registered,
-            user: std::ptr::from_ref(user).cast_mut().cast(),
+            user: std::ptr::from_mut(user).cast(),
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask TASK`.
 
 mod bless;
+mod docs;
 mod layers;
 mod metadata;
 
@@ -12,6 +13,7 @@ usage: cargo xtask TASK
 
 tasks:
   bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
+  docs             writes what docs/ copies from the code: dialects, stage table
   layers           checks that dependencies between crates point one way";
 
 fn main() -> ExitCode {
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let task = arguments.first().map(String::as_str);
     let result = match task {
         Some("bless") => bless::run(&arguments[1..]),
+        Some("docs") => docs::run(),
         Some("layers") => layers::run(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

@@ -1,0 +1,12 @@
+// --list-passes names our passes and their options.
+// RUN: %irc-opt --list-passes | FileCheck %s
+
+// CHECK: --ark-to-tl {{.*}} lower an ARK model
+// CHECK-NEXT: --results=<string>
+// CHECK: --check-stage
+// CHECK: --emit-entry
+// CHECK: --linalg-to-vector
+// CHECK-NEXT: --l2-bytes=<long>
+// CHECK: --outline-kernels
+// CHECK: --plan-memory
+// CHECK: --tl-to-linalg

@@ -1,0 +1,13 @@
+// --list-stages prints the stage table in order.
+// RUN: %irc-opt --list-stages | FileCheck %s
+
+// CHECK: host-cpu:
+// CHECK-NEXT: import {{.*}}leaves ark, func, tl
+// CHECK-NEXT: tensor {{.*}}leaves func, tl
+// CHECK-NEXT: fuse {{.*}}leaves
+// CHECK-NEXT: kernels {{.*}}leaves
+// CHECK-NEXT: linalg {{.*}}leaves
+// CHECK-NEXT: vector {{.*}}leaves
+// CHECK-NEXT: memory {{.*}}leaves
+// CHECK-NEXT: llvm {{.*}}leaves llvm {{.*}}what LLVM translates
+// CHECK-NOT: {{.}}
