@@ -106,6 +106,27 @@ fn a_long_chain_is_one_kernel() {
     assert_eq!((report.before.kernels, report.after.kernels), (200, 1));
 }
 
+/// A network as deep as the largest models, all one segment: the search must end in time.
+#[test]
+fn a_deep_residual_network_fuses() {
+    let context = context();
+    let ty = TensorType::new(DType::F32, [64, 64]);
+    let layer = |at: usize| match at % 2 {
+        0 => (Op::Exp, vec![at]),
+        _ => (Op::Add, vec![at, at - 1]),
+    };
+    let program = Program {
+        inputs: vec![ty.clone()],
+        steps: (0..1000).map(layer).collect(),
+        types: vec![ty; 1001],
+        results: vec![1000, 501],
+    };
+    let module = program.module(&context);
+    fusion::fuse_function(func(&module)).expect("the program fuses");
+    let groups = walk_collect(module.as_operation(), |op| read::op_name(&op) == "tl.group");
+    assert_eq!(groups.len(), 1, "both results come from one kernel");
+}
+
 #[test]
 fn fusing_again_changes_nothing() {
     let context = context();
