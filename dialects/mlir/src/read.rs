@@ -3,7 +3,7 @@ use melior::ir::{
     Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
     attribute::{
         BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, StringAttribute, TypeAttribute,
+        IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
     r#type::{DimSize, FunctionType, RankedTensorType},
@@ -29,18 +29,7 @@ pub fn attribute<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Opt
 
 /// A string attribute.
 pub fn string<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<String> {
-    text(attribute(op, name)?)
-}
-
-/// The text of a string attribute. melior's own accessor cannot read an empty one.
-pub fn text(attribute: Attribute<'_>) -> Option<String> {
-    let attribute = StringAttribute::try_from(attribute).ok()?;
-    // Safety: the attribute is a live string attribute, and its text is copied at once.
-    let text = unsafe {
-        let raw = mlir_sys::mlirStringAttrGetValue(melior::ir::AttributeLike::to_raw(&attribute));
-        crate::bridge::str_of(raw)
-    };
-    Some(text.into_owned())
+    crate::string_value(attribute(op, name)?)
 }
 
 /// A `@symbol` attribute, without the sign.
