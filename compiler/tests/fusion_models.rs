@@ -54,7 +54,8 @@ fn repository() -> PathBuf {
 }
 
 fn models() -> Vec<PathBuf> {
-    let corpus = env::var_os("IRC_CORPUS").map_or(repository().join("../shared/corpus"), Into::into);
+    let corpus =
+        env::var_os("IRC_CORPUS").map_or(repository().join("../shared/corpus"), Into::into);
     let mut found = Vec::new();
     for folder in [repository().join("examples"), corpus.join("ark")] {
         let Ok(entries) = fs::read_dir(&folder) else {

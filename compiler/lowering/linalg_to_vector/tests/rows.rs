@@ -53,6 +53,33 @@ fn every_axis_reduces() {
 }
 
 #[test]
+fn a_middle_axis_reduces_after_a_chain() {
+    check(
+        r#"
+#id = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#out = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
+func.func @k(%x: tensor<3x2x4x21xf16>) -> tensor<3x4x21xf32> attributes {irc.kernel} {
+  %c = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2x4x21xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%x : tensor<3x2x4x21xf16>) outs(%e : tensor<3x2x4x21xf32>) {
+  ^bb0(%a: f16, %o: f32):
+    %s = arith.extf %a : f16 to f32
+    linalg.yield %s : f32 } -> tensor<3x2x4x21xf32>
+  %f = tensor.empty() : tensor<3x4x21xf32>
+  %g = linalg.fill ins(%c : f32) outs(%f : tensor<3x4x21xf32>) -> tensor<3x4x21xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #out], iterator_types = ["parallel", "reduction", "parallel", "parallel"]}
+    ins(%0 : tensor<3x2x4x21xf32>) outs(%g : tensor<3x4x21xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32 } -> tensor<3x4x21xf32>
+  return %1 : tensor<3x4x21xf32>
+}"#,
+        1e-6,
+    );
+}
+
+#[test]
 fn a_product_starts_from_its_init() {
     let kinds = "\"parallel\", \"parallel\", \"reduction\"";
     let source =

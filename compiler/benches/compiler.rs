@@ -1,0 +1,69 @@
+//! How long the compiler takes. Run with `cargo bench -p irc`; a quick pass with
+//! `cargo bench -p irc -- --quick`.
+//!
+//! `IRC_CORPUS` adds the large models of the corpus, when it is there.
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use irc::{CompileOptions, Session};
+use std::{hint::black_box, path::PathBuf};
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
+    std::fs::read_to_string(path).expect("the repository carries its examples")
+}
+
+fn corpus(name: &str) -> Option<String> {
+    let fallback = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus");
+    let folder =
+        std::env::var_os("IRC_CORPUS").map_or_else(|| PathBuf::from(fallback), PathBuf::from);
+    std::fs::read_to_string(folder.join("ark").join(name)).ok()
+}
+
+fn compile_ffn(criterion: &mut Criterion) {
+    let (text, options) = (example("ffn.model.json"), CompileOptions::default());
+    criterion.bench_function("compile ffn, from nothing", |bencher| {
+        bencher.iter_batched(
+            || {
+                let mut session = Session::new();
+                let file = session.open("ffn.json", &text);
+                (session, file)
+            },
+            |(session, file)| session.compile(file, &options).expect("the example compiles"),
+            BatchSize::PerIteration,
+        );
+    });
+    let mut session = Session::new();
+    let file = session.open("ffn.json", &text);
+    session.compile(file, &options).expect("the example compiles");
+    criterion.bench_function("compile ffn, no change", |bencher| {
+        bencher.iter(|| {
+            session.open("ffn.json", black_box(&text));
+            session.compile(file, &options).expect("the example compiles")
+        });
+    });
+}
+
+fn front_end(criterion: &mut Criterion) {
+    let Some(text) = corpus("llama2_7b_4layers_seq512.model.json") else {
+        eprintln!("skipped: no corpus; set IRC_CORPUS");
+        return;
+    };
+    let options = CompileOptions::default();
+    criterion.bench_function("import, fuse and print llama2_7b_4layers", |bencher| {
+        bencher.iter_batched(
+            || {
+                let mut session = Session::new();
+                let file = session.open("llama.json", &text);
+                (session, file)
+            },
+            |(session, file)| session.stage(file, "fuse", &options).expect("the model fuses"),
+            BatchSize::PerIteration,
+        );
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = compile_ffn, front_end
+}
+criterion_main!(benches);

@@ -1,0 +1,106 @@
+//! What an edit makes the session do again, and that sessions do not share anything.
+use irc::{CompileOptions, Session};
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+/// A chain of alternating matmuls and element-wise ops in ARK's format.
+fn chain(nodes: usize) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/make_models.py");
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = nodes.to_string();
+    let status = Command::new("python3")
+        .arg(script)
+        .arg(folder.path())
+        .args(["chain", "--nodes", &nodes])
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    std::fs::read_to_string(file).unwrap()
+}
+
+fn counts(session: &Session) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for query in session.take_executed() {
+        *counts.entry(query).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn editing_one_of_200_nodes_compiles_one_kernel() {
+    let text = chain(200);
+    let options = CompileOptions::default();
+    let mut session = Session::new();
+    let file = session.open("chain.json", &text);
+    session.compile(file, &options).unwrap();
+    let first = counts(&session);
+    eprintln!("first compile: {first:?}");
+
+    session.compile(file, &options).unwrap();
+    assert_eq!(counts(&session), BTreeMap::new(), "a compile without a change runs nothing");
+
+    let edited = edit_one_node(&text);
+    assert_ne!(edited, text);
+    session.open("chain.json", &edited);
+    session.compile(file, &options).unwrap();
+    let again = counts(&session);
+    eprintln!("after the edit: {again:?}");
+    let expected: BTreeMap<String, usize> =
+        ["parsed", "model_of", "imported", "fused", "segment_fusion", "kernel_object", "library"]
+            .into_iter()
+            .map(|query| (query.to_owned(), 1))
+            .collect();
+    assert_eq!(again, expected);
+}
+
+/// Turns one element-wise op in the middle into another of the same form.
+fn edit_one_node(text: &str) -> String {
+    let middle = text.len() / 2;
+    let (head, tail) = text.split_at(middle);
+    let kinds =
+        ["\"Type\": \"Relu\"", "\"Type\": \"Sigmoid\"", "\"Type\": \"Exp\"", "\"Type\": \"Gelu\""];
+    let found = kinds.iter().filter_map(|kind| Some((tail.find(kind)?, *kind))).min();
+    let (_, kind) = found.expect("the chain has a unary op in its second half");
+    let other = if kind.contains("Sqrt") { "\"Type\": \"Exp\"" } else { "\"Type\": \"Sqrt\"" };
+    head.to_owned() + &tail.replacen(kind, other, 1)
+}
+
+#[test]
+fn a_move_of_lines_compiles_nothing() {
+    let text = chain(8);
+    let options = CompileOptions::default();
+    let mut session = Session::new();
+    let file = session.open("chain.json", &text);
+    session.compile(file, &options).unwrap();
+    session.take_executed();
+    session.open("chain.json", format!("\n\n{text}"));
+    session.compile(file, &options).unwrap();
+    assert!(!counts(&session).contains_key("imported"));
+}
+
+#[test]
+fn sessions_on_two_threads_agree() {
+    let compile = || {
+        let mut session = Session::new();
+        let file = session.open("chain.json", chain(6));
+        session.compile(file, &CompileOptions::default()).unwrap().library.clone()
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let one = scope.spawn(compile);
+        let other = scope.spawn(compile);
+        (one.join().unwrap(), other.join().unwrap())
+    });
+    assert!(one == other, "the same input gives the same bytes");
+}
+
+#[test]
+fn a_cancelled_session_says_so_and_recovers() {
+    let mut session = Session::new();
+    let file = session.open("chain.json", chain(6));
+    let cancel = session.cancel_token();
+    cancel.cancel();
+    let failure = session.compile(file, &CompileOptions::default()).unwrap_err();
+    assert_eq!(failure.diagnostics[0].code, "cancelled");
+    cancel.reset();
+    session.compile(file, &CompileOptions::default()).unwrap();
+}
