@@ -67,7 +67,7 @@ pub struct CompileTo {
     #[arg(long, conflicts_with = "results")]
     pub keep_intermediates: bool,
     /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
-    #[arg(long, default_value = "ANY", value_name = "NAME")]
+    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
     pub arch: String,
     /// Processors a plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
@@ -123,7 +123,7 @@ pub struct Run {
     /// Buffers that must come out, within the tolerance of their type
     #[arg(long, value_name = "E.npz")]
     pub expected: Option<PathBuf>,
-    /// Absolute and relative tolerance for --expected, instead of that of each type
+    /// Tolerance relative to element and tensor, instead of that of each type
     #[arg(long, requires = "expected", value_name = "X", value_parser = finite)]
     pub tolerance: Option<f64>,
     /// Fill inputs not given with random values; equal seeds give equal values everywhere

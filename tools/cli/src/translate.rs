@@ -34,7 +34,7 @@ pub struct Translate {
     #[arg(long)]
     pub strict: bool,
     /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
-    #[arg(long, default_value = "ANY", value_name = "NAME")]
+    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
     pub arch: String,
     /// Processors a plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
