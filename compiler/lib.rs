@@ -7,6 +7,7 @@ pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
+pub mod planner;
 pub mod session;
 
 pub use session::{

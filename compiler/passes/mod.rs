@@ -5,6 +5,7 @@ use crate::{
         ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
         outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
     },
+    planner::PlanArk,
 };
 use irc_mlir::register_pass;
 
@@ -13,6 +14,7 @@ mod check_stage;
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
+    register_pass(PlanArk);
     register_pass(SimplifyTl);
     register_pass(Fuse);
     register_pass(OutlineKernels);

@@ -13,7 +13,8 @@ def Ark_Dialect : Dialect {
     Faithful to the file: importing and exporting give the same JSON. `ark.model` holds the buffers,
     the tensors (views on buffers) and one op per node, in file order, which is execution order. An
     op reads its `reads` and `writes` tensors and returns its result tensors, which name the regions
-    of `writes` after the op has run. Ops touch memory, so upstream CSE and DCE leave them alone.
+    of `writes` after the op has run, `on` their buffers. Ops touch memory, so upstream CSE and DCE
+    leave them alone.
   }];
 }
 
@@ -52,10 +53,12 @@ def Ark_ModelOp : Ark_Op<"model", [IsolatedFromAbove, NoTerminator, SingleBlock]
 def Ark_BufferOp : Ark_Op<"buffer"> {
   let summary = "declares a buffer";
   let description = [{
-    `rank` -1 is this rank. `send_tags` and `recv_tags` are pairs, flattened: remote rank, tag.
+    `rank` is the rank that allocates it; without it that is this rank (-1 in a file). `send_tags`
+    and `recv_tags` are pairs, flattened: remote rank, tag; absent when there are none.
   }];
-  let arguments = (ins I64Attr:$id, I64Attr:$rank, DenseI64ArrayAttr:$send_tags,
-                       DenseI64ArrayAttr:$recv_tags);
+  let arguments = (ins I64Attr:$id, OptionalAttr<I64Attr>:$rank,
+                       OptionalAttr<DenseI64ArrayAttr>:$send_tags,
+                       OptionalAttr<DenseI64ArrayAttr>:$recv_tags);
   let results = (outs Ark_Buffer:$buffer);
   let assemblyFormat = "attr-dict `:` type($buffer)";
 }
@@ -69,6 +72,7 @@ def Ark_TensorOp : Ark_Op<"tensor"> {
 
 // One op of a node. `node` is the node's Id; `op_name` the op's Name; `result_buffers` are the
 // buffers of the results, which for communication ops can differ from those of the writes.
+// `producers` and `consumers` are the node's edges, absent when there are none.
 // `is_virtual` stands only where the file says other than what the kind implies; `extra_args` holds
 // arguments the kind does not declare, each a dictionary of `kind` and `value`; `config` is a plan's.
 class Ark_Node<string mnemonic, string what, dag args = (ins)>
@@ -76,12 +80,17 @@ class Ark_Node<string mnemonic, string what, dag args = (ins)>
   let summary = what;
   let arguments = !con((ins Variadic<Ark_Tensor>:$reads, Variadic<Ark_Tensor>:$writes,
                             Variadic<Ark_Buffer>:$result_buffers, I64Attr:$node, StrAttr:$op_name,
-                            DenseI64ArrayAttr:$producers, DenseI64ArrayAttr:$consumers,
+                            OptionalAttr<DenseI64ArrayAttr>:$producers,
+                            OptionalAttr<DenseI64ArrayAttr>:$consumers,
                             DenseI64ArrayAttr:$result_ids, OptionalAttr<BoolAttr>:$is_virtual,
                             OptionalAttr<DictionaryAttr>:$extra_args,
                             OptionalAttr<DictionaryAttr>:$config),
                        args);
   let results = (outs Variadic<Ark_Tensor>:$results);
+  let assemblyFormat = [{
+    `(` $reads `)` `into` `(` $writes `)` `on` `(` $result_buffers `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
 }
 
 def Ark_AddOp : Ark_Node<"add", "Add: element-wise sum, NumPy broadcasting">;

@@ -12,11 +12,21 @@ use irc_mlir::{
 /// After a diagnostic at the op concerned: no model or several, or an op that says no node.
 pub fn export(module: &Module<'_>) -> Result<Model, PassError> {
     let op = model_op(module.as_operation())?;
+    model_of(op, &nodes(op)?)
+}
+
+/// The model of an `ark.model` whose nodes have been read.
+///
+/// # Errors
+/// After a diagnostic at the op: it lacks its rank or world size.
+pub fn model_of(
+    op: OperationRef<'_, '_>,
+    nodes: &[(OperationRef<'_, '_>, Node)],
+) -> Result<Model, PassError> {
     let located = |message| PassError::at(&op, message);
     let rank = read::op_integer(op, "rank").map_err(located)?;
     let world_size = read::op_integer(op, "world_size").map_err(located)?;
-    let nodes = nodes(op)?.into_iter().map(|(_, node)| node).collect();
-    Ok(Model { rank, world_size, nodes })
+    Ok(Model { rank, world_size, nodes: nodes.iter().map(|(_, node)| node.clone()).collect() })
 }
 
 /// The single `ark.model` of a `builtin.module`.
@@ -44,7 +54,7 @@ pub fn nodes<'c: 'a, 'a>(
     let mut nodes = vec![];
     let mut failed = None;
     for op in body(model) {
-        if is_named(op, "ark.buffer") || is_named(op, "ark.tensor") {
+        if !is_node(op) {
             continue;
         }
         match node(op) {
@@ -56,10 +66,15 @@ pub fn nodes<'c: 'a, 'a>(
 }
 
 /// The ops of the single block of an op.
-fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
+pub(crate) fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     let block = op.region(0).ok().and_then(|region| region.first_block());
     let first = block.and_then(|block| block.first_operation());
     std::iter::successors(first, |op| op.next_in_block()).collect()
+}
+
+/// Whether an op of a model is a node, rather than a declaration.
+pub(super) fn is_node(op: OperationRef<'_, '_>) -> bool {
+    !is_named(op, "ark.buffer") && !is_named(op, "ark.tensor")
 }
 
 fn is_named(op: OperationRef<'_, '_>, name: &str) -> bool {
@@ -93,8 +108,8 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
     let results = results.map(|(index, (id, buffer))| result(op, index, *id, buffer?));
     Ok(Node {
         id: read::op_integer(op, "node")?.cast_unsigned(),
-        producers: unsigned(read::op_integers(op, "producers")?),
-        consumers: unsigned(read::op_integers(op, "consumers")?),
+        producers: unsigned(read::op_maybe_integers(op, "producers")?),
+        consumers: unsigned(read::op_maybe_integers(op, "consumers")?),
         op: Op {
             kind,
             name: read::op_text(op, "op_name")?,
@@ -157,12 +172,12 @@ fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
 /// The buffer an `ark.buffer` declares.
 pub(super) fn declared_buffer(op: OperationRef<'_, '_>) -> Result<Buffer, String> {
     let tags = |name: &str| {
-        read::pairs(&read::op_integers(op, name)?)
+        read::pairs(&read::op_maybe_integers(op, name)?)
             .ok_or_else(|| format!("expected pairs in '{name}', found an odd number of integers"))
     };
     Ok(Buffer {
         id: read::op_integer(op, "id")?.cast_unsigned(),
-        rank: read::op_integer(op, "rank")?,
+        rank: if op.has_attribute("rank") { read::op_integer(op, "rank")? } else { -1 },
         send_tags: tags("send_tags")?,
         recv_tags: tags("recv_tags")?,
     })

@@ -23,6 +23,7 @@ pub struct Origins<'a> {
 /// The location of an op is the JSON path of the op in the file and, inside it, file, line and
 /// column of its node.
 pub fn import<'c>(context: &'c Context, model: &Model, origins: Origins<'_>) -> Module<'c> {
+    context.get_or_load_dialect("ark");
     let whole = location(context, "$", origins.file.map(|file| (file, 1, 1)));
     let module = Module::new(whole);
     let region = Region::new();
@@ -114,8 +115,8 @@ impl<'c, 'a> Builder<'c, 'a> {
             .attr("operandSegmentSizes", DenseI32ArrayAttribute::new(context, &sizes).into())
             .attr("node", attr::i64(context, id.cast_signed()))
             .attr("op_name", attr::string(context, &op.name))
-            .attr("producers", ids_attr(context, producers))
-            .attr("consumers", ids_attr(context, consumers))
+            .maybe_attr("producers", some_ids(context, producers))
+            .maybe_attr("consumers", some_ids(context, consumers))
             .attr("result_ids", ids_attr(context, &ids));
         for (name, value) in args::to_attributes(context, op.kind, &op.args) {
             spec = spec.attr(&name, value);
@@ -147,9 +148,9 @@ impl<'c, 'a> Builder<'c, 'a> {
         let op = OpSpec::new(context, "ark.buffer", location)
             .results(&[ty])
             .attr("id", attr::i64(context, buffer.id.cast_signed()))
-            .attr("rank", attr::i64(context, buffer.rank))
-            .attr("send_tags", attr::i64s(context, buffer.send_tags.as_flattened()))
-            .attr("recv_tags", attr::i64s(context, buffer.recv_tags.as_flattened()));
+            .maybe_attr("rank", (buffer.rank != -1).then(|| attr::i64(context, buffer.rank)))
+            .maybe_attr("send_tags", some_tags(context, &buffer.send_tags))
+            .maybe_attr("recv_tags", some_tags(context, &buffer.recv_tags));
         let value = only_result(op.append(&self.block));
         self.buffers.insert(buffer.clone(), value);
         value
@@ -174,6 +175,14 @@ fn only_result<'c, 'a>(op: OperationRef<'c, 'a>) -> Value<'c, 'a> {
 fn ids_attr<'c>(context: &'c Context, ids: &[u64]) -> Attribute<'c> {
     let ids: Vec<i64> = ids.iter().map(|id| id.cast_signed()).collect();
     attr::i64s(context, &ids)
+}
+
+fn some_ids<'c>(context: &'c Context, ids: &[u64]) -> Option<Attribute<'c>> {
+    (!ids.is_empty()).then(|| ids_attr(context, ids))
+}
+
+fn some_tags<'c>(context: &'c Context, tags: &[[i64; 2]]) -> Option<Attribute<'c>> {
+    (!tags.is_empty()).then(|| attr::i64s(context, tags.as_flattened()))
 }
 
 fn unusual_virtual<'c>(context: &'c Context, op: &Op) -> Option<Attribute<'c>> {

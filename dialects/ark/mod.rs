@@ -9,8 +9,12 @@ mod read;
 mod types;
 mod verify;
 
-pub use export::{export, model_op, node, nodes};
+pub use export::{export, model_of, model_op, node, nodes};
 pub use import::{Builder, Origins, import};
 pub use names::{attr_name, kind_of, mnemonic};
 pub use types::{element_type, tensor_type};
 pub use verify::verify;
+
+pub(crate) use args::dictionary;
+pub(crate) use export::body;
+pub(crate) use read::{entries, op_integer, op_integers, op_text, text};

@@ -3,13 +3,13 @@ use irc_mlir::{
     Attribute, OperationLike, OperationRef,
     melior::ir::attribute::{
         BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, DictionaryAttribute,
-        IntegerAttribute, StringAttribute,
+        IntegerAttribute,
     },
 };
 
 /// A string attribute's text.
 pub(crate) fn text(attribute: Attribute<'_>) -> Option<String> {
-    Some(StringAttribute::try_from(attribute).ok()?.value().to_owned())
+    irc_mlir::string_value(attribute)
 }
 
 /// An integer attribute's value.
@@ -72,6 +72,14 @@ pub(crate) fn op_text(op: OperationRef<'_, '_>, name: &str) -> Result<String, St
 pub(crate) fn op_integers(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {
     let attribute = op.attribute(name).ok().and_then(integers);
     attribute.ok_or_else(|| format!("expected an attribute '{name}' of type array<i64>"))
+}
+
+/// An optional `array<i64>` attribute of an op, empty when absent.
+///
+/// # Errors
+/// The attribute is not an array of `i64`.
+pub(crate) fn op_maybe_integers(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {
+    if op.has_attribute(name) { op_integers(op, name) } else { Ok(vec![]) }
 }
 
 /// An optional boolean attribute of an op.

@@ -1,5 +1,10 @@
-//! Semantic checks of `ark` ops, those of the file format.
-use super::export;
+//! Semantic checks of `ark` ops: those of the file format.
+use super::{
+    export::{self, body},
+    read,
+};
+use irc_ark_format::model::{Model, validate_graph, validate_op};
+use irc_diag::Diagnostic;
 use irc_mlir::{OperationLike, OperationRef};
 
 /// Checks one `ark` op.
@@ -9,12 +14,35 @@ use irc_mlir::{OperationLike, OperationRef};
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     let name = op.name();
     match name.as_string_ref().as_str().unwrap_or_default() {
-        "ark.model" => Ok(()),
+        "ark.model" => verify_model(op),
         "ark.buffer" => export::declared_buffer(op).map(|_| ()),
         "ark.tensor" => {
             let value = op.result(0).map_err(|error| error.to_string())?;
             export::tensor(value.into()).map(|_| ())
         }
-        _ => export::node(op).map(|_| ()),
+        _ => errors(validate_op(&export::node(op)?.op)),
     }
+}
+
+/// Checks what no op shows by itself: ranks, edges, ids that several ops share, order.
+fn verify_model(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let rank = read::op_integer(op, "rank")?;
+    let world_size = read::op_integer(op, "world_size")?;
+    let nodes = body(op).into_iter().filter(|op| export::is_node(*op)).map(export::node);
+    // What is wrong with one op is said at that op.
+    let Ok(nodes) = nodes.collect() else { return Ok(()) };
+    errors(validate_graph(&Model { rank, world_size, nodes }))
+}
+
+/// All errors in one message, a line each.
+fn errors(found: Vec<Diagnostic>) -> Result<(), String> {
+    let lines: Vec<String> = found.iter().filter(|finding| finding.is_error()).map(line).collect();
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+}
+
+fn line(finding: &Diagnostic) -> String {
+    let Diagnostic { message, path, help, .. } = finding;
+    let path = path.as_deref().map_or("", |path| path.strip_prefix("$.").unwrap_or(path));
+    let help = help.as_deref().map_or(String::new(), |help| format!("; {help}"));
+    if path.is_empty() { format!("{message}{help}") } else { format!("{path}: {message}{help}") }
 }

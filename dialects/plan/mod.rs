@@ -1,10 +1,11 @@
 //! The `plan` dialect: an ARK execution plan.
-use irc_mlir::OperationRef;
+//!
+//! [`import`] builds it of a plan, [`export`] gives the plan back; nothing is lost between.
+mod config;
+mod export;
+mod import;
+mod verify;
 
-/// Checks one `plan` op.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn verify(_op: OperationRef<'_, '_>) -> Result<(), String> {
-    Ok(())
-}
+pub use export::export;
+pub use import::{Sources, build, import};
+pub use verify::verify;

@@ -10,7 +10,8 @@ zero; with --seed, buffers that are read before they are written are filled with
 
 Meaning follows ARK's op table: nodes run in list order; 16-bit floats compute in float32 and round
 once per op, to nearest even; sums accumulate in float32; integers wrap, and divide toward zero;
-float32 becomes an integer toward zero, float16 and bfloat16 to nearest even, both saturating.
+floats become integers toward zero, but float16 and bfloat16 to nearest even in 32-bit ones, all
+saturating.
 Communication is refused. Needs numpy alone (see requirements.txt).
 """
 import argparse
@@ -67,7 +68,9 @@ def to_integer(values, source, dtype):
     if source not in FLOATS:
         return values.astype(STORAGE[dtype])
     wide = values.astype(np.float64)
-    wide = np.trunc(wide) if source == "FP32" else np.rint(wide)
+    # ARK has rounding intrinsics from 16-bit floats to 32-bit integers; the rest are C++ casts.
+    rounds = source != "FP32" and dtype in ("INT32", "UINT32")
+    wide = np.rint(wide) if rounds else np.trunc(wide)
     limits = np.iinfo(STORAGE[dtype])
     wide = np.where(np.isnan(wide), 0, np.clip(wide, limits.min, limits.max))
     return wide.astype(np.int64).astype(STORAGE[dtype])

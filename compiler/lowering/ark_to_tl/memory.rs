@@ -45,7 +45,10 @@ impl<'c: 'a, 'a, 'm> Memory<'c, 'a, 'm> {
         }
         let whole = self.whole(id);
         if is_whole(&region, self.buffers.bytes(id)) {
-            return emitter.retype(whole, dtype, shape);
+            let val = emitter.retype(whole, dtype, shape);
+            // Later reads are likely to be under the same shape.
+            self.states.entry(id).or_default().whole = Some(val.clone());
+            return val;
         }
         let view = view(emitter, whole, dtype, &tensor.strides);
         let val = emitter.slice(view, &tensor.offsets, shape);

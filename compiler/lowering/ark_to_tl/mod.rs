@@ -161,5 +161,9 @@ fn arguments<'c: 'a, 'a>(buffers: &Buffers, block: BlockRef<'c, 'a>) -> Vec<(u64
 /// # Errors
 /// After a diagnostic at each op that cannot be lowered.
 pub fn run(module: &Module<'_>, results: Results) -> PassResult {
+    let context = context_of(&module.as_operation());
+    for dialect in ArkToTl.dialects() {
+        context.get_or_load_dialect(dialect);
+    }
     lower(module.as_operation(), results)
 }

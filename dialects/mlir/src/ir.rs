@@ -115,6 +115,18 @@ pub fn to_generic_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 
+/// The text of a string attribute; `None` for other attributes.
+///
+/// melior's accessor is unsound for the empty string, whose data pointer is null.
+pub fn string_value(attribute: Attribute<'_>) -> Option<String> {
+    // Safety: the attribute is live, and so is its text.
+    unsafe {
+        mlir_sys::mlirAttributeIsAString(attribute.to_raw()).then(|| {
+            bridge::str_of(mlir_sys::mlirStringAttrGetValue(attribute.to_raw())).into_owned()
+        })
+    }
+}
+
 /// The same value at another borrow: a value is a handle and its op outlives both borrows.
 pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
     // Safety: values are owned by their context's IR, not by the borrow they were read through.

@@ -22,7 +22,7 @@ pub use op::{Arg, ArgKind, Float, Op, OpKind, Signature};
 pub use parse::{Document, Options, Origin, parse};
 pub use region::{Region, buffer_bytes, element_offsets};
 pub use tensor::{Buffer, DataType, Tensor};
-pub use validate::validate;
+pub use validate::{validate, validate_graph, validate_op};
 pub use write::write;
 
 /// A model of one rank.

@@ -13,7 +13,7 @@ mod config;
 mod parse;
 mod write;
 
-pub use check::{check, check_ranks};
+pub use check::{MatmulKernel, check, check_ranks, derived_tasks, fuses, matmul_kernels};
 pub use config::{Config, ConfigValue};
 pub use parse::parse;
 pub use write::write;

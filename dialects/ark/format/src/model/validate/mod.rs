@@ -30,6 +30,26 @@ pub fn validate(model: &Model) -> Vec<Diagnostic> {
     check(Some((model.rank, model.world_size)), &ops, Some(&edges))
 }
 
+/// Every finding in one op by itself; paths begin with `$`, the op.
+pub fn validate_op(op: &Op) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    op::check(op, &At::ROOT, None, &mut sink);
+    sink.into_diagnostics()
+}
+
+/// Every finding in a model whose ops are sound by themselves: ranks, edges, shared ids, order.
+pub fn validate_graph(model: &Model) -> Vec<Diagnostic> {
+    let ops = model.nodes.iter().enumerate();
+    let ops: Vec<(OpPlace, &Op)> = ops.map(|(i, node)| (OpPlace::Node(i), &node.op)).collect();
+    let edges: Vec<Edges> = model.nodes.iter().enumerate().map(Edges::of).collect();
+    let mut sink = Sink::new();
+    check_ranks(model.rank, model.world_size, &mut sink);
+    graph::check(&edges, &mut sink);
+    identity::check(&ops, &mut sink);
+    identity::check_order(&ops, &mut sink);
+    sink.into_diagnostics()
+}
+
 /// Checks what is known of a model: the rank and world size, ops, and edges if all could be read.
 pub(crate) fn check(
     ranks: Option<(i64, i64)>,

@@ -24,15 +24,17 @@ struct Access<'a> {
 /// Checks every task of more than one op.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (task, info) in plan.task_infos.iter().enumerate() {
-        if info.ops.len() < 2 {
-            continue;
-        }
-        let accesses: Vec<Access<'_>> =
-            info.ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
-        for (position, later) in accesses.iter().enumerate() {
-            for earlier in &accesses[..position] {
-                check_pair(task, earlier, later, sink);
-            }
+        check_task(task, &info.ops, sink);
+    }
+}
+
+/// Checks the ops of one task.
+pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
+    let accesses: Vec<Access<'_>> =
+        ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
+    for (position, later) in accesses.iter().enumerate() {
+        for earlier in &accesses[..position] {
+            check_pair(task, earlier, later, sink);
         }
     }
 }

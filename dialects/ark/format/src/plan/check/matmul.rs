@@ -6,17 +6,44 @@ use crate::json::At;
 use crate::model::{DataType, Op, shape};
 use crate::plan::{Architecture, PlanOp};
 
-/// One kernel: tile, warps and bytes of on-chip memory, all exact.
-struct Kernel {
-    m: i64,
-    n: i64,
-    k: i64,
-    warps: i64,
-    sram: i64,
+/// A matrix kernel: tile, warps and bytes of on-chip memory, all exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatmulKernel {
+    /// Rows of the result in a tile.
+    pub m: i64,
+    /// Columns of the result in a tile.
+    pub n: i64,
+    /// Depth of a step.
+    pub k: i64,
+    /// Warps of a task.
+    pub warps: i64,
+    /// Bytes of on-chip memory of a task.
+    pub sram: i64,
 }
+
+type Kernel = MatmulKernel;
 
 const fn kernel(m: i64, n: i64, k: i64, warps: i64, sram: i64) -> Kernel {
     Kernel { m, n, k, warps, sram }
+}
+
+/// The matrix kernels of an architecture for a data type, those ARK tries first in front. Empty
+/// when there are none, or none is known.
+pub fn matmul_kernels(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
+    match (architecture, dtype) {
+        (Architecture::Cuda80, DataType::Fp32) => SINGLE.to_vec(),
+        (Architecture::Cuda80, DataType::Fp16) => [&HALF[..], &[FP16_ONLY]].concat(),
+        (Architecture::Cuda80, DataType::Bf16) => HALF.to_vec(),
+        // What ARK's planner chooses; the kernels come from a library that has others.
+        (Architecture::Rocm942, DataType::Fp32) => rocm(16, 24_672),
+        (Architecture::Rocm942, DataType::Fp16) => rocm(32, 24_672),
+        (Architecture::Rocm942, DataType::Bf16) => rocm(32, 24_624),
+        _ => vec![],
+    }
+}
+
+fn rocm(k: i64, sram: i64) -> Vec<MatmulKernel> {
+    vec![kernel(128, 256, k, 4, sram), kernel(256, 128, k, 4, sram)]
 }
 
 /// Kernels of CUDA_80 for FP16 and BF16.

@@ -19,10 +19,11 @@ mod tasks;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{Plan, ResourceGroup};
+use super::{Plan, PlanOp, ResourceGroup};
 use crate::json::{At, OpPlace};
 use crate::model::{Op, validate};
 
+pub use matmul::{MatmulKernel, matmul_kernels};
 pub use ranks::check_ranks;
 
 /// Every finding in one plan; empty when there is none.
@@ -42,6 +43,20 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
         order::check(plan, &mut sink);
     }
     sink.into_diagnostics()
+}
+
+/// Whether ops may run back to back for one task index: their tasks are equally many, and each uses
+/// only what the same index of the others made, as far as their tiles prove.
+pub fn fuses(ops: &[PlanOp]) -> bool {
+    let mut sink = Sink::new();
+    fused::check_task(0, ops, &mut sink);
+    let tasks = ops.first().and_then(grid::num_tasks);
+    sink.diagnostics().is_empty() && ops.iter().all(|op| grid::num_tasks(op) == tasks)
+}
+
+/// Number of tasks that the tiles of a config cut an op into; nothing where the config alone says.
+pub fn derived_tasks(op: &PlanOp) -> Option<i64> {
+    grid::derived_tasks(op)
 }
 
 /// The rules of ops that hold in models too, and that no op is virtual.

@@ -1,0 +1,18 @@
+// RUN: not %irc-opt %s 2>&1 | FileCheck %s
+//
+// Shapes must broadcast.
+//
+// CHECK: error: 'ark.add' op ReadTensors[1].Shape: shapes [2, 3] and [4] do not broadcast
+
+!t0 = !ark.tensor<f32, [2, 3], strides [2, 3], offsets [0, 0], padded [2, 3]>
+!t1 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>
+ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {
+  %b0 = ark.buffer {id = 0 : i64} : !ark.buffer
+  %t0 = ark.tensor %b0 {id = 0 : i64} : !t0
+  %b1 = ark.buffer {id = 1 : i64} : !ark.buffer
+  %t1 = ark.tensor %b1 {id = 1 : i64} : !t1
+  %b2 = ark.buffer {id = 2 : i64} : !ark.buffer
+  %t2 = ark.tensor %b2 {id = 2 : i64} : !t0
+  %t3 = ark.add (%t0, %t1) into (%t2) on (%b2) {node = 0 : i64, op_name = "add", result_ids = array<i64: 3>}
+    : (!t0, !t1, !t0, !ark.buffer) -> !t0
+}

@@ -1,0 +1,16 @@
+// RUN: not %irc-opt %s 2>&1 | FileCheck %s
+//
+// A box lies within its view.
+//
+// CHECK: error: 'ark.relu' op ReadTensors[0].Strides[1]: offset 2 + padded extent 3 of dimension 1 exceed stride 4
+
+!t0 = !ark.tensor<f32, [2, 3], strides [2, 4], offsets [0, 2], padded [2, 3]>
+!t1 = !ark.tensor<f32, [2, 3], strides [2, 3], offsets [0, 0], padded [2, 3]>
+ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {
+  %b0 = ark.buffer {id = 0 : i64} : !ark.buffer
+  %t0 = ark.tensor %b0 {id = 0 : i64} : !t0
+  %b2 = ark.buffer {id = 2 : i64} : !ark.buffer
+  %t1 = ark.tensor %b2 {id = 1 : i64} : !t1
+  %t2 = ark.relu (%t0) into (%t1) on (%b2) {node = 0 : i64, op_name = "relu", result_ids = array<i64: 2>}
+    : (!t0, !t1, !ark.buffer) -> !t1
+}
