@@ -73,3 +73,37 @@ fn the_diagnostics_page_has_every_code_of_the_compiler() {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     assert_eq!(rows.map(str::to_owned).collect::<BTreeSet<_>>(), expected);
 }
+
+/// Words between backquotes that start with a folder of the repository.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let folders = ["compiler/", "dialects/", "docs/", "fuzz/", "lit_tests/", "runtime/", "tools/"];
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(move |word| {
+        folders.iter().any(|folder| word.starts_with(folder)) && !word.contains([' ', '*', '<'])
+    })
+}
+
+/// Targets of links to files.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn what_the_pages_name_exists() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let names = ["README.md", "docs/ARCHITECTURE.md", "docs/diagnostics.md", "docs/how-to-add.md"];
+    let mut checked = 0;
+    for name in names {
+        let page = root.join(name);
+        let text = fs::read_to_string(&page).expect("the page");
+        let folder = page.parent().expect("a page is in a folder");
+        let missing: Vec<&str> = paths(&text)
+            .filter(|path| !root.join(path).exists())
+            .chain(links(&text).filter(|target| !folder.join(target).exists()))
+            .collect();
+        assert!(missing.is_empty(), "{name} names what is not there: {missing:?}");
+        checked += paths(&text).count() + links(&text).count();
+    }
+    assert!(checked > 20, "the pages name files");
+}
