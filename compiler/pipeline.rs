@@ -78,8 +78,9 @@ pub const HOST_CPU: Pipeline = Pipeline {
 
 /// Upstream lowerings from vectors and loops to the `llvm` dialect.
 const TO_LLVM: &str = "convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
-    expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86vector=true},\
-    convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
+    expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
+    convert-vector-to-llvm{enable-x86vector=true},convert-math-to-llvm,convert-math-to-libm,\
+    finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
     reconcile-unrealized-casts,emit-entry";
 

@@ -8,6 +8,9 @@ fn main() -> io::Result<()> {
     let prefix = env::var("MLIR_SYS_220_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".into());
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");
     let bridge = env::var("DEP_IRC_BRIDGE_BRIDGE").expect("irc-mlir tells where its headers are");
+    // Where melior's macro finds the .td files.
+    let manifest = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    println!("cargo:rustc-env=IRC_DIALECTS_DIR={manifest}");
     println!("cargo:rerun-if-changed=register.cpp");
     println!("cargo:rerun-if-changed=Base.td");
     for (name, file, has_types) in DIALECTS {

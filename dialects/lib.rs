@@ -4,6 +4,7 @@
 //! of them beside every upstream dialect.
 
 pub mod ark;
+pub mod ods;
 pub mod plan;
 pub mod tl;
 

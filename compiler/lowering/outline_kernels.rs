@@ -5,7 +5,8 @@
 //! Kernels keep the group's location. Their signatures are signless, as code generation is:
 //! `tl.bitcast`s at the call and inside the kernel carry the sign across.
 use super::tl_to_linalg::element;
-use irc_dialects::tl::LAUNCH;
+use irc_dialects::ods::tl::LaunchOperation;
+use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind,
     Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr,
@@ -73,11 +74,12 @@ fn outline<'c: 'a, 'a>(
     let kernel = module_body.append_operation(kernel);
     move_body(context, &group, &kernel, &input_types)?;
 
-    let call = OpSpec::new(context, LAUNCH, group.location())
-        .attr("callee", attr::symbol(context, name))
-        .operands(&inputs)
-        .results(&result_types)
-        .before(&block, group);
+    let launch = LaunchOperation::builder(context, group.location())
+        .callee(FlatSymbolRefAttribute::new(context, name))
+        .inputs(&inputs)
+        .outputs(&result_types)
+        .build();
+    let call = block.insert_operation_before(group, launch.into());
     for (old, new) in group.results().zip(call.results()) {
         let new = bitcast(context, new.into(), old.r#type(), |spec| spec.before(&block, group));
         irc_mlir::replace_all_uses(old.into(), new);

@@ -5,3 +5,6 @@
 // RUN:     %S/inputs/scaled_exp.ark.mlir -o %t.$stage; \
 // RUN:   mlir-opt --allow-unregistered-dialect --mlir-print-op-generic --mlir-print-debuginfo %t.$stage \
 // RUN:     | diff %t.$stage -; done'
+// RUN: %irc-opt --plan-ark --mlir-print-op-generic %S/inputs/scaled_exp.ark.mlir -o %t.plan
+// RUN: grep plan.task_group %t.plan
+// RUN: mlir-opt --allow-unregistered-dialect --mlir-print-op-generic %t.plan | diff %t.plan -

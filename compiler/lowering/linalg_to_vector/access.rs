@@ -92,6 +92,7 @@ fn parse_linear(expr: &str, names: &[&str]) -> Result<Linear, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -178,7 +178,8 @@ fn extremum<'c: 'a, 'a>(
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    let (a, b) = (operands[0], operands[1]);
+    // An accumulator or the argument of a relu comes first: no instruction but the maximum waits for it.
+    let (a, b) = (operands[1], operands[0]);
     let select = |predicate, x, y, or| {
         let spec = e.spec("arith.cmpf").operands(&[x, y]);
         let spec = spec.attr("predicate", attr::i64(e.context, predicate));

@@ -227,7 +227,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             blocked(e, self.k, kc, |e, from, size| {
                 let depth = Depth { from, size };
                 let b = match self.packed_b {
-                    Some(packed) => self.pack_b(cg, e, b, packed, jc, width, depth)?,
+                    Some(packed) => self.pack_b(e, b, packed, jc, width, depth)?,
                     None => b.advanced(e, None, Some(from)),
                 };
                 blocked(e, self.m, mc, |e, ic, height| {
@@ -268,7 +268,6 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     /// Copies a block of `B` into panels as wide as a tile; returns how to reach it.
     fn pack_b(
         &self,
-        _cg: &Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
         packed: Buffer<'c, 'a>,

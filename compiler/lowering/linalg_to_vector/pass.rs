@@ -50,6 +50,9 @@ struct Loop {
 /// Values known before the innermost loop starts: `(tensor, access, value)`.
 type Hoisted<'c, 'a> = Vec<(TensorId, Access, Value<'c, 'a>)>;
 
+/// What is in registers at a point: results of the pass, and elements loaded.
+type Known<'p, 'c, 'a> = (&'p [(TensorId, Value<'c, 'a>)], &'p Hoisted<'c, 'a>);
+
 /// Where in the loops an evaluation stands.
 struct Point<'p, 'c, 'a> {
     rows: &'p [Value<'c, 'a>],
@@ -189,7 +192,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             mask: None,
         };
         let init = cg.kernel.stages[s].outputs[index].init.clone();
-        self.read(cg, e, s, &init, &point, &[], &vec![])
+        self.read(cg, e, s, &init, &point, (&[], &vec![]))
     }
 
     fn emit_loops(
@@ -300,7 +303,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let known =
                     hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
                 if fixed && !known {
-                    let value = self.read(cg, e, *s, input, &point, &[], &vec![])?;
+                    let value = self.read(cg, e, *s, input, &point, (&[], &vec![]))?;
                     hoisted.push((input.tensor, input.access.clone(), value));
                 }
             }
@@ -336,7 +339,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let e = e.at(stage.op.location());
             let mut arguments = vec![];
             for input in &stage.inputs {
-                let value = self.read(cg, e, *s, input, point, &registers, &loads)?;
+                let value = self.read(cg, e, *s, input, point, (&registers, &loads))?;
                 let registered = registers.iter().any(|(known, _)| *known == input.tensor);
                 let uniform = !registered
                     && splat_of(cg, input.tensor).is_none()
@@ -348,7 +351,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let value = if stage.reduces() {
                     carried[next.len() + index]
                 } else if output.reads_init {
-                    self.read(cg, e, *s, &output.init, point, &registers, &loads)?
+                    self.read(cg, e, *s, &output.init, point, (&registers, &loads))?
                 } else {
                     // The region does not look at it.
                     e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
@@ -487,7 +490,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let mut start = Point { ivs: point.ivs.clone(), ..*point };
             start.ivs.extend(vec![e.index(0); missing]);
             for output in &stage.outputs {
-                starts.push(self.read(cg, e, s, &output.init, &start, &[], &vec![])?);
+                starts.push(self.read(cg, e, s, &output.init, &start, (&[], &vec![]))?);
             }
         }
         let totals = self.emit_reductions(cg, e, &mut points, &starts)?;
@@ -536,8 +539,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         s: usize,
         operand: &Operand,
         point: &Point<'_, 'c, 'a>,
-        registers: &[(TensorId, Value<'c, 'a>)],
-        loads: &Hoisted<'c, 'a>,
+        (registers, loads): Known<'_, 'c, 'a>,
     ) -> Result<Value<'c, 'a>> {
         let tensor = operand.tensor;
         if let Some((_, value)) = registers.iter().find(|(known, _)| *known == tensor) {

@@ -1,4 +1,5 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
+#![allow(clippy::unwrap_used)]
 use super::{DIALECTS, TO_LLVM, Target, lower_module};
 use half::{bf16, f16};
 use irc_mlir::{
@@ -113,7 +114,7 @@ impl Array {
 
 /// Shapes of arguments and results of the only function.
 fn arrays(module: &Module) -> (Vec<Array>, Vec<Array>) {
-    let func = walk_collect(unsafe_ref(module), |op| op.has_attribute("irc.kernel"))[0];
+    let func = walk_collect(operation_of(module), |op| op.has_attribute("irc.kernel"))[0];
     let ty = TypeAttribute::try_from(func.attribute("function_type").unwrap()).unwrap().value();
     let ty = FunctionType::try_from(ty).unwrap();
     let array = |ty: Type| {
@@ -131,7 +132,7 @@ fn arrays(module: &Module) -> (Vec<Array>, Vec<Array>) {
     (inputs, results)
 }
 
-fn unsafe_ref<'c, 'a>(module: &'a Module<'c>) -> irc_mlir::OperationRef<'c, 'a> {
+fn operation_of<'c, 'a>(module: &'a Module<'c>) -> irc_mlir::OperationRef<'c, 'a> {
     module.as_operation()
 }
 
@@ -146,19 +147,20 @@ pub fn lowered<'c>(context: &'c Context, source: &str, target: &Target) -> Modul
     for dialect in DIALECTS {
         context.get_or_load_dialect(dialect);
     }
-    lower_module(context, unsafe_ref(&module), target).unwrap();
+    lower_module(context, operation_of(&module), target).unwrap();
     assert!(module.as_operation().verify(), "the lowered module verifies");
     module
 }
 
 fn workspace_bytes(module: &Module) -> i64 {
-    let func = walk_collect(unsafe_ref(module), |op| op.has_attribute("irc.workspace_bytes"))[0];
+    let func = walk_collect(operation_of(module), |op| op.has_attribute("irc.workspace_bytes"))[0];
     let bytes = func.attribute("irc.workspace_bytes").unwrap();
     melior::ir::attribute::IntegerAttribute::try_from(bytes).unwrap().value()
 }
 
 fn name_of(module: &Module) -> String {
-    let func = walk_collect(unsafe_ref(module), |op| op.has_attribute("llvm.emit_c_interface"))[0];
+    let func =
+        walk_collect(operation_of(module), |op| op.has_attribute("llvm.emit_c_interface"))[0];
     func.attribute("sym_name").unwrap().to_string().trim_matches('"').to_owned()
 }
 
@@ -230,7 +232,7 @@ fn compare(found: &Array, expected: &Array, tolerance: f64, what: &str) {
     }
 }
 
-/// The first operation-free way to see what a kernel became.
+/// What a kernel became.
 pub fn lowered_text(source: &str) -> String {
     let context = new_context(&[]);
     lowered(&context, source, &Target::default()).as_operation().to_string()

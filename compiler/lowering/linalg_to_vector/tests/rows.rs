@@ -4,12 +4,9 @@ use super::{check, lowered_text};
 fn reduction(
     shape: &str,
     input: &str,
-    output_shape: &str,
-    output: &str,
+    (output_shape, output): (&str, &str),
     kinds: &str,
-    op: &str,
-    start: &str,
-    ty: &str,
+    (op, start, ty): (&str, &str, &str),
 ) -> String {
     format!(
         r#"
@@ -47,7 +44,7 @@ fn every_axis_reduces() {
             ("arith.addi", "3", "i32", 0.0),
             ("arith.minsi", "100", "i32", 0.0),
         ] {
-            check(&reduction("3x5x70", input, shape, output, &kinds, op, start, ty), tolerance);
+            check(&reduction("3x5x70", input, (shape, output), &kinds, (op, start, ty)), tolerance);
         }
     }
 }
@@ -82,8 +79,13 @@ func.func @k(%x: tensor<3x2x4x21xf16>) -> tensor<3x4x21xf32> attributes {irc.ker
 #[test]
 fn a_product_starts_from_its_init() {
     let kinds = "\"parallel\", \"parallel\", \"reduction\"";
-    let source =
-        reduction("2x3x9", "(d0, d1, d2)", "2x3x", "(d0, d1)", kinds, "arith.mulf", "2.5", "f32");
+    let source = reduction(
+        "2x3x9",
+        "(d0, d1, d2)",
+        ("2x3x", "(d0, d1)"),
+        kinds,
+        ("arith.mulf", "2.5", "f32"),
+    );
     check(&source, 1e-5);
 }
 

@@ -78,7 +78,7 @@ pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Docu
     let before = sink.error_count();
     let text = json::prepare(source, sink)?;
     let tree = json::tree(&text, sink)?;
-    let document = read_document(&tree, &text, options, sink);
+    let document = read_document(&tree, (source.text(), &text), options, sink);
     document.filter(|_| sink.error_count() == before)
 }
 
@@ -102,7 +102,7 @@ struct PartialNode {
 
 fn read_document(
     tree: &Value<'_>,
-    text: &str,
+    (original, text): (&str, &str),
     options: &Options,
     sink: &mut Sink,
 ) -> Option<Document> {
@@ -115,6 +115,9 @@ fn read_document(
     if options.validate {
         let mut found = check(rank.zip(world_size), nodes.as_deref().unwrap_or_default());
         found.iter_mut().for_each(|finding| json::place_in(tree, finding));
+        // A literal that was no number has been reported; what stands in for it means nothing.
+        let mended = |at: usize| original.as_bytes().get(at) != text.as_bytes().get(at);
+        found.retain(|finding| !finding.primary_span().is_some_and(|span| mended(span.start)));
         sink.extend(found);
     }
     let (nodes, origins) = flatten(nodes?, text)?;
