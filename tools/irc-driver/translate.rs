@@ -56,9 +56,7 @@ fn destination(arguments: &Translate) -> Result<To, Stop> {
     match arguments.emit.flag().as_deref() {
         None => Ok(To::Mlir),
         Some("--emit-ark") => Ok(To::Ark),
-        Some("--emit-plan") => {
-            Ok(To::Plan(plan::target(&arguments.arch, arguments.processors)?))
-        }
+        Some("--emit-plan") => Ok(To::Plan(plan::target(&arguments.arch, arguments.processors)?)),
         Some(flag) => Err(Stop::not_built(flag)),
     }
 }
@@ -80,8 +78,8 @@ fn from_ark(console: &Console, source: Source, strict: bool, to: &To) -> Result<
 fn from_mlir(console: &Console, source: &Source, to: &To) -> Result<String, Stop> {
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
-    let translated = irc_mlir::parse_module(&context, source.text())
-        .and_then(|module| to_format(&module, to));
+    let translated =
+        irc_mlir::parse_module(&context, source.text()).and_then(|module| to_format(&module, to));
     let captured = capture.take();
     let findings: Vec<Diagnostic> =
         captured.iter().filter_map(|diagnostic| place(diagnostic, source)).collect();

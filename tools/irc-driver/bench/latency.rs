@@ -20,10 +20,7 @@ const MOST_RUNS: usize = 1_000_000;
 pub struct Latency(Vec<f64>);
 
 /// Runs for a tenth of the length to warm up, then for the length.
-pub fn measure(
-    length: Length,
-    mut run: impl FnMut() -> Result<(), Stop>,
-) -> Result<Latency, Stop> {
+pub fn measure(length: Length, mut run: impl FnMut() -> Result<(), Stop>) -> Result<Latency, Stop> {
     repeat(tenth(length), 1, &mut run)?;
     let mut times = repeat(length, LEAST_RUNS, &mut run)?;
     times.sort_by(f64::total_cmp);

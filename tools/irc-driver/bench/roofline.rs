@@ -40,7 +40,10 @@ pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
         let begin = Instant::now();
-        loaded.library.run(Default::default()).map_err(|error| Stop::Internal(error.to_string()))?;
+        loaded
+            .library
+            .run(Default::default())
+            .map_err(|error| Stop::Internal(error.to_string()))?;
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let operations = 2 * (CHAINS * lanes) as u64 * ROUNDS;
