@@ -1,6 +1,6 @@
 //! Writes groups back into the function they were decided for.
 use super::{
-    graph::{Function, NodeId},
+    graph::{Function, Graph, NodeId, ValueId},
     plan::{Kernel, Plan, kernel_of, loads},
     segment::{Placed, Source},
 };
@@ -40,7 +40,7 @@ pub fn emit<'c: 'a, 'a>(
     mut chosen: Vec<Chosen<'_>>,
 ) -> Result<(), String> {
     let units = loop {
-        match order(function, &chosen) {
+        match order(&function.graph, &chosen) {
             Ok(units) => break units,
             Err(stuck) => split(&mut chosen, &stuck),
         }
@@ -61,8 +61,8 @@ pub fn emit<'c: 'a, 'a>(
 }
 
 /// The units in an order in which they can run, or those that wait for each other.
-fn order(function: &Function<'_, '_>, chosen: &[Chosen<'_>]) -> Result<Vec<Unit>, Vec<Unit>> {
-    let waits = waits(function, chosen);
+fn order(graph: &Graph, chosen: &[Chosen<'_>]) -> Result<Vec<Unit>, Vec<Unit>> {
+    let waits = waits(graph, chosen);
     let mut blocking: BTreeMap<Unit, Vec<Unit>> = BTreeMap::new();
     let mut missing: BTreeMap<Unit, usize> = BTreeMap::new();
     for (unit, needs) in &waits {
@@ -93,34 +93,49 @@ fn order(function: &Function<'_, '_>, chosen: &[Chosen<'_>]) -> Result<Vec<Unit>
     if missing.is_empty() { Ok(order) } else { Err(missing.into_keys().collect()) }
 }
 
-/// What every unit waits for.
-fn waits(function: &Function<'_, '_>, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, BTreeSet<Unit>> {
-    let graph = &function.graph;
-    let mut makers: BTreeMap<usize, Unit> = BTreeMap::new();
-    let mut locals: BTreeMap<(usize, usize), Unit> = BTreeMap::new();
-    for (segment, Chosen { placed, plan }) in chosen.iter().enumerate() {
-        for (index, kernel) in plan.kernels.iter().enumerate() {
-            for result in &kernel.results {
+/// The units that make values.
+#[derive(Default)]
+struct Makers {
+    /// By value of the graph.
+    values: BTreeMap<ValueId, Unit>,
+    /// By segment and node, for values that stay inside their segment too.
+    locals: BTreeMap<(usize, usize), Unit>,
+}
+
+impl Makers {
+    fn of(graph: &Graph, chosen: &[Chosen<'_>], outside: &[NodeId]) -> Self {
+        let mut makers = Self::default();
+        for (segment, Chosen { placed, plan }) in chosen.iter().enumerate() {
+            for (index, kernel) in plan.kernels.iter().enumerate() {
                 let unit = Unit::Group(segment, index);
-                locals.insert((segment, *result), unit);
-                if placed.segment.nodes[*result].output {
-                    makers.insert(graph.nodes[placed.nodes[*result]].results[0], unit);
+                for result in &kernel.results {
+                    makers.locals.insert((segment, *result), unit);
+                    if placed.segment.nodes[*result].output {
+                        makers.values.insert(graph.nodes[placed.nodes[*result]].results[0], unit);
+                    }
                 }
             }
         }
+        for node in outside {
+            let results = graph.nodes[*node].results.iter();
+            makers.values.extend(results.map(|result| (*result, Unit::Op(*node))));
+        }
+        makers
     }
+}
+
+/// What every unit waits for.
+fn waits(graph: &Graph, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, BTreeSet<Unit>> {
     let live = graph.live();
     let outside = (0..graph.nodes.len()).filter(|node| live[*node]);
     let outside: Vec<_> = outside.filter(|node| graph.compute(*node).is_none()).collect();
-    for node in &outside {
-        makers.extend(graph.nodes[*node].results.iter().map(|result| (*result, Unit::Op(*node))));
-    }
+    let makers = Makers::of(graph, chosen, &outside);
     let mut waits: BTreeMap<Unit, BTreeSet<Unit>> = BTreeMap::new();
     let mut previous_opaque = None;
     for node in outside {
         let operands = graph.nodes[node].operands.iter();
         let needs = waits.entry(Unit::Op(node)).or_default();
-        needs.extend(operands.filter_map(|value| makers.get(value)));
+        needs.extend(operands.filter_map(|value| makers.values.get(value)));
         // Ops of other dialects may have effects: they keep their order.
         if graph.nodes[node].op.is_none() {
             needs.extend(previous_opaque.replace(Unit::Op(node)));
@@ -131,8 +146,8 @@ fn waits(function: &Function<'_, '_>, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, B
             let loads =
                 kernel.body.iter().flat_map(|node| loads(&placed.segment, &plan.masks, *node));
             let needs = loads.filter_map(|(_, source)| match source {
-                Source::Node(from) => locals.get(&(segment, from)),
-                Source::Input(input) => makers.get(&placed.inputs[input]),
+                Source::Node(from) => makers.locals.get(&(segment, from)),
+                Source::Input(input) => makers.values.get(&placed.inputs[input]),
             });
             waits.insert(Unit::Group(segment, index), needs.copied().collect());
         }

@@ -145,6 +145,9 @@ impl Explained<'_, '_, '_> {
                 };
                 let producer = name_op(self.function, producer);
                 let edge = UnfusedEdge { producer, consumer: self.name(node), why };
+                if found.last() == Some(&edge) {
+                    continue;
+                }
                 remarks.push((self.placed.nodes[node], format!("kept in memory: {edge}")));
                 found.push(edge);
             }

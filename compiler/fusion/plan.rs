@@ -13,7 +13,7 @@ use super::{
 use std::collections::BTreeMap;
 
 /// Nodes visited by trials before the search stops, counting every node of every trial.
-pub const SEARCH_BUDGET: usize = 4_000_000;
+pub const SEARCH_BUDGET: usize = 400_000;
 
 /// What a broken hard constraint costs: more than any program moves.
 const BROKEN: u64 = 1 << 56;
@@ -58,29 +58,72 @@ pub fn search(segment: &Segment, variants: &[Vec<u32>]) -> Plan {
     let mut forced = Forced::new();
     let mut best = settle(segment, variants, &forced);
     let mut budget = SEARCH_BUDGET;
-    loop {
-        let before = best.total();
-        for node in 0..segment.nodes.len() {
-            for mask in &variants[node] {
-                if *mask == best.masks[node] || budget < segment.nodes.len() {
-                    continue;
-                }
-                budget -= segment.nodes.len();
-                let mut trial = forced.clone();
-                trial.insert(node, *mask);
-                let plan = settle(segment, variants, &trial);
-                if plan.total() < best.total() {
-                    (best, forced) = (plan, trial);
-                }
+    while let Some((plan, node)) = best_step(segment, variants, &forced, &best, &mut budget) {
+        forced.insert(node, plan.masks[node]);
+        best = plan;
+    }
+    best
+}
+
+/// The cheapest plan with one more node forced, when it is cheaper; the first of equals. Of those
+/// tried, when the budget ends.
+fn best_step(
+    segment: &Segment,
+    variants: &[Vec<u32>],
+    forced: &Forced,
+    plan: &Plan,
+    budget: &mut usize,
+) -> Option<(Plan, usize)> {
+    let mut best: Option<(Plan, usize)> = None;
+    let uses = uses(segment);
+    for (node, choices) in variants.iter().enumerate() {
+        for mask in choices.iter().filter(|mask| may_pay(segment, &uses, plan, node, **mask)) {
+            let Some(left) = budget.checked_sub(segment.nodes.len()) else { return best };
+            *budget = left;
+            let mut trial = forced.clone();
+            trial.insert(node, *mask);
+            let found = settle(segment, variants, &trial);
+            let bound = best.as_ref().map_or(plan.total(), |(best, _)| best.total());
+            if found.total() < bound && found.masks[node] == *mask {
+                best = Some((found, node));
             }
         }
-        if best.total() == before {
-            return best;
+    }
+    best
+}
+
+/// How many operands and outputs take each node's value.
+fn uses(segment: &Segment) -> Vec<usize> {
+    let mut uses: Vec<_> = segment.nodes.iter().map(|node| usize::from(node.output)).collect();
+    for edge in segment.nodes.iter().flat_map(|node| &node.operands) {
+        if let Source::Node(from) = edge.source {
+            uses[from] += 1;
         }
     }
+    uses
+}
+
+/// Whether a node may be better off in another form. It is not when all that changes is that
+/// elementwise producers which nobody else needs go through memory.
+fn may_pay(segment: &Segment, uses: &[usize], plan: &Plan, node: usize, mask: u32) -> bool {
+    let now = plan.masks[node];
+    let plain = |from: usize| {
+        let form = &plan.forms[from];
+        let same_space = segment.nodes[from].ty.shape == segment.nodes[node].ty.shape;
+        uses[from] == 1 && form.kind == Kind::Elementwise && !form.moves && same_space
+    };
+    let mut dropped = segment.nodes[node].operands.iter().enumerate();
+    let only_plain = dropped.all(|(operand, edge)| match edge.source {
+        Source::Node(from) if now >> operand & 1 == 1 && mask >> operand & 1 == 0 => plain(from),
+        _ => true,
+    });
+    now != mask && (mask & !now != 0 || !only_plain)
 }
 
 /// What changes when one operand is fused after all: the plan with it, or the fact against it.
+///
+/// # Errors
+/// The fact that forbids it.
 pub fn with_edge(
     segment: &Segment,
     variants: &[Vec<u32>],

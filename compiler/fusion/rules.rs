@@ -65,8 +65,6 @@ pub struct Firing {
     pub operand: usize,
     /// The rule's name.
     pub rule: String,
-    /// The forms that made the side condition true.
-    pub facts: Vec<String>,
 }
 
 /// Applies the rules until nothing new is found, or a limit is reached.
@@ -144,13 +142,12 @@ impl Fuse {
         if placed.operands[operand].cut.is_some() {
             return None;
         }
-        let joined = forms.iter().filter(|form| form.kind == self.rule.producer).find_map(|form| {
-            let mut operands: Vec<Option<&Form>> = vec![None; placed.operands.len()];
-            operands[operand] = Some(form);
-            Some((form, segment.combine(*node, &operands).ok()?))
-        });
-        let (producer, together) = joined?;
-        let facts = vec![format!("producer {producer}"), format!("together {together}")];
-        Some(Firing { node: *node, operand, rule: self.rule.name.to_owned(), facts })
+        let fits = |form: &&Form| {
+            let mut operands = vec![None; placed.operands.len()];
+            operands[operand] = Some(*form);
+            form.kind == self.rule.producer && segment.combine(*node, &operands).is_ok()
+        };
+        forms.iter().find(fits)?;
+        Some(Firing { node: *node, operand, rule: self.rule.name.to_owned() })
     }
 }

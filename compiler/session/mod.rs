@@ -227,6 +227,14 @@ impl Session {
         queries::emit(&self.database, file.0, output, options)
     }
 
+    /// The inputs and outputs of a file, without compiling it; the workspace is not planned yet.
+    ///
+    /// # Errors
+    /// Findings in the file.
+    pub fn interface(&self, file: FileId, options: &CompileOptions) -> Result<Interface, Failure> {
+        queries::interface(&self.database, file.0, options)
+    }
+
     /// Evaluates a file with the reference evaluator: slow, and the meaning of everything else.
     /// Inputs not given are zero.
     ///

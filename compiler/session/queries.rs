@@ -9,6 +9,7 @@ use super::{
 use crate::{
     codegen::{Output, Target, compile, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
+    interface::{Interface, interface_of},
     pipeline::HOST_CPU,
 };
 use irc_ark_format::model::{self, Document};
@@ -336,6 +337,19 @@ pub fn explain(
         let main = kernel::named(module.as_operation(), "main")?;
         crate::fusion::explain(main).ok()
     })
+}
+
+/// What the tensor level takes and gives.
+pub fn interface(
+    db: &Database,
+    file: SourceFile,
+    options: &CompileOptions,
+) -> Result<Interface, Failure> {
+    lowered(db, file, options, "tensor", |_, module| {
+        let main = kernel::named(module.as_operation(), "main")?;
+        Some(interface_of(&main))
+    })?
+    .map_err(Failure::internal)
 }
 
 /// Evaluates the tensor level.

@@ -63,6 +63,71 @@ fn fusion_is_deterministic() {
 }
 
 #[test]
+fn every_fusion_rule_is_used() {
+    let mut unused: Vec<_> = fusion::RULES.iter().map(|rule| rule.name).collect();
+    for seed in 0..PROGRAMS {
+        let context = context();
+        let module = Program::random(seed).module(&context);
+        let report = fusion::explain(func(&module)).expect("the program is explained");
+        for step in report.groups.iter().flat_map(|group| &group.steps) {
+            unused.retain(|name| *name != step.rule);
+            assert!(!step.rule.is_empty(), "seed {seed}: {step} names no rule");
+        }
+    }
+    assert_eq!(unused, Vec::<&str>::new());
+}
+
+#[test]
+fn a_report_reads_back() {
+    let context = context();
+    let module = Program::random(3).module(&context);
+    let report = fusion::explain(func(&module)).expect("the program is explained");
+    let json = serde_json::to_string(&report).expect("it is data");
+    assert_eq!(report, serde_json::from_str(&json).expect("it reads back"));
+}
+
+#[test]
+fn a_long_chain_is_one_kernel() {
+    let context = context();
+    let ty = TensorType::new(DType::F32, [64, 64]);
+    let chain = |at: usize| match at % 3 {
+        0 => (Op::Exp, vec![at]),
+        1 => (Op::Relu, vec![at]),
+        _ => (Op::Mul, vec![at, at - 1]),
+    };
+    let program = Program {
+        inputs: vec![ty.clone()],
+        steps: (0..200).map(chain).collect(),
+        types: vec![ty; 201],
+        results: vec![200],
+    };
+    let module = program.module(&context);
+    let report = fusion::explain(func(&module)).expect("the program is explained");
+    assert_eq!((report.before.kernels, report.after.kernels), (200, 1));
+}
+
+/// A network as deep as the largest models, all one segment: the search must end in time.
+#[test]
+fn a_deep_residual_network_fuses() {
+    let context = context();
+    let ty = TensorType::new(DType::F32, [64, 64]);
+    let layer = |at: usize| match at % 2 {
+        0 => (Op::Exp, vec![at]),
+        _ => (Op::Add, vec![at, at - 1]),
+    };
+    let program = Program {
+        inputs: vec![ty.clone()],
+        steps: (0..1000).map(layer).collect(),
+        types: vec![ty; 1001],
+        results: vec![1000, 501],
+    };
+    let module = program.module(&context);
+    fusion::fuse_function(func(&module)).expect("the program fuses");
+    let groups = walk_collect(module.as_operation(), |op| read::op_name(&op) == "tl.group");
+    assert_eq!(groups.len(), 1, "both results come from one kernel");
+}
+
+#[test]
 fn fusing_again_changes_nothing() {
     let context = context();
     let module = Program::random(7).module(&context);

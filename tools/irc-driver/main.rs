@@ -1,14 +1,31 @@
 //! The multi-call driver behind `irc`, `irc-opt`, `irc-translate` and `irc-lsp-server`.
 use std::{env, path::Path, process::ExitCode};
 
+mod bench;
+mod check;
+mod compile;
+mod console;
+mod crash;
+mod input;
+mod irc_main;
 mod opt;
+mod output;
+mod plan;
+mod run;
+mod stop;
+mod translate;
+mod values;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().collect();
+    let arguments: Vec<String> =
+        env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let name = arguments.first().map(String::as_str).unwrap_or_default();
     let tool = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
+    crash::catch_panics();
     match tool {
+        "irc" => irc_main::main(&arguments),
         "irc-opt" => opt::main(&arguments),
+        "irc-translate" => translate::main(&arguments),
         "irc-lsp-server" => code(irc_mlir::lsp_server_main(&arguments, &irc_dialects::registry())),
         _ => {
             eprintln!("{tool}: error: call me as irc, irc-opt, irc-translate or irc-lsp-server");

@@ -8,11 +8,11 @@ const SUMMARY: &str = "irc modular optimizer driver";
 pub fn main(arguments: &[String]) -> ExitCode {
     irc::passes::register_all();
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--list-stages" | "-list-stages")) {
-        print!("{}", stage_table());
+        let _ = crate::output::print(&stage_table());
         return ExitCode::SUCCESS;
     }
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--help" | "-h" | "-help")) {
-        print!("{}", own_help());
+        let _ = crate::output::print(&own_help());
     }
     match expand(arguments) {
         Ok(arguments) => {

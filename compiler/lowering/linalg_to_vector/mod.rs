@@ -2,7 +2,7 @@
 //!
 //! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
 //! constants and shape ops. After: the same function on memrefs in destination-passing style, the
-//! inputs first, then the outputs, then a `memref<?xi8>` workspace, 64-byte aligned, of
+//! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
 //! `irc.workspace_bytes` bytes. Outputs must not alias inputs. An argument with the attribute
 //! `irc.strides` becomes a memref with those strides and any offset.
 //!

@@ -3,7 +3,7 @@ use melior::ir::{
     Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
     attribute::{
         BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, StringAttribute, TypeAttribute,
+        IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
     r#type::{DimSize, FunctionType, RankedTensorType},
@@ -29,7 +29,7 @@ pub fn attribute<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Opt
 
 /// A string attribute.
 pub fn string<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<String> {
-    Some(StringAttribute::try_from(attribute(op, name)?).ok()?.value().to_owned())
+    crate::string_value(attribute(op, name)?)
 }
 
 /// A `@symbol` attribute, without the sign.

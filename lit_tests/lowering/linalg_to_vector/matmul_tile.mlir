@@ -1,0 +1,23 @@
+// The tile is 8 rows by 2 vectors of sums carried through the loop over k, fused multiply-adds only.
+// RUN: %irc-opt %s --pass-pipeline='builtin.module(linalg-to-vector)' | FileCheck %s
+// RUN: %irc-opt %s --pass-pipeline='builtin.module(linalg-to-vector{vector-bytes=32})' | FileCheck %s --check-prefix=NARROW
+
+// CHECK-LABEL: func.func @matmul(
+// CHECK-SAME: memref<64x128xf32>, %{{.*}}: memref<128x96xf32>, %{{.*}}: memref<64x96xf32>, %[[WS:.*]]: memref<49152xi8>
+// CHECK-SAME: irc.workspace_bytes = 49152
+// CHECK: memref.view %[[WS]]
+// CHECK-COUNT-16: math.fma {{.*}} : vector<16xf32>
+// CHECK-NOT: math.fma
+// NARROW-COUNT-20: math.fma {{.*}} : vector<8xf32>
+func.func @matmul(%A: tensor<64x128xf32>, %B: tensor<128x96xf32>) -> tensor<64x96xf32> attributes {irc.kernel} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x96xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%A, %B : tensor<64x128xf32>, tensor<128x96xf32>) outs(%f : tensor<64x96xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32 } -> tensor<64x96xf32>
+  return %0 : tensor<64x96xf32>
+}

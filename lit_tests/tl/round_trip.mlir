@@ -1,0 +1,45 @@
+// RUN: %irc-opt %s | %irc-opt | FileCheck %s
+// RUN: %irc-opt %s --mlir-print-op-generic | mlir-opt --allow-unregistered-dialect --mlir-print-op-generic | %irc-opt | FileCheck %s
+
+// Every op prints and parses, and upstream's mlir-opt reads the generic form.
+// CHECK-LABEL: func.func @ops
+func.func @ops(%x: tensor<4x8xf32>, %i: tensor<2xi32>, %u: tensor<4xui32>) -> tensor<4x8xf32> {
+  // CHECK: tl.exp %{{.*}} : tensor<4x8xf32>
+  %a = tl.exp %x : tensor<4x8xf32>
+  // CHECK: tl.add %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %b = tl.add %a, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: tl.cast %{{.*}} {rounding = "toward_zero"} : (tensor<4xui32>) -> tensor<4xf16>
+  %c = tl.cast %u {rounding = "toward_zero"} : (tensor<4xui32>) -> tensor<4xf16>
+  // CHECK: tl.broadcast %{{.*}} : (tensor<4x8xf32>) -> tensor<2x4x8xf32>
+  %d = tl.broadcast %b : (tensor<4x8xf32>) -> tensor<2x4x8xf32>
+  // CHECK: tl.reshape %{{.*}} : (tensor<4x8xf32>) -> tensor<32xf32>
+  %e = tl.reshape %b : (tensor<4x8xf32>) -> tensor<32xf32>
+  // CHECK: tl.bitcast %{{.*}} : (tensor<32xf32>) -> tensor<32xi32>
+  %f = tl.bitcast %e : (tensor<32xf32>) -> tensor<32xi32>
+  // CHECK: tl.transpose %{{.*}} {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %g = tl.transpose %b {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  // CHECK: tl.slice %{{.*}} {offsets = array<i64: 0, 4>} : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  %h = tl.slice %b {offsets = array<i64: 0, 4>} : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  // CHECK: tl.fill {value = 1.500000e+00 : f64} : tensor<3xf32>
+  %j = tl.fill {value = 1.5} : tensor<3xf32>
+  // CHECK: tl.update %{{.*}} into %{{.*}} {offsets = array<i64: 0, 4>}
+  %k = tl.update %h into %b {offsets = array<i64: 0, 4>} : (tensor<4x8xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  // CHECK: tl.reduce_mean %{{.*}} {axes = array<i64: 1>, keep_dims = true}
+  %l = tl.reduce_mean %k {axes = array<i64: 1>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  // CHECK: tl.matmul %{{.*}}, %{{.*}} {transpose_rhs = true}
+  %m = tl.matmul %k, %b {transpose_rhs = true} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  // CHECK: tl.gather %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  %n = tl.gather %k, %i : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  // CHECK: tl.rope %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %o = tl.rope %k, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK:      tl.group "elementwise"(%{{.*}}) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x8xf32>):
+  // CHECK-NEXT:   %[[R:.*]] = tl.relu %[[A]]
+  // CHECK-NEXT:   tl.yield %[[R]] : tensor<4x8xf32>
+  %p = tl.group "elementwise"(%o) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%q: tensor<4x8xf32>):
+    %r = tl.relu %q : tensor<4x8xf32>
+    tl.yield %r : tensor<4x8xf32>
+  }
+  return %p : tensor<4x8xf32>
+}

@@ -1,0 +1,91 @@
+//! Flags that several commands share.
+use clap::{Args, ValueEnum};
+
+/// How a tool talks; on standard error only.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Messages")]
+pub struct Console {
+    /// How findings are written: text for people, or one JSON object a line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
+    pub diagnostics: Diagnostics,
+    /// Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
+    pub color: Color,
+    /// What tells of progress; auto: a bar on a terminal, when it takes long
+    #[arg(long, value_enum, default_value_t, value_name = "HOW", global = true)]
+    pub progress: Progress,
+}
+
+/// How findings are written.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Diagnostics {
+    /// With the source lines they point at.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// When messages are coloured.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What tells of progress.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// A bar on a terminal, nothing otherwise.
+    #[default]
+    Auto,
+    /// Nothing.
+    None,
+    /// A line for each step.
+    Plain,
+}
+
+/// How a model is compiled.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Compilation")]
+pub struct Compile {
+    /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
+    #[arg(long, default_value = "native", value_name = "CPU")]
+    pub target_cpu: String,
+    /// Buffers that come back: all that are written, or only those nothing else reads
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub results: Option<Results>,
+    /// Print how the ops were fused and why not further, to standard error
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text"
+    )]
+    pub explain_fusion: Option<Explain>,
+}
+
+/// Which written buffers come back.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Every buffer written.
+    All,
+    /// Buffers whose last value nothing else reads.
+    Outputs,
+}
+
+/// How fusion is explained.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explain {
+    /// Lines for people.
+    Text,
+    /// One JSON object.
+    Json,
+}

@@ -1,0 +1,291 @@
+//! `irc`: compile, run, check, measure, simulate.
+use crate::{Compile, Console, EXIT_CODES};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Compiles machine-learning programs to host libraries, runs them, checks them, measures them
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "irc",
+    version,
+    propagate_version = true,
+    after_help = format!(
+        "Examples:\n  \
+         irc check model.json                 find everything wrong with a model\n  \
+         irc compile model.json -o model.so   compile it to a shared library\n  \
+         irc run model.json --seed 1          run it on random inputs\n  \
+         irc bench model.json                 measure it\n\n{EXIT_CODES}"
+    )
+)]
+pub struct Irc {
+    /// How the tool talks.
+    #[command(flatten)]
+    pub console: Console,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands of `irc`.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Compile a model to a library, an object, LLVM IR, MLIR or a plan
+    Compile(CompileTo),
+    /// Run a model or a compiled library
+    Run(Run),
+    /// Check models and plans: every finding of every file
+    Check(Check),
+    /// Measure a model: latency, GFLOP/s, bytes, share of the roofline
+    Bench(Bench),
+    /// Simulate an NPU schedule (not built yet)
+    Simulate(Simulate),
+}
+
+/// `irc compile`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = format!(
+    "Examples:\n  \
+     irc compile ffn.model.json -o ffn.so\n  \
+     irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
+     irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
+     irc compile ffn.model.json -o - --emit ll | less\n  \
+     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n\n{EXIT_CODES}"
+))]
+pub struct CompileTo {
+    /// ARK model file; - is standard input
+    pub model: String,
+    /// File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// What to write, whatever the suffix says
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub emit: Option<Kind>,
+    /// Stage after which .mlir is written; irc-opt --list-stages lists them
+    #[arg(long, default_value = "import", value_name = "NAME")]
+    pub stage: String,
+    /// Short for --results all: intermediate buffers come back too
+    #[arg(long, conflicts_with = "results")]
+    pub keep_intermediates: bool,
+    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
+    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
+    pub arch: String,
+    /// Processors a plan may use [default: those of the device]
+    #[arg(long, value_name = "N")]
+    pub processors: Option<u32>,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: Compile,
+}
+
+/// What `irc compile` writes.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A shared library that `irc run` and the C ABI load
+    So,
+    /// A relocatable object
+    O,
+    /// LLVM IR, optimised
+    Ll,
+    /// Assembly
+    S,
+    /// MLIR after a stage of the pipeline
+    Mlir,
+    /// An ARK execution plan
+    Json,
+    /// A Model Library Format archive (not built yet)
+    Tar,
+    /// An NPU program (not built yet)
+    Asm,
+    /// NVIDIA PTX (not built yet)
+    Ptx,
+}
+
+/// `irc run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = format!(
+    "Keys of .npz files are buffer_<Id>: the whole buffer, 1-D; BF16 as the bits of uint16.\n\
+     Buffers not given start as zero, or as random values with --seed.\n\n\
+     Examples:\n  \
+     irc run ffn.model.json --seed 1                            a summary of every output\n  \
+     irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
+     irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
+     irc run ffn.model.json --seed 1 --backend reference\n\n{EXIT_CODES}"
+))]
+pub struct Run {
+    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
+    pub model: String,
+    /// Input buffers
+    #[arg(long, value_name = "X.npz")]
+    pub inputs: Option<PathBuf>,
+    /// File for the output buffers; without it a summary is printed
+    #[arg(long, value_name = "Y.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Buffers that must come out, within the tolerance of their type
+    #[arg(long, value_name = "E.npz")]
+    pub expected: Option<PathBuf>,
+    /// Tolerance relative to element and tensor, instead of that of each type
+    #[arg(long, requires = "expected", value_name = "X", value_parser = finite)]
+    pub tolerance: Option<f64>,
+    /// Fill inputs not given with random values; equal seeds give equal values everywhere
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// ONNX test data: input_N.pb and output_N.pb (not built yet)
+    #[arg(long, value_name = "DIR")]
+    pub data_set: Option<PathBuf>,
+    /// Threads to run on; kernels run on one today
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    /// What runs the model
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub backend: Backend,
+    /// How to compile.
+    #[command(flatten)]
+    pub compile: Compile,
+}
+
+/// What runs a model.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// Code from LLVM
+    #[default]
+    Llvm,
+    /// The reference evaluator: slow, and the meaning of everything else
+    Reference,
+    /// Code from Cranelift (not built yet)
+    Cranelift,
+    /// A GPU (not built yet)
+    Cuda,
+}
+
+/// `irc check`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = format!(
+    "Models and plans are told apart by their content.\n\n\
+     Examples:\n  \
+     irc check ffn.model.json ffn.plan.json\n  \
+     irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
+))]
+pub struct Check {
+    /// ARK models and plans; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+    /// Keys that the format does not know are errors
+    #[arg(long)]
+    pub strict: bool,
+    /// Write all findings as one JSON array to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `irc bench`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = format!(
+    "Prints the median and the percentiles of the latency, GFLOP/s, bytes moved and the share of\n\
+     the roofline. The roofline is measured first, on one core: fused multiply-adds in registers,\n\
+     and a copy between two buffers that together are as large as the model's; --peak-gflops and\n\
+     --peak-bandwidth take the place of these measurements. Bytes are each input and output\n\
+     buffer once.\n\n\
+     Examples:\n  \
+     irc bench ffn.model.json\n  \
+     irc bench ffn.so --json --time 5\n\n{EXIT_CODES}"
+))]
+pub struct Bench {
+    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
+    pub model: String,
+    /// Write one JSON object instead of lines
+    #[arg(long)]
+    pub json: bool,
+    /// Threads to run on; kernels run on one today
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
+    /// Seed of the random inputs
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Seconds to measure, beside a tenth of that to warm up
+    #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = positive)]
+    pub time: f64,
+    /// Runs to measure, instead of a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: Option<u32>,
+    /// Peak arithmetic in GFLOP/s, instead of measuring it
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub peak_gflops: Option<f64>,
+    /// Peak memory traffic in GB/s, read and written, instead of measuring it
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub peak_bandwidth: Option<f64>,
+    /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
+    #[arg(long, default_value = "native", value_name = "CPU")]
+    pub target_cpu: String,
+}
+
+/// `irc simulate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub struct Simulate {
+    /// Gemini schedule
+    pub schedule: PathBuf,
+    /// Frontend IR of the same network
+    #[arg(long, value_name = "F")]
+    pub frontend: PathBuf,
+    /// File for a Perfetto trace
+    #[arg(long, value_name = "OUT.json")]
+    pub trace: Option<PathBuf>,
+    /// Write one JSON object instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A finite number that is not negative.
+fn finite(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("expected 0 or more".into()) }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = finite(text)?;
+    if number > 0.0 { Ok(number) } else { Err("expected more than 0".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Irc::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_is_one_line() {
+        let mut command = Irc::command();
+        command.build();
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            for argument in sub.get_arguments() {
+                let help = argument.get_help().map(|help| help.to_string()).unwrap_or_default();
+                let place = format!("{} {}: {help}", sub.get_name(), argument.get_id());
+                assert!(!help.is_empty() && !help.contains('\n') && help.len() <= 90, "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn explain_fusion_takes_its_format_after_an_equals_sign_only() {
+        let parse = |flag| Irc::try_parse_from(["irc", "run", flag, "model.json"]);
+        let Command::Run(run) = parse("--explain-fusion").expect("valid").command else {
+            panic!("not run");
+        };
+        assert_eq!(run.compile.explain_fusion, Some(crate::Explain::Text));
+        assert_eq!(run.model, "model.json");
+        assert!(parse("--explain-fusion=html").is_err());
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_usage_errors() {
+        for flag in ["--threads=0", "--time=-1", "--time=nan", "--iterations=0", "--peak-gflops=0"]
+        {
+            let error = Irc::try_parse_from(["irc", "bench", "m.json", flag]).expect_err(flag);
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The command lines of `irc` and `irc-translate`, as definitions without behaviour.
+//!
+//! The tools parse with them; `cargo xtask man` and `cargo xtask completions` print them. Nothing
+//! here knows LLVM or MLIR.
+
+mod common;
+mod irc;
+mod translate;
+
+pub use common::{Color, Compile, Console, Diagnostics, Explain, Progress, Results};
+pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate};
+pub use translate::{Emit, Import, Translate, double_dashes};
+
+/// What the exit codes of every tool mean; at the end of every `--help`.
+const EXIT_CODES: &str = "\
+Exit codes: 0 ok, 1 error in the input, 2 wrong usage, 3 results differ, 70 internal error.";

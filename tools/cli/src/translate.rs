@@ -1,0 +1,144 @@
+//! `irc-translate`: from a file format to MLIR and back.
+use crate::{Console, EXIT_CODES};
+use clap::{ArgGroup, Args, CommandFactory, Parser};
+use std::path::PathBuf;
+
+/// Translates between file formats and MLIR; import and emit may stand in one command
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "irc-translate",
+    version,
+    group = ArgGroup::new("direction").multiple(true).required(true),
+    after_help = format!(
+        "Examples:\n  \
+         irc-translate --import-ark model.json -o model.mlir\n  \
+         irc-translate --emit-ark model.mlir -o model.json\n  \
+         irc-translate --import-ark --emit-plan --arch CUDA_80 model.json -o plan.json\n  \
+         irc-translate --import-ark < model.json | irc-opt --compile-to=fuse\n\n{EXIT_CODES}"
+    )
+)]
+pub struct Translate {
+    /// File to read; - is standard input
+    #[arg(default_value = "-", value_name = "IN")]
+    pub input: String,
+    /// File to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "OUT")]
+    pub output: PathBuf,
+    /// The format read.
+    #[command(flatten)]
+    pub import: Import,
+    /// The format written.
+    #[command(flatten)]
+    pub emit: Emit,
+    /// Keys that the format does not know are errors
+    #[arg(long)]
+    pub strict: bool,
+    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
+    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
+    pub arch: String,
+    /// Processors a plan may use [default: those of the device]
+    #[arg(long, value_name = "N")]
+    pub processors: Option<u32>,
+    /// Frontend IR of a Gemini schedule
+    #[arg(long, requires = "import_gemini", value_name = "F")]
+    pub frontend: Option<PathBuf>,
+    /// How the tool talks.
+    #[command(flatten)]
+    pub console: Console,
+}
+
+macro_rules! formats {
+    ($(#[$doc:meta])* $name:ident $group:literal $heading:literal: $($(#[$flag_doc:meta])* $flag:ident)*) => {
+        $(#[$doc])*
+        #[derive(Args, Clone, Debug)]
+        #[command(next_help_heading = $heading, group = ArgGroup::new($group).multiple(false))]
+        pub struct $name {
+            $($(#[$flag_doc])* #[arg(long, groups = [$group, "direction"])] pub $flag: bool,)*
+        }
+
+        impl $name {
+            /// The flag that was given, as it stands on the command line.
+            pub fn flag(&self) -> Option<String> {
+                let given = [$((stringify!($flag), self.$flag)),*];
+                let (name, _) = given.into_iter().find(|(_, given)| *given)?;
+                Some(format!("--{}", name.replace('_', "-")))
+            }
+        }
+    };
+}
+
+formats! {
+    /// The format read; without one the input is MLIR.
+    Import "import" "Read":
+    /// Read an ARK model file
+    import_ark
+    /// Read a Common IR graph or library (not built yet)
+    import_common_ir
+    /// Read an ONNX model (not built yet)
+    import_onnx
+    /// Read a Gemini schedule (not built yet)
+    import_gemini
+}
+
+formats! {
+    /// The format written; without one MLIR is written.
+    Emit "emit" "Write":
+    /// Write an ARK model file
+    emit_ark
+    /// Write an ARK execution plan
+    emit_plan
+    /// Write an NPU program (not built yet)
+    emit_npu
+    /// Write a Gemini schedule (not built yet)
+    emit_gemini
+    /// Write a Model Library Format archive (not built yet)
+    emit_mlf
+    /// Write a Common IR graph (not built yet)
+    emit_common_ir
+    /// Write an ONNX model (not built yet)
+    emit_onnx
+}
+
+/// Spells long flags with two dashes: LLVM's tools, which scripts know, accept one as well.
+pub fn double_dashes(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let command = Translate::command();
+    let known: Vec<&str> = command.get_arguments().filter_map(|flag| flag.get_long()).collect();
+    let spell = |argument: String| {
+        let name = argument.strip_prefix('-').map(|rest| rest.split('=').next().unwrap_or(rest));
+        match name {
+            Some(name) if known.contains(&name) => format!("-{argument}"),
+            _ => argument,
+        }
+    };
+    arguments.into_iter().map(spell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Translate::command().debug_assert();
+    }
+
+    #[test]
+    fn a_direction_is_required_and_each_is_given_once() {
+        let parse = |flags: &[&str]| {
+            Translate::try_parse_from(["irc-translate"].iter().chain(flags)).map(|_| ())
+        };
+        assert!(parse(&["--import-ark"]).is_ok());
+        assert!(parse(&["--import-ark", "--emit-plan"]).is_ok());
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--import-ark", "--import-onnx"]).is_err());
+        assert!(parse(&["--emit-ark", "--emit-plan"]).is_err());
+    }
+
+    #[test]
+    fn one_dash_is_as_good_as_two() {
+        let given = ["irc-translate", "-import-ark", "-o", "-", "-arch=CUDA_80", "--strict"];
+        let spelt = double_dashes(given.map(str::to_owned));
+        let expected = ["irc-translate", "--import-ark", "-o", "-", "--arch=CUDA_80", "--strict"];
+        assert_eq!(spelt, expected);
+    }
+}

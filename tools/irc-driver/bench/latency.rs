@@ -1,0 +1,103 @@
+//! Repeated runs and their percentiles.
+use crate::stop::Stop;
+use std::time::{Duration, Instant};
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// This many runs.
+    Runs(u32),
+    /// Until this many seconds have gone by, and at least [`LEAST_RUNS`] runs.
+    Seconds(f64),
+}
+
+const LEAST_RUNS: usize = 5;
+/// Keeps the memory for the times of a very short program bounded.
+const MOST_RUNS: usize = 1_000_000;
+
+/// The times of all runs, in seconds, shortest first; never empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency(Vec<f64>);
+
+/// Runs for a tenth of the length to warm up, then for the length.
+pub fn measure(length: Length, mut run: impl FnMut() -> Result<(), Stop>) -> Result<Latency, Stop> {
+    repeat(tenth(length), 1, &mut run)?;
+    let mut times = repeat(length, LEAST_RUNS, &mut run)?;
+    times.sort_by(f64::total_cmp);
+    Ok(Latency(times))
+}
+
+fn tenth(length: Length) -> Length {
+    match length {
+        Length::Runs(runs) => Length::Runs(runs.div_ceil(10)),
+        Length::Seconds(seconds) => Length::Seconds(seconds / 10.0),
+    }
+}
+
+fn repeat(
+    length: Length,
+    least: usize,
+    run: &mut impl FnMut() -> Result<(), Stop>,
+) -> Result<Vec<f64>, Stop> {
+    let (start, mut times) = (Instant::now(), Vec::new());
+    let enough = |runs: usize, elapsed: Duration| match length {
+        Length::Runs(wanted) => runs >= wanted as usize,
+        Length::Seconds(seconds) => {
+            runs >= MOST_RUNS || runs >= least && elapsed.as_secs_f64() >= seconds
+        }
+    };
+    while !enough(times.len(), start.elapsed()) {
+        let begin = Instant::now();
+        run()?;
+        times.push(begin.elapsed().as_secs_f64());
+    }
+    Ok(times)
+}
+
+impl Latency {
+    /// Number of runs.
+    pub fn runs(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The time in seconds that a share of the runs, from 0 to 1, did not exceed (nearest rank).
+    pub fn percentile(&self, share: f64) -> f64 {
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0[rank.clamp(1, self.0.len()) - 1]
+    }
+
+    /// The median: of an even number of runs the mean of the middle two.
+    pub fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        if self.0.len().is_multiple_of(2) {
+            return (self.0[middle - 1] + self.0[middle]) / 2.0;
+        }
+        self.0[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_nearest_rank() {
+        let latency = Latency((1..=10).map(f64::from).collect());
+        assert_eq!(latency.percentile(0.5), 5.0);
+        assert_eq!(latency.percentile(0.9), 9.0);
+        assert_eq!(latency.percentile(0.99), 10.0);
+        assert_eq!(latency.median(), 5.5);
+        assert_eq!(Latency(vec![2.0]).percentile(0.0), 2.0);
+    }
+
+    #[test]
+    fn the_warm_up_is_not_among_the_runs() {
+        let mut runs = 0;
+        let latency = measure(Length::Runs(20), || {
+            runs += 1;
+            Ok(())
+        });
+        assert_eq!(latency.expect("no failure").runs(), 20);
+        assert_eq!(runs, 22);
+    }
+}

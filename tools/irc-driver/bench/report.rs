@@ -1,0 +1,77 @@
+//! What was measured, as text and as JSON.
+use super::{latency::Latency, roofline::Roofline};
+use serde_json::json;
+
+/// A measurement.
+pub struct Report {
+    /// How long it took.
+    pub latency: Latency,
+    /// Floating-point operations of one run, if known.
+    pub flops: Option<u64>,
+    /// Bytes of the inputs and outputs.
+    pub traffic: u64,
+    /// What the machine can do.
+    pub roofline: Roofline,
+}
+
+impl Report {
+    /// Lines for people; the first is `median <ms> ms`.
+    pub fn text(&self) -> String {
+        let ms = |seconds: f64| seconds * 1e3;
+        let percentile = |share| ms(self.latency.percentile(share));
+        let Roofline { gflops, bandwidth } = self.roofline;
+        let mut text = format!("median {:.4} ms\n", ms(self.latency.median()));
+        text += &format!(
+            "p50 {:.4} ms  p90 {:.4} ms  p99 {:.4} ms  ({} runs)\n",
+            percentile(0.5),
+            percentile(0.9),
+            percentile(0.99),
+            self.latency.runs()
+        );
+        if let Some(rate) = self.gflops() {
+            text += &format!("{rate:.2} GFLOP/s  ({} operations)\n", self.flops.unwrap_or(0));
+        }
+        text += &format!("{} bytes  {:.2} GB/s\n", self.traffic, self.bandwidth());
+        text += &format!(
+            "roofline {:.1} %  (peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core)\n",
+            self.share() * 100.0
+        );
+        text
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> String {
+        let ms = |seconds: f64| seconds * 1e3;
+        let percentile = |share| ms(self.latency.percentile(share));
+        let record = json!({
+            "median_ms": ms(self.latency.median()),
+            "p50_ms": percentile(0.5),
+            "p90_ms": percentile(0.9),
+            "p99_ms": percentile(0.99),
+            "runs": self.latency.runs(),
+            "flop": self.flops,
+            "gflops": self.gflops(),
+            "bytes": self.traffic,
+            "gbytes_per_second": self.bandwidth(),
+            "peak_gflops": self.roofline.gflops,
+            "peak_gbytes_per_second": self.roofline.bandwidth,
+            "roofline_share": self.share(),
+            "threads": 1,
+        });
+        format!("{record:#}\n")
+    }
+
+    fn gflops(&self) -> Option<f64> {
+        Some(self.flops? as f64 / self.latency.median() / 1e9)
+    }
+
+    fn bandwidth(&self) -> f64 {
+        self.traffic as f64 / self.latency.median() / 1e9
+    }
+
+    /// The least time the machine could take, over the time taken.
+    fn share(&self) -> f64 {
+        let least = self.roofline.least_seconds(self.flops.unwrap_or(0), self.traffic);
+        least / self.latency.median()
+    }
+}

@@ -1,0 +1,170 @@
+//! What one core can do: fused multiply-adds in registers, and a copy through memory.
+//!
+//! The arithmetic is measured with code of our own back end for the same processor, so that a
+//! narrower `--target-cpu` has a lower roof. The copy is as large as the model's buffers, so that
+//! a model that fits a cache is held against that cache.
+use crate::{run::Loaded, stop::Stop};
+use irc::{
+    Target,
+    codegen::{Output, compile, link_library},
+};
+use irc_runtime::{Interface, Port};
+use std::{fmt::Write, time::Instant};
+
+/// Peak rates of one core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roofline {
+    /// Arithmetic, in 10^9 single-precision operations a second.
+    pub gflops: f64,
+    /// Memory traffic, read and written, in 10^9 bytes a second.
+    pub bandwidth: f64,
+}
+
+impl Roofline {
+    /// The least time for so many operations on so many bytes.
+    pub fn least_seconds(&self, flops: u64, bytes: u64) -> f64 {
+        (flops as f64 / self.gflops).max(bytes as f64 / self.bandwidth) / 1e9
+    }
+}
+
+/// Independent chains of multiply-adds: more than latency times issue width of any processor.
+const CHAINS: usize = 12;
+const ROUNDS: u64 = 200_000;
+/// Best of so many, against interruptions.
+const REPEATS: usize = 20;
+
+/// Measures the peak arithmetic of one core for a target.
+pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
+    let lanes = target.vector_bytes() as usize / 4;
+    let loaded = Loaded::from_bytes(&library(target, lanes)?)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        let begin = Instant::now();
+        loaded
+            .library
+            .run(Default::default())
+            .map_err(|error| Stop::Internal(error.to_string()))?;
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    let operations = 2 * (CHAINS * lanes) as u64 * ROUNDS;
+    Ok(operations as f64 / best / 1e9)
+}
+
+/// Measures the traffic of a copy between two buffers of so many bytes together.
+pub fn measure_bandwidth(bytes: u64) -> f64 {
+    let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX).clamp(16 << 10, 512 << 20);
+    let (source, mut target) = (vec![1u8; half], vec![0u8; half]);
+    let copies = (64_usize << 20).div_ceil(half);
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        let begin = Instant::now();
+        for _ in 0..copies {
+            target.copy_from_slice(std::hint::black_box(&source));
+            std::hint::black_box(&mut target);
+        }
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    (2 * half * copies) as f64 / best / 1e9
+}
+
+/// A library in the form of a compiled model that runs the multiply-adds.
+fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
+    let context = irc_dialects::new_context();
+    let fault = |message: String| Stop::Internal(format!("measuring the roofline: {message}"));
+    let module = irc_mlir::parse_module(&context, &kernel(lanes))
+        .ok_or_else(|| fault("its kernel does not parse".into()))?;
+    let object = compile(&module, target, Output::Object).map_err(|e| fault(e.to_string()))?;
+    let folder = tempfile::tempdir().map_err(|error| fault(error.to_string()))?;
+    let path = folder.path().join("roofline.so");
+    link_library([("roofline".to_owned(), object.as_slice())], &[], &path)
+        .map_err(|error| fault(error.to_string()))?;
+    std::fs::read(&path).map_err(|error| fault(error.to_string()))
+}
+
+/// The multiply-adds in the `llvm` dialect; the sums are written out, so that they are computed.
+fn kernel(lanes: usize) -> String {
+    let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
+    let output = Port { name: "sums".into(), dtype: "f32".into(), shape };
+    let interface = Interface { inputs: vec![], outputs: vec![output], workspace_bytes: 0 };
+    let metadata = interface.to_json();
+    let (length, escaped) = (metadata.len() + 1, metadata.replace('"', "\\22"));
+    let vector = format!("vector<{lanes}xf32>");
+    let list = |item: &dyn Fn(usize) -> String| -> String {
+        (0..CHAINS).map(|chain| format!(", {}", item(chain))).collect()
+    };
+    let types = list(&|_| vector.clone());
+    let mut text = format!(
+        "llvm.mlir.global external constant @irc_metadata(\"{escaped}\\00\") : !llvm.array<{length} x i8>\n\
+         llvm.func @irc_run(%buffers: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {{\n\
+         %zero = llvm.mlir.constant(0 : i64) : i64\n\
+         %one = llvm.mlir.constant(1 : i64) : i64\n\
+         %rounds = llvm.mlir.constant({ROUNDS} : i64) : i64\n\
+         %status = llvm.mlir.constant(0 : i32) : i32\n\
+         %factor = llvm.mlir.constant(dense<0.5> : {vector}) : {vector}\n\
+         %addend = llvm.mlir.constant(dense<0.25> : {vector}) : {vector}\n"
+    );
+    for chain in 0..CHAINS {
+        let _ = writeln!(
+            text,
+            "%first{chain} = llvm.mlir.constant(dense<{chain}.0> : {vector}) : {vector}"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "llvm.br ^loop(%zero{} : i64{types})\n^loop(%round: i64{}):",
+        list(&|chain| format!("%first{chain}")),
+        list(&|chain| format!("%sum{chain}: {vector}"))
+    );
+    for chain in 0..CHAINS {
+        let _ = writeln!(
+            text,
+            "%next{chain} = llvm.intr.fma(%sum{chain}, %factor, %addend) : \
+             ({vector}, {vector}, {vector}) -> {vector}"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "%after = llvm.add %round, %one : i64\n\
+         %more = llvm.icmp \"ult\" %after, %rounds : i64\n\
+         llvm.cond_br %more, ^loop(%after{} : i64{types}), ^done\n^done:\n\
+         %output = llvm.load %buffers : !llvm.ptr -> !llvm.ptr",
+        list(&|chain| format!("%next{chain}"))
+    );
+    for chain in 0..CHAINS {
+        let _ = writeln!(
+            text,
+            "%place{chain} = llvm.getelementptr %output[{}] : (!llvm.ptr) -> !llvm.ptr, f32\n\
+             llvm.store %next{chain}, %place{chain} {{alignment = 4 : i64}} : {vector}, !llvm.ptr",
+            chain * lanes
+        );
+    }
+    text + "llvm.return %status : i32\n}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_of_the_two_times_counts() {
+        let roofline = Roofline { gflops: 100.0, bandwidth: 10.0 };
+        assert_eq!(roofline.least_seconds(200_000_000_000, 1), 2.0);
+        assert_eq!(roofline.least_seconds(1, 30_000_000_000), 3.0);
+    }
+
+    #[test]
+    fn the_sums_are_those_of_the_chains() {
+        let target = Target::host();
+        let lanes = target.vector_bytes() as usize / 4;
+        let loaded = Loaded::from_bytes(&library(&target, lanes).expect("links")).expect("loads");
+        let sums = loaded.library.run(Default::default()).expect("runs");
+        // x = x / 2 + 1/4 comes to rest at 1/2.
+        assert!(sums["sums"].to_f32().iter().all(|sum| (sum - 0.5).abs() < 1e-6));
+    }
+
+    #[test]
+    fn rates_are_positive() {
+        assert!(measure_gflops(&Target::host()).expect("measures") > 0.1);
+        assert!(measure_bandwidth(1 << 20) > 0.1);
+    }
+}

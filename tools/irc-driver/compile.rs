@@ -1,0 +1,104 @@
+//! `irc compile`: a model to whatever the output's suffix says.
+use crate::{
+    console::Console,
+    input,
+    output::{self, Content},
+    plan,
+    stop::Stop,
+};
+use irc::{CompileOptions, Failure, FileId, Results, Session, Target, codegen::Output};
+use irc_cli::{CompileTo, Explain, Kind};
+use std::path::Path;
+
+/// Compiles a model to a file.
+pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
+    let kind = match arguments.emit {
+        Some(kind) => kind,
+        None => kind_of(&arguments.output)?,
+    };
+    refuse_not_built(kind)?;
+    let target = plan::target(&arguments.arch, arguments.processors)?;
+    let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs);
+    output::probe(&arguments.output)?;
+    let bytes = input::read(&arguments.model)?;
+    input::expect_model(&arguments.model, input::content(&bytes))?;
+    let source = input::source(&arguments.model, &bytes);
+    let (session, file) = input::open(console, source.clone(), false)?;
+    explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
+    let step = console.step("compiling");
+    let failed = |failure: Failure| Stop::failure(source.clone(), failure);
+    let emit = |output| session.emit(file, output, &options).map_err(failed);
+    let (bytes, content) = match kind {
+        Kind::So => {
+            let compiled = session.compile(file, &options).map_err(failed)?;
+            (compiled.library.clone(), Content::Executable)
+        }
+        Kind::O => (emit(Output::Object)?, Content::Binary),
+        Kind::Ll => (emit(Output::LlvmIr)?, Content::Text),
+        Kind::S => (emit(Output::Assembly)?, Content::Text),
+        Kind::Mlir => {
+            let text = session.stage(file, &arguments.stage, &options).map_err(failed)?;
+            (text.into_bytes(), Content::Text)
+        }
+        Kind::Json => (plan::plan(console, &source, &target)?.into_bytes(), Content::Text),
+        Kind::Tar | Kind::Asm | Kind::Ptx => return refuse_not_built(kind),
+    };
+    drop(step);
+    output::write(&arguments.output, &bytes, content)
+}
+
+fn kind_of(path: &Path) -> Result<Kind, Stop> {
+    let name = path.display();
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
+    kind.map_err(|_| match suffix {
+        "" => Stop::Usage(format!("{name} has no suffix that says what to write; give --emit")),
+        _ => Stop::Usage(format!(
+            "the suffix of {name} says nothing: expected .so, .o, .ll, .s, .mlir or .json, found \
+             .{suffix}"
+        )),
+    })
+}
+
+fn refuse_not_built(kind: Kind) -> Result<(), Stop> {
+    match kind {
+        Kind::Tar => Err(Stop::not_built("Model Library Format archives (.tar)")),
+        Kind::Asm => Err(Stop::not_built("NPU programs (.asm)")),
+        Kind::Ptx => Err(Stop::not_built("NVIDIA PTX (.ptx)")),
+        _ => Ok(()),
+    }
+}
+
+/// The session's options for the flags.
+pub fn options(flags: &irc_cli::Compile, keep: bool, default: Results) -> CompileOptions {
+    let results = match flags.results {
+        Some(irc_cli::Results::All) => Results::All,
+        Some(irc_cli::Results::Outputs) => Results::Outputs,
+        None if keep => Results::All,
+        None => default,
+    };
+    CompileOptions { target: Target::from_name(&flags.target_cpu), results }
+}
+
+/// Tells how the ops were fused, if that was asked.
+pub fn explain(
+    console: &Console,
+    session: &Session,
+    file: FileId,
+    options: &CompileOptions,
+    format: Option<Explain>,
+) -> Result<(), Stop> {
+    let Some(format) = format else { return Ok(()) };
+    let report = session
+        .explain_fusion(file, options)
+        .map_err(|failure| Stop::failure(session.source(file), failure))?;
+    let text = match format {
+        Explain::Text => report.to_string(),
+        Explain::Json => {
+            let json = serde_json::to_string_pretty(&report);
+            json.map_err(|error| Stop::Internal(error.to_string()))? + "\n"
+        }
+    };
+    console.text(&text);
+    Ok(())
+}

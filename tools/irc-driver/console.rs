@@ -1,0 +1,122 @@
+//! What goes to standard error: findings, problems, notes, progress.
+use irc_cli::{Color, Diagnostics, Progress};
+use irc_diag::{Diagnostic, Severity, Source};
+use serde_json::json;
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+/// Columns where the terminal does not say.
+const WIDTH: usize = 100;
+
+/// How a tool talks to its user.
+#[derive(Clone, Debug)]
+pub struct Console {
+    tool: &'static str,
+    json: bool,
+    colour: bool,
+    width: usize,
+    progress: Progress,
+}
+
+impl Console {
+    /// The console that the flags ask for.
+    pub fn new(tool: &'static str, flags: &irc_cli::Console) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colour = match flags.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !no_color,
+        };
+        let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let json = flags.diagnostics == Diagnostics::Json;
+        let progress = match flags.progress {
+            Progress::Auto if !terminal || json => Progress::None,
+            chosen => chosen,
+        };
+        Self { tool, json, colour, width: columns.unwrap_or(WIDTH), progress }
+    }
+
+    /// Shows findings of a file.
+    pub fn findings(&self, source: &Source, findings: &[Diagnostic]) {
+        if !self.json {
+            return put(&irc_diag::render(source, findings, self.colour, self.width));
+        }
+        let records = irc_diag::to_json(source, findings);
+        for record in records.as_array().into_iter().flatten() {
+            put(&format!("{record}\n"));
+        }
+    }
+
+    /// Shows an error that is in no file.
+    pub fn error(&self, message: &str, help: Option<&str>) {
+        self.say(Severity::Error, message, help);
+    }
+
+    /// Shows a remark.
+    pub fn note(&self, message: &str) {
+        self.say(Severity::Note, message, None);
+    }
+
+    fn say(&self, severity: Severity, message: &str, help: Option<&str>) {
+        let word = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        if self.json {
+            let record = json!({"severity": severity, "message": message, "help": help});
+            return put(&format!("{record}\n"));
+        }
+        let tool = self.tool;
+        let word = match (self.colour, severity) {
+            (false, _) => word.to_owned(),
+            (true, Severity::Error) => format!("\x1b[1;31m{word}\x1b[0m"),
+            (true, _) => format!("\x1b[1m{word}\x1b[0m"),
+        };
+        put(&format!("{tool}: {word}: {message}\n"));
+        if let Some(help) = help {
+            put(&format!("{tool}: help: {help}\n"));
+        }
+    }
+
+    /// Shows text that was asked for beside the artefact.
+    pub fn text(&self, text: &str) {
+        put(text);
+    }
+
+    /// Says what goes on until the result is dropped.
+    pub fn step(&self, what: &str) -> Step {
+        match self.progress {
+            Progress::None => Step(None),
+            Progress::Plain => {
+                put(&format!("{}: {what}\n", self.tool));
+                Step(None)
+            }
+            Progress::Auto => {
+                let bar = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
+                bar.enable_steady_tick(Duration::from_millis(200));
+                Step(Some(bar))
+            }
+        }
+    }
+}
+
+/// A step of work that is shown while it lasts.
+pub struct Step(Option<indicatif::ProgressBar>);
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Writes to standard error; when that is gone there is nobody to tell.
+fn put(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,90 @@
+//! Our own faults: no panic text, but one sentence and a folder that reproduces the fault.
+use crate::{console::Console, stop::Stop};
+use irc_diag::Source;
+use std::{
+    backtrace::Backtrace,
+    fs, io,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Mutex, PoisonError},
+};
+
+/// What a reproducer needs: the inputs read so far, and the panics so far.
+struct Evidence {
+    inputs: Vec<Source>,
+    panics: Vec<String>,
+}
+
+static EVIDENCE: Mutex<Evidence> = Mutex::new(Evidence { inputs: vec![], panics: vec![] });
+
+fn with_evidence<T>(use_it: impl FnOnce(&mut Evidence) -> T) -> T {
+    use_it(&mut EVIDENCE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Keeps panics silent, and remembers them for the reproducer.
+pub fn catch_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let trace = Backtrace::force_capture();
+        with_evidence(|evidence| evidence.panics.push(format!("{panic}\n{trace}")));
+    }));
+}
+
+/// Remembers an input for the reproducer.
+pub fn remember(source: &Source) {
+    with_evidence(|evidence| evidence.inputs.push(source.clone()));
+}
+
+/// Runs a command, and says why it ended early if it did.
+pub fn guard(
+    console: &Console,
+    arguments: &[String],
+    command: impl FnOnce() -> Result<(), Stop>,
+) -> ExitCode {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(command))
+        .unwrap_or_else(|_| Err(Stop::Internal("a broken assumption".into())));
+    let Err(stop) = outcome else { return ExitCode::SUCCESS };
+    match &stop {
+        Stop::Findings(source, findings) => console.findings(source, findings),
+        Stop::Problem { message, help } => console.error(message, help.as_deref()),
+        Stop::Usage(message) => console.error(message, Some("--help says what is possible")),
+        Stop::Reported | Stop::Mismatch => {}
+        Stop::Internal(message) => console.error(&account(message, arguments), None),
+    }
+    ExitCode::from(stop.code())
+}
+
+/// The sentence on an internal error, after its reproducer was written.
+fn account(message: &str, arguments: &[String]) -> String {
+    match write_reproducer(message, arguments) {
+        Ok(folder) => {
+            format!("internal error: {message}; what reproduces it is in {}", folder.display())
+        }
+        Err(error) => format!("internal error: {message}; no reproducer could be written: {error}"),
+    }
+}
+
+fn write_reproducer(message: &str, arguments: &[String]) -> io::Result<PathBuf> {
+    let folder = tempfile::Builder::new().prefix("irc-reproducer-").tempdir()?.keep();
+    let mut report = format!(
+        "irc {}: internal error: {message}\n\ncommand: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        arguments.join(" ")
+    );
+    if let Ok(current) = std::env::current_dir() {
+        report += &format!("in folder: {}\n", current.display());
+    }
+    let (inputs, panics) =
+        with_evidence(|evidence| (evidence.inputs.clone(), evidence.panics.clone()));
+    for (index, input) in inputs.iter().enumerate() {
+        let name = Path::new(input.name()).file_name().unwrap_or("input".as_ref());
+        let copy = format!("{index}_{}", name.to_string_lossy());
+        fs::write(folder.join(&copy), input.text())?;
+        report += &format!("input {copy}: {}\n", input.name());
+    }
+    for panic in panics {
+        report += &format!("\n{panic}\n");
+    }
+    fs::write(folder.join("report.txt"), report)?;
+    Ok(folder)
+}

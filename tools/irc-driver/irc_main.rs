@@ -1,0 +1,28 @@
+//! `irc`: parses the command line and hands over to the command.
+use crate::{bench, check, compile, console::Console, crash, run, stop::Stop};
+use clap::Parser;
+use irc_cli::{Command, Irc};
+use std::process::ExitCode;
+
+/// Runs the command that the arguments say.
+pub fn main(arguments: &[String]) -> ExitCode {
+    let parsed = match Irc::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error),
+    };
+    let console = Console::new("irc", &parsed.console);
+    crash::guard(&console, arguments, || match &parsed.command {
+        Command::Compile(arguments) => compile::compile(&console, arguments),
+        Command::Run(arguments) => run::run(&console, arguments),
+        Command::Check(arguments) => check::check(&console, arguments),
+        Command::Bench(arguments) => bench::bench(&console, arguments),
+        Command::Simulate(_) => Err(Stop::not_built("NPU simulation")),
+    })
+}
+
+/// Prints what clap has to say: help to standard output, errors to standard error.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    // A reader that has gone away, as `| head` does, is no error.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

@@ -1,0 +1,147 @@
+//! Artefacts: to standard output, or to a file that appears only when it is complete.
+use crate::stop::Stop;
+use std::{
+    fs::{self, Permissions},
+    io::{self, IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// What an artefact is, for those who would read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text,
+    /// Bytes that a terminal must not show.
+    Binary,
+    /// Bytes that the system loads.
+    Executable,
+}
+
+/// Says early whether a file could be written, before the work that makes its content.
+pub fn probe(path: &Path) -> Result<(), Stop> {
+    if is_stdout(path) || is_special(path) {
+        return Ok(());
+    }
+    if path.is_dir() {
+        return Err(unwritable(path, "it is a folder"));
+    }
+    staged(path, Content::Text).map(drop)
+}
+
+/// Writes an artefact; `-` is standard output.
+pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
+    if is_stdout(path) {
+        return write_stdout(bytes, content);
+    }
+    let failed = |error: io::Error| unwritable(path, &plain(&error));
+    if is_special(path) {
+        return fs::write(path, bytes).map_err(failed);
+    }
+    let mut file = staged(path, content)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(target(path)).map(drop).map_err(|error| failed(error.error))
+}
+
+/// Writes text to standard output.
+pub fn print(text: &str) -> Result<(), Stop> {
+    write_stdout(text.as_bytes(), Content::Text)
+}
+
+fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Stop> {
+    let mut stdout = io::stdout().lock();
+    if content != Content::Text && stdout.is_terminal() {
+        let problem = Stop::problem("a terminal cannot show this file");
+        return Err(problem.help("write it to a file with -o, or pipe it on"));
+    }
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // Whoever read it, as `| head` does, has had enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(unwritable(Path::new("standard output"), &plain(&error))),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Devices and pipes are written in place.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// What a link leads to; the path itself where there is none.
+fn target(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// A file in the folder of `path`, that is removed unless it takes the place of `path`.
+fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop> {
+    let target = target(path);
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    let mode = if content == Content::Executable { 0o777 } else { 0o666 };
+    tempfile::Builder::new()
+        .prefix(".irc-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let missing = format!("folder {} does not exist", folder.display());
+                unwritable(path, &missing).help("create it, or choose another with -o")
+            }
+            _ => unwritable(path, &format!("folder {}: {}", folder.display(), plain(&error))),
+        })
+}
+
+fn unwritable(path: &Path, reason: &str) -> Stop {
+    Stop::problem(format!("cannot write {}: {reason}", path.display()))
+}
+
+/// An error of the system without the number and the path that Rust adds.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    text.split(" at path").next().unwrap_or(text).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_in_one_step_and_keeps_the_usual_mode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.json");
+        fs::write(&path, "old").expect("writable");
+        probe(&path).expect("writable");
+        assert_eq!(fs::read(&path).expect("still there"), b"old");
+        write(&path, b"new", Content::Text).expect("writable");
+        assert_eq!(fs::read(&path).expect("there"), b"new");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        let mode = fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o111, 0);
+        assert_ne!(mode & 0o400, 0);
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let Err(Stop::Problem { message, help }) = probe(Path::new("/nowhere/at/all.so")) else {
+            panic!("no problem");
+        };
+        assert_eq!(message, "cannot write /nowhere/at/all.so: folder /nowhere/at does not exist");
+        assert!(help.is_some());
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").expect("writable");
+        std::os::unix::fs::symlink(&real, &link).expect("links");
+        write(&link, b"new", Content::Text).expect("writable");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&real).expect("there"), b"new");
+    }
+}

@@ -1,0 +1,65 @@
+//! Why a command ended early, and with which exit code.
+use irc::Failure;
+use irc_diag::{Diagnostic, Source};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Stop {
+    /// Findings in an input.
+    Findings(Source, Vec<Diagnostic>),
+    /// Findings that are on the console already.
+    Reported,
+    /// Something that is in no file: a file that cannot be read, a thing not built yet.
+    Problem {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+    /// The flags do not fit together.
+    Usage(String),
+    /// Results differ from what was expected; how is on the console already.
+    Mismatch,
+    /// The fault is ours.
+    Internal(String),
+}
+
+impl Stop {
+    /// A problem without advice.
+    pub fn problem(message: impl Into<String>) -> Self {
+        Stop::Problem { message: message.into(), help: None }
+    }
+
+    /// Adds advice to a problem.
+    pub fn help(self, advice: impl Into<String>) -> Self {
+        match self {
+            Stop::Problem { message, .. } => Stop::Problem { message, help: Some(advice.into()) },
+            other => other,
+        }
+    }
+
+    /// Something that the design has and the program has not.
+    pub fn not_built(what: &str) -> Self {
+        Stop::problem(format!("not built yet: {what}"))
+    }
+
+    /// A session's failure on a file.
+    pub fn failure(source: Source, failure: Failure) -> Self {
+        if failure.internal {
+            let messages: Vec<_> =
+                failure.diagnostics.into_iter().map(|finding| finding.message).collect();
+            return Stop::Internal(messages.join("; "));
+        }
+        Stop::Findings(source, failure.diagnostics)
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Stop::Findings(..) | Stop::Reported | Stop::Problem { .. } => 1,
+            Stop::Usage(_) => 2,
+            Stop::Mismatch => 3,
+            Stop::Internal(_) => 70,
+        }
+    }
+}

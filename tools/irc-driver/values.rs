@@ -1,0 +1,133 @@
+//! Input and output buffers: `.npz` files, random values, summaries, comparison.
+use crate::{
+    console::Console,
+    output::{self, Content},
+    stop::Stop,
+};
+use irc_runtime::Interface;
+use irc_tensor::{DType, Tensor, Tolerance, compare, read_npz_file, seed_for, write_npz};
+use std::{collections::BTreeMap, io::Cursor, path::Path};
+
+/// Buffers by name.
+pub type Buffers = BTreeMap<String, Tensor>;
+
+/// Reads an archive.
+pub fn read(path: &Path) -> Result<Buffers, Stop> {
+    read_npz_file(path).map_err(|error| {
+        let text = error.to_string();
+        let name = path.display().to_string();
+        let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
+        Stop::problem(text).help("expected an archive that numpy.savez wrote")
+    })
+}
+
+/// Writes an archive.
+pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
+    let mut bytes = Cursor::new(Vec::new());
+    write_npz(&mut bytes, buffers).map_err(|error| Stop::problem(error.to_string()))?;
+    output::write(path, &bytes.into_inner(), Content::Binary)
+}
+
+/// Gives every input that is not given yet random values.
+pub fn fill(given: &mut Buffers, interface: &Interface, seed: u64) -> Result<(), Stop> {
+    for port in interface.inputs.iter().filter(|port| port.tensor_type().is_some()) {
+        if given.contains_key(&port.name) {
+            continue;
+        }
+        let Some(ty) = port.tensor_type() else { continue };
+        let random = Tensor::random(ty, seed_for(seed, &port.name))
+            .map_err(|error| Stop::problem(format!("input {}: {error}", port.name)))?;
+        given.insert(port.name.clone(), random);
+    }
+    Ok(())
+}
+
+/// One line for each buffer: name, type, least, mean and greatest value.
+pub fn summary(buffers: &Buffers) -> String {
+    let width = buffers.keys().map(String::len).max().unwrap_or(0);
+    buffers.iter().map(|(name, tensor)| line(name, width, tensor)).collect()
+}
+
+fn line(name: &str, width: usize, tensor: &Tensor) -> String {
+    let values = tensor.to_f64();
+    let ty = tensor.ty().to_string();
+    if values.is_empty() {
+        return format!("{name:width$}  {ty}  empty\n");
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mut text =
+        format!("{name:width$}  {ty}  min {least:.6}  mean {mean:.6}  max {greatest:.6}");
+    let odd = values.iter().filter(|value| !value.is_finite()).count();
+    if odd > 0 {
+        text += &format!("  {odd} not finite");
+    }
+    text + "\n"
+}
+
+/// Compares with what is expected; every difference is on the console.
+pub fn check(
+    console: &Console,
+    expected: Buffers,
+    actual: &Buffers,
+    tolerance: Option<f64>,
+) -> Result<(), Stop> {
+    let mut differs = false;
+    for (name, expected) in expected {
+        if let Err(message) = check_one(&name, expected, actual, tolerance) {
+            differs = true;
+            console.error(&format!("{name}: {message}"), None);
+        }
+    }
+    if differs { Err(Stop::Mismatch) } else { Ok(()) }
+}
+
+fn check_one(
+    name: &str,
+    expected: Tensor,
+    actual: &Buffers,
+    tolerance: Option<f64>,
+) -> Result<(), String> {
+    let Some(actual) = actual.get(name) else {
+        let names: Vec<_> = actual.keys().map(String::as_str).collect();
+        return Err(format!("expected, but not an output; outputs: {}", names.join(", ")));
+    };
+    // Archives hold bfloat16 as its bits.
+    let expected = match (expected.dtype(), actual.dtype()) {
+        (DType::U16, DType::BF16) => {
+            expected.reinterpret(DType::BF16).map_err(|error| error.to_string())?
+        }
+        _ => expected,
+    };
+    let bound = tolerance.map(|bound| Tolerance { abs: 0.0, rel: bound, rms: bound });
+    let found = compare(&expected, actual, bound.unwrap_or(Tolerance::of(actual.dtype())))?;
+    if found.is_match() { Ok(()) } else { Err(found.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffers(values: &[f32]) -> Buffers {
+        let tensor = Tensor::from_values([values.len() as i64], values).expect("a tensor");
+        BTreeMap::from([("buffer_0".to_owned(), tensor)])
+    }
+
+    #[test]
+    fn a_summary_counts_what_is_not_finite() {
+        let text = summary(&buffers(&[1.0, 3.0]));
+        assert!(text.contains("min 1.000000  mean 2.000000  max 3.000000"), "{text}");
+        assert!(summary(&buffers(&[f32::NAN, 3.0])).contains("1 not finite"));
+    }
+
+    #[test]
+    fn an_output_that_is_missing_or_off_is_said() {
+        let expected = buffers(&[1.0, 2.0]).remove("buffer_0").expect("one buffer");
+        let check = |actual: &Buffers, name| check_one(name, expected.clone(), actual, None);
+        assert_eq!(check(&buffers(&[1.0, 2.00001]), "buffer_0"), Ok(()));
+        assert!(check(&buffers(&[1.0, 2.1]), "buffer_0").is_err());
+        let message = check(&buffers(&[1.0, 2.0]), "buffer_1").expect_err("not there");
+        assert!(message.contains("outputs: buffer_0"), "{message}");
+    }
+}
