@@ -173,7 +173,9 @@ fn lower(module: OperationRef<'_, '_>, target: &Target) -> PassResult {
     let at = |finding: &Finding| finding.node.map_or(model_op, |node| ops[node]);
     let planned = plan(&model, target).map_err(|findings| {
         let errors = findings.iter().map(|finding| PassError::at(&at(finding), &finding.message));
-        errors.last().unwrap_or_else(|| PassError::at(&model_op, "no plan was found"))
+        errors
+            .reduce(|_, later| later)
+            .unwrap_or_else(|| PassError::at(&model_op, "no plan was found"))
     })?;
     for warning in &planned.warnings {
         emit_warning(&at(warning), &warning.message);

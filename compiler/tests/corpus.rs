@@ -1,6 +1,8 @@
 //! Every model of the corpus that one process can run: compiled code against the reference.
 //!
 //! The corpus is not part of the project: `IRC_CORPUS` names its folder.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! From a model file to a run: the compiled library against the reference evaluator.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::path::Path;

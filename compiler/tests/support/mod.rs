@@ -4,8 +4,9 @@ use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::collections::BTreeMap;
 
-/// Why there is no agreement.
+/// Why there is no agreement. The texts are for whoever reads the test's output.
 #[derive(Debug)]
+#[allow(dead_code)]
 pub enum Disagreement {
     /// Not compared: the model communicates, or is too large for the reference.
     Left(String),
