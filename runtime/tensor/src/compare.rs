@@ -32,6 +32,8 @@ impl Tolerance {
     /// | `f16` | 1e-2 | 1e-6 |
     /// | `bf16` | 4e-2 | 1e-6 |
     /// | integers, bool | 0 | 0 |
+    ///
+    /// An infinity on one side alone counts as the largest finite number of its type.
     pub const fn of(dtype: DType) -> Self {
         let (rel, abs) = match dtype {
             DType::F64 => (1e-11, 1e-15),
@@ -125,10 +127,25 @@ pub fn compare(
     }
     let (left, right) = (expected.to_f64(), actual.to_f64());
     let tolerance = tolerance.scaled_to(&left);
+    let largest = expected.dtype().largest_float();
     Ok(tally(expected, left.iter().zip(&right), |(&a, &b)| {
-        let admitted = tolerance.admits(a, b);
+        let (near, found) = at_limit(a, b, largest);
+        let admitted = tolerance.admits(near, found);
         Pair { expected: a, actual: b, distance: distance(a, b), admitted }
     }))
+}
+
+/// Where one side is infinite, the largest finite number stands for it: which side of the limit an
+/// element rounds to is a matter of tolerance like any other rounding.
+fn at_limit(expected: f64, actual: f64, largest: Option<f64>) -> (f64, f64) {
+    let finite = |value: f64| match largest {
+        Some(largest) if value.is_infinite() => largest.copysign(value),
+        _ => value,
+    };
+    if expected.is_infinite() == actual.is_infinite() {
+        return (expected, actual);
+    }
+    (finite(expected), finite(actual))
 }
 
 struct Pair {
@@ -198,11 +215,20 @@ mod tests {
 
     #[test]
     fn nan_and_infinity_match_only_themselves() {
-        let tolerance = Tolerance { abs: 1.0, rel: 1.0, rms: 1.0 };
+        let tolerance = Tolerance { abs: 1.0, rel: 0.5, rms: 1.0 };
         let expected = f32s(&[f32::NAN, f32::INFINITY, 1.0, f32::INFINITY]);
         let actual = f32s(&[1.0, f32::NEG_INFINITY, f32::NAN, 5.0]);
         let found = compare(&expected, &actual, tolerance).expect("same type");
         assert_eq!((found.mismatches, found.max_abs), (4, f64::INFINITY));
+    }
+
+    #[test]
+    fn an_infinity_stands_beside_the_largest_number() {
+        let ty = crate::TensorType::new(DType::F16, [2]);
+        let expected = Tensor::from_f64(ty.clone(), &[f64::INFINITY, 65504.0]).expect("a tensor");
+        let actual = Tensor::from_f64(ty, &[65504.0, f64::INFINITY]).expect("a tensor");
+        let tolerance = Tolerance::of(DType::F16);
+        assert!(compare(&expected, &actual, tolerance).expect("same type").is_match());
     }
 
     #[test]

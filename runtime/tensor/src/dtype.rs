@@ -63,6 +63,17 @@ impl DType {
         }
     }
 
+    /// The largest finite number of a float type.
+    pub const fn largest_float(self) -> Option<f64> {
+        match self {
+            Self::F64 => Some(f64::MAX),
+            Self::F32 => Some(f32::MAX as f64),
+            Self::F16 => Some(65504.0),
+            Self::BF16 => Some(3.389_531_389_251_535_5e38),
+            _ => None,
+        }
+    }
+
     /// The short lower-case name: `f32`, `bf16`, `u8`, `bool`.
     pub const fn name(self) -> &'static str {
         match self {
