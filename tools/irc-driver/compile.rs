@@ -5,8 +5,9 @@ use crate::{
     output::{self, Content},
     plan,
     stop::Stop,
+    target,
 };
-use irc::{CompileOptions, Failure, FileId, Results, Session, Target, codegen::Output};
+use irc::{CompileOptions, Failure, FileId, Results, Session, codegen::Output};
 use irc_cli::{CompileTo, Explain, Kind};
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     };
     refuse_not_built(kind)?;
     let target = plan::target(&arguments.arch, arguments.processors)?;
-    let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs);
+    let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
     output::probe(&arguments.output)?;
     let bytes = input::read(&arguments.model)?;
     input::expect_model(&arguments.model, input::content(&bytes))?;
@@ -70,14 +71,18 @@ fn refuse_not_built(kind: Kind) -> Result<(), Stop> {
 }
 
 /// The session's options for the flags.
-pub fn options(flags: &irc_cli::Compile, keep: bool, default: Results) -> CompileOptions {
+pub fn options(
+    flags: &irc_cli::Compile,
+    keep: bool,
+    default: Results,
+) -> Result<CompileOptions, Stop> {
     let results = match flags.results {
         Some(irc_cli::Results::All) => Results::All,
         Some(irc_cli::Results::Outputs) => Results::Outputs,
         None if keep => Results::All,
         None => default,
     };
-    CompileOptions { target: Target::from_name(&flags.target_cpu), results }
+    Ok(CompileOptions { target: target::named(&flags.target_cpu)?, results })
 }
 
 /// Tells how the ops were fused, if that was asked.

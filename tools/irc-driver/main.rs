@@ -13,6 +13,7 @@ mod output;
 mod plan;
 mod run;
 mod stop;
+mod target;
 mod translate;
 mod values;
 

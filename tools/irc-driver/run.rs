@@ -77,7 +77,7 @@ fn run_model(
     source: Source,
     given: Buffers,
 ) -> Result<Buffers, Stop> {
-    let options = compile::options(&arguments.compile, false, Results::All);
+    let options = compile::options(&arguments.compile, false, Results::All)?;
     let (session, file) = input::open(console, source, false)?;
     compile::explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
     if arguments.backend == Backend::Reference {

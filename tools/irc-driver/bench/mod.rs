@@ -10,9 +10,9 @@ use crate::{
     output,
     run::{self, Loaded},
     stop::Stop,
-    values,
+    target as processor, values,
 };
-use irc::{CompileOptions, Results, Target};
+use irc::{CompileOptions, Results};
 use irc_cli::Bench;
 use irc_runtime::{Interface, Library, Port};
 use irc_tensor::Tensor;
@@ -23,7 +23,7 @@ use report::Report;
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     run::say_threads(console, arguments.threads);
     let bytes = input::read(&arguments.model)?;
-    let target = Target::from_name(&arguments.target_cpu);
+    let target = processor::named(&arguments.target_cpu)?;
     let (loaded, flops) = match input::content(&bytes) {
         Content::Model => {
             let source = input::source(&arguments.model, &bytes);
