@@ -36,6 +36,11 @@ pub fn row(op: &Op) -> PlanOp {
     config(op, 1, 0, vec![("ImplType", ConfigValue::Text("WarpWise".into()))])
 }
 
+/// A reduction a thread for each element of the result, which reads element by element.
+pub fn reduction(op: &Op) -> PlanOp {
+    config(op, 1, 0, vec![("ImplType", ConfigValue::Text("ElementWise".into()))])
+}
+
 /// Whether an op reduces the last axis.
 pub fn reduces_rows(op: &Op) -> bool {
     let last = op.reads.first().map(|tensor| tensor.rank() as i64 - 1);
@@ -47,7 +52,7 @@ pub fn is_elementwise(op: &Op) -> bool {
     op.kind.is_unary() || op.kind.is_binary() || op.kind == OpKind::ScalarAssign
 }
 
-/// The config of an op by itself, other than an elementwise one.
+/// The config of an op by itself, other than an elementwise one or a row reduction.
 ///
 /// # Errors
 /// The architecture has no kernel for the op.
@@ -57,10 +62,7 @@ pub fn alone(op: &Op, target: &Target) -> Result<PlanOp, String> {
         OpKind::Transpose => Ok(tiled(op, TRANSPOSE_TILE, 1)),
         OpKind::Embedding => Ok(config(op, 1, 0, vec![])),
         OpKind::Noop => Ok(config(op, 1, 0, vec![("NumTasks", ConfigValue::Int(0))])),
-        _ if reduces_rows(op) => Ok(row(op)),
-        kind if kind.is_reduce() => {
-            Ok(config(op, 1, 0, vec![("ImplType", ConfigValue::Text("ElementWise".into()))]))
-        }
+        kind if kind.is_reduce() => Ok(reduction(op)),
         kind if kind.is_communication() => Ok(communication(op, target)),
         kind => Err(format!("no kernel of ARK computes {kind}")),
     }

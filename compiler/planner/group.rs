@@ -49,7 +49,15 @@ fn alone(op: &Op, target: &Target, arena: &BTreeMap<u64, i64>) -> Result<PlanOp,
     if is_elementwise(op) {
         return Ok(configs::tiled(op, tile(&[op], arena), 1));
     }
+    if row_width(op).is_some_and(|width| suits(op, width, width, arena)) {
+        return Ok(configs::row(op));
+    }
     configs::alone(op, target)
+}
+
+/// The length of the rows an op reduces.
+fn row_width(op: &Op) -> Option<i64> {
+    reduces_rows(op).then(|| op.reads[0].shape.last().copied()).flatten()
 }
 
 /// The ops of a task with one more, when its tasks line up with theirs.
@@ -97,13 +105,14 @@ fn tiles(ops: &[&Op], arena: &BTreeMap<u64, i64>) -> Option<Vec<PlanOp>> {
 /// Reductions along the last axis and elementwise ops, each task a row.
 fn rows(ops: &[&Op], arena: &BTreeMap<u64, i64>) -> Option<Vec<PlanOp>> {
     let joined = ops.iter().map(|op| {
-        if reduces_rows(op) {
-            let width = *op.reads[0].shape.last()?;
-            return (width <= LONGEST_ROW).then(|| configs::row(op));
+        let reduced = row_width(op);
+        let width = reduced.or(op.results.first()?.shape.last().copied())?;
+        let fits = width <= LONGEST_ROW && suits(op, width, width, arena);
+        match reduced {
+            _ if !fits => None,
+            Some(_) => Some(configs::row(op)),
+            None => is_elementwise(op).then(|| configs::tiled(op, [1, width], 1)),
         }
-        let width = *op.results.first()?.shape.last()?;
-        let fits = is_elementwise(op) && width <= LONGEST_ROW && suits(op, width, width, arena);
-        fits.then(|| configs::tiled(op, [1, width], 1))
     });
     let joined: Vec<_> = joined.collect::<Option<_>>()?;
     fuses(&joined).then_some(joined)

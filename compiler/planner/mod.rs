@@ -172,10 +172,10 @@ fn lower(module: OperationRef<'_, '_>, target: &Target) -> PassResult {
     let ops: Vec<OperationRef<'_, '_>> = nodes.iter().map(|(op, _)| *op).collect();
     let at = |finding: &Finding| finding.node.map_or(model_op, |node| ops[node]);
     let planned = plan(&model, target).map_err(|findings| {
-        let errors = findings.iter().map(|finding| PassError::at(&at(finding), &finding.message));
-        errors
-            .reduce(|_, later| later)
-            .unwrap_or_else(|| PassError::at(&model_op, "no plan was found"))
+        // All are reported; the marker of any of them says that the pass failed.
+        let report = |finding: &Finding| PassError::at(&at(finding), &finding.message);
+        let errors: Vec<PassError> = findings.iter().map(report).collect();
+        errors.first().copied().unwrap_or_else(|| PassError::at(&model_op, "no plan was found"))
     })?;
     for warning in &planned.warnings {
         emit_warning(&at(warning), &warning.message);

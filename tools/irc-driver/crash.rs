@@ -41,9 +41,7 @@ pub fn guard(
     arguments: &[String],
     command: impl FnOnce() -> Result<(), Stop>,
 ) -> ExitCode {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(command))
-        .unwrap_or_else(|_| Err(Stop::Internal("a broken assumption".into())));
-    let Err(stop) = outcome else { return ExitCode::SUCCESS };
+    let Err(stop) = caught(command) else { return ExitCode::SUCCESS };
     match &stop {
         Stop::Findings(source, findings) => console.findings(source, findings),
         Stop::Problem { message, help } => console.error(message, help.as_deref()),
@@ -52,6 +50,12 @@ pub fn guard(
         Stop::Internal(message) => console.error(&account(message, arguments), None),
     }
     ExitCode::from(stop.code())
+}
+
+/// Runs a command; a panic is an internal error.
+fn caught(command: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
+    panic::catch_unwind(AssertUnwindSafe(command))
+        .unwrap_or_else(|_| Err(Stop::Internal("a broken assumption".into())))
 }
 
 /// The sentence on an internal error, after its reproducer was written.
@@ -87,4 +91,27 @@ fn write_reproducer(message: &str, arguments: &[String]) -> io::Result<PathBuf> 
     }
     fs::write(folder.join("report.txt"), report)?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_exit_code_70() {
+        let stop = caught(|| panic!("an invariant")).expect_err("a panic");
+        assert_eq!(stop.code(), 70);
+    }
+
+    #[test]
+    fn a_reproducer_holds_the_inputs_and_the_command() {
+        remember(&Source::new("some/model.json", "{}"));
+        let arguments = ["irc".to_owned(), "run".to_owned()];
+        let folder = write_reproducer("why", &arguments).expect("writable");
+        let report = fs::read_to_string(folder.join("report.txt")).expect("a report");
+        assert!(report.contains("internal error: why"), "{report}");
+        assert!(report.contains("command: irc run"), "{report}");
+        assert_eq!(fs::read_to_string(folder.join("0_model.json")).expect("a copy"), "{}");
+        fs::remove_dir_all(folder).expect("removable");
+    }
 }

@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask TASK`.
 
 mod bless;
+mod command_lines;
 mod docs;
 mod layers;
 mod metadata;
@@ -13,16 +14,20 @@ usage: cargo xtask TASK
 
 tasks:
   bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
+  completions      writes docs/completions/ from the definitions of the command lines
   docs             writes what docs/ copies from the code: dialects, stage table
-  layers           checks that dependencies between crates point one way";
+  layers           checks that dependencies between crates point one way
+  man              writes docs/man/ from the definitions of the command lines";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let task = arguments.first().map(String::as_str);
     let result = match task {
         Some("bless") => bless::run(&arguments[1..]),
+        Some("completions") => command_lines::completions(),
         Some("docs") => docs::run(),
         Some("layers") => layers::run(),
+        Some("man") => command_lines::man(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

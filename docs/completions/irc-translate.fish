@@ -1,0 +1,26 @@
+complete -c irc-translate -s o -l output -d 'File to write; - is standard output' -r -F
+complete -c irc-translate -l arch -d 'Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …' -r
+complete -c irc-translate -l processors -d 'Processors a plan may use [default: those of the device]' -r
+complete -c irc-translate -l frontend -d 'Frontend IR of a Gemini schedule' -r -F
+complete -c irc-translate -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc-translate -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc-translate -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc-translate -l import-ark -d 'Read an ARK model file'
+complete -c irc-translate -l import-common-ir -d 'Read a Common IR graph or library (not built yet)'
+complete -c irc-translate -l import-onnx -d 'Read an ONNX model (not built yet)'
+complete -c irc-translate -l import-gemini -d 'Read a Gemini schedule (not built yet)'
+complete -c irc-translate -l emit-ark -d 'Write an ARK model file'
+complete -c irc-translate -l emit-plan -d 'Write an ARK execution plan'
+complete -c irc-translate -l emit-npu -d 'Write an NPU program (not built yet)'
+complete -c irc-translate -l emit-gemini -d 'Write a Gemini schedule (not built yet)'
+complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive (not built yet)'
+complete -c irc-translate -l emit-common-ir -d 'Write a Common IR graph (not built yet)'
+complete -c irc-translate -l emit-onnx -d 'Write an ONNX model (not built yet)'
+complete -c irc-translate -l strict -d 'Keys that the format does not know are errors'
+complete -c irc-translate -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc-translate -s V -l version -d 'Print version'

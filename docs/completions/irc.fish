@@ -1,0 +1,146 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_irc_global_optspecs
+    string join \n diagnostics= color= progress= h/help V/version
+end
+
+function __fish_irc_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_irc_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_irc_using_subcommand
+    set -l cmd (__fish_irc_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c irc -n "__fish_irc_needs_command" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_needs_command" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_needs_command" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_needs_command" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a model to a library, an object, LLVM IR, MLIR or a plan'
+complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model or a compiled library'
+complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check models and plans: every finding of every file'
+complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Measure a model: latency, GFLOP/s, bytes, share of the roofline'
+complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule (not built yet)'
+complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'What to write, whatever the suffix says' -r -f -a "so\t'A shared library that `irc run` and the C ABI load'
+o\t'A relocatable object'
+ll\t'LLVM IR, optimised'
+s\t'Assembly'
+mlir\t'MLIR after a stage of the pipeline'
+json\t'An ARK execution plan'
+tar\t'A Model Library Format archive (not built yet)'
+asm\t'An NPU program (not built yet)'
+ptx\t'NVIDIA PTX (not built yet)'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a plan may use [default: those of the device]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Buffers that come back: all that are written, or only those nothing else reads' -r -f -a "all\t'Every buffer written'
+outputs\t'Buffers whose last value nothing else reads'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Print how the ops were fused and why not further, to standard error' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l keep-intermediates -d 'Short for --results all: intermediate buffers come back too'
+complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand run" -l inputs -d 'Input buffers' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l outputs -d 'File for the output buffers; without it a summary is printed' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'Buffers that must come out, within the tolerance of their type' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Tolerance relative to element and tensor, instead of that of each type' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Fill inputs not given with random values; equal seeds give equal values everywhere' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'ONNX test data: input_N.pb and output_N.pb (not built yet)' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Threads to run on; kernels run on one today' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs the model' -r -f -a "llvm\t'Code from LLVM'
+reference\t'The reference evaluator: slow, and the meaning of everything else'
+cranelift\t'Code from Cranelift (not built yet)'
+cuda\t'A GPU (not built yet)'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Buffers that come back: all that are written, or only those nothing else reads' -r -f -a "all\t'Every buffer written'
+outputs\t'Buffers whose last value nothing else reads'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Print how the ops were fused and why not further, to standard error' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_using_subcommand check" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand check" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Keys that the format does not know are errors'
+complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all findings as one JSON array to standard output'
+complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run on; kernels run on one today' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed of the random inputs' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, beside a tenth of that to warm up' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Runs to measure, instead of a time' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak arithmetic in GFLOP/s, instead of measuring it' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory traffic in GB/s, read and written, instead of measuring it' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_using_subcommand bench" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Write one JSON object instead of lines'
+complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend IR of the same network' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
+json\t'One JSON object a line'"
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
+none\t'Nothing'
+plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l json -d 'Write one JSON object instead of lines'
+complete -c irc -n "__fish_irc_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand simulate" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "compile" -d 'Compile a model to a library, an object, LLVM IR, MLIR or a plan'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "run" -d 'Run a model or a compiled library'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "check" -d 'Check models and plans: every finding of every file'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "bench" -d 'Measure a model: latency, GFLOP/s, bytes, share of the roofline'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "simulate" -d 'Simulate an NPU schedule (not built yet)'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

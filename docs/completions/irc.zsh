@@ -1,0 +1,302 @@
+#compdef irc
+
+autoload -U is-at-least
+
+_irc() {
+    typeset -A opt_args
+    typeset -a _arguments_options
+    local ret=1
+
+    if is-at-least 5.2; then
+        _arguments_options=(-s -S -C)
+    else
+        _arguments_options=(-s -C)
+    fi
+
+    local context curcontext="$curcontext" state line
+    _arguments "${_arguments_options[@]}" : \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+":: :_irc_commands" \
+"*::: :->irc" \
+&& ret=0
+    case $state in
+    (irc)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:irc-command-$line[1]:"
+        case $line[1] in
+            (compile)
+_arguments "${_arguments_options[@]}" : \
+'-o+[File to write; its suffix says what\: .so .o .ll .s .mlir .json; - is standard output]:OUT:_files' \
+'--output=[File to write; its suffix says what\: .so .o .ll .s .mlir .json; - is standard output]:OUT:_files' \
+'--emit=[What to write, whatever the suffix says]:KIND:((so\:"A shared library that \`irc run\` and the C ABI load"
+o\:"A relocatable object"
+ll\:"LLVM IR, optimised"
+s\:"Assembly"
+mlir\:"MLIR after a stage of the pipeline"
+json\:"An ARK execution plan"
+tar\:"A Model Library Format archive (not built yet)"
+asm\:"An NPU program (not built yet)"
+ptx\:"NVIDIA PTX (not built yet)"))' \
+'--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them]:NAME:_default' \
+'--arch=[Device a plan is for\: ANY, CUDA, CUDA_80, ROCM_942, …]:NAME:_default' \
+'--processors=[Processors a plan may use \[default\: those of the device\]]:N:_default' \
+'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
+'--results=[Buffers that come back\: all that are written, or only those nothing else reads]:WHICH:((all\:"Every buffer written"
+outputs\:"Buffers whose last value nothing else reads"))' \
+'--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
+json\:"One JSON object"))' \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+':model -- ARK model file; - is standard input:_default' \
+&& ret=0
+;;
+(run)
+_arguments "${_arguments_options[@]}" : \
+'--inputs=[Input buffers]:X.npz:_files' \
+'--outputs=[File for the output buffers; without it a summary is printed]:Y.npz:_files' \
+'--expected=[Buffers that must come out, within the tolerance of their type]:E.npz:_files' \
+'--tolerance=[Tolerance relative to element and tensor, instead of that of each type]:X:_default' \
+'--seed=[Fill inputs not given with random values; equal seeds give equal values everywhere]:N:_default' \
+'--data-set=[ONNX test data\: input_N.pb and output_N.pb (not built yet)]:DIR:_files' \
+'--threads=[Threads to run on; kernels run on one today]:N:_default' \
+'--backend=[What runs the model]:NAME:((llvm\:"Code from LLVM"
+reference\:"The reference evaluator\: slow, and the meaning of everything else"
+cranelift\:"Code from Cranelift (not built yet)"
+cuda\:"A GPU (not built yet)"))' \
+'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
+'--results=[Buffers that come back\: all that are written, or only those nothing else reads]:WHICH:((all\:"Every buffer written"
+outputs\:"Buffers whose last value nothing else reads"))' \
+'--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
+json\:"One JSON object"))' \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+':model -- ARK model file, or a library that irc compile wrote; - is a model on standard input:_default' \
+&& ret=0
+;;
+(check)
+_arguments "${_arguments_options[@]}" : \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'--strict[Keys that the format does not know are errors]' \
+'--json[Write all findings as one JSON array to standard output]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+'*::files -- ARK models and plans; - is standard input:_default' \
+&& ret=0
+;;
+(bench)
+_arguments "${_arguments_options[@]}" : \
+'--threads=[Threads to run on; kernels run on one today]:N:_default' \
+'--seed=[Seed of the random inputs]:N:_default' \
+'--time=[Seconds to measure, beside a tenth of that to warm up]:S:_default' \
+'--iterations=[Runs to measure, instead of a time]:N:_default' \
+'--peak-gflops=[Peak arithmetic in GFLOP/s, instead of measuring it]:X:_default' \
+'--peak-bandwidth=[Peak memory traffic in GB/s, read and written, instead of measuring it]:X:_default' \
+'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'--json[Write one JSON object instead of lines]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+':model -- ARK model file, or a library that irc compile wrote; - is a model on standard input:_default' \
+&& ret=0
+;;
+(simulate)
+_arguments "${_arguments_options[@]}" : \
+'--frontend=[Frontend IR of the same network]:F:_files' \
+'--trace=[File for a Perfetto trace]:OUT.json:_files' \
+'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
+json\:"One JSON object a line"))' \
+'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
+none\:"Nothing"
+plain\:"A line for each step"))' \
+'--json[Write one JSON object instead of lines]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+':schedule -- Gemini schedule:_files' \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+":: :_irc__subcmd__help_commands" \
+"*::: :->help" \
+&& ret=0
+
+    case $state in
+    (help)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:irc-help-command-$line[1]:"
+        case $line[1] in
+            (compile)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(run)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(check)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(bench)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(simulate)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+        esac
+    ;;
+esac
+}
+
+(( $+functions[_irc_commands] )) ||
+_irc_commands() {
+    local commands; commands=(
+'compile:Compile a model to a library, an object, LLVM IR, MLIR or a plan' \
+'run:Run a model or a compiled library' \
+'check:Check models and plans\: every finding of every file' \
+'bench:Measure a model\: latency, GFLOP/s, bytes, share of the roofline' \
+'simulate:Simulate an NPU schedule (not built yet)' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'irc commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__bench_commands] )) ||
+_irc__subcmd__bench_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc bench commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__check_commands] )) ||
+_irc__subcmd__check_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc check commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__compile_commands] )) ||
+_irc__subcmd__compile_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc compile commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help_commands] )) ||
+_irc__subcmd__help_commands() {
+    local commands; commands=(
+'compile:Compile a model to a library, an object, LLVM IR, MLIR or a plan' \
+'run:Run a model or a compiled library' \
+'check:Check models and plans\: every finding of every file' \
+'bench:Measure a model\: latency, GFLOP/s, bytes, share of the roofline' \
+'simulate:Simulate an NPU schedule (not built yet)' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'irc help commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__bench_commands] )) ||
+_irc__subcmd__help__subcmd__bench_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help bench commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__check_commands] )) ||
+_irc__subcmd__help__subcmd__check_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help check commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__compile_commands] )) ||
+_irc__subcmd__help__subcmd__compile_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help compile commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__help_commands] )) ||
+_irc__subcmd__help__subcmd__help_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help help commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__run_commands] )) ||
+_irc__subcmd__help__subcmd__run_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help run commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__help__subcmd__simulate_commands] )) ||
+_irc__subcmd__help__subcmd__simulate_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help simulate commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__run_commands] )) ||
+_irc__subcmd__run_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc run commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__simulate_commands] )) ||
+_irc__subcmd__simulate_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc simulate commands' commands "$@"
+}
+
+if [ "$funcstack[1]" = "_irc" ]; then
+    _irc "$@"
+else
+    compdef _irc irc
+fi
