@@ -92,7 +92,17 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn what_the_pages_name_exists() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    let names = ["README.md", "docs/ARCHITECTURE.md", "docs/diagnostics.md", "docs/how-to-add.md"];
+    let names = [
+        "README.md",
+        "docs/ARCHITECTURE.md",
+        "docs/diagnostics.md",
+        "docs/how-to-add.md",
+        "docs/kernels.md",
+        "docs/tolerances.md",
+        "docs/dialects/ark-rationale.md",
+        "docs/dialects/plan-rationale.md",
+        "docs/dialects/tl-rationale.md",
+    ];
     let mut checked = 0;
     for name in names {
         let page = root.join(name);

@@ -45,6 +45,9 @@ fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
         *slot = Some(value.ok_or_else(|| format!("--{name} expects a value"))?);
     }
     if let Some(text) = flags.text()? {
+        if kept.iter().any(|flag| flag.trim_start_matches('-').starts_with("pass-pipeline")) {
+            return Err("the stage table and --pass-pipeline exclude each other".to_owned());
+        }
         kept.push(format!("--pass-pipeline={text}"));
     }
     Ok(kept)
