@@ -77,7 +77,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
 };
 
 /// Upstream lowerings from vectors and loops to the `llvm` dialect.
-const TO_LLVM: &str = "convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
+pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
     expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
     convert-vector-to-llvm{enable-x86vector=true},convert-math-to-llvm,convert-math-to-libm,\
     finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\

@@ -2,6 +2,10 @@
 //!
 //! Large models are left out. With inputs of unit size their 16-bit sums reach the largest finite
 //! number, where rounding decides between that and infinity.
+#[path = "support/files.rs"]
+mod files;
+
+use files::{corpus, models, root};
 use irc::{
     eval::evaluate,
     lowering::ark_to_tl::{self, Results},
@@ -20,28 +24,6 @@ use std::{
 /// Models beyond these are left to the compiled path: the evaluator is the meaning, not a fast path.
 const MAX_BYTES: u64 = 24 << 20;
 const MAX_PRODUCTS: i64 = 1 << 28;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
-/// The model files of a folder, in order; empty, with a line that says so, when it is absent.
-fn models(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        println!("skipped: no folder {}", folder.display());
-        return vec![];
-    };
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let mut models: Vec<_> =
-        paths.filter(|path| path.to_string_lossy().ends_with(".model.json")).collect();
-    models.sort();
-    models
-}
-
-fn corpus() -> PathBuf {
-    let default = root().join("../shared/corpus");
-    std::env::var_os("IRC_CORPUS").map_or(default, PathBuf::from).join("ark")
-}
 
 fn document(path: &Path) -> Document {
     let text = fs::read_to_string(path).expect("a readable file");

@@ -1,4 +1,8 @@
 //! Plans of every model the repository carries, and of the corpus, for every architecture.
+#[path = "support/files.rs"]
+mod files;
+
+use files::{corpus, models, root};
 use irc::planner::{self, Finding, Planned, Target};
 use irc_ark_format::{
     model::{self, Document, Model, OpKind, Options},
@@ -10,28 +14,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
-/// The model files of a folder, in order; empty, with a line that says so, when it is absent.
-fn models(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        println!("skipped: no folder {}", folder.display());
-        return vec![];
-    };
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let mut models: Vec<_> =
-        paths.filter(|path| path.to_string_lossy().ends_with(".model.json")).collect();
-    models.sort();
-    models
-}
-
-fn corpus() -> PathBuf {
-    let default = root().join("../shared/corpus");
-    std::env::var_os("IRC_CORPUS").map_or(default, PathBuf::from).join("ark")
-}
 
 fn document(path: &Path) -> Document {
     let text = fs::read_to_string(path).expect("a readable file");

@@ -70,14 +70,6 @@ impl Default for Target {
 /// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
 pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
 
-/// The upstream passes that carry a lowered kernel to the `llvm` dialect.
-pub const TO_LLVM: &str = "builtin.module(canonicalize,cse,convert-scf-to-cf,\
-    expand-strided-metadata,lower-affine,\
-    arith-expand{include-bf16=true},convert-vector-to-llvm,\
-    convert-math-to-llvm,convert-math-to-libm,convert-index-to-llvm,finalize-memref-to-llvm,\
-    convert-arith-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts,\
-    canonicalize,cse)";
-
 /// Lowers every function of a module that carries `irc.kernel`.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
 #![allow(clippy::unwrap_used)]
-use super::{DIALECTS, TO_LLVM, Target, lower_module};
+use super::{DIALECTS, Target, lower_module};
 use half::{bf16, f16};
 use irc_mlir::{
     Context, Module, OperationLike, Type, new_context, parse_module, run_pipeline, walk_collect,
@@ -166,7 +166,11 @@ fn name_of(module: &Module) -> String {
 
 fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
     let name = name_of(&module);
-    run_pipeline(context, &mut module, TO_LLVM).unwrap();
+    // The engine calls through descriptors, not bare pointers, and there is no main.
+    let passes = crate::pipeline::TO_LLVM
+        .replace("{use-bare-ptr-memref-call-conv=true}", "")
+        .replace(",emit-entry", "");
+    run_pipeline(context, &mut module, &format!("builtin.module({passes})")).unwrap();
     let engine = ExecutionEngine::new(&module, 2, &[], false, false);
     let mut descriptors: Vec<Vec<u64>> =
         arrays.iter_mut().map(|array| array.descriptor()).collect();
