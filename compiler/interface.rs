@@ -14,6 +14,7 @@ pub fn interface_of<'c: 'a, 'a>(function: &OperationRef<'c, 'a>) -> Result<Inter
         inputs: ports(&inputs, &names(function, "arg_attrs"), "input")?,
         outputs: ports(&outputs, &names(function, "res_attrs"), "output")?,
         workspace_bytes: 0,
+        requires: Vec::new(),
     })
 }
 

@@ -68,6 +68,28 @@ impl Target {
         }
     }
 
+    /// The features that code for this target may use and that a loader can ask a processor about.
+    pub fn required_features(&self) -> Vec<String> {
+        let level: &[&str] = match self.cpu.as_str() {
+            "x86-64" => &[],
+            "x86-64-v2" => &["popcnt"],
+            "x86-64-v4" => &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+            _ => &["avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"],
+        };
+        let listed = self.features.split(',').filter_map(|feature| feature.strip_prefix('+'));
+        let mut features: Vec<String> = listed
+            .filter(|name| irc_runtime::is_known_feature(name))
+            .chain(level.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        if self.features.is_empty() && self.vector_bytes() == 64 {
+            features.extend(["avx512f", "avx512bw", "avx512dq", "avx512vl"].map(str::to_owned));
+        }
+        features.sort();
+        features.dedup();
+        features
+    }
+
     fn has(&self, feature: &str) -> bool {
         self.features.split(',').any(|known| known == feature)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
 
 /// One rule: at a consumer, `(load (kernel ?p))` becomes `?p` when the producer's body has the
-/// form the rule is about and the two fit together (see [`super::form::combine`]).
+/// form the rule is about and the two fit together (see `combine`).
 pub struct Rule {
     /// Its name in explanations.
     pub name: &'static str,

@@ -166,7 +166,7 @@ fn for_each_combination<'f>(
 }
 
 impl Segment {
-    /// [`combine`] for one of its nodes.
+    /// `combine` for one of its nodes.
     ///
     /// # Errors
     /// The fact that keeps the operands apart.

@@ -67,7 +67,11 @@ pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, Broken> {
         let mut module = irc_mlir::parse_module(context, text)?;
         run(context, &mut module, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
         let main = named(module.as_operation(), "irc_main")?;
-        let interface = serde_json::from_str(&read::string(&main, "irc.metadata")?).ok()?;
+        let planned = read::string(&main, "irc.metadata")?;
+        let mut interface: Interface = serde_json::from_str(&planned).ok()?;
+        interface.requires = target.required_features();
+        let metadata = attr::string(context, &interface.to_json());
+        irc_mlir::set_attribute(main, "irc.metadata", metadata);
         run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
         Some((interface, compile(&module, target, Output::Object)))
     });

@@ -11,6 +11,9 @@ pub struct Interface {
     pub outputs: Vec<Port>,
     /// Bytes of scratch memory that the caller provides, aligned to 64.
     pub workspace_bytes: u64,
+    /// Processor features that the code uses, by LLVM's names.
+    #[serde(default)]
+    pub requires: Vec<String>,
 }
 
 /// A named buffer.

@@ -4,6 +4,8 @@
 
 mod interface;
 mod library;
+mod processor;
 
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
+pub use processor::{is_known as is_known_feature, missing_features};

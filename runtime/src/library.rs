@@ -3,7 +3,7 @@
 //! The library exports `irc_metadata` (a zero-terminated [`Interface`] as JSON) and
 //! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the
 //! outputs. Every pointer is aligned to 64 bytes.
-use crate::{Interface, Port};
+use crate::{Interface, Port, missing_features};
 use irc_tensor::{Tensor, TensorType};
 use std::{
     collections::BTreeMap,
@@ -40,6 +40,14 @@ pub enum RunError {
         /// What is missing.
         reason: String,
     },
+    /// The code uses instructions that this processor lacks.
+    #[error("{path} was compiled for another processor: this one lacks {missing}")]
+    Processor {
+        /// The file.
+        path: PathBuf,
+        /// The features.
+        missing: String,
+    },
     /// An input has another type than the model's.
     #[error("input '{name}': expected {expected}, found {found}")]
     InputType {
@@ -75,7 +83,7 @@ impl Library {
     /// Loads a model.
     ///
     /// # Errors
-    /// [`RunError::Load`] or [`RunError::NotAModel`].
+    /// [`RunError::Load`], [`RunError::NotAModel`], or [`RunError::Processor`].
     pub fn load(path: &Path) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         // Safety: loading runs the library's initialisers; compiled models have none.
@@ -89,8 +97,13 @@ impl Library {
             let address = metadata.try_as_raw_ptr().unwrap_or(std::ptr::null_mut());
             (*entry, CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned())
         };
-        let interface =
+        let interface: Interface =
             serde_json::from_str(&metadata).map_err(|error| not_a_model(error.to_string()))?;
+        let missing = missing_features(&interface.requires);
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Err(RunError::Processor { path: path.to_owned(), missing });
+        }
         Ok(Library { entry, interface, _code: code })
     }
 

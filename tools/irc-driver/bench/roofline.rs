@@ -85,7 +85,8 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
 fn kernel(lanes: usize) -> String {
     let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
     let output = Port { name: "sums".into(), dtype: "f32".into(), shape };
-    let interface = Interface { inputs: vec![], outputs: vec![output], workspace_bytes: 0 };
+    let interface =
+        Interface { inputs: vec![], outputs: vec![output], workspace_bytes: 0, requires: vec![] };
     let metadata = interface.to_json();
     let (length, escaped) = (metadata.len() + 1, metadata.replace('"', "\\22"));
     let vector = format!("vector<{lanes}xf32>");
