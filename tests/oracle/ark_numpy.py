@@ -9,7 +9,7 @@ zero; with --seed, buffers that are read before they are written are filled with
 `Tensor::random` documents. Every buffer that is written comes back.
 
 Meaning follows ARK's op table: nodes run in list order; 16-bit floats compute in float32 and round
-once per op, to nearest even; sums accumulate in float32; integers wrap, and divide toward zero;
+once per op, to nearest even; sums accumulate in float32; integers wrap, and divide toward zero, by zero to zero;
 floats become integers toward zero, but float16 and bfloat16 to nearest even in 32-bit ones, all
 saturating.
 Communication is refused. Needs numpy alone (see requirements.txt).
@@ -79,10 +79,9 @@ def to_integer(values, source, dtype):
 def divide(a, b):
     if np.issubdtype(a.dtype, np.floating):
         return a / b
-    if not np.all(b):
-        raise ModelError("integer division by zero")
     a, b, kind = a.astype(np.int64), b.astype(np.int64), a.dtype
-    return (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(kind)
+    quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
+    return np.where(b == 0, 0, np.sign(a) * np.sign(b) * quotient).astype(kind)
 
 
 def gelu(x):

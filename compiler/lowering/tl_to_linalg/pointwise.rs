@@ -114,6 +114,7 @@ fn arithmetic<'c: 'b, 'b>(
         return op(name, x);
     }
     match kind {
+        "div" => divide_integers(scope, x[0], x[1], ty),
         "exp" => op("math.exp", x),
         "sqrt" => op("math.sqrt", x),
         "rsqrt" => op("arith.divf", &[number(1.0), op("math.sqrt", x)]),
@@ -137,6 +138,34 @@ fn arithmetic<'c: 'b, 'b>(
     }
 }
 
+/// Truncating division that traps nowhere: 0 for a divisor of 0, wrapping for the one quotient that
+/// does not fit.
+fn divide_integers<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    left: Value<'c, '_>,
+    right: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let flag = irc_mlir::ty::parse(scope.context, "i1");
+    let (one, zero): (Value, Value) = (scope.constant(ty, 1.0), scope.constant(ty, 0.0));
+    let is = |value: Value<'c, '_>| -> Value<'c, '_> {
+        let equal = attr::i64(scope.context, 0);
+        scope.with("arith.cmpi", &[right, value], flag, &[("predicate", equal)])
+    };
+    let by_zero = is(zero);
+    let mut safe: Value = scope.op("arith.select", &[by_zero, one, right], ty.storage);
+    if ty.kind == Kind::Unsigned {
+        let quotient: Value = scope.op("arith.divui", &[left, safe], ty.storage);
+        return scope.op("arith.select", &[by_zero, zero, quotient], ty.storage);
+    }
+    let by_minus_one = is(scope.constant(ty, -1.0));
+    safe = scope.op("arith.select", &[by_minus_one, one, safe], ty.storage);
+    let quotient: Value = scope.op("arith.divsi", &[left, safe], ty.storage);
+    let negated: Value = scope.op("arith.subi", &[zero, left], ty.storage);
+    let quotient: Value = scope.op("arith.select", &[by_minus_one, negated, quotient], ty.storage);
+    scope.op("arith.select", &[by_zero, zero, quotient], ty.storage)
+}
+
 fn binary_name(kind: &str, ty: Kind) -> Option<&'static str> {
     Some(match (kind, ty) {
         ("add", Kind::Float) => "arith.addf",
@@ -147,8 +176,6 @@ fn binary_name(kind: &str, ty: Kind) -> Option<&'static str> {
         ("add", _) => "arith.addi",
         ("sub", _) => "arith.subi",
         ("mul", _) => "arith.muli",
-        ("div", Kind::Signed) => "arith.divsi",
-        ("div", Kind::Unsigned) => "arith.divui",
         ("max", Kind::Signed) => "arith.maxsi",
         ("max", Kind::Unsigned) => "arith.maxui",
         _ => return None,

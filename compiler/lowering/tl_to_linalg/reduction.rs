@@ -18,9 +18,6 @@ pub fn lower<'c: 'a, 'a>(
     let name = read::op_name(&op);
     let axes = read::integers(&op, "axes").ok_or("lacks its axes")?;
     let mean = name == "tl.reduce_mean";
-    if mean && element.kind != Kind::Float {
-        return Err("cannot take the mean of integers".to_owned());
-    }
     let compute = element.compute(emitter.context);
     let input = convert(emitter, operand, element, compute, |scope, x| widen(scope, x, element));
     let reduced = reduce(emitter, &input, &axes, &name, compute);
@@ -29,7 +26,12 @@ pub fn lower<'c: 'a, 'a>(
         let mut value: Value<'c, '_> = irc_mlir::rebind(x);
         if mean {
             let count: Value = scope.constant(compute, extent as f64);
-            value = scope.op("arith.divf", &[value, count], compute.storage);
+            let divide = match element.kind {
+                Kind::Float => "arith.divf",
+                Kind::Signed => "arith.divsi",
+                Kind::Unsigned => "arith.divui",
+            };
+            value = scope.op(divide, &[value, count], compute.storage);
         }
         narrow(scope, value, element)
     };

@@ -22,12 +22,6 @@ pub enum EvalError {
     /// The result cannot be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// An integer division whose divisor is zero.
-    #[error("div: element {index} of the divisor is zero")]
-    DivisionByZero {
-        /// Linear index in the result.
-        index: usize,
-    },
     /// An index that names no row of the table.
     #[error("gather: index {index} is {value}: expected -{rows} to {rows} (exclusive)")]
     IndexOutOfRange {

@@ -15,7 +15,7 @@
 //!   of magnitudes, which `irc_tensor::Tolerance::of` allows for.
 //! * `max`, `relu` and `reduce_max` return NaN when an operand is NaN.
 //! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
-//!   zero is an error.
+//!   zero gives zero, as in NumPy.
 //! * `bool` takes part in data movement and `cast` only.
 
 mod binary;

@@ -32,7 +32,7 @@ pub enum Op {
     Sub,
     /// `lhs * rhs`.
     Mul,
-    /// `lhs / rhs`; integers truncate toward zero.
+    /// `lhs / rhs`; integers truncate toward zero, and give 0 for a divisor of 0.
     Div,
     /// The larger of the two.
     Max,
@@ -193,7 +193,7 @@ impl Op {
     /// The value of the result: the meaning of the op.
     ///
     /// # Errors
-    /// As [`Op::infer`]; a result that cannot be allocated; integer division by zero; a gather
+    /// As [`Op::infer`]; a result that cannot be allocated; a gather
     /// index out of range.
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone()).collect();
