@@ -9,8 +9,8 @@ zero; with --seed, buffers that are read before they are written are filled with
 `Tensor::random` documents. Every buffer that is written comes back.
 
 Meaning follows ARK's op table: nodes run in list order; 16-bit floats compute in float32 and round
-once per op, to nearest even; sums accumulate in float32; integers wrap, and divide toward zero, by zero to zero;
-floats become integers toward zero, but float16 and bfloat16 to nearest even in 32-bit ones, all
+once per op, to nearest even; sums accumulate in float32; integers wrap, and divide toward zero, by
+zero to zero; floats become integers toward zero, but float16 and bfloat16 to nearest even in 32-bit ones, all
 saturating.
 Communication is refused. Needs numpy alone (see requirements.txt).
 """
