@@ -1,29 +1,101 @@
 //! Starts `irc-driver`, after making sure that the libraries it is linked to are there.
 use std::{
-    env,
-    os::unix::process::CommandExt,
-    path::PathBuf,
-    process::{Command, ExitCode},
+    env, fs, io,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, ExitStatus},
 };
 
 const LIBRARIES: [&str; 2] = ["libLLVM.so.22.1", "libMLIR.so.22.1"];
 const PACKAGES: &str = "libllvm22 libmlir-22";
+const INTERNAL: u8 = 70;
 
 /// Replaces this process by the driver, called as `tool`. Returns only when that is impossible.
-pub fn launch(tool: &str) -> ExitCode {
+#[allow(dead_code)]
+pub fn become_driver(tool: &str) -> ExitCode {
+    match driver(tool) {
+        Ok(mut command) => {
+            let error = command.exec();
+            cannot_start(tool, &error)
+        }
+        Err(code) => code,
+    }
+}
+
+/// Runs the driver, called as `tool`, and outlives it: when C++ below it crashes, the user gets a
+/// sentence, a reproducer and exit code 70 instead of a signal.
+#[allow(dead_code)]
+pub fn watch_driver(tool: &str) -> ExitCode {
+    let mut command = match driver(tool) {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
+    // Safety: prctl is async-signal-safe. A driver whose launcher was killed must not run on.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+    match command.status() {
+        Ok(status) => ending(tool, status),
+        Err(error) => cannot_start(tool, &error),
+    }
+}
+
+fn driver(tool: &str) -> Result<Command, ExitCode> {
     if let Some(missing) = missing_library() {
         eprintln!("{tool}: error: LLVM/MLIR 22 is not installed: cannot load {missing}");
         eprintln!("{tool}: help: on Debian, 'apt-get install {PACKAGES}'");
-        return ExitCode::from(70);
+        return Err(ExitCode::from(INTERNAL));
     }
     let driver = env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.canonicalize().ok()?.parent()?.join("irc-driver")))
         .unwrap_or_else(|| PathBuf::from("irc-driver"));
-    let error = Command::new(&driver).arg0(tool).args(env::args_os().skip(1)).exec();
-    eprintln!("{tool}: error: cannot start {}: {error}", driver.display());
+    let mut command = Command::new(driver);
+    command.arg0(tool).args(env::args_os().skip(1));
+    Ok(command)
+}
+
+fn cannot_start(tool: &str, error: &io::Error) -> ExitCode {
+    eprintln!("{tool}: error: cannot start irc-driver: {error}");
     eprintln!("{tool}: help: keep irc-driver in the same folder as {tool}");
-    ExitCode::from(70)
+    ExitCode::from(INTERNAL)
+}
+
+fn ending(tool: &str, status: ExitStatus) -> ExitCode {
+    let Some(signal) = status.signal() else {
+        return ExitCode::from(
+            status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(INTERNAL),
+        );
+    };
+    // Asked to stop, or whoever read its output went away: no fault.
+    if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGPIPE | libc::SIGKILL) {
+        return ExitCode::from(u8::try_from(128 + signal).unwrap_or(INTERNAL));
+    }
+    let place = match write_reproducer(tool, signal) {
+        Ok(folder) => format!("what reproduces it is in {}", folder.display()),
+        Err(error) => format!("no reproducer could be written: {error}"),
+    };
+    eprintln!("{tool}: error: internal error: the driver died of signal {signal}; {place}");
+    ExitCode::from(INTERNAL)
+}
+
+/// The command line and a copy of each file it names.
+fn write_reproducer(tool: &str, signal: i32) -> io::Result<PathBuf> {
+    let folder = env::temp_dir().join(format!("irc-reproducer-{}", std::process::id()));
+    fs::create_dir(&folder)?;
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let report = format!("{tool}: signal {signal}\n\ncommand: {tool} {}\n", arguments.join(" "));
+    fs::write(folder.join("report.txt"), report)?;
+    for (index, argument) in arguments.iter().enumerate() {
+        let file = Path::new(argument);
+        if let Some(name) = file.file_name().filter(|_| file.is_file()) {
+            fs::copy(file, folder.join(format!("{index}_{}", name.to_string_lossy())))?;
+        }
+    }
+    Ok(folder)
 }
 
 /// The first library that is neither on the loader's path nor where Debian puts it.

@@ -3,5 +3,5 @@
 mod launcher;
 
 fn main() -> std::process::ExitCode {
-    launcher::launch("irc-lsp-server")
+    launcher::become_driver("irc-lsp-server")
 }

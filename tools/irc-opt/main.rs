@@ -3,5 +3,5 @@
 mod launcher;
 
 fn main() -> std::process::ExitCode {
-    launcher::launch("irc-opt")
+    launcher::become_driver("irc-opt")
 }

@@ -3,5 +3,5 @@
 mod launcher;
 
 fn main() -> std::process::ExitCode {
-    launcher::launch("irc-translate")
+    launcher::watch_driver("irc-translate")
 }
