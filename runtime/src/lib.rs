@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of LLVM or MLIR.
 
+mod image;
 mod interface;
 mod library;
 mod processor;

@@ -86,6 +86,9 @@ impl Library {
     /// [`RunError::Load`], [`RunError::NotAModel`], or [`RunError::Processor`].
     pub fn load(path: &Path) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
+        let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
+        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        crate::image::check(&bytes).map_err(unreadable)?;
         // Safety: loading runs the library's initialisers; compiled models have none.
         let code = unsafe { libloading::Library::new(path) }
             .map_err(|error| RunError::Load { path: path.to_owned(), reason: error.to_string() })?;

@@ -44,6 +44,7 @@ def compare(name, expected, actual):
         return f"{name}: expected {kind(expected)}, found {kind(actual)}", False
     rel, floor = TOLERANCE.get(str(expected.dtype), (0.0, 0.0))
     left, right = values(expected), values(actual)
+    finite = np.isfinite(left)
     one_sided = np.isinf(left) != np.isinf(right)
     limit = LARGEST.get(str(expected.dtype), np.inf)
     left = np.where(one_sided & np.isinf(left), np.copysign(limit, left), left)
@@ -52,13 +53,14 @@ def compare(name, expected, actual):
         same = (left == right) | (np.isnan(left) & np.isnan(right))
         distance = np.where(same, 0.0, np.abs(right - left))
         distance = np.where(np.isnan(distance), np.inf, distance)
-        finite = np.isfinite(left)
         rms = np.sqrt(np.mean(np.square(left[finite]))) if finite.any() else 0.0
-        close = same | (finite & (distance <= floor + rel * (np.abs(left) + rms)))
+        allowance = floor + rel * (np.abs(left) + rms)
+        close = same | (np.isfinite(left) & (distance <= allowance))
+        used = np.where(same, 0.0, distance / allowance)
     largest = distance.max(initial=0.0)
     line = f"{name}: {expected.dtype}{list(expected.shape)} largest difference {largest:.3e}"
     if close.all():
-        return f"{line}, within {rel:g}", True
+        return f"{line}, {used.max(initial=0.0):.2f} of what is allowed", True
     first = tuple(int(axis[0]) for axis in np.nonzero(~close))
     count = int((~close).sum())
     pair = f"expected {left[first]:g}, found {right[first]:g}"

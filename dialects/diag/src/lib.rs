@@ -8,6 +8,7 @@
 
 mod diagnostic;
 mod json;
+mod printable;
 mod render;
 mod sink;
 mod source;

@@ -3,7 +3,7 @@
 use codespan_reporting::diagnostic as report;
 use codespan_reporting::term::{self, Config, termcolor};
 
-use crate::{Diagnostic, Severity, Source, view::View};
+use crate::{Diagnostic, Severity, Source, printable, view::View};
 
 /// Narrowest window a long source line is clipped to, in bytes.
 const MIN_WINDOW: usize = 40;
@@ -13,7 +13,9 @@ const MIN_WINDOW: usize = 40;
 /// `width` is the width of the terminal in columns; longer source lines are clipped to a window
 /// round the finding, so no line of the file is ever printed whole when it does not fit.
 pub fn render(source: &Source, diagnostics: &[Diagnostic], colour: bool, width: usize) -> String {
-    diagnostics.iter().map(|diagnostic| render_one(source, diagnostic, colour, width)).collect()
+    let source = printable::masked(source);
+    let clean = diagnostics.iter().map(printable::escape_finding);
+    clean.map(|diagnostic| render_one(&source, &diagnostic, colour, width)).collect()
 }
 
 fn render_one(source: &Source, diagnostic: &Diagnostic, colour: bool, width: usize) -> String {

@@ -131,7 +131,7 @@ pub fn compare(
     Ok(tally(expected, left.iter().zip(&right), |(&a, &b)| {
         let (near, found) = at_limit(a, b, largest);
         let admitted = tolerance.admits(near, found);
-        Pair { expected: a, actual: b, distance: distance(a, b), admitted }
+        Pair { expected: a, actual: b, distance: distance(near, found), admitted }
     }))
 }
 
