@@ -234,6 +234,43 @@ fn conflicts_are_ordered_by_barriers() {
     });
 }
 
+#[test]
+fn what_is_read_was_made_before() {
+    let read = |task: usize| {
+        let path = format!("$.TaskInfos[{task}].Ops[0].ReadTensors[0]");
+        ("plan-use-before-result", path)
+    };
+    assert_eq!(findings(|p| p.processor_groups.reverse()), [read(1), read(2)]);
+    // A maker that never runs is as bad; a reader that never runs is not.
+    assert_eq!(findings(|p| drop(p.processor_groups.remove(0))), [read(1)]);
+    assert_eq!(findings(|p| drop(p.processor_groups.remove(1))), [read(2)]);
+    assert_eq!(findings(|p| drop(p.processor_groups.pop())), []);
+    // Within a task the order of its ops counts.
+    let swapped = findings(|p| {
+        fuse(p);
+        p.task_infos[1].ops.swap(0, 1);
+    });
+    assert_eq!(swapped, [read(1)]);
+}
+
+#[test]
+fn a_use_before_its_result_names_both_ops() {
+    let message = |change: fn(&mut Plan)| {
+        let mut plan = sound();
+        change(&mut plan);
+        let mut found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+        found.next().map(|finding| finding.message).unwrap_or_default()
+    };
+    assert_eq!(
+        message(|p| p.processor_groups.reverse()),
+        "op 0 of task 1 reads tensor 102, which op 0 of task 0 makes only later"
+    );
+    assert_eq!(
+        message(|p| drop(p.processor_groups.remove(0))),
+        "op 0 of task 1 reads tensor 102, which op 0 of task 0 would make but never runs"
+    );
+}
+
 /// The plan with the scaling fused into the task of the relu.
 fn fuse(plan: &mut Plan) {
     let scale = plan.task_infos.pop().expect("three tasks");

@@ -16,6 +16,7 @@ mod ranks;
 mod resources;
 mod schema;
 mod tasks;
+mod uses;
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -41,6 +42,7 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
         kernels::check(plan, &mut sink);
         fused::check(plan, &mut sink);
         order::check(plan, &mut sink);
+        uses::check(plan, &mut sink);
     }
     sink.into_diagnostics()
 }
