@@ -48,6 +48,11 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         Self { context, block, location, node }
     }
 
+    /// The same place in the block, for ops from another place in the file.
+    pub fn at(&self, location: Location<'c>) -> Self {
+        Self { context: self.context, block: self.block, location, node: self.node }
+    }
+
     /// The context, for attributes.
     pub fn context(&self) -> &'c Context {
         self.context

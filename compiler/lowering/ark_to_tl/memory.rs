@@ -75,9 +75,10 @@ impl<'c: 'a, 'a, 'm> Memory<'c, 'a, 'm> {
         state.known.push((region, val));
     }
 
-    /// A buffer as the function returns it: 1-D, in its own type.
-    pub fn result(&mut self, emitter: &mut Emitter<'c, 'a>, id: u64) -> Val<'c, 'a> {
+    /// A buffer as the function returns it: 1-D, in its own type, located at its last write.
+    pub fn result(&mut self, emitter: &Emitter<'c, 'a>, id: u64) -> Val<'c, 'a> {
         let whole = self.whole(id);
+        let mut emitter = emitter.at(irc_mlir::location_of(whole.value));
         emitter.retype(whole, self.buffers.dtype(id), &self.buffers.shape(id))
     }
 

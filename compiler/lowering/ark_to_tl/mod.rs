@@ -96,9 +96,9 @@ fn lower(module: OperationRef<'_, '_>, results: Results) -> PassResult {
         ops::lower(&mut emitter, &mut memory, &node.op)
             .map_err(|message| PassError::at(op, message))?;
     }
-    let mut emitter = Emitter::new(context, block, model.location(), None);
+    let emitter = Emitter::new(context, block, model.location(), None);
     let values: Vec<Value<'_, '_>> =
-        returned.iter().map(|id| memory.result(&mut emitter, *id).value).collect();
+        returned.iter().map(|id| memory.result(&emitter, *id).value).collect();
     OpSpec::new(context, "func.return", model.location()).operands(&values).append(&block);
     model.erase();
     Ok(())
