@@ -15,7 +15,7 @@ use crate::{
 use irc_ark_format::model::{self, Document};
 use irc_diag::{Diagnostic, Sink};
 use irc_dialects::ark::{Origins, import};
-use irc_mlir::{CapturedDiagnostic, Context, Module, attr, read};
+use irc_mlir::{CapturedDiagnostic, Context, Module, OperationRef, attr, read};
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -178,14 +178,25 @@ fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
     for op in read::body_ops(module.as_operation()) {
         let name = read::string(&op, "sym_name").unwrap_or_default();
         if read::attribute(&op, "irc.kernel").is_some() {
-            irc_mlir::set_attribute(op, "sym_name", attr::string(context, kernel::NAME));
-            irc_mlir::set_attribute(op, "sym_visibility", attr::string(context, "public"));
-            fused.kernels.push((name, irc_mlir::to_text(&op, false).into()));
+            fused.kernels.push((name.clone(), kernel_text(context, op, &name)));
         } else {
             fused.main = irc_mlir::to_text(&op, false).into();
         }
     }
     fused
+}
+
+/// A kernel's text under the name that all kernels have, so that equal ones are equal. The module
+/// must not hold that name twice, or MLIR prints all of it in its fallback form.
+fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
+    let rename = |name: &str| {
+        irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
+    };
+    irc_mlir::set_attribute(op, "sym_visibility", attr::string(context, "public"));
+    rename(kernel::NAME);
+    let text = irc_mlir::to_text(&op, false).into();
+    rename(name);
+    text
 }
 
 /// One kernel's object.
