@@ -1,5 +1,8 @@
 //! Exit codes, and which stream each tool writes to.
+use irc_tensor::{Tensor, read_npz_file, write_npz};
 use std::{
+    collections::BTreeMap,
+    fs::File,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -61,6 +64,35 @@ fn results_that_differ_are_three() {
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
     assert_eq!(run(softmax("1").arg("--expected").arg(&archive)).0, 0);
     assert_eq!(run(softmax("2").arg("--expected").arg(&archive)).0, 3);
+}
+
+#[test]
+fn an_expected_file_that_does_not_fit_is_one_and_names_the_outputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("y.npz");
+    let softmax = |flag: &str| {
+        let mut command = tool("irc");
+        command.arg("run").arg(example("softmax.model.json")).args(["--seed", "1", flag]);
+        run(command.arg(&archive))
+    };
+    assert_eq!(softmax("--outputs").0, 0);
+    let outputs = read_npz_file(&archive).expect("an archive");
+    let (name, output) = outputs.first_key_value().expect("an output");
+    let length = output.to_f64().len();
+    let short = Tensor::from_values([1], &[1.0_f32]).expect("a tensor");
+    let double = Tensor::from_values([length as i64], &vec![1.0_f64; length]).expect("a tensor");
+    let cases = [
+        BTreeMap::new(),
+        BTreeMap::from([("buffer_999".to_owned(), output.clone())]),
+        BTreeMap::from([(name.clone(), short)]),
+        BTreeMap::from([(name.clone(), double)]),
+    ];
+    for case in cases {
+        write_npz(File::create(&archive).expect("writable"), &case).expect("writable");
+        let (code, out, err) = softmax("--expected");
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        assert!(err.contains(&format!("outputs: {name} {}", output.ty())), "{err}");
+    }
 }
 
 #[test]
