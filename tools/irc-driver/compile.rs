@@ -20,7 +20,7 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     refuse_not_built(kind)?;
     let target = plan::target(&arguments.arch, arguments.processors)?;
     let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
-    output::probe(&arguments.output)?;
+    output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
     input::expect_model(&arguments.model, input::content(&bytes))?;
     let source = input::source(&arguments.model, &bytes);

@@ -22,6 +22,16 @@ fn run(command: &mut Command) -> (i32, String, String) {
     (status.code().expect("no signal"), text(&stdout), text(&stderr))
 }
 
+/// The library of an example.
+fn compiled(folder: &Path) -> PathBuf {
+    let library = folder.join("softmax.so");
+    let mut command = tool("irc");
+    let (code, _, err) =
+        run(command.arg("compile").arg(example("softmax.model.json")).arg("-o").arg(&library));
+    assert_eq!(code, 0, "{err}");
+    library
+}
+
 #[test]
 fn help_and_version_are_on_standard_output() {
     for name in ["irc", "irc-translate"] {
@@ -92,6 +102,43 @@ fn an_expected_file_that_does_not_fit_is_one_and_names_the_outputs() {
         let (code, out, err) = softmax("--expected");
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert!(err.contains(&format!("outputs: {name} {}", output.ty())), "{err}");
+    }
+}
+
+#[test]
+fn the_roofline_share_of_a_library_is_unknown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = compiled(folder.path());
+    let bench = |model: &Path, flags: &[&str]| {
+        let mut command = tool("irc");
+        command.arg("bench").arg(model).args(["--iterations", "2", "--peak-gflops", "100"]);
+        run(command.args(flags))
+    };
+    let why = "roofline unknown: a library does not record its operations; bench the model instead";
+    let (code, text, _) = bench(&library, &[]);
+    assert!(code == 0 && text.contains(why) && !text.contains('%'), "{text}");
+    let (code, json, _) = bench(&library, &["--json"]);
+    assert!(code == 0 && json.contains("\"roofline_share\": null") && json.contains(why), "{json}");
+    let (_, json, _) = bench(&example("softmax.model.json"), &["--json"]);
+    assert!(!json.contains("\"roofline_share\": null") && !json.contains(why), "{json}");
+}
+
+#[test]
+fn an_output_that_is_the_input_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (model, link) = (folder.path().join("m.json"), folder.path().join("link.json"));
+    std::fs::copy(example("softmax.model.json"), &model).expect("copies");
+    std::os::unix::fs::symlink(&model, &link).expect("links");
+    let before = std::fs::read(&model).expect("there");
+    for (name, flags) in [
+        ("irc", ["compile", "--emit=json"].as_slice()),
+        ("irc-translate", &["--import-ark", "--emit-ark"]),
+    ] {
+        for output in [&model, &link] {
+            let (code, _, err) = run(tool(name).args(flags).arg(&model).arg("-o").arg(output));
+            assert!(code == 1 && err.contains("it is the input") && err.contains("help:"), "{err}");
+            assert_eq!(std::fs::read(&model).expect("still there"), before);
+        }
     }
 }
 

@@ -184,10 +184,11 @@ pub struct Check {
      the roofline. The roofline is measured first, on one core: fused multiply-adds in registers,\n\
      and a copy between two buffers that together are as large as the model's; --peak-gflops and\n\
      --peak-bandwidth take the place of these measurements. Bytes are each input and output\n\
-     buffer once.\n\n\
+     buffer once. A library does not record its operations: GFLOP/s and the share of the roofline\n\
+     are those of a model only.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
-     irc bench ffn.so --json --time 5\n\n{EXIT_CODES}"
+     irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
     /// ARK model file, or a library that irc compile wrote; - is a model on standard input
