@@ -143,6 +143,48 @@ fn an_output_that_is_the_input_is_refused() {
 }
 
 #[test]
+fn flags_without_effect_are_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = compiled(folder.path());
+    for flag in ["--results=all", "--explain-fusion", "--target-cpu=native"] {
+        let (code, out, err) = run(tool("irc").arg("run").arg(flag).arg(&library));
+        let said = err.contains(flag.split('=').next().unwrap_or(flag));
+        assert!((code, out.as_str(), said) == (2, "", true), "{flag}: {err}");
+    }
+    let compile = |name: &str, flag: &str| {
+        let output = folder.path().join(name);
+        let mut command = tool("irc");
+        command.arg("compile").arg(example("softmax.model.json")).arg(flag).arg("-o").arg(output);
+        run(&mut command)
+    };
+    for (name, flag) in [
+        ("x.so", "--stage=import"),
+        ("x.json", "--stage=import"),
+        ("x.so", "--arch=CUDA_80"),
+        ("x.so", "--processors=4"),
+        ("x.mlir", "--processors=4"),
+    ] {
+        let (code, _, err) = compile(name, flag);
+        assert!(code == 2 && err.contains("has no effect"), "{name} {flag}: {err}");
+    }
+    assert_eq!(compile("x.mlir", "--stage=fuse").0, 0);
+    assert_eq!(compile("x.json", "--arch=CUDA_80").0, 0);
+    let (code, _, err) = compile("x.mlir", "--stage=nowhere");
+    assert!(code == 2 && err.contains("stages: import, tensor"), "{err}");
+}
+
+#[test]
+fn help_and_errors_name_flags_that_the_command_has() {
+    for command in ["compile", "run"] {
+        let (_, help, _) = run(tool("irc").args([command, "--help"]));
+        assert!(help.contains("[default: outputs for irc compile, all for irc run]"), "{help}");
+    }
+    let arguments = ["run", "m.json", "--outputs", "/nowhere/at/all.npz"];
+    let (code, _, err) = run(tool("irc").args(arguments));
+    assert!(code == 1 && err.contains("does not exist") && !err.contains("-o"), "{err}");
+}
+
+#[test]
 fn what_is_not_built_says_so() {
     let cases: [&[&str]; 2] =
         [&["simulate", "s.json", "--frontend", "f.json"], &["compile", "m.json", "-o", "m.tar"]];
