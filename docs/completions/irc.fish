@@ -50,11 +50,11 @@ json\t'An ARK execution plan'
 tar\t'A Model Library Format archive (not built yet)'
 asm\t'An NPU program (not built yet)'
 ptx\t'NVIDIA PTX (not built yet)'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a plan may use [default: those of the device]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Buffers that come back: all that are written, or only those nothing else reads' -r -f -a "all\t'Every buffer written'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a .json plan may use [default: those of the device]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Print how the ops were fused and why not further, to standard error' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
@@ -80,8 +80,8 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs th
 reference\t'The reference evaluator: slow, and the meaning of everything else'
 cranelift\t'Code from Cranelift (not built yet)'
 cuda\t'A GPU (not built yet)'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Buffers that come back: all that are written, or only those nothing else reads' -r -f -a "all\t'Every buffer written'
+complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Print how the ops were fused and why not further, to standard error' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"

@@ -49,11 +49,11 @@ json\:"An ARK execution plan"
 tar\:"A Model Library Format archive (not built yet)"
 asm\:"An NPU program (not built yet)"
 ptx\:"NVIDIA PTX (not built yet)"))' \
-'--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them]:NAME:_default' \
-'--arch=[Device a plan is for\: ANY, CUDA, CUDA_80, ROCM_942, …]:NAME:_default' \
-'--processors=[Processors a plan may use \[default\: those of the device\]]:N:_default' \
-'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
-'--results=[Buffers that come back\: all that are written, or only those nothing else reads]:WHICH:((all\:"Every buffer written"
+'--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
+'--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
+'--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
+'--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
 '--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
 json\:"One JSON object"))' \
@@ -86,8 +86,8 @@ _arguments "${_arguments_options[@]}" : \
 reference\:"The reference evaluator\: slow, and the meaning of everything else"
 cranelift\:"Code from Cranelift (not built yet)"
 cuda\:"A GPU (not built yet)"))' \
-'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
-'--results=[Buffers that come back\: all that are written, or only those nothing else reads]:WHICH:((all\:"Every buffer written"
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
+'--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
 '--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
 json\:"One JSON object"))' \

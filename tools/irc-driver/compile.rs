@@ -7,7 +7,7 @@ use crate::{
     stop::Stop,
     target,
 };
-use irc::{CompileOptions, Failure, FileId, Results, Session, codegen::Output};
+use irc::{CompileOptions, Failure, FileId, Results, Session, codegen::Output, pipeline::HOST_CPU};
 use irc_cli::{CompileTo, Explain, Kind};
 use std::path::Path;
 
@@ -18,9 +18,12 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         None => kind_of(&arguments.output)?,
     };
     refuse_not_built(kind)?;
-    let target = plan::target(&arguments.arch, arguments.processors)?;
+    refuse_without_effect(kind, arguments)?;
+    let stage = stage(arguments)?;
+    let target =
+        plan::target(arguments.arch.as_deref().unwrap_or("CUDA_80"), arguments.processors)?;
     let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
-    output::probe(&arguments.output)?;
+    output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
     input::expect_model(&arguments.model, input::content(&bytes))?;
     let source = input::source(&arguments.model, &bytes);
@@ -38,7 +41,7 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         Kind::Ll => (emit(Output::LlvmIr)?, Content::Text),
         Kind::S => (emit(Output::Assembly)?, Content::Text),
         Kind::Mlir => {
-            let text = session.stage(file, &arguments.stage, &options).map_err(failed)?;
+            let text = session.stage(file, stage, &options).map_err(failed)?;
             (text.into_bytes(), Content::Text)
         }
         Kind::Json => (plan::plan(console, &source, &target)?.into_bytes(), Content::Text),
@@ -70,6 +73,27 @@ fn refuse_not_built(kind: Kind) -> Result<(), Stop> {
     }
 }
 
+/// Refuses flags that say nothing about what is written.
+fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> {
+    let flags = [
+        ("--stage", arguments.stage.is_some(), Kind::Mlir, "MLIR (.mlir)"),
+        ("--arch", arguments.arch.is_some(), Kind::Json, "plans (.json)"),
+        ("--processors", arguments.processors.is_some(), Kind::Json, "plans (.json)"),
+    ];
+    match flags.into_iter().find(|(_, given, only, _)| *given && *only != kind) {
+        Some((flag, _, _, only)) => {
+            Err(Stop::Usage(format!("{flag} has no effect here: it is for {only} only")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The stage after which MLIR is written.
+fn stage(arguments: &CompileTo) -> Result<&str, Stop> {
+    let stage = arguments.stage.as_deref().unwrap_or("import");
+    HOST_CPU.position(stage).map(|_| stage).map_err(Stop::Usage)
+}
+
 /// The session's options for the flags.
 pub fn options(
     flags: &irc_cli::Compile,
@@ -82,7 +106,10 @@ pub fn options(
         None if keep => Results::All,
         None => default,
     };
-    Ok(CompileOptions { target: target::named(&flags.target_cpu)?, results })
+    Ok(CompileOptions {
+        target: target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
+        results,
+    })
 }
 
 /// Tells how the ops were fused, if that was asked.

@@ -29,6 +29,16 @@ pub fn probe(path: &Path) -> Result<(), Stop> {
     staged(path, Content::Text).map(drop)
 }
 
+/// As [`probe`], for an artefact that is made of `input`, which it must not replace.
+pub fn probe_beside(path: &Path, input: &str) -> Result<(), Stop> {
+    let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+    let input = if input == "-" { None } else { real(Path::new(input)) };
+    if !is_stdout(path) && input.is_some() && real(path) == input {
+        return Err(unwritable(path, "it is the input").help("choose another file to write"));
+    }
+    probe(path)
+}
+
 /// Writes an artefact; `-` is standard output.
 pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
     if is_stdout(path) {
@@ -52,7 +62,7 @@ fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Stop> {
     let mut stdout = io::stdout().lock();
     if content != Content::Text && stdout.is_terminal() {
         let problem = Stop::problem("a terminal cannot show this file");
-        return Err(problem.help("write it to a file with -o, or pipe it on"));
+        return Err(problem.help("write it to a file, or pipe it on"));
     }
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // Whoever read it, as `| head` does, has had enough.
@@ -89,7 +99,7 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 let missing = format!("folder {} does not exist", folder.display());
-                unwritable(path, &missing).help("create it, or choose another with -o")
+                unwritable(path, &missing).help("create it, or choose another")
             }
             _ => unwritable(path, &format!("folder {}: {}", folder.display(), plain(&error))),
         })

@@ -61,10 +61,28 @@ pub fn say_threads(console: &Console, threads: u32) {
     }
 }
 
+/// Refuses flags that say how a model is compiled: a library is.
+fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
+    let irc_cli::Compile { target_cpu, results, explain_fusion } = &arguments.compile;
+    let flags = [
+        ("--target-cpu", target_cpu.is_some()),
+        ("--results", results.is_some()),
+        ("--explain-fusion", explain_fusion.is_some()),
+    ];
+    match flags.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Stop::Usage(format!(
+            "{flag} has no effect here: it is for models, and {} is compiled already",
+            arguments.model
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buffers, Stop> {
     if arguments.backend == Backend::Reference {
         return Err(Stop::Usage("--backend reference evaluates models, not libraries".into()));
     }
+    refuse_to_compile(arguments)?;
     // The loader searches its own folders for a name without a slash.
     let path = Path::new(".").join(&arguments.model);
     let library = load(&path)?;

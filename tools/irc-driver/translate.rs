@@ -40,7 +40,7 @@ fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
         Some("--import-ark") => true,
         Some(flag) => return Err(Stop::not_built(flag)),
     };
-    output::probe(&arguments.output)?;
+    output::probe_beside(&arguments.output, &arguments.input)?;
     let bytes = input::read(&arguments.input)?;
     let source = input::source(&arguments.input, &bytes);
     let text = if import {

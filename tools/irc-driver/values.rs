@@ -67,15 +67,22 @@ fn line(name: &str, width: usize, tensor: &Tensor) -> String {
 }
 
 /// Compares with what is expected; every difference is on the console.
+///
+/// Only numbers that differ are a [`Stop::Mismatch`]: buffers that cannot be compared are a fault
+/// of the file.
 pub fn check(
     console: &Console,
     expected: Buffers,
     actual: &Buffers,
     tolerance: Option<f64>,
 ) -> Result<(), Stop> {
+    if expected.is_empty() {
+        return Err(Stop::problem("--expected holds no buffer").help(listing(actual)));
+    }
+    let pairs = pair(console, expected, actual)?;
     let mut differs = false;
-    for (name, expected) in expected {
-        if let Err(message) = check_one(&name, expected, actual, tolerance) {
+    for (name, expected, actual) in &pairs {
+        if let Err(message) = check_one(expected, actual, tolerance) {
             differs = true;
             console.error(&format!("{name}: {message}"), None);
         }
@@ -83,16 +90,30 @@ pub fn check(
     if differs { Err(Stop::Mismatch) } else { Ok(()) }
 }
 
-fn check_one(
-    name: &str,
-    expected: Tensor,
-    actual: &Buffers,
-    tolerance: Option<f64>,
-) -> Result<(), String> {
-    let Some(actual) = actual.get(name) else {
-        let names: Vec<_> = actual.keys().map(String::as_str).collect();
-        return Err(format!("expected, but not an output; outputs: {}", names.join(", ")));
-    };
+/// What is expected beside what came out; every buffer that has no match is on the console.
+fn pair<'a>(
+    console: &Console,
+    expected: Buffers,
+    actual: &'a Buffers,
+) -> Result<Vec<(String, Tensor, &'a Tensor)>, Stop> {
+    let (mut pairs, mut fits) = (Vec::new(), true);
+    for (name, expected) in expected {
+        match pair_one(expected, actual.get(&name)) {
+            Ok((expected, actual)) => pairs.push((name, expected, actual)),
+            Err(message) => {
+                fits = false;
+                console.error(&format!("{name}: {message}"), None);
+            }
+        }
+    }
+    if fits {
+        return Ok(pairs);
+    }
+    Err(Stop::problem("--expected does not fit the outputs").help(listing(actual)))
+}
+
+fn pair_one(expected: Tensor, actual: Option<&Tensor>) -> Result<(Tensor, &Tensor), String> {
+    let actual = actual.ok_or("expected, but not an output")?;
     // Archives hold bfloat16 as its bits.
     let expected = match (expected.dtype(), actual.dtype()) {
         (DType::U16, DType::BF16) => {
@@ -100,8 +121,22 @@ fn check_one(
         }
         _ => expected,
     };
+    if expected.ty() != actual.ty() {
+        return Err(format!("expected {}, but the output is {}", expected.ty(), actual.ty()));
+    }
+    Ok((expected, actual))
+}
+
+/// What can be expected: all outputs with their types.
+fn listing(outputs: &Buffers) -> String {
+    let outputs: Vec<_> =
+        outputs.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty())).collect();
+    format!("outputs: {}", outputs.join(", "))
+}
+
+fn check_one(expected: &Tensor, actual: &Tensor, tolerance: Option<f64>) -> Result<(), String> {
     let bound = tolerance.map(|bound| Tolerance { abs: 0.0, rel: bound, rms: bound });
-    let found = compare(&expected, actual, bound.unwrap_or(Tolerance::of(actual.dtype())))?;
+    let found = compare(expected, actual, bound.unwrap_or(Tolerance::of(actual.dtype())))?;
     if found.is_match() { Ok(()) } else { Err(found.to_string()) }
 }
 
@@ -123,11 +158,13 @@ mod tests {
 
     #[test]
     fn an_output_that_is_missing_or_off_is_said() {
-        let expected = buffers(&[1.0, 2.0]).remove("buffer_0").expect("one buffer");
-        let check = |actual: &Buffers, name| check_one(name, expected.clone(), actual, None);
-        assert_eq!(check(&buffers(&[1.0, 2.00001]), "buffer_0"), Ok(()));
-        assert!(check(&buffers(&[1.0, 2.1]), "buffer_0").is_err());
-        let message = check(&buffers(&[1.0, 2.0]), "buffer_1").expect_err("not there");
-        assert!(message.contains("outputs: buffer_0"), "{message}");
+        let one = |values: &[f32]| buffers(values).remove("buffer_0").expect("one buffer");
+        let (expected, short) = (one(&[1.0, 2.0]), one(&[1.0]));
+        assert_eq!(check_one(&expected, &one(&[1.0, 2.00001]), None), Ok(()));
+        assert!(check_one(&expected, &one(&[1.0, 2.1]), None).is_err());
+        assert!(pair_one(expected.clone(), Some(&expected)).is_ok());
+        assert!(pair_one(expected.clone(), Some(&short)).is_err());
+        assert!(pair_one(expected, None).is_err());
+        assert_eq!(listing(&buffers(&[1.0, 2.0])), "outputs: buffer_0 f32[2]");
     }
 }

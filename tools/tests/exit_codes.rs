@@ -1,5 +1,8 @@
 //! Exit codes, and which stream each tool writes to.
+use irc_tensor::{Tensor, read_npz_file, write_npz};
 use std::{
+    collections::BTreeMap,
+    fs::File,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -17,6 +20,16 @@ fn run(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.output().expect("the tool starts");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     (status.code().expect("no signal"), text(&stdout), text(&stderr))
+}
+
+/// The library of an example.
+fn compiled(folder: &Path) -> PathBuf {
+    let library = folder.join("softmax.so");
+    let mut command = tool("irc");
+    let (code, _, err) =
+        run(command.arg("compile").arg(example("softmax.model.json")).arg("-o").arg(&library));
+    assert_eq!(code, 0, "{err}");
+    library
 }
 
 #[test]
@@ -61,6 +74,114 @@ fn results_that_differ_are_three() {
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
     assert_eq!(run(softmax("1").arg("--expected").arg(&archive)).0, 0);
     assert_eq!(run(softmax("2").arg("--expected").arg(&archive)).0, 3);
+}
+
+#[test]
+fn an_expected_file_that_does_not_fit_is_one_and_names_the_outputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("y.npz");
+    let softmax = |flag: &str| {
+        let mut command = tool("irc");
+        command.arg("run").arg(example("softmax.model.json")).args(["--seed", "1", flag]);
+        run(command.arg(&archive))
+    };
+    assert_eq!(softmax("--outputs").0, 0);
+    let outputs = read_npz_file(&archive).expect("an archive");
+    let (name, output) = outputs.first_key_value().expect("an output");
+    let length = output.to_f64().len();
+    let short = Tensor::from_values([1], &[1.0_f32]).expect("a tensor");
+    let double = Tensor::from_values([length as i64], &vec![1.0_f64; length]).expect("a tensor");
+    let cases = [
+        BTreeMap::new(),
+        BTreeMap::from([("buffer_999".to_owned(), output.clone())]),
+        BTreeMap::from([(name.clone(), short)]),
+        BTreeMap::from([(name.clone(), double)]),
+    ];
+    for case in cases {
+        write_npz(File::create(&archive).expect("writable"), &case).expect("writable");
+        let (code, out, err) = softmax("--expected");
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        assert!(err.contains(&format!("outputs: {name} {}", output.ty())), "{err}");
+    }
+}
+
+#[test]
+fn the_roofline_share_of_a_library_is_unknown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = compiled(folder.path());
+    let bench = |model: &Path, flags: &[&str]| {
+        let mut command = tool("irc");
+        command.arg("bench").arg(model).args(["--iterations", "2", "--peak-gflops", "100"]);
+        run(command.args(flags))
+    };
+    let why = "roofline unknown: a library does not record its operations; bench the model instead";
+    let (code, text, _) = bench(&library, &[]);
+    assert!(code == 0 && text.contains(why) && !text.contains('%'), "{text}");
+    let (code, json, _) = bench(&library, &["--json"]);
+    assert!(code == 0 && json.contains("\"roofline_share\": null") && json.contains(why), "{json}");
+    let (_, json, _) = bench(&example("softmax.model.json"), &["--json"]);
+    assert!(!json.contains("\"roofline_share\": null") && !json.contains(why), "{json}");
+}
+
+#[test]
+fn an_output_that_is_the_input_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (model, link) = (folder.path().join("m.json"), folder.path().join("link.json"));
+    std::fs::copy(example("softmax.model.json"), &model).expect("copies");
+    std::os::unix::fs::symlink(&model, &link).expect("links");
+    let before = std::fs::read(&model).expect("there");
+    for (name, flags) in [
+        ("irc", ["compile", "--emit=json"].as_slice()),
+        ("irc-translate", &["--import-ark", "--emit-ark"]),
+    ] {
+        for output in [&model, &link] {
+            let (code, _, err) = run(tool(name).args(flags).arg(&model).arg("-o").arg(output));
+            assert!(code == 1 && err.contains("it is the input") && err.contains("help:"), "{err}");
+            assert_eq!(std::fs::read(&model).expect("still there"), before);
+        }
+    }
+}
+
+#[test]
+fn flags_without_effect_are_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = compiled(folder.path());
+    for flag in ["--results=all", "--explain-fusion", "--target-cpu=native"] {
+        let (code, out, err) = run(tool("irc").arg("run").arg(flag).arg(&library));
+        let said = err.contains(flag.split('=').next().unwrap_or(flag));
+        assert!((code, out.as_str(), said) == (2, "", true), "{flag}: {err}");
+    }
+    let compile = |name: &str, flag: &str| {
+        let output = folder.path().join(name);
+        let mut command = tool("irc");
+        command.arg("compile").arg(example("softmax.model.json")).arg(flag).arg("-o").arg(output);
+        run(&mut command)
+    };
+    for (name, flag) in [
+        ("x.so", "--stage=import"),
+        ("x.json", "--stage=import"),
+        ("x.so", "--arch=CUDA_80"),
+        ("x.so", "--processors=4"),
+        ("x.mlir", "--processors=4"),
+    ] {
+        let (code, _, err) = compile(name, flag);
+        assert!(code == 2 && err.contains("has no effect"), "{name} {flag}: {err}");
+    }
+    assert_eq!(compile("x.mlir", "--stage=fuse").0, 0);
+    assert_eq!(compile("x.json", "--arch=CUDA_80").0, 0);
+    let (code, _, err) = compile("x.mlir", "--stage=nowhere");
+    assert!(code == 2 && err.contains("stages: import, tensor"), "{err}");
+}
+
+#[test]
+fn help_and_errors_name_flags_that_the_command_has() {
+    for command in ["compile", "run"] {
+        let (_, help, _) = run(tool("irc").args([command, "--help"]));
+        assert!(help.contains("[default: outputs for irc compile, all for irc run]"), "{help}");
+    }
+    let arguments = ["run", "m.json", "--outputs", "/nowhere/at/all.npz"];
+    let (code, _, err) = run(tool("irc").args(arguments));
+    assert!(code == 1 && err.contains("does not exist") && !err.contains("-o"), "{err}");
 }
 
 #[test]

@@ -54,10 +54,10 @@ pub enum Progress {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Compilation")]
 pub struct Compile {
-    /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
-    #[arg(long, default_value = "native", value_name = "CPU")]
-    pub target_cpu: String,
-    /// Buffers that come back: all that are written, or only those nothing else reads
+    /// Processor to generate code for, such as x86-64-v3 in LLVM's names [default: native]
+    #[arg(long, value_name = "CPU")]
+    pub target_cpu: Option<String>,
+    /// Which written buffers come back [default: outputs for irc compile, all for irc run]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub results: Option<Results>,
     /// Print how the ops were fused and why not further, to standard error

@@ -60,16 +60,16 @@ pub struct CompileTo {
     /// What to write, whatever the suffix says
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
-    /// Stage after which .mlir is written; irc-opt --list-stages lists them
-    #[arg(long, default_value = "import", value_name = "NAME")]
-    pub stage: String,
+    /// Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]
+    #[arg(long, value_name = "NAME")]
+    pub stage: Option<String>,
     /// Short for --results all: intermediate buffers come back too
     #[arg(long, conflicts_with = "results")]
     pub keep_intermediates: bool,
-    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
-    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
-    pub arch: String,
-    /// Processors a plan may use [default: those of the device]
+    /// Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
+    #[arg(long, value_name = "NAME")]
+    pub arch: Option<String>,
+    /// Processors a .json plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
     /// How to compile.
@@ -184,10 +184,11 @@ pub struct Check {
      the roofline. The roofline is measured first, on one core: fused multiply-adds in registers,\n\
      and a copy between two buffers that together are as large as the model's; --peak-gflops and\n\
      --peak-bandwidth take the place of these measurements. Bytes are each input and output\n\
-     buffer once.\n\n\
+     buffer once. A library does not record its operations: GFLOP/s and the share of the roofline\n\
+     are those of a model only.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
-     irc bench ffn.so --json --time 5\n\n{EXIT_CODES}"
+     irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
     /// ARK model file, or a library that irc compile wrote; - is a model on standard input

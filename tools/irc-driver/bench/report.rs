@@ -2,6 +2,10 @@
 use super::{latency::Latency, roofline::Roofline};
 use serde_json::json;
 
+/// Why there is no share of the roofline.
+const UNKNOWN: &str =
+    "roofline unknown: a library does not record its operations; bench the model instead";
+
 /// A measurement.
 pub struct Report {
     /// How long it took.
@@ -32,11 +36,11 @@ impl Report {
             text += &format!("{rate:.2} GFLOP/s  ({} operations)\n", self.flops.unwrap_or(0));
         }
         text += &format!("{} bytes  {:.2} GB/s\n", self.traffic, self.bandwidth());
-        text += &format!(
-            "roofline {:.1} %  (peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core)\n",
-            self.share() * 100.0
-        );
-        text
+        let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
+        text + &match self.share() {
+            Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
+            None => format!("{UNKNOWN}\n{peak}\n"),
+        }
     }
 
     /// One JSON object.
@@ -56,6 +60,7 @@ impl Report {
             "peak_gflops": self.roofline.gflops,
             "peak_gbytes_per_second": self.roofline.bandwidth,
             "roofline_share": self.share(),
+            "roofline_note": self.share().is_none().then_some(UNKNOWN),
             "threads": 1,
         });
         format!("{record:#}\n")
@@ -69,9 +74,10 @@ impl Report {
         self.traffic as f64 / self.latency.median() / 1e9
     }
 
-    /// The least time the machine could take, over the time taken.
-    fn share(&self) -> f64 {
-        let least = self.roofline.least_seconds(self.flops.unwrap_or(0), self.traffic);
-        least / self.latency.median()
+    /// The least time the machine could take, over the time taken; nothing where the operations
+    /// are not known, as the traffic alone would promise too little time.
+    fn share(&self) -> Option<f64> {
+        let least = self.roofline.least_seconds(self.flops?, self.traffic);
+        Some(least / self.latency.median())
     }
 }
