@@ -1,22 +1,21 @@
 //! Links objects to a shared library with the system's linker.
 use super::CodegenError;
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 /// What a model exports; everything else stays local.
 const EXPORTS: &str = "{ global: irc_run; irc_metadata; local: *; };\n";
 
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
-/// Links objects, given as name and bytes, to a shared library at `output`, which appears only
-/// when the link succeeded. `aliases` gives symbols further names.
+/// Links objects, given as name and bytes, to a shared library's bytes. `aliases` gives symbols
+/// further names.
 ///
 /// # Errors
-/// No linker on the machine, its message, or an unwritable output.
+/// No linker on the machine, its message, or no room for its files.
 pub fn link_library<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
     aliases: &[(String, String)],
-    output: &Path,
-) -> Result<(), CodegenError> {
+) -> Result<Vec<u8>, CodegenError> {
     let io =
         |what: &str, error: std::io::Error| CodegenError::new(format!("cannot {what}: {error}"));
     let folder = tempfile::tempdir().map_err(|error| io("create a temporary folder", error))?;
@@ -36,7 +35,7 @@ pub fn link_library<'a>(
     let linked = folder.path().join("model.so");
     arguments.extend(["-o".to_owned(), linked.display().to_string()]);
     run_linker(&arguments)?;
-    publish(&linked, output).map_err(|error| io(&format!("write {}", output.display()), error))
+    fs::read(&linked).map_err(|error| io("read what was linked", error))
 }
 
 fn run_linker(arguments: &[String]) -> Result<(), CodegenError> {
@@ -49,13 +48,4 @@ fn run_linker(arguments: &[String]) -> Result<(), CodegenError> {
         return Err(CodegenError::new(format!("{linker}: {message}")));
     }
     Err(CodegenError::new("no linker found: install binutils or lld"))
-}
-
-/// Moves a finished file into place in one step.
-fn publish(from: &Path, to: &Path) -> std::io::Result<()> {
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut staged = tempfile::NamedTempFile::new_in(parent.unwrap_or(Path::new(".")))?;
-    std::io::copy(&mut fs::File::open(from)?, &mut staged)?;
-    staged.persist(to).map_err(|error| error.error)?;
-    Ok(())
 }

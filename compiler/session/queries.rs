@@ -239,7 +239,8 @@ pub fn library<'db>(
     let glue = glue_object(db, key).map_err(unlocated)?;
     let parts = [("irc_glue".to_owned(), glue.object.as_slice())];
     let kernels = objects.values().map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
-    let library = link(parts.into_iter().chain(kernels), &aliases)?;
+    let library = link_library(parts.into_iter().chain(kernels), &aliases)
+        .map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Arc::new(Compiled { library, interface: glue.interface.clone() }))
 }
 
@@ -249,16 +250,6 @@ fn declaration(name: &str, kernel: &KernelObject) -> String {
         kernel.parameters.join(", "),
         kernel.scratch
     )
-}
-
-fn link<'a>(
-    objects: impl IntoIterator<Item = (String, &'a [u8])>,
-    aliases: &[(String, String)],
-) -> Result<Vec<u8>, Failure> {
-    let folder = tempfile::tempdir().map_err(|error| Failure::internal(error.to_string()))?;
-    let path = folder.path().join("model.so");
-    link_library(objects, aliases, &path).map_err(|error| Failure::internal(error.to_string()))?;
-    std::fs::read(&path).map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// A failure of a module that carries no locations.

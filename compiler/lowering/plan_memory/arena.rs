@@ -1,6 +1,6 @@
 //! Packs values with live ranges into one workspace, best effort by size.
 use super::liveness::{Liveness, Local};
-use irc_mlir::{OperationLike, OperationRef, read};
+use std::collections::BTreeMap;
 
 /// Every block starts at a multiple of this: a cache line, and the widest vector.
 pub const ALIGNMENT: u64 = 64;
@@ -10,7 +10,7 @@ pub struct Arena {
     /// The workspace's size.
     pub bytes: u64,
     locals: Vec<u64>,
-    scratch: Vec<(usize, u64)>,
+    scratch: BTreeMap<usize, u64>,
 }
 
 impl Arena {
@@ -39,17 +39,10 @@ impl Arena {
         self.locals[local]
     }
 
-    /// The offset of a call's scratch.
-    pub fn scratch_of(&self, call: OperationRef<'_, '_>) -> u64 {
-        let position = position_of(call);
-        let found = self.scratch.iter().find(|(at, _)| *at == position);
-        found.map_or(0, |(_, offset)| *offset)
+    /// The offset of the scratch of the call at a position.
+    pub fn scratch_of(&self, position: usize) -> u64 {
+        self.scratch.get(&position).copied().unwrap_or(0)
     }
-}
-
-fn position_of(op: OperationRef<'_, '_>) -> usize {
-    let ops = op.parent_operation().map(read::body_ops).unwrap_or_default();
-    ops.iter().position(|other| *other == op).unwrap_or(usize::MAX)
 }
 
 fn aligned(bytes: u64) -> u64 {

@@ -95,8 +95,8 @@ fn rewrite<'c: 'a, 'a>(
     let Some(block) = block else { return Err(PassError::at(&main, "has no body")) };
     let writer =
         Writer { context, block, inputs: interface.inputs.len(), arena: &arena, live: &live };
-    for op in read::body_ops(main) {
-        writer.op(op, kernels)?;
+    for (position, op) in read::body_ops(main).into_iter().enumerate() {
+        writer.op(position, op, kernels)?;
     }
     main.erase();
     Ok(())
@@ -115,9 +115,14 @@ struct Writer<'c, 'a, 'p> {
 }
 
 impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
-    fn op(&self, op: OperationRef<'c, 'a>, kernels: &BTreeMap<String, Kernel<'c>>) -> PassResult {
+    fn op(
+        &self,
+        position: usize,
+        op: OperationRef<'c, 'a>,
+        kernels: &BTreeMap<String, Kernel<'c>>,
+    ) -> PassResult {
         match read::op_name(&op).as_str() {
-            LAUNCH => self.launch(op, kernels),
+            LAUNCH => self.launch(position, op, kernels),
             "func.return" => self.finish(op),
             _ => Ok(()),
         }
@@ -125,6 +130,7 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
 
     fn launch(
         &self,
+        position: usize,
         op: OperationRef<'c, 'a>,
         kernels: &BTreeMap<String, Kernel<'c>>,
     ) -> PassResult {
@@ -146,7 +152,7 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
             let home = self.live.home(*value);
             operands.push(self.view(home, *parameter, op.location()));
         }
-        let offset = self.arena.scratch_of(op);
+        let offset = self.arena.scratch_of(position);
         operands.push(self.workspace_view(offset, kernel.parameters[expected - 1], op.location()));
         OpSpec::new(self.context, "func.call", op.location())
             .attr("callee", attr::symbol(self.context, &callee))

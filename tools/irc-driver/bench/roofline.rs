@@ -74,11 +74,8 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
     let module = irc_mlir::parse_module(&context, &kernel(lanes))
         .ok_or_else(|| fault("its kernel does not parse".into()))?;
     let object = compile(&module, target, Output::Object).map_err(|e| fault(e.to_string()))?;
-    let folder = tempfile::tempdir().map_err(|error| fault(error.to_string()))?;
-    let path = folder.path().join("roofline.so");
-    link_library([("roofline".to_owned(), object.as_slice())], &[], &path)
-        .map_err(|error| fault(error.to_string()))?;
-    std::fs::read(&path).map_err(|error| fault(error.to_string()))
+    link_library([("roofline".to_owned(), object.as_slice())], &[])
+        .map_err(|error| fault(error.to_string()))
 }
 
 /// The multiply-adds in the `llvm` dialect; the sums are written out, so that they are computed.
