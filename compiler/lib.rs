@@ -7,9 +7,9 @@ pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
-pub mod planner;
 pub mod session;
 
+pub use irc_planner as planner;
 pub use session::{
     CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
 };

@@ -7,7 +7,7 @@ use crate::{
     stop::Stop,
 };
 use clap::Parser;
-use irc::{CompileOptions, planner};
+use irc::{CompileOptions, lowering::ark_to_plan, planner};
 use irc_ark_format::{model, plan as plan_format};
 use irc_cli::Translate;
 use irc_diag::{Diagnostic, Source};
@@ -103,7 +103,7 @@ fn to_format(module: &Module<'_>, to: &To) -> Option<String> {
         To::Plan(target) => {
             let is_model = |op| irc_mlir::read::op_name(op) == "ark.model";
             if irc_mlir::read::body_ops(module.as_operation()).iter().any(is_model) {
-                planner::run(module, target).ok()?;
+                ark_to_plan::run(module, target).ok()?;
             }
             Some(plan_format::write(&plan_dialect::export(module).ok()?))
         }
