@@ -11,11 +11,13 @@
 mod check;
 mod config;
 mod parse;
+pub mod tiling;
 mod write;
 
-pub use check::{MatmulKernel, check, check_ranks, derived_tasks, fuses, matmul_kernels};
+pub use check::{MatmulKernel, check, check_ranks, fuses, matmul_kernels};
 pub use config::{Config, ConfigValue};
 pub use parse::parse;
+pub use tiling::{derived_tasks, num_tasks};
 pub use write::write;
 
 use crate::model::Op;

@@ -5,10 +5,12 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::grid::{self, Cover, Grid};
 use crate::json::{At, OpPlace};
 use crate::model::{Region, Tensor};
-use crate::plan::{Plan, PlanOp};
+use crate::plan::{
+    Plan, PlanOp,
+    tiling::{self, Cover, Grid},
+};
 
 /// A tensor an op of the task touches, and what each task index touches of it.
 struct Access<'a> {
@@ -41,7 +43,7 @@ pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
 
 fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
     let op = &plan_op.op;
-    let grid = grid::grid(plan_op);
+    let grid = tiling::grid(plan_op);
     let read = |(index, tensor)| Access {
         op: op_index,
         key: "ReadTensors",
@@ -49,7 +51,7 @@ fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
         tensor,
         is_write: false,
         grid,
-        cover: grid.and_then(|grid| grid::reads(op, &grid, index)),
+        cover: grid.and_then(|grid| tiling::reads(op, &grid, index)),
     };
     let write = |(index, tensor)| Access {
         op: op_index,
@@ -58,7 +60,7 @@ fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
         tensor,
         is_write: true,
         grid,
-        cover: grid.map(|grid| grid::writes(&grid)),
+        cover: grid.map(|grid| tiling::writes(&grid)),
     };
     let reads = op.reads.iter().enumerate().map(read);
     reads.chain(op.writes.iter().enumerate().map(write)).collect()
@@ -117,7 +119,7 @@ fn stays_within(earlier: &Access<'_>, later: &Access<'_>) -> Option<bool> {
         true => (a_cover, b_cover),
         false => (b_cover, a_cover),
     };
-    let shape = grid::four(&earlier.tensor.shape);
+    let shape = tiling::four(&earlier.tensor.shape);
     let within = |dim: usize| match (writer[dim], other[dim]) {
         _ if shape[dim] == 1 => fixed(writer[dim], &a),
         (writer, other) if writer == other => true,
@@ -136,6 +138,6 @@ fn fixed(cover: Cover, grid: &Grid) -> bool {
 
 /// Whether two tensors are one box of a buffer, but for ones in front of their shapes.
 fn same_box(a: &Tensor, b: &Tensor) -> bool {
-    let same = |f: fn(&Tensor) -> &[i64]| grid::four(f(a)) == grid::four(f(b));
+    let same = |f: fn(&Tensor) -> &[i64]| tiling::four(f(a)) == tiling::four(f(b));
     a.dtype == b.dtype && same(|tensor| &tensor.shape) && Region::of(a) == Region::of(b)
 }

@@ -7,7 +7,6 @@
 mod config;
 mod distribute;
 mod fused;
-mod grid;
 mod kernels;
 mod matmul;
 mod order;
@@ -20,7 +19,7 @@ mod uses;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{Plan, PlanOp, ResourceGroup};
+use super::{Plan, PlanOp, ResourceGroup, tiling};
 use crate::json::{At, OpPlace};
 use crate::model::{Op, validate};
 
@@ -52,13 +51,8 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
 pub fn fuses(ops: &[PlanOp]) -> bool {
     let mut sink = Sink::new();
     fused::check_task(0, ops, &mut sink);
-    let tasks = ops.first().and_then(grid::num_tasks);
-    sink.diagnostics().is_empty() && ops.iter().all(|op| grid::num_tasks(op) == tasks)
-}
-
-/// Number of tasks that the tiles of a config cut an op into; nothing where the config alone says.
-pub fn derived_tasks(op: &PlanOp) -> Option<i64> {
-    grid::derived_tasks(op)
+    let tasks = ops.first().and_then(tiling::num_tasks);
+    sink.diagnostics().is_empty() && ops.iter().all(|op| tiling::num_tasks(op) == tasks)
 }
 
 /// The rules of ops that hold in models too, and that no op is virtual.

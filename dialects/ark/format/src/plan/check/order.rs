@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::distribute::{advance, granules};
-use super::grid::num_tasks;
 use super::resource_path;
 use crate::model::{Region, Tensor};
+use crate::plan::tiling::num_tasks;
 use crate::plan::{Plan, ProcessorGroup, Range, ResourceGroup};
 
 /// Most stretches of processors followed.

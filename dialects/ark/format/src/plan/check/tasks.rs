@@ -3,9 +3,9 @@
 use irc_diag::{Diagnostic, Sink};
 
 use super::distribute::{advance, faults};
-use super::grid::{derived_tasks, num_tasks};
 use super::{resource_groups, resource_path};
 use crate::json::{At, OpPlace};
+use crate::plan::tiling::{derived_tasks, num_tasks};
 use crate::plan::{Plan, Range, ResourceGroup, TaskInfo};
 
 /// Checks the number of tasks of each op and that task groups run each task once.

@@ -1,10 +1,13 @@
-//! How the tasks of an op tile its result.
+//! How the tasks of an op tile its result, and what each task touches of its operands.
+//!
+//! Dimensions are four, with ones in front. Task `i` of an op has the digits of `i` in the radices
+//! [`Grid::counts`], the last fastest; digit `d` selects a tile along dimension `d` of the result.
 
-use crate::model::{Op, OpKind};
+use crate::model::{Op, OpKind, Tensor};
 use crate::plan::PlanOp;
 
 /// A shape of four dimensions, ones in front.
-pub(super) fn four(shape: &[i64]) -> [i64; 4] {
+pub fn four(shape: &[i64]) -> [i64; 4] {
     let mut dims = [1; 4];
     dims[4 - shape.len()..].copy_from_slice(shape);
     dims
@@ -12,7 +15,7 @@ pub(super) fn four(shape: &[i64]) -> [i64; 4] {
 
 /// The tiles of a result: task `i` has the digits of `i` in the radices `counts`, last fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub struct Grid {
     /// Tiles along each of the four dimensions.
     pub counts: [i64; 4],
     /// Extents of a tile.
@@ -29,11 +32,22 @@ impl Grid {
     pub fn tasks(&self) -> i64 {
         self.counts.iter().product()
     }
+
+    /// The digits of a task index.
+    pub fn digits(&self, task: i64) -> [i64; 4] {
+        let mut rest = task;
+        let mut digits = [0; 4];
+        for dim in (0..4).rev() {
+            digits[dim] = rest % self.counts[dim];
+            rest /= self.counts[dim];
+        }
+        digits
+    }
 }
 
 /// The grid of an op whose tasks are tiles of its result; nothing for ops that move data between
 /// ranks, whose task count the config alone states, and for tiles of more than two dimensions.
-pub(super) fn grid(plan_op: &PlanOp) -> Option<Grid> {
+pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     let PlanOp { op, config } = plan_op;
     let result = op.results.first()?;
     let shape = four(&result.shape);
@@ -57,12 +71,12 @@ pub(super) fn grid(plan_op: &PlanOp) -> Option<Grid> {
 }
 
 /// Number of tasks of an op: what its config says, or what its tiles say.
-pub(super) fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
+pub fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
     plan_op.config.int("NumTasks").or_else(|| derived_tasks(plan_op))
 }
 
 /// Number of tasks that follows from the tiles.
-pub(super) fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
+pub fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
     match plan_op.op.kind {
         OpKind::Noop => Some(0),
         _ => grid(plan_op).map(|grid| grid.tasks()),
@@ -71,7 +85,7 @@ pub(super) fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
 
 /// What a task touches along one dimension of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cover {
+pub enum Cover {
     /// All of it.
     All,
     /// The tile that this digit of the task index selects.
@@ -84,7 +98,7 @@ pub(super) enum Cover {
 }
 
 /// What each task of an op reads of the operand at `index`, as four dimensions.
-pub(super) fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
+pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
     let shape = four(&op.reads.get(index)?.shape);
     let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
     // Along a dimension that is stretched, every task reads the one element.
@@ -129,7 +143,59 @@ pub(super) fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
 }
 
 /// What each task of an op writes of its result, as four dimensions.
-pub(super) fn writes(grid: &Grid) -> [Cover; 4] {
+pub fn writes(grid: &Grid) -> [Cover; 4] {
     let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
     [tile(0), tile(1), tile(2), tile(3)]
+}
+
+/// The extents of a tensor that tasks may touch: with its padding for `Matmul`, whose kernel
+/// computes on it.
+pub fn extents(op: &Op, tensor: &Tensor) -> [i64; 4] {
+    match op.kind {
+        OpKind::Matmul => four(&tensor.padded_shape),
+        _ => four(&tensor.shape),
+    }
+}
+
+/// A box of elements of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// First index along each dimension.
+    pub begin: [i64; 4],
+    /// Number of indices along each dimension; none is zero.
+    pub extent: [i64; 4],
+}
+
+/// What the task of these digits touches of a tensor of these [`extents`], the last tile cut where
+/// the tensor ends.
+pub fn window(extents: [i64; 4], cover: [Cover; 4], digits: [i64; 4]) -> Window {
+    let mut window = Window { begin: [0; 4], extent: extents };
+    for dim in 0..4 {
+        if let Cover::Tile { digit, extent } = cover[dim] {
+            window.begin[dim] = digits[digit] * extent;
+            window.extent[dim] = extent.min(extents[dim] - window.begin[dim]);
+        }
+    }
+    window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_count_with_the_last_fastest() {
+        let grid = Grid { counts: [1, 2, 3, 4], tile: [1, 1, 8, 64] };
+        assert_eq!(grid.digits(0), [0, 0, 0, 0]);
+        assert_eq!(grid.digits(4), [0, 0, 1, 0]);
+        assert_eq!(grid.digits(23), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_last_tile_ends_with_the_tensor() {
+        let tile = |digit| Cover::Tile { digit, extent: [1, 1, 8, 64][digit] };
+        let cover = [Cover::All, tile(1), tile(2), tile(3)];
+        let found = window([1, 2, 20, 200], cover, [0, 1, 2, 3]);
+        assert_eq!(found, Window { begin: [0, 1, 16, 192], extent: [1, 1, 4, 8] });
+    }
 }

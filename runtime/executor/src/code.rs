@@ -1,0 +1,124 @@
+//! The compiled code of a plan's tasks: what the compiler promises and the executor calls.
+//!
+//! A task is a list of steps, run in order for one task index. A kernel is one function per way in
+//! which its last tiles may be cut short; it is given the address of the first element that the
+//! task touches of each operand. Extents and strides are in the code.
+
+use irc_ark_format::plan::tiling::Grid;
+use serde::{Deserialize, Serialize};
+use std::ffi::c_void;
+
+/// A kernel in the library: `operands` as many addresses as [`Kernel::operands`], `scratch` of
+/// [`PlanCode::scratch_bytes`], aligned to 64 and not shared with another running task. Returns 0.
+pub type Entry = unsafe extern "C" fn(operands: *const *mut c_void, scratch: *mut c_void) -> i32;
+
+/// The code of every task of one plan, beside the library that holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCode {
+    /// By index of the task info.
+    pub tasks: Vec<TaskCode>,
+    /// The most scratch memory any kernel needs, in bytes.
+    pub scratch_bytes: u64,
+    /// Processor features that the code uses, by LLVM's names.
+    pub requires: Vec<String>,
+}
+
+/// The code of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCode {
+    /// What to do for one task index, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Compute.
+    Kernel(Kernel),
+    /// Move data between ranks: the op at this index of the task info, by the executor itself.
+    Communicate(usize),
+}
+
+/// A compiled kernel: one op, or several that only use what the same task index of each other made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Indices of its ops in the task info, ascending.
+    pub ops: Vec<usize>,
+    /// The radices of the task index's digits ([`Grid::counts`]).
+    pub counts: [i64; 4],
+    /// The memory it touches, in the order of the addresses it takes.
+    pub operands: Vec<Operand>,
+    /// The functions: the first whose condition holds is called.
+    pub variants: Vec<Variant>,
+}
+
+/// What a kernel touches of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operand {
+    /// Id of the buffer.
+    pub buffer: u64,
+    /// Byte in the buffer of what the task of digits 0 touches first.
+    pub offset: u64,
+    /// Bytes further for one more of each digit.
+    pub steps: [u64; 4],
+}
+
+/// A function of a kernel, for the tasks at some edges of the grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Digits that must be the last of their dimension for this variant.
+    pub last: [bool; 4],
+    /// Name of the [`Entry`] in the library.
+    pub symbol: String,
+}
+
+impl Kernel {
+    /// The variant that computes the task of these digits.
+    pub fn variant(&self, digits: [i64; 4]) -> Option<usize> {
+        let is_last = |dim: usize| digits[dim] + 1 == self.counts[dim];
+        self.variants
+            .iter()
+            .position(|variant| (0..4).all(|dim| !variant.last[dim] || is_last(dim)))
+    }
+
+    /// The digits of a task index.
+    pub fn digits(&self, task: i64) -> [i64; 4] {
+        Grid { counts: self.counts, tile: [1; 4] }.digits(task)
+    }
+}
+
+impl Operand {
+    /// The byte in the buffer that the task of these digits touches first.
+    pub fn byte(&self, digits: [i64; 4]) -> u64 {
+        let steps = self.steps.iter().zip(digits);
+        self.offset + steps.map(|(step, digit)| step * digit.cast_unsigned()).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_have_variants_of_their_own() {
+        let variant = |last, symbol: &str| Variant { last, symbol: symbol.into() };
+        let kernel = Kernel {
+            ops: vec![0],
+            counts: [1, 1, 3, 2],
+            operands: vec![Operand { buffer: 7, offset: 16, steps: [0, 0, 800, 128] }],
+            variants: vec![
+                variant([false, false, true, true], "corner"),
+                variant([false, false, false, true], "right"),
+                variant([false, false, true, false], "bottom"),
+                variant([false; 4], "inner"),
+            ],
+        };
+        let symbol = |task: i64| {
+            let index = kernel.variant(kernel.digits(task));
+            index.map(|index| kernel.variants[index].symbol.clone())
+        };
+        let found: Vec<_> = (0..6).map(|task| symbol(task).unwrap()).collect();
+        assert_eq!(found, ["inner", "right", "inner", "right", "bottom", "corner"]);
+        assert_eq!(kernel.operands[0].byte(kernel.digits(5)), 16 + 2 * 800 + 128);
+    }
+}
