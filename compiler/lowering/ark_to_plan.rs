@@ -8,7 +8,7 @@ use irc_mlir::{
     BlockRef, Erase, Location, Module, OperationLike, OperationRef, OptionKind, Options, Pass,
     PassError, PassOption, PassResult, RegionLike, context_of, emit_warning,
 };
-use irc_planner::{Finding, Target, architecture, plan};
+use irc_planner::{Finding, Planner, Target, architecture, plan};
 
 /// The pass `plan-ark`.
 pub struct PlanArk;
@@ -36,6 +36,12 @@ impl Pass for PlanArk {
                 default: "0",
                 kind: OptionKind::Integer,
             },
+            PassOption {
+                name: "planner",
+                help: "irc, the optimising planner, or ark, ARK's own reproduced",
+                default: "irc",
+                kind: OptionKind::String,
+            },
         ]
     }
 
@@ -49,9 +55,12 @@ impl Pass for PlanArk {
             let processors = options.integer("processors");
             Target::new(architecture, (processors != 0).then_some(processors))
         });
-        let target = target
-            .map_err(|message| PassError::at(&op, format!("option of plan-ark: {message}")))?;
-        lower(op, &target)
+        let wrong = |message| PassError::at(&op, format!("option of plan-ark: {message}"));
+        let planner = Planner::from_name(options.text("planner")).map_err(wrong)?;
+        lower(
+            op,
+            &irc_planner::Options { planner, ..irc_planner::Options::new(target.map_err(wrong)?) },
+        )
     }
 }
 
@@ -59,17 +68,17 @@ impl Pass for PlanArk {
 ///
 /// # Errors
 /// After a diagnostic at each node concerned.
-pub fn run(module: &Module<'_>, target: &Target) -> PassResult {
-    lower(module.as_operation(), target)
+pub fn run(module: &Module<'_>, options: &irc_planner::Options) -> PassResult {
+    lower(module.as_operation(), options)
 }
 
-fn lower(module: OperationRef<'_, '_>, target: &Target) -> PassResult {
+fn lower(module: OperationRef<'_, '_>, options: &irc_planner::Options) -> PassResult {
     let model_op = ark::model_op(module)?;
     let nodes = ark::nodes(model_op)?;
     let model = ark::model_of(model_op, &nodes)?;
     let ops: Vec<OperationRef<'_, '_>> = nodes.iter().map(|(op, _)| *op).collect();
     let at = |finding: &Finding| finding.node.map_or(model_op, |node| ops[node]);
-    let planned = plan(&model, target).map_err(|findings| {
+    let planned = plan(&model, options).map_err(|findings| {
         // All are reported; the marker of any of them says that the pass failed.
         let report = |finding: &Finding| PassError::at(&at(finding), &finding.message);
         let errors: Vec<PassError> = findings.iter().map(report).collect();
