@@ -71,6 +71,21 @@ impl Work {
         }
     }
 
+    /// Number of tasks.
+    pub(crate) fn tasks(&self) -> i64 {
+        self.tasks
+    }
+
+    /// Warps of a task.
+    pub(crate) fn warps(&self) -> i64 {
+        self.warps
+    }
+
+    /// Bytes of on-chip memory of a task.
+    pub(crate) fn sram(&self) -> i64 {
+        self.sram
+    }
+
     /// Floating-point operations of all tasks.
     pub(super) fn flops(&self) -> f64 {
         let of = |op: &OpWork| 2.0 * op.products + op.operations;
@@ -124,13 +139,18 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
             let tile: i64 =
                 (0..4).map(|dim| grid.tile[dim].min(four(&result.shape)[dim])).product();
             let vector = match kind {
-                OpKind::Transpose => 1.0,
+                OpKind::Transpose => gathered(grid.tile[3]),
                 _ => lanes_of(row_bytes(&grid, result), result),
             };
             work.rounds = (tile as f64 / (threads * vector)).ceil();
         }
     }
     work
+}
+
+/// Elements that a thread of a transposition loads before it waits for any.
+fn gathered(width: i64) -> f64 {
+    [8, 4, 2].into_iter().find(|count| width % count == 0).unwrap_or(1) as f64
 }
 
 /// Elements of one access when rows of so many bytes are moved.
