@@ -22,6 +22,8 @@ const FUNCTION: f64 = 8.0;
 pub(super) struct OpWork {
     /// Loads that wait for one another.
     pub rounds: f64,
+    /// Whether what is loaded was written by the same task, and so is in the shared cache.
+    pub is_cached: bool,
     /// Bytes moved to and from the shared cache.
     pub bytes: f64,
     /// Multiply-adds on matrix units, as those of the first operand's type take.
@@ -62,13 +64,9 @@ impl Work {
     /// The work of ops that run as one task of so many warps and bytes of on-chip memory.
     pub(crate) fn of(ops: &[PlanOp], warps: i64, sram: i64, machine: &Machine) -> Self {
         let tasks = ops.first().and_then(tiling::num_tasks).unwrap_or(0);
-        Self {
-            ops: ops.iter().map(|op| op_work(op, tasks, warps, machine)).collect(),
-            traffic: traffic(ops, tasks),
-            tasks,
-            warps,
-            sram,
-        }
+        let (traffic, cached) = traffic(ops, tasks);
+        let of = |(op, is_cached)| OpWork { is_cached, ..op_work(op, tasks, warps, machine) };
+        Self { ops: ops.iter().zip(cached).map(of).collect(), traffic, tasks, warps, sram }
     }
 
     /// Number of tasks.
@@ -212,11 +210,17 @@ fn bytes(tensor: &Tensor) -> f64 {
 }
 
 /// What all tasks move together: each region once, and none that a task reads of its own writing.
-fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
+/// By op, whether it reads nothing but that.
+fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
     let mut seen: Vec<(Region, bool)> = vec![];
     let mut found = vec![];
-    for plan_op in ops.iter().filter(|plan_op| plan_op.op.kind != OpKind::Noop) {
+    let mut cached = vec![];
+    for plan_op in ops {
         let op = &plan_op.op;
+        cached.push(!op.reads.is_empty());
+        if op.kind == OpKind::Noop {
+            continue;
+        }
         let grid = tiling::grid(plan_op);
         for (index, tensor) in op.reads.iter().enumerate() {
             let region = Region::of(tensor);
@@ -227,6 +231,7 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
             let all = each.map_or_else(|| bytes(tensor), |each| each * tasks as f64);
             let unique = (region.bytes() as f64).min(all);
             found.push(Traffic { unique, moved: all });
+            cached.last_mut().into_iter().for_each(|cached| *cached = false);
             seen.push((region, false));
         }
         for tensor in &op.writes {
@@ -238,5 +243,5 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
             }
         }
     }
-    found
+    (found, cached)
 }

@@ -1,6 +1,7 @@
 //! Which ops share a task.
 use super::{
     configs,
+    refine::refine,
     variants::{Setting, first, needs, variants},
 };
 use crate::{
@@ -12,6 +13,7 @@ use irc_ark_format::{
     model::{Op, OpKind},
     plan::{Architecture, ConfigValue, PlanOp, Range, derived_tasks, fuses},
 };
+use std::collections::BTreeSet;
 
 /// Ops of one task, and the nodes they come from.
 #[derive(Clone, Debug)]
@@ -25,7 +27,14 @@ pub struct Draft {
     /// What is pinned for the task: ranges.
     pub pins: Pins,
     /// Nanoseconds by itself.
-    price: f64,
+    pub(super) price: f64,
+}
+
+impl Draft {
+    /// Nodes and ops.
+    pub(super) fn members(&self) -> impl Iterator<Item = (usize, &Op)> {
+        self.nodes.iter().copied().zip(self.ops.iter().map(|op| &op.op))
+    }
 }
 
 /// Drafts, and which wait for which.
@@ -119,7 +128,20 @@ pub fn group(
             }
         }
     }
-    if errors.is_empty() { Ok(grouping.finish(warnings)) } else { Err(errors) }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    refine(&mut grouping, waits);
+    Ok(grouping.finish(warnings))
+}
+
+/// By position of an op, the positions of those that wait for it.
+pub(super) fn after(waits: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut users = vec![vec![]; waits.len()];
+    for (user, waits) in waits.iter().enumerate() {
+        waits.iter().for_each(|other| users[*other].push(user));
+    }
+    users
 }
 
 /// What is said of a matrix product whose kernel no known device confirms.
@@ -148,7 +170,7 @@ fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
     }
 }
 
-struct Grouping<'a> {
+pub(super) struct Grouping<'a> {
     ops: &'a [(usize, Op)],
     setting: &'a Setting<'a>,
     /// Drafts; nothing where one was joined to another.
@@ -249,27 +271,98 @@ impl Grouping<'_> {
             }
             let parts: Vec<&Draft> =
                 set.iter().filter_map(|slot| self.slots[*slot].as_ref()).collect();
-            let mut members: Vec<(usize, &Op)> = parts
-                .iter()
-                .flat_map(|draft| {
-                    draft.nodes.iter().copied().zip(draft.ops.iter().map(|op| &op.op))
-                })
-                .chain([(self.ops[position].0, op)])
-                .collect();
+            let members = parts.iter().flat_map(|draft| draft.members());
+            let mut members: Vec<(usize, &Op)> =
+                members.chain([(self.ops[position].0, op)]).collect();
             members.sort_by_key(|(node, _)| *node);
-            let all: Vec<&Op> = members.iter().map(|(_, op)| *op).collect();
-            if first(&all, self.setting).is_none() {
-                continue;
-            }
-            let Ok((together, ops)) = self.price(&all) else { continue };
+            let Some(together) = self.draft(&members) else { continue };
             let apart = parts.iter().map(|draft| draft.price).sum::<f64>() + price + barrier;
-            if together <= apart {
-                let nodes = members.iter().map(|(node, _)| *node).collect();
-                let pins = Pins::default();
-                return Some((Draft { ops, nodes, is_fixed: false, pins, price: together }, set));
+            if together.price <= apart {
+                return Some((together, set));
             }
         }
         None
+    }
+
+    /// The draft of ops that run as one task, in the order given; nothing when they cannot.
+    pub(super) fn draft(&self, members: &[(usize, &Op)]) -> Option<Draft> {
+        let all: Vec<&Op> = members.iter().map(|(_, op)| *op).collect();
+        if all.len() > 1 && first(&all, self.setting).is_none() {
+            return None;
+        }
+        let (price, ops) = self.price(&all).ok()?;
+        let nodes = members.iter().map(|(node, _)| *node).collect();
+        Some(Draft { ops, nodes, is_fixed: false, pins: Pins::default(), price })
+    }
+
+    /// Number of slots.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The draft in a slot, when ops may be moved to and from it.
+    pub(super) fn open(&self, slot: usize) -> Option<&Draft> {
+        self.slots.get(slot)?.as_ref().filter(|draft| !draft.is_fixed)
+    }
+
+    /// The position of a node's op.
+    pub(super) fn position(&self, node: usize) -> usize {
+        self.ops.partition_point(|(other, _)| *other < node)
+    }
+
+    /// The slot of the op at a position.
+    pub(super) fn home(&self, position: usize) -> usize {
+        self.home[position]
+    }
+
+    /// The node and the op at a position.
+    pub(super) fn op(&self, position: usize) -> (usize, &Op) {
+        let (node, op) = &self.ops[position];
+        (*node, op)
+    }
+
+    /// Puts another draft into a slot.
+    pub(super) fn replace(&mut self, slot: usize, draft: Draft) {
+        self.slots[slot] = Some(draft);
+    }
+
+    /// Says in which slot an op is.
+    pub(super) fn rehome(&mut self, position: usize, slot: usize) {
+        self.home[position] = slot;
+    }
+
+    /// Finds anew which slot waits for which; whether none waits for itself.
+    pub(super) fn follow(&mut self, waits: &[Vec<usize>]) -> bool {
+        let mut direct: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.slots.len()];
+        for (position, waits) in waits.iter().enumerate() {
+            let home = self.home[position];
+            let others = waits.iter().map(|other| self.home[*other]);
+            direct[home].extend(others.filter(|other| *other != home));
+        }
+        let lists: Vec<Vec<usize>> =
+            direct.iter().map(|set| set.iter().copied().collect()).collect();
+        let users = after(&lists);
+        let mut open: Vec<usize> = direct.iter().map(BTreeSet::len).collect();
+        let mut ready: Vec<usize> = (0..open.len()).filter(|slot| open[*slot] == 0).collect();
+        let mut before = vec![Bits::default(); self.slots.len()];
+        let mut done = 0;
+        while let Some(slot) = ready.pop() {
+            done += 1;
+            let mut bits = Bits::default();
+            for other in &direct[slot] {
+                bits.insert(*other);
+                bits.extend(&before[*other]);
+            }
+            before[slot] = bits;
+            for user in &users[slot] {
+                open[*user] -= 1;
+                if open[*user] == 0 {
+                    ready.push(*user);
+                }
+            }
+        }
+        self.before = before;
+        done == self.slots.len()
     }
 
     /// Whether drafts can become one with an op that waits for others: nothing that any of them

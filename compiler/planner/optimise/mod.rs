@@ -3,6 +3,7 @@
 //! 1. [`kernel_form`]: ops become what ARK's kernels compute rightly.
 //! 2. [`dependencies`]: which op waits for which, by regions and edges.
 //! 3. [`group`]: ops whose tasks line up share a task, wherever they stand in the list.
+//!    [`refine`] then moves ops from the end of one task to the task that uses them.
 //! 4. [`schedule`]: tasks that wait for none of each other share a step; steps wait for all before.
 //! 5. [`choose`]: of each step's tiles and warps, those of the shortest time.
 //! 6. [`reuse`]: intermediate buffers share memory, now that it is known when they are used.
@@ -17,6 +18,8 @@ mod dependencies;
 mod group;
 mod kernel_form;
 mod layout;
+mod pack;
+mod refine;
 mod reuse;
 mod schedule;
 mod tile;
@@ -44,7 +47,7 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
     let mut drafts = group::group(&ops, &waits, pins, &setting)?;
     let steps = schedule::steps(&drafts);
     choose::choose(&mut drafts.drafts, &steps, &setting);
-    reuse::reuse(&mut drafts.drafts, &steps, &layout, model);
+    reuse::reuse(&mut drafts.drafts, &steps, &layout);
     let mut warnings = drafts.warnings;
     let (plan, nodes) = assemble::assemble(model, &setting, drafts.drafts, &steps);
     let (errors, found): (Vec<_>, Vec<_>) =

@@ -5,13 +5,11 @@
 //! elementwise op whose operand nobody uses later writes over it.
 use super::{
     group::Draft,
-    layout::{ALIGNMENT, Layout},
+    layout::Layout,
+    pack::{Block, pack},
     schedule::Step,
 };
-use irc_ark_format::{
-    model::{Model, Tensor},
-    plan::fuses,
-};
+use irc_ark_format::{model::Tensor, plan::fuses};
 use std::collections::BTreeMap;
 
 /// A use of a buffer: step, draft and place of the op in it.
@@ -23,13 +21,16 @@ struct Place {
 }
 
 /// Gives buffers of the pool new ids, under which they share memory.
-pub fn reuse(drafts: &mut [Draft], steps: &[Step], layout: &Layout, model: &Model) {
+pub fn reuse(drafts: &mut [Draft], steps: &[Step], layout: &Layout) {
     let mut uses = uses(drafts, steps, layout);
     overwrite(drafts, steps, &mut uses, layout);
-    let slots = slots(&uses, layout);
-    let _ = model;
-    for draft in drafts {
-        rename(draft, |id| slots.get(&id).copied());
+    let blocks = blocks(drafts, &uses, layout);
+    let places = pack(&blocks);
+    for tensor in drafts.iter_mut().flat_map(tensors) {
+        if let Some((piece, offset)) = places.get(&tensor.buffer.id) {
+            tensor.buffer.id = layout.first_id + *piece as u64;
+            shift(tensor, *offset);
+        }
     }
 }
 
@@ -140,48 +141,58 @@ fn take_over(
 }
 
 fn rename(draft: &mut Draft, new_id: impl Fn(u64) -> Option<u64>) {
-    for plan_op in &mut draft.ops {
-        let op = &mut plan_op.op;
-        for tensor in op.reads.iter_mut().chain(&mut op.writes).chain(&mut op.results) {
-            if let Some(id) = new_id(tensor.buffer.id) {
-                tensor.buffer.id = id;
-            }
+    for tensor in tensors(draft) {
+        if let Some(id) = new_id(tensor.buffer.id) {
+            tensor.buffer.id = id;
         }
     }
 }
 
-/// A piece of memory and what lies in it over time.
-struct Slot {
-    bytes: u64,
-    /// First and last step of each buffer in it.
-    taken: Vec<(usize, usize)>,
+fn tensors(draft: &mut Draft) -> impl Iterator<Item = &mut Tensor> {
+    draft.ops.iter_mut().flat_map(|plan_op| {
+        let op = &mut plan_op.op;
+        op.reads.iter_mut().chain(&mut op.writes).chain(&mut op.results)
+    })
 }
 
-/// The new id of each buffer: the largest first, each into the smallest piece that is free while it
-/// is used.
-fn slots(uses: &BTreeMap<u64, Vec<Place>>, layout: &Layout) -> BTreeMap<u64, u64> {
-    let mut buffers: Vec<(u64, u64, (usize, usize))> = vec![];
-    for (id, places) in uses {
-        let (Some(first), Some(last)) = (places.first(), places.last()) else { continue };
+/// What is to be packed: by buffer, its bytes, its steps and where it may start.
+fn blocks(drafts: &mut [Draft], uses: &BTreeMap<u64, Vec<Place>>, layout: &Layout) -> Vec<Block> {
+    let mut granules: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    for tensor in drafts.iter_mut().flat_map(tensors) {
+        let own = row(tensor);
+        let granule = granules.entry(tensor.buffer.id).or_insert(Some(1));
+        *granule = granule.zip(own).map(|(a, b)| least_common_multiple(a, b));
+    }
+    let block = |(id, places): (&u64, &Vec<Place>)| {
         let bytes = layout.pooled.get(id).copied().unwrap_or_default();
-        buffers.push((*id, bytes, (first.step, last.step)));
+        let granule = granules.get(id).copied().flatten();
+        let (first, last) = (places.first()?.step, places.last()?.step);
+        Some(Block { id: *id, bytes, first, last, granule })
+    };
+    uses.iter().filter_map(block).collect()
+}
+
+/// Bytes by which a tensor can be moved within its buffer: those of one index of its first
+/// dimension. Nothing for a matrix, whose first stride kernels of products use as the rows of it.
+fn row(tensor: &Tensor) -> Option<u64> {
+    let inner: i64 = tensor.strides.iter().skip(1).product();
+    (tensor.rank() > 2).then(|| inner.cast_unsigned() * tensor.dtype.bytes())
+}
+
+/// Moves a tensor by bytes that its row divides.
+fn shift(tensor: &mut Tensor, bytes: u64) {
+    let Some(rows) = row(tensor).map(|row| (bytes / row).cast_signed()).filter(|rows| *rows > 0)
+    else {
+        return;
+    };
+    tensor.strides[0] += rows;
+    tensor.offsets[0] += rows;
+}
+
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
     }
-    // Small odd ones last, so that those before them start aligned.
-    buffers.sort_by_key(|(id, bytes, _)| (bytes % ALIGNMENT != 0, std::cmp::Reverse(*bytes), *id));
-    let mut slots: Vec<Slot> = vec![];
-    let mut ids = BTreeMap::new();
-    for (id, bytes, (first, last)) in buffers {
-        let is_free =
-            |slot: &Slot| slot.taken.iter().all(|taken| taken.1 < first || last < taken.0);
-        let fits =
-            slots.iter().enumerate().filter(|(_, slot)| slot.bytes >= bytes && is_free(slot));
-        let best = fits.min_by_key(|(index, slot)| (slot.bytes, *index)).map(|(index, _)| index);
-        let index = best.unwrap_or_else(|| {
-            slots.push(Slot { bytes, taken: vec![] });
-            slots.len() - 1
-        });
-        slots[index].taken.push((first, last));
-        ids.insert(id, layout.first_id + index as u64);
-    }
-    ids
+    a / x * b
 }
