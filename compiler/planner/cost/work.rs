@@ -11,6 +11,9 @@ use irc_ark_format::{
 /// Bytes of the longest access of a thread.
 const VECTOR: i64 = 16;
 
+/// By how much an operand is smaller than the result when waiting for it does not count.
+const SMALL: f64 = 8.0;
+
 /// Elements that one thread of an elementwise reduction has in flight: its loop is unrolled.
 const UNROLLED: f64 = 4.0;
 
@@ -231,7 +234,9 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
             let all = each.map_or_else(|| bytes(tensor), |each| each * tasks as f64);
             let unique = (region.bytes() as f64).min(all);
             found.push(Traffic { unique, moved: all });
-            cached.last_mut().into_iter().for_each(|cached| *cached = false);
+            // A row added to every other one is in the cache after the first.
+            let is_large = unique * SMALL > op.writes.first().map_or(0.0, bytes);
+            cached.last_mut().into_iter().for_each(|cached| *cached &= !is_large);
             seen.push((region, false));
         }
         for tensor in &op.writes {
