@@ -62,9 +62,7 @@ fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait
 fn stretch_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
     let rows = world.rows[world.ops[op].rank].iter().enumerate();
     rows.filter(|(_, row)| matches!(&row.what, What::Tasks { ops, .. } if ops.contains(&op)))
-        .find_map(|(index, row)| {
-            row.members.clone().find(|&member| state.at[member].0 <= index)
-        })
+        .find_map(|(index, row)| row.members.clone().find(|&member| state.at[member].0 <= index))
 }
 
 fn ring(world: &World<'_>, chain: &[(usize, usize, String)]) -> (usize, Diagnostic) {

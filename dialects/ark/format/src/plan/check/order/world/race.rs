@@ -128,7 +128,9 @@ fn conflict(world: &World<'_>, outcome: &Outcome, a: &Use<'_>, b: &Use<'_>) -> O
         return None;
     }
     // A packet is taken when its flag has come.
-    let pair = |a: &Use<'_>, b: &Use<'_>| a.op.zip(b.op).is_some_and(|pair| outcome.matched.contains(&pair));
+    let pair = |a: &Use<'_>, b: &Use<'_>| {
+        a.op.zip(b.op).is_some_and(|pair| outcome.matched.contains(&pair))
+    };
     if pair(a, b) || pair(b, a) {
         return None;
     }
@@ -143,7 +145,8 @@ fn ordered(world: &World<'_>, outcome: &Outcome, earlier: &Use<'_>, later: &Use<
     let base = world.bases[earlier.rank];
     let ran = world.stretches[earlier.rank].of(earlier.access.processors);
     let group = earlier.access.spot.group;
-    !earlier.is_proxied && ran.into_iter().all(|stretch| later.known[base + stretch] as usize > group)
+    !earlier.is_proxied
+        && ran.into_iter().all(|stretch| later.known[base + stretch] as usize > group)
 }
 
 fn report(

@@ -39,9 +39,14 @@ pub(super) struct Row {
 pub(super) enum What {
     Barrier,
     /// Runs the ops of a task group that reach other ranks.
-    Tasks { spot: Spot, ops: Vec<usize> },
+    Tasks {
+        spot: Spot,
+        ops: Vec<usize>,
+    },
     /// Has run a group.
-    End { group: usize },
+    End {
+        group: usize,
+    },
 }
 
 /// An op that reaches other ranks.
@@ -507,9 +512,7 @@ impl<'w, 'a> State<'w, 'a> {
                 let link = takes.iter().zip(turns).find(is_missing).map(|(link, _)| *link);
                 let Some(link) = link else { return ("packets".into(), None) };
                 let suits = |(index, other): &(usize, &CommOp<'_>)| match &other.act {
-                    Act::Packets { sends, .. } => {
-                        sends.contains(&link) && !self.ops[*index].is_out
-                    }
+                    Act::Packets { sends, .. } => sends.contains(&link) && !self.ops[*index].is_out,
                     _ => false,
                 };
                 let sender = world.ops.iter().enumerate().find(suits).map(|(index, _)| index);
@@ -552,7 +555,8 @@ fn wrong_signal(sent: &CommOp<'_>, waits: &CommOp<'_>) -> Diagnostic {
 }
 
 fn uncounted(sent: &CommOp<'_>, waits: &CommOp<'_>, signals: i64, waited: i64) -> Diagnostic {
-    let message = format!("{sent} signals {signals} times, once a task; {waits} waits {waited} times");
+    let message =
+        format!("{sent} signals {signals} times, once a task; {waits} waits {waited} times");
     Diagnostic::warning("plan-signal-count", message)
         .path(waits.at().to_string())
         .with_note("it may go on before all of the data is there")
