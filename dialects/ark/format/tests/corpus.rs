@@ -110,3 +110,22 @@ fn plans_of_all_ranks_agree() {
         assert_eq!(plans.len() as i64, plans[0].world_size, "{name}");
     }
 }
+
+#[test]
+fn plans_compute_their_models() {
+    for path in corpus(".model.json") {
+        let document = model::parse(&source(&path), &Options::default(), &mut Sink::new());
+        let model = document.expect("a sound model").model;
+        let name = path.to_string_lossy();
+        let stem = name.trim_end_matches(".model.json").trim_end_matches(".virtual");
+        for arch in ["", ".cuda_90", ".rocm_942"] {
+            let file = PathBuf::from(format!("{stem}{arch}.plan.json"));
+            if !file.exists() {
+                continue;
+            }
+            let options = Options { validate: false, strict: true };
+            let plan = plan::parse(&source(&file), &options, &mut Sink::new()).expect("a plan");
+            assert_eq!(plan::check_model(&plan, &model), [], "{} for {name}", file.display());
+        }
+    }
+}
