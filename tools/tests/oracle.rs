@@ -52,12 +52,33 @@ fn examples_agree_with_numpy() {
 }
 
 #[test]
-fn corpus_agrees_with_numpy() {
+fn small_models_agree_with_numpy() {
+    check_models(&root().join("tests/models"), &[]);
+}
+
+/// The corpus of ARK files: `IRC_CORPUS`, or beside the repository.
+fn corpus() -> Option<PathBuf> {
     let default = root().join("../shared/corpus");
     let corpus = env::var_os("IRC_CORPUS").map_or(default, PathBuf::from).join("ark");
     if !corpus.is_dir() {
         println!("skipped: no folder {}", corpus.display());
-        return;
+        return None;
     }
-    check_models(&corpus, &[]);
+    Some(corpus)
+}
+
+#[test]
+fn corpus_agrees_with_numpy() {
+    if let Some(corpus) = corpus() {
+        check_models(&corpus, &[]);
+    }
+}
+
+/// The oracle itself: what ranks compute together is what arithmetic says.
+#[test]
+fn ranks_compute_their_sums() {
+    let ranks = root().join("tests/models/ranks");
+    let folders: Vec<_> = [Some(ranks), corpus()].into_iter().flatten().collect();
+    let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
+    run("check_ranks.py", &folders.iter().map(|folder| &**folder).collect::<Vec<_>>());
 }
