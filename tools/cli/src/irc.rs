@@ -169,7 +169,8 @@ pub enum Backend {
     "Models and plans are told apart by their content.\n\n\
      Examples:\n  \
      irc check ffn.model.json ffn.plan.json\n  \
-     irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
+     irc check --strict --json models/*.json > findings.json\n  \
+     irc check --cost ffn.plan.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
     /// ARK models and plans; - is standard input
@@ -181,6 +182,9 @@ pub struct Check {
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
+    /// Estimate what plans cost; with --json, an object of findings and costs is written
+    #[arg(long)]
+    pub cost: bool,
 }
 
 /// `irc bench`.
