@@ -123,6 +123,8 @@ pub fn all() -> Vec<Kind> {
         kind("an output is renamed", "plan-visible-buffer", renamed_output),
         kind("an input is renamed", "plan-changed-op", renamed_input),
         kind("a buffer is reused too early", "plan-changed-op", reused_buffer),
+        kind("an input is overwritten", "plan-visible-buffer", overwritten_input),
+        kind("a reduction works in place", "plan-group-race", reduced_in_place),
     ]
 }
 
@@ -1168,17 +1170,65 @@ fn renamed_input(set: &mut Set, seeded: &mut Seeded) -> Done {
     each_buffer(plan, &json!(0), &|buffer| buffer["Id"] = json!(100_000))
 }
 
-/// What an op makes lands on what a later one still reads.
-fn reused_buffer(set: &mut Set, _: &mut Seeded) -> Done {
+/// An op works in place on what a later one still reads.
+fn reused_buffer(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = modelled(set)?;
-    let sub = ops(plan, is("Sub")).into_iter().next()?;
-    let read = plan.pointer(&sub)?["ReadTensors"][0].clone();
-    let reduce = ops(plan, |op| op["Type"] == "ReduceMax").into_iter().next()?;
-    let reduce = plan.pointer(&reduce)?.clone();
-    (reduce["ReadTensors"][0]["Id"] == read["Id"]).then_some(())?;
-    // The row maxima go where the rows are.
-    let from = reduce["WriteTensors"][0]["Buffer"]["Id"].clone();
-    let to = read["Buffer"]["Id"].clone();
-    (task_of(&sub) > 1).then_some(())?;
+    let buffer = |op: &Value, key: &str| op[key][0]["Buffer"]["Id"].clone();
+    let relus = ops(plan, is("Relu"));
+    let read_again = |path: &String| {
+        let from = buffer(plan.pointer(path).expect("an op"), "ReadTensors");
+        let reads = |op: &Value| {
+            list(&op["ReadTensors"]).iter().any(|tensor| tensor["Buffer"]["Id"] == from)
+        };
+        ops(plan, reads).iter().any(|other| task_of(other) > task_of(path))
+    };
+    let path = pick(relus.into_iter().filter(read_again).collect(), seeded)?;
+    let op = plan.pointer(&path)?.clone();
+    let (from, to) = (buffer(&op, "WriteTensors"), buffer(&op, "ReadTensors"));
+    let (dense, whole) = (&op["WriteTensors"][0], &op["ReadTensors"][0]);
+    (dense["Strides"] == whole["Strides"] && dense["Shape"] == whole["Shape"]).then_some(())?;
+    (dense["DataType"] == whole["DataType"] && from != to).then_some(())?;
     each_buffer(plan, &from, &move |buffer| buffer["Id"] = to.clone())
+}
+
+/// An op writes where the user's input is.
+fn overwritten_input(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = modelled(set)?;
+    let first = list(&plan["TaskInfos"]).first()?["Ops"][0].clone();
+    let input = first["ReadTensors"][0]["Buffer"]["Id"].clone();
+    let written = |op: &Value| op["WriteTensors"][0]["Buffer"]["Id"] == input;
+    ops(plan, written).is_empty().then_some(())?;
+    let reads =
+        |op: &Value| list(&op["ReadTensors"]).iter().any(|tensor| tensor["Buffer"]["Id"] == input);
+    let last = ops(plan, reads).iter().map(|path| task_of(path)).max()?;
+    // The result of a later op, which is an op's alone, so that only the user sees it.
+    let shape = &first["ReadTensors"][0]["Shape"];
+    let later = ops(plan, |op| {
+        numbers(&op["WriteTensors"][0]["Shape"]).iter().product::<i64>()
+            < numbers(shape).iter().product::<i64>()
+    });
+    let path = pick(later.into_iter().filter(|path| task_of(path) > last).collect(), seeded)?;
+    let op = plan.pointer(&path)?.clone();
+    let from = op["WriteTensors"][0]["Buffer"]["Id"].clone();
+    let early =
+        |op: &Value| list(&op["ReadTensors"]).iter().any(|tensor| tensor["Buffer"]["Id"] == from);
+    let is_first = ops(plan, early).iter().all(|other| task_of(other) > task_of(&path));
+    let is_inner = is_first && !outputs(plan).contains(&from);
+    (is_inner && ops(plan, is("Noop")).is_empty()).then_some(())?;
+    each_buffer(plan, &from, &move |buffer| buffer["Id"] = input.clone())
+}
+
+/// A reduction writes where it reads.
+fn reduced_in_place(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = plan(set, seeded);
+    // A read of ARK's own model would name the buffer; the tensor lies there under another id.
+    let wanted = |op: &Value| {
+        op["Config"]["ImplType"] == "WarpWise" && op["Config"]["NumTasks"].as_i64() > Some(1)
+    };
+    let path = pick(ops(plan, wanted), seeded)?;
+    let op = plan.pointer(&path)?.clone();
+    let (from, to) =
+        (&op["WriteTensors"][0]["Buffer"]["Id"], &op["ReadTensors"][0]["Buffer"]["Id"]);
+    let to = to.clone();
+    each_buffer(plan, from, &move |buffer| buffer["Id"] = to.clone())
 }
