@@ -95,6 +95,7 @@ none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'

@@ -108,6 +108,7 @@ plain\:"A line for each step"))' \
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
+'*--model=[Check that the plans compute this model; once for each rank]:MODEL:_default' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
