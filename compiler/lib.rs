@@ -11,5 +11,6 @@ pub mod planner;
 pub mod session;
 
 pub use session::{
-    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results,
+    Session, Target,
 };
