@@ -234,6 +234,9 @@ pub struct Bench {
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,
+    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
+    #[arg(long)]
+    pub ark_accumulate: bool,
 }
 
 /// `irc simulate`.
