@@ -135,9 +135,7 @@ fn all_reduce_stores(rank: i64, world: i64) -> Plan {
 fn stores_between_synchronisations_carry_a_sum_to_all_ranks() {
     for (world, threads) in [(2, 1), (3, 2), (4, 1)] {
         let ranks = ranks((0..world).map(|rank| all_reduce_stores(rank, world)));
-        let of = |rank: i64| {
-            given(&[floats(0, &vec![(1 << rank) as f32; (LEN * world) as usize])])
-        };
+        let of = |rank: i64| given(&[floats(0, &vec![(1 << rank) as f32; (LEN * world) as usize])]);
         let options = Options { threads, ..Options::default() };
         let outputs = run_on(&ranks, (0..world).map(of).collect(), options).expect("a run");
         let expected = vec![((1 << world) - 1) as f32; (LEN * world) as usize];

@@ -14,6 +14,7 @@ use crate::comm::message::{Inbox, Message};
 use crate::comm::step::Port;
 use crate::comm::transport::{Activity, Here, InProcess, Transport, Verdict};
 use crate::memory::{Addresses, Memory};
+use crate::race::{Checker, Site};
 use crate::{Error, Rank};
 
 /// How to run.
@@ -21,11 +22,13 @@ use crate::{Error, Rank};
 pub struct Options {
     /// Threads that share the processors; at least one runs.
     pub threads: usize,
+    /// Stop at the first two tasks that touch the same bytes in no order. Runs on one thread.
+    pub race_check: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: 1 }
+        Self { threads: 1, race_check: false }
     }
 }
 
@@ -40,7 +43,7 @@ pub struct Report {
 ///
 /// # Errors
 /// [`Error::World`] before anything runs, when ranks or tags do not fit together;
-/// [`Error::Deadlock`]; [`Error::Kernel`].
+/// [`Error::Deadlock`]; [`Error::Kernel`]; [`Error::Race`].
 ///
 /// # Panics
 /// When a memory is not its rank's.
@@ -58,7 +61,7 @@ pub(crate) fn run_over(
     assert_eq!(ranks.len(), memories.len(), "each rank has its memory");
     let manifests = manifests(transport, ranks)?;
     let world = World::new(transport, ranks, memories, &manifests, &options)?;
-    let others = options.threads.max(1) - 1;
+    let others = if options.race_check { 0 } else { options.threads.max(1) - 1 };
     std::thread::scope(|scope| {
         for _ in 0..others {
             scope.spawn(|| world.work(false));
@@ -71,10 +74,7 @@ pub(crate) fn run_over(
 }
 
 /// What every rank sends and receives, every tag with its partner.
-fn manifests(
-    transport: &dyn Transport,
-    ranks: &[&Rank],
-) -> Result<BTreeMap<i64, Manifest>, Error> {
+fn manifests(transport: &dyn Transport, ranks: &[&Rank]) -> Result<BTreeMap<i64, Manifest>, Error> {
     let mut own = BTreeMap::new();
     for rank in ranks {
         let number = rank.plan.rank;
@@ -90,6 +90,8 @@ fn manifests(
 /// A rank in a run.
 pub(super) struct Bound<'r> {
     pub rank: &'r Rank,
+    /// Its place among the ranks here.
+    index: usize,
     /// Index of its first processor among all.
     pub first: usize,
     pub tasks: Vec<BoundTask>,
@@ -100,9 +102,14 @@ pub(super) struct Bound<'r> {
 }
 
 impl<'r> Bound<'r> {
+    fn site(&self, share: &Share, processor: usize, task: i64) -> Site {
+        let Share { group, number, task: info, .. } = *share;
+        Site { rank: self.index, processor, group, number, info, task }
+    }
+
     fn new(
         rank: &'r Rank,
-        first: usize,
+        (index, first): (usize, usize),
         memory: &mut Memory,
         manifests: &BTreeMap<i64, Manifest>,
     ) -> Result<Self, Error> {
@@ -114,6 +121,7 @@ impl<'r> Bound<'r> {
         let inbox = Inbox::new(links, manifests.keys().copied());
         Ok(Self {
             rank,
+            index,
             first,
             tasks: BoundTask::all(rank, &addresses, manifests)?,
             missing: missing.collect(),
@@ -129,6 +137,7 @@ struct World<'r> {
     processors: Vec<Mutex<Processor>>,
     pool: Pool,
     scratch_bytes: u64,
+    races: Option<Mutex<Checker<'r>>>,
     failure: Mutex<Option<Error>>,
 }
 
@@ -143,11 +152,19 @@ impl<'r> World<'r> {
         let mut bound = vec![];
         let mut count = 0;
         for (rank, memory) in ranks.iter().zip(memories) {
-            bound.push(Bound::new(rank, count, memory, manifests)?);
+            bound.push(Bound::new(rank, (bound.len(), count), memory, manifests)?);
             count += usize::try_from(rank.plan.num_processors).unwrap_or_default();
         }
+        if options.race_check && transport.is_distributed() {
+            return Err(Error::System("races are checked with all ranks in one process".into()));
+        }
+        let races = options.race_check.then(|| {
+            let places: Vec<_> = bound.iter().map(|bound| (bound.rank, bound.first)).collect();
+            Checker::new(&places).map(Mutex::new)
+        });
         Ok(Self {
             transport,
+            races: races.transpose()?,
             ranks: bound,
             processors: (0..count).map(|_| Mutex::default()).collect(),
             pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
@@ -158,6 +175,10 @@ impl<'r> World<'r> {
 
     fn processor(&self, index: usize) -> MutexGuard<'_, Processor> {
         self.processors[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn races(&self) -> Option<MutexGuard<'_, Checker<'r>>> {
+        self.races.as_ref().map(|races| races.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The first failure ends the run.
@@ -251,6 +272,9 @@ impl<'r> World<'r> {
         }
         let range = bound.rank.script[entry].range();
         let members = bound.first + range.begin as usize..bound.first + range.end as usize;
+        if let Some(mut races) = self.races() {
+            races.barrier(members.clone());
+        }
         self.pool.wake(members.filter(|&member| member != index));
         true
     }
@@ -270,6 +294,10 @@ impl<'r> World<'r> {
         loop {
             for (index, (step, walk)) in steps.iter().zip(&mut walks).enumerate() {
                 if let (BoundStep::Kernel(kernel), Some(walk)) = (step, walk) {
+                    if let Some(mut races) = self.races() {
+                        let site = bound.site(share, bound.first + number as usize, task);
+                        races.compute(site, bound.rank.tasks[share.task].steps[index].ops())?;
+                    }
                     caller
                         .call(kernel, walk, task)
                         .map_err(|code| kernel_failed(bound, share, task, index, code))?;
@@ -306,14 +334,20 @@ impl<'r> World<'r> {
                 processor.hand = None;
                 return Ok(true);
             };
+            if let Some(mut races) = self.races().filter(|_| at.step == 0 && at.phase == 0) {
+                races.start_task(index);
+            }
             while let Some(step) = steps.get(at.step) {
                 let version = bound.inbox.version();
-                if !self.talk_step(bound, share, step, &mut at, caller)? {
+                if !self.talk_step(bound, share, index, step, &mut at, caller)? {
                     processor.at = Some(at);
                     if bound.inbox.park(index, version) {
                         return Ok(false);
                     }
                 }
+            }
+            if let Some(mut races) = self.races() {
+                races.end_task(index);
             }
             processor.at = None;
             processor.tasks += 1;
@@ -325,12 +359,17 @@ impl<'r> World<'r> {
         &self,
         bound: &Bound<'_>,
         share: &Share,
+        index: usize,
         step: &BoundStep,
         at: &mut Place,
         caller: &mut Caller,
     ) -> Result<bool, Error> {
+        let site = bound.site(share, index, at.task);
         match step {
             BoundStep::Kernel(kernel) => {
+                if let Some(mut races) = self.races() {
+                    races.compute(site, bound.rank.tasks[share.task].steps[at.step].ops())?;
+                }
                 let mut walk = Walk::new(kernel, at.task, 1);
                 caller
                     .call(kernel, &mut walk, at.task)
@@ -344,7 +383,18 @@ impl<'r> World<'r> {
                     inbox: &bound.inbox,
                     post: &post,
                 };
-                if !op.run(at.task, &mut at.phase, &port)? {
+                if at.phase == 0
+                    && let Some(mut races) = self.races()
+                {
+                    races.announce(site, op);
+                }
+                let before = at.phase;
+                let is_done = op.run(at.task, &mut at.phase, &port)?;
+                if let Some(mut races) = self.races() {
+                    let ops = bound.rank.tasks[share.task].steps[at.step].ops();
+                    races.communicate(site, ops[0], op, (before, at.phase), is_done)?;
+                }
+                if !is_done {
                     return Ok(false);
                 }
             }

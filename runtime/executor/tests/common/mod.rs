@@ -164,8 +164,11 @@ pub fn run_on(
     inputs: Vec<Outputs>,
     options: Options,
 ) -> Result<Vec<Outputs>, Error> {
-    let mut memories: Vec<Memory> =
-        ranks.iter().zip(inputs).map(|(rank, given)| rank.memory(given)).collect::<Result<_, _>>()?;
+    let mut memories: Vec<Memory> = ranks
+        .iter()
+        .zip(inputs)
+        .map(|(rank, given)| rank.memory(given))
+        .collect::<Result<_, _>>()?;
     let all: Vec<&Rank> = ranks.iter().collect();
     run(&all, &mut memories, options)?;
     Ok(ranks.iter().zip(memories).map(|(rank, memory)| rank.outputs(memory)).collect())

@@ -20,8 +20,7 @@ pub fn op(
     let base = Config::default()
         .with("NumWarps", ConfigValue::Int(1))
         .with("SramBytes", ConfigValue::Int(0));
-    let config =
-        config.iter().fold(base, |config, (key, value)| config.with(key, value.clone()));
+    let config = config.iter().fold(base, |config, (key, value)| config.with(key, value.clone()));
     let name = kind.name().to_lowercase();
     let op = Op { kind, name, is_virtual: false, reads: own(reads), writes, results, args };
     PlanOp { op, config }
@@ -82,10 +81,7 @@ pub fn recv(from: &Tensor, to: &Tensor, wait: bool) -> PlanOp {
 
 /// Waits for all other ranks of the world.
 pub fn device_sync(tensor: &Tensor, rank: i64, world: i64) -> PlanOp {
-    let args = [
-        ("PeerNum", Arg::Int((world - 1) as i32)),
-        ("Rank", Arg::Int(rank as i32)),
-    ];
+    let args = [("PeerNum", Arg::Int((world - 1) as i32)), ("Rank", Arg::Int(rank as i32))];
     let config = [("ChannelType", ConfigValue::Text("Sm".into()))];
     op(OpKind::DeviceSync, &[tensor], &[tensor], &args, &config)
 }
