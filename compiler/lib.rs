@@ -11,5 +11,6 @@ pub mod session;
 
 pub use irc_planner as planner;
 pub use session::{
-    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results,
+    Session, Target,
 };

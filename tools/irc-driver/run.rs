@@ -63,10 +63,12 @@ pub fn say_threads(console: &Console, threads: u32) {
 
 /// Refuses flags that say how a model is compiled: a library is.
 fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
-    let irc_cli::Compile { target_cpu, results, explain_fusion } = &arguments.compile;
+    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
+        &arguments.compile;
     let flags = [
         ("--target-cpu", target_cpu.is_some()),
         ("--results", results.is_some()),
+        ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
     ];
     match flags.into_iter().find(|(_, given)| *given) {

@@ -6,6 +6,8 @@
 //! `irc.workspace_bytes` bytes. Outputs must not alias inputs. An argument with the attribute
 //! `irc.strides` becomes a memref with those strides and any offset.
 //!
+//! A kernel of one `tl.stepped_matmul` is written as loops at once.
+//!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Region,
@@ -33,6 +35,7 @@ mod pass;
 mod reduce;
 mod rows;
 mod schedule;
+mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 
@@ -94,6 +97,9 @@ pub fn lower_kernel<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     target: &Target,
 ) -> Result<()> {
+    if let Some(product) = stepped_matmul::find(func) {
+        return stepped_matmul::lower(context, func, product, target);
+    }
     let strides = argument_strides(func);
     let kernel = Kernel::read(func, &|index| strides.get(index).cloned().flatten())?;
     let types = signature(context, &kernel, &strides);

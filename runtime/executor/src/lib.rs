@@ -5,11 +5,13 @@
 //! together, each on its [`Memory`].
 
 pub mod code;
+mod comm;
 mod error;
 mod kernels;
 mod layout;
 mod machine;
 mod memory;
+mod race;
 mod rank;
 mod task;
 
@@ -17,4 +19,5 @@ pub use error::Error;
 pub use kernels::Kernels;
 pub use machine::{Options, Report, run};
 pub use memory::Memory;
+pub use race::Race;
 pub use rank::Rank;
