@@ -139,7 +139,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --cost --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -169,7 +169,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -196,6 +196,14 @@ _irc() {
                     return 0
                     ;;
                 --processors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planner)
+                    COMPREPLY=($(compgen -W "irc ark" -- "${cur}"))
+                    return 0
+                    ;;
+                --config-rules)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

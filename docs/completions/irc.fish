@@ -53,6 +53,9 @@ ptx\t'NVIDIA PTX (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a .json plan may use [default: those of the device]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner of a .json plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
+ark\t'ARK\'s own, reproduced: one op after another'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -108,6 +111,7 @@ none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Keys that the format does not know are errors'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all findings as one JSON array to standard output'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate what plans cost; with --json, an object of findings and costs is written'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run on; kernels run on one today' -r

@@ -52,6 +52,9 @@ ptx\:"NVIDIA PTX (not built yet)"))' \
 '--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
 '--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
+'--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
+ark\:"ARK'\''s own, reproduced\: one op after another"))' \
+'--config-rules=[Configs and ranges pinned for ops of a .json plan\: JSON, see docs/config-rules.md]:FILE:_files' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -121,6 +124,7 @@ none\:"Nothing"
 plain\:"A line for each step"))' \
 '--strict[Keys that the format does not know are errors]' \
 '--json[Write all findings as one JSON array to standard output]' \
+'--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
