@@ -79,6 +79,11 @@ impl<'a> Setting<'a> {
         if sram > 0 { (self.sram / sram).clamp(1, by_warps) } else { by_warps }
     }
 
+    /// Nanoseconds of a barrier over all processors.
+    pub fn barrier(&self) -> f64 {
+        self.machine.barrier + self.machine.barrier_processor * self.target.processors as f64
+    }
+
     /// The work of ops of one task.
     pub fn work(&self, ops: &[PlanOp]) -> Work {
         let (warps, sram) = needs(ops);

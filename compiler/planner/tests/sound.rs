@@ -160,6 +160,25 @@ fn assert_heard(path: &Path, plan: &Plan) {
     assert_eq!(read.as_ref(), Some(plan), "{}", path.display());
 }
 
+/// Tasks that run in turn on one processor without a barrier split its warps in one way: named
+/// barriers count warps, and on-chip memory is shared out by them.
+fn assert_split(path: &Path, plan: &Plan) {
+    for group in &plan.processor_groups {
+        let mut splits = BTreeSet::new();
+        for resources in &group.resource_groups {
+            for tasks in &resources.task_groups {
+                let info = &plan.task_infos[tasks.task_id as usize];
+                let warps = |op: &plan::PlanOp| op.config.int("NumWarps");
+                assert!(info.ops.iter().all(|op| warps(op) == Some(info.num_warps)));
+                if info.num_warps > 1 || info.sram_bytes > 0 {
+                    splits.insert((info.num_warps, info.sram_bytes, resources.sram_range.len()));
+                }
+            }
+        }
+        assert!(splits.len() <= 1, "{}: {splits:?}", path.display());
+    }
+}
+
 /// What the user gives and gets has its buffer, and lies where it lay.
 fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
     let ops = || model.nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
@@ -200,6 +219,7 @@ fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
     assert_order(path, model, planned);
     assert_meaning(path, model, planned);
     assert_heard(path, &planned.plan);
+    assert_split(path, &planned.plan);
     assert_interface(path, model, &planned.plan);
 }
 
