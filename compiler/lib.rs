@@ -9,7 +9,9 @@ pub mod passes;
 pub mod pipeline;
 pub mod planner;
 pub mod session;
+pub mod tasks;
 
 pub use session::{
-    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+    CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId, Results,
+    Session, Target,
 };
