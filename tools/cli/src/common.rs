@@ -26,6 +26,16 @@ pub enum Diagnostics {
     Json,
 }
 
+/// Which planner makes an ARK plan.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Planner {
+    /// The optimising one
+    #[default]
+    Irc,
+    /// ARK's own, reproduced: one op after another
+    Ark,
+}
+
 /// When messages are coloured.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {

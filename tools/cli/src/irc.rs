@@ -1,5 +1,5 @@
 //! `irc`: compile, run, check, measure, simulate.
-use crate::{Compile, Console, EXIT_CODES};
+use crate::{Compile, Console, EXIT_CODES, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -72,6 +72,12 @@ pub struct CompileTo {
     /// Processors a .json plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
+    /// Planner of a .json plan: irc optimises, ark gives what ARK's own planner gives
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub planner: Option<Planner>,
+    /// Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md
+    #[arg(long, value_name = "FILE")]
+    pub config_rules: Option<PathBuf>,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,

@@ -38,6 +38,17 @@ impl Region {
         Self::of_box(tensor, &tensor.padded_shape)
     }
 
+    /// Bytes of a part of a valid tensor: the box of `extents` elements at `begin`.
+    pub(crate) fn of_part(tensor: &Tensor, begin: &[i64], extents: &[i64]) -> Self {
+        let mut region = Self::of_box(tensor, extents);
+        let mut stride = tensor.dtype.bytes();
+        for (&view, &first) in tensor.strides.iter().zip(begin).rev() {
+            region.start += first as u64 * stride;
+            stride *= view as u64;
+        }
+        region
+    }
+
     /// Bytes of the box of `extents` at the tensor's offsets.
     pub(crate) fn of_box(tensor: &Tensor, extents: &[i64]) -> Self {
         let mut region = Region {
@@ -84,14 +95,36 @@ impl Region {
     /// Whether the two share a byte. Exact, but for a few shapes of more than a hundred thousand
     /// interleaved runs, for which the answer is yes.
     pub fn overlaps(&self, other: &Region) -> bool {
+        self.common(other).is_some()
+    }
+
+    /// A run of bytes the two share, as first byte and the byte after the last; as exact as
+    /// [`Region::overlaps`].
+    pub fn common(&self, other: &Region) -> Option<(u64, u64)> {
         if self.buffer != other.buffer {
-            return false;
+            return None;
         }
-        if let Some((a, b)) = self.boxes(other) {
-            return a.iter().zip(&b).all(|(a, b)| a.0 < b.1 && b.0 < a.1);
+        let ((start, end), (other_start, other_end)) = (self.span(), other.span());
+        if end <= other_start || other_end <= start {
+            return None;
         }
-        let mut steps = MAX_STEPS;
-        overlap(self, other, &mut steps)
+        let Some((grid, a, b)) = self.boxes(other) else {
+            let mut steps = MAX_STEPS;
+            return overlap(self, other, &mut steps);
+        };
+        // The bytes within the innermost stride come after the dimensions of the grid.
+        let strides = grid.iter().copied().chain([1]);
+        let mut first = 0;
+        let mut len = 0;
+        for ((a, b), stride) in a.iter().zip(&b).zip(strides) {
+            let (low, high) = (a.0.max(b.0), a.1.min(b.1));
+            if low >= high {
+                return None;
+            }
+            first += low * stride;
+            len = (high - low) * stride;
+        }
+        Some((first, first + len))
     }
 
     /// Whether every byte of `other` is in this region. Exact, but for shapes of very many
@@ -100,15 +133,16 @@ impl Region {
         if self.buffer != other.buffer {
             return false;
         }
-        if let Some((a, b)) = self.boxes(other) {
+        if let Some((_, a, b)) = self.boxes(other) {
             return a.iter().zip(&b).all(|(a, b)| a.0 <= b.0 && b.1 <= a.1);
         }
         let mut steps = MAX_STEPS;
         cover(self, other, &mut steps)
     }
 
-    /// Both regions as boxes of intervals of one grid, when they share one.
-    fn boxes(&self, other: &Region) -> Option<(Intervals, Intervals)> {
+    /// The strides of a grid that both regions share, when there is one, and both as boxes of
+    /// intervals of it.
+    fn boxes(&self, other: &Region) -> Option<(Vec<u64>, Intervals, Intervals)> {
         let strides = |region: &Region| -> Vec<u64> {
             region.levels.iter().map(|level| level.stride).collect()
         };
@@ -120,7 +154,8 @@ impl Region {
         if !nests {
             return None;
         }
-        Some((self.intervals(&grid)?, other.intervals(&grid)?))
+        let (a, b) = (self.intervals(&grid)?, other.intervals(&grid)?);
+        Some((grid, a, b))
     }
 
     /// The interval of each dimension of a grid of nested strides, outermost first, and that of
@@ -174,25 +209,26 @@ impl Region {
 /// Half-open intervals, one a dimension.
 type Intervals = Vec<(u64, u64)>;
 
-fn overlap(a: &Region, b: &Region, steps: &mut usize) -> bool {
+fn overlap(a: &Region, b: &Region, steps: &mut usize) -> Option<(u64, u64)> {
     let ((a_start, a_end), (b_start, b_end)) = (a.span(), b.span());
-    if a_end <= b_start || b_end <= a_start {
-        return false;
+    let shared = (a_start.max(b_start), a_end.min(b_end));
+    if shared.0 >= shared.1 {
+        return None;
     }
     if *steps == 0 {
-        return true;
+        return Some(shared);
     }
     *steps -= 1;
     // The longer one is cut, so that blocks shrink on both sides.
     let a_is_longer = a_end - a_start >= b_end - b_start;
     let (cut, whole) = match (a.levels.is_empty(), b.levels.is_empty()) {
-        (true, true) => return true,
+        (true, true) => return Some(shared),
         (false, true) => (a, b),
         (true, false) => (b, a),
         (false, false) if a_is_longer => (a, b),
         (false, false) => (b, a),
     };
-    cut.blocks_in(whole.span()).any(|index| overlap(&cut.block(index), whole, steps))
+    cut.blocks_in(whole.span()).find_map(|index| overlap(&cut.block(index), whole, steps))
 }
 
 fn cover(a: &Region, b: &Region, steps: &mut usize) -> bool {
@@ -301,6 +337,10 @@ mod tests {
             prop_assert_eq!(a.bytes(), set_a.len() as u64);
             prop_assert_eq!(a.overlaps(&b), !set_a.is_disjoint(&set_b));
             prop_assert_eq!(a.covers(&b), set_b.is_subset(&set_a));
+            if let Some((first, end)) = a.common(&b) {
+                let shares = |byte| set_a.contains(&byte) && set_b.contains(&byte);
+                prop_assert!(first < end && (first..end).all(shares));
+            }
         }
     }
 }

@@ -1,0 +1,205 @@
+//! What conflicts on memory is ordered by barriers.
+//!
+//! Two task groups conflict when a task of the one writes bytes that a task of the other touches.
+//! They must lie in processor groups with barriers between ([`clocks`]); what each task group
+//! touches is told apart to the tile ([`touch`]). Every finding names a pair of tasks, bytes that
+//! both touch, and the barrier that is missing.
+
+pub(super) mod clocks;
+pub(super) mod touch;
+pub(super) mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::distribute::{advance, granules};
+use crate::model::OpKind;
+use crate::plan::{Plan, Range, ResourceGroup, TaskGroup};
+use clocks::{Barriers, Clock, Clocks, Stretches};
+use touch::{Access, Spot, Witness, accesses};
+
+/// Accesses of a buffer that are kept before those that all know to be finished are dropped.
+const MANY: usize = 64;
+
+/// Checks that conflicting accesses of different tasks are ordered.
+pub(super) fn check(plan: &Plan, sink: &mut Sink) {
+    Checker::new(plan).run(plan, sink);
+}
+
+/// The accesses of a buffer that later ones may conflict with.
+#[derive(Default)]
+struct Live<'a> {
+    accesses: Vec<Access<'a>>,
+    /// Length at which to look for accesses that are finished for all.
+    prune_at: usize,
+}
+
+struct Checker<'a> {
+    stretches: Stretches,
+    clocks: Clocks,
+    live: BTreeMap<u64, Live<'a>>,
+    /// Pairs of ops that have been reported.
+    reported: BTreeSet<[(usize, usize); 2]>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(plan: &Plan) -> Self {
+        let stretches = Stretches::new(plan);
+        let clocks = Clocks::new(stretches.len(), 0);
+        Self { stretches, clocks, live: BTreeMap::new(), reported: BTreeSet::new() }
+    }
+
+    fn run(&mut self, plan: &'a Plan, sink: &mut Sink) {
+        let mut barriers = Barriers::default();
+        for (index, group) in plan.processor_groups.iter().enumerate() {
+            for range in barriers.before(group.processor_range) {
+                self.clocks.barrier(self.stretches.of(range));
+            }
+            for (spot, processors, tasks) in task_groups(plan, index) {
+                let info = &plan.task_infos[tasks.task_id as usize];
+                let known = self.clocks.common(self.stretches.of(processors));
+                for access in accesses(&info.ops, tasks, spot, processors) {
+                    self.meet(plan, access, &known, sink);
+                }
+            }
+            for stretch in self.stretches.of(group.processor_range) {
+                self.clocks.finish(stretch, index);
+            }
+        }
+    }
+
+    /// Compares an access with those before it, `known` being what all its processors know.
+    fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
+        let live = self.live.entry(access.tensor.buffer.id).or_default();
+        for old in &live.accesses {
+            let conflict = (old.is_write || access.is_write) && old.task != access.task;
+            if !conflict || !old.may_meet(&access) || ordered(&self.stretches, old, &access, known)
+            {
+                continue;
+            }
+            let pair = [(old.task, old.index), (access.task, access.index)];
+            if !self.reported.contains(&pair)
+                && let Some(witness) = old.meets(&access)
+            {
+                self.reported.insert(pair);
+                sink.push(report(plan, old, &access, witness));
+            }
+        }
+        if live.accesses.len() > live.prune_at {
+            let floor = self.clocks.floor();
+            let stretches = &self.stretches;
+            live.accesses.retain(|old| !finished(stretches, old, &floor));
+            live.prune_at = MANY.max(2 * live.accesses.len());
+        }
+        live.accesses.push(access);
+    }
+}
+
+/// The task groups of a processor group that have tasks, each with the processors that run any.
+fn task_groups(
+    plan: &Plan,
+    group: usize,
+) -> impl Iterator<Item = (Spot, Range, &TaskGroup)> {
+    let resources = plan.processor_groups[group].resource_groups.iter().enumerate();
+    resources.flat_map(move |(resource, resources)| {
+        let busy = busy_processors(resources).into_iter();
+        let groups = resources.task_groups.iter().zip(busy).enumerate();
+        groups
+            .filter(|(_, (tasks, _))| !tasks.task_range.is_empty())
+            .map(move |(index, (tasks, busy))| (Spot { group, resource, index }, busy, tasks))
+    })
+}
+
+/// For each task group, the processors that run at least one of its tasks.
+fn busy_processors(resource: &ResourceGroup) -> Vec<Range> {
+    let whole = resource.processor_range;
+    let mut current = whole.begin;
+    let busy = |tasks: &TaskGroup| {
+        let used = granules(tasks).min(whole.len());
+        // From the middle of the range the tasks wrap round; then take the whole range.
+        let range = match current + used <= whole.end {
+            true => Range::new(current, current + used),
+            false => whole,
+        };
+        current = advance(current, tasks, whole);
+        range
+    };
+    resource.task_groups.iter().map(busy).collect()
+}
+
+/// Whether the clock shows an access finished.
+fn finished(stretches: &Stretches, access: &Access<'_>, clock: &Clock) -> bool {
+    let mut ran = stretches.of(access.processors);
+    ran.all(|stretch| clock[stretch] as usize > access.spot.group)
+}
+
+/// Whether the earlier access is finished when the later one starts.
+fn ordered(stretches: &Stretches, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
+    earlier.spot.group != later.spot.group && finished(stretches, earlier, known)
+}
+
+fn report(plan: &Plan, earlier: &Access<'_>, later: &Access<'_>, witness: Witness) -> Diagnostic {
+    let what = match (earlier.is_write, later.is_write) {
+        (true, false) => ("reads", "writes"),
+        (false, true) => ("overwrites", "reads"),
+        _ => ("overwrites", "writes too"),
+    };
+    let (start, end) = witness.bytes;
+    let message = format!(
+        "race: index {} of task {} (`{}`) {} bytes [{start}, {end}) of buffer {}, which index {} of \
+         task {} (`{}`) {}, and no barrier is between them",
+        witness.second,
+        later.task,
+        later.kind(),
+        what.0,
+        later.tensor.buffer.id,
+        witness.first,
+        earlier.task,
+        earlier.kind(),
+        what.1,
+    );
+    let is_same = earlier.spot.group == later.spot.group;
+    let code = if is_same { "plan-group-race" } else { "plan-race" };
+    let finding = finding(code, message, earlier, later)
+        .path(later.spot.to_string())
+        .related(earlier.spot.to_string(), "the other task group is here");
+    match is_same {
+        true => finding
+            .with_note("task groups of one processor group run without waiting for each other")
+            .help("put them in processor groups of their own"),
+        false => {
+            let range = |access: &Access<'_>| {
+                plan.processor_groups[access.spot.group].processor_range
+            };
+            let (a, b) = (range(earlier), range(later));
+            finding
+                .with_note(format!(
+                    "missing: a barrier over processors [{}, {}) and [{}, {}) between groups {} \
+                     and {}",
+                    a.begin, a.end, b.begin, b.end, earlier.spot.group, later.spot.group
+                ))
+                .help("let their processor groups share processors, so a barrier is put")
+        }
+    }
+}
+
+/// An error; a warning where packets order what barriers do not.
+///
+/// A packet is taken once its flag is there, so that of two ops that move packets the one may well
+/// wait for the other through a peer.
+fn finding(
+    code: &'static str,
+    message: String,
+    earlier: &Access<'_>,
+    later: &Access<'_>,
+) -> Diagnostic {
+    let is_packet = |kind| {
+        matches!(kind, OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket)
+    };
+    if code == "plan-group-race" && is_packet(earlier.kind()) && is_packet(later.kind()) {
+        return Diagnostic::warning("plan-order-unproven", message)
+            .with_note("packets may order them through a peer");
+    }
+    Diagnostic::error(code, message)
+}
