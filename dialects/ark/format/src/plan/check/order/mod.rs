@@ -97,10 +97,7 @@ impl<'a> Checker<'a> {
 }
 
 /// The task groups of a processor group that have tasks, each with the processors that run any.
-fn task_groups(
-    plan: &Plan,
-    group: usize,
-) -> impl Iterator<Item = (Spot, Range, &TaskGroup)> {
+fn task_groups(plan: &Plan, group: usize) -> impl Iterator<Item = (Spot, Range, &TaskGroup)> {
     let resources = plan.processor_groups[group].resource_groups.iter().enumerate();
     resources.flat_map(move |(resource, resources)| {
         let busy = busy_processors(resources).into_iter();
@@ -169,9 +166,8 @@ fn report(plan: &Plan, earlier: &Access<'_>, later: &Access<'_>, witness: Witnes
             .with_note("task groups of one processor group run without waiting for each other")
             .help("put them in processor groups of their own"),
         false => {
-            let range = |access: &Access<'_>| {
-                plan.processor_groups[access.spot.group].processor_range
-            };
+            let range =
+                |access: &Access<'_>| plan.processor_groups[access.spot.group].processor_range;
             let (a, b) = (range(earlier), range(later));
             finding
                 .with_note(format!(

@@ -94,9 +94,10 @@ pub(in crate::plan::check) fn accesses<'a>(
         let reads = op.reads.iter().enumerate().map(|(position, tensor)| {
             (tensor, false, grid.and_then(|grid| Some((grid, tiling::reads(op, &grid, position)?))))
         });
-        let writes = op.writes.iter().map(|tensor| {
-            (tensor, true, grid.map(|grid| (grid, tiling::writes(&grid))))
-        });
+        let writes = op
+            .writes
+            .iter()
+            .map(|tensor| (tensor, true, grid.map(|grid| (grid, tiling::writes(&grid)))));
         found.extend(reads.chain(writes).filter_map(|(tensor, is_write, tiles)| {
             let task = usize::try_from(tasks.task_id).ok()?;
             let parts = parts(plan_op, tensor, tiles, tasks.task_range);
@@ -106,7 +107,17 @@ pub(in crate::plan::check) fn accesses<'a>(
             let what = (spot, task, index, plan_op, tensor, is_write);
             let (spot, task, index, plan_op, tensor, is_write) = what;
             Some(Access {
-                spot, task, index, plan_op, tensor, is_write, processors, tasks, tiles, parts, span,
+                spot,
+                task,
+                index,
+                plan_op,
+                tensor,
+                is_write,
+                processors,
+                tasks,
+                tiles,
+                parts,
+                span,
             })
         }));
     }
@@ -143,7 +154,8 @@ impl Access<'_> {
         let mut digits = part.digits.low;
         for (cover, at) in cover.into_iter().zip(coordinates) {
             if let Cover::Tile { digit, extent } = cover {
-                digits[digit] = (at / extent).clamp(part.digits.low[digit], part.digits.high[digit] - 1);
+                digits[digit] =
+                    (at / extent).clamp(part.digits.low[digit], part.digits.high[digit] - 1);
             }
         }
         let index = |index: i64, dim: usize| index * grid.counts[dim] + digits[dim];
