@@ -50,6 +50,7 @@ impl Layout {
             let real = ops.map(|op| &op.op).filter(|op| !op.is_virtual);
             real.flat_map(Op::tensors).filter(|tensor| is_local(plan, tensor))
         };
+        check_tensors(plan)?;
         let mut types = BTreeMap::new();
         for tensor in tensors() {
             types.entry(tensor.buffer.id).or_insert(tensor.dtype);
@@ -87,6 +88,34 @@ impl Layout {
             shape: vec![count],
         }
     }
+}
+
+/// Tensors are boxes in their views, and views can be counted in bytes.
+fn check_tensors(plan: &Plan) -> Result<(), Error> {
+    for (task, info) in plan.task_infos.iter().enumerate() {
+        for (index, op) in info.ops.iter().enumerate() {
+            if let Some(tensor) = op.op.tensors().find(|tensor| !is_box(tensor)) {
+                let place = format!("rank {}, $.TaskInfos[{task}].Ops[{index}]", plan.rank);
+                let reason = format!("tensor {} is no box inside its view", tensor.id);
+                return Err(Error::Plan { place, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_box(tensor: &Tensor) -> bool {
+    let rank = tensor.rank();
+    let same = [tensor.strides.len(), tensor.offsets.len(), tensor.padded_shape.len()] == [rank; 3];
+    let inside = |dim: usize| {
+        let (shape, padded) = (tensor.shape[dim], tensor.padded_shape[dim]);
+        let end = tensor.offsets[dim].checked_add(padded);
+        let fits = end.is_some_and(|end| end <= tensor.strides[dim]);
+        1 <= shape && shape <= padded && 0 <= tensor.offsets[dim] && fits
+    };
+    // With room to count in bits.
+    let bytes = || tensor.strides.iter().try_fold(64i64, |product, &n| product.checked_mul(n));
+    (1..=4).contains(&rank) && same && (0..rank).all(inside) && bytes().is_some()
 }
 
 fn no_ports() -> Interface {

@@ -5,6 +5,7 @@
 //! together, each on its [`Memory`].
 
 pub mod code;
+mod comm;
 mod error;
 mod kernels;
 mod layout;

@@ -1,10 +1,12 @@
 //! The buffers of a rank while it runs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 
 use irc_tensor::{DType, Tensor, TensorType};
 
 use crate::Error;
+use crate::comm::Run;
 use crate::layout::{Layout, buffer_name, host_type};
 
 /// The contents of every buffer of a rank.
@@ -76,12 +78,61 @@ impl Addresses {
         Self { bases: memory.tensors.iter_mut().map(base).collect(), sizes }
     }
 
-    /// The address of a byte of a buffer.
+    /// Bytes of a buffer.
+    pub(crate) fn size(&self, slot: usize) -> Option<u64> {
+        self.sizes.get(slot).copied()
+    }
+
+    /// The address of a byte of a buffer, or of its end.
     ///
     /// # Panics
     /// When the byte is past the buffer's end.
     pub(crate) fn at(&self, slot: usize, byte: u64) -> *mut u8 {
         assert!(byte <= self.sizes[slot], "addresses are checked when a plan is prepared");
         self.bases[slot].wrapping_add(byte as usize)
+    }
+
+    /// The bytes at some places of a buffer, one after another.
+    ///
+    /// # Panics
+    /// When a place is past the buffer's end.
+    pub(crate) fn gather(&self, slot: usize, runs: &[Run]) -> Vec<u8> {
+        let total: u64 = runs.iter().map(|(_, len)| len).sum();
+        let mut bytes = Vec::with_capacity(total as usize);
+        for &(begin, len) in runs {
+            self.at(slot, begin.saturating_add(len));
+            // Safety: the run lies in the buffer, which lives as long as the run of the plan. That
+            // no other task writes there meanwhile is the plan's promise.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.at(slot, begin), len as usize)
+            });
+        }
+        bytes
+    }
+
+    /// Writes bytes to some places of a buffer, one after another.
+    ///
+    /// # Panics
+    /// When a place is past the buffer's end, or the bytes are fewer.
+    pub(crate) fn scatter(&self, slot: usize, runs: &[Run], mut bytes: &[u8]) {
+        for &(begin, len) in runs {
+            self.at(slot, begin.saturating_add(len));
+            let (part, rest) = bytes.split_at(len as usize);
+            // Safety: as in `gather`.
+            unsafe { self.at(slot, begin).copy_from(part.as_ptr(), part.len()) };
+            bytes = rest;
+        }
+    }
+
+    /// Eight bytes of a buffer as one atomic word.
+    ///
+    /// # Panics
+    /// When they are not aligned, or past the buffer's end.
+    pub(crate) fn word(&self, slot: usize, byte: u64) -> &AtomicU64 {
+        assert!(byte.is_multiple_of(8), "packets are aligned");
+        self.at(slot, byte.saturating_add(8));
+        // Safety: the word lies in the buffer and is aligned, as buffers are to 64 bytes; it lives
+        // as long as `self`, and packets are only ever used as words.
+        unsafe { AtomicU64::from_ptr(self.at(slot, byte).cast()) }
     }
 }

@@ -7,6 +7,7 @@ use irc_runtime::{Interface, missing_features};
 use irc_tensor::Tensor;
 
 use crate::code::PlanCode;
+use crate::comm::manifest::Manifest;
 use crate::kernels::Kernels;
 use crate::layout::Layout;
 use crate::machine::script::{Entry, script};
@@ -20,6 +21,7 @@ pub struct Rank {
     pub(crate) layout: Layout,
     pub(crate) tasks: Vec<Task>,
     pub(crate) script: Vec<Entry>,
+    pub(crate) manifest: Manifest,
     pub(crate) scratch_bytes: u64,
     // The library that the tasks' entry points lie in.
     _kernels: Kernels,
@@ -42,8 +44,9 @@ impl Rank {
         let of_code = |reason| Error::Code { rank, reason };
         let tasks = tasks(&plan, &layout, code, &kernels).map_err(of_code)?;
         check_ranges(&script, &tasks).map_err(of_code)?;
+        let manifest = Manifest::of(&plan, &layout, &script)?;
         let scratch_bytes = code.scratch_bytes;
-        Ok(Self { plan, layout, tasks, script, scratch_bytes, _kernels: kernels })
+        Ok(Self { plan, layout, tasks, script, manifest, scratch_bytes, _kernels: kernels })
     }
 
     /// The plan.

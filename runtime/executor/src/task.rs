@@ -48,6 +48,16 @@ pub(crate) struct TaskOperand {
     pub steps: [u64; 4],
 }
 
+impl TaskStep {
+    /// Indices of its ops in the task info.
+    pub(crate) fn ops(&self) -> &[usize] {
+        match self {
+            TaskStep::Kernel(kernel) => &kernel.ops,
+            TaskStep::Communicate(op) => std::slice::from_ref(op),
+        }
+    }
+}
+
 impl Task {
     /// Tasks a kernel of it has code for; nothing when it has no kernel.
     pub(crate) fn tasks(&self) -> Option<i64> {

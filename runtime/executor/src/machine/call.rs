@@ -3,30 +3,36 @@
 //! Task indices come in ascending order at one of two distances, so their digits are added to, not
 //! divided out, and the address of each operand follows from the digits.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 use irc_ark_format::plan::tiling::Grid;
 
-use crate::code::Entry;
+use super::script::Entry;
+use crate::comm::manifest::Manifest;
+use crate::comm::op::{self, CommOp};
 use crate::memory::Addresses;
 use crate::task::{Task, TaskKernel, TaskStep};
+use crate::{Error, Rank, code};
 
 /// A task info on the memory of a run.
 pub(crate) struct BoundTask {
     pub steps: Vec<BoundStep>,
+    /// Whether a task may have to wait.
+    pub communicates: bool,
 }
 
 /// One step of it.
 pub(crate) enum BoundStep {
     Kernel(BoundKernel),
-    /// The op at this index moves data between ranks.
-    Communicate(usize),
+    /// Moves data between ranks.
+    Communicate(Box<CommOp>),
 }
 
 /// A kernel on the memory of a run.
 pub(crate) struct BoundKernel {
     counts: [i64; 4],
-    entries: [Option<Entry>; 16],
+    entries: [Option<code::Entry>; 16],
     operands: Vec<BoundOperand>,
 }
 
@@ -42,18 +48,54 @@ unsafe impl Send for BoundOperand {}
 unsafe impl Sync for BoundOperand {}
 
 impl BoundTask {
-    /// Puts a task on memory.
-    pub(crate) fn new(task: &Task, addresses: &Addresses) -> Self {
-        let bind = |step: &TaskStep| match step {
-            TaskStep::Kernel(kernel) => BoundStep::Kernel(BoundKernel::new(kernel, addresses)),
-            TaskStep::Communicate(op) => BoundStep::Communicate(*op),
+    /// Puts the tasks of a rank on memory.
+    ///
+    /// # Errors
+    /// An op that communicates and cannot be run.
+    pub(crate) fn all(
+        rank: &Rank,
+        addresses: &Addresses,
+        manifests: &BTreeMap<i64, Manifest>,
+    ) -> Result<Vec<Self>, Error> {
+        let bind = |(index, task): (usize, &Task)| {
+            let step = |step: &TaskStep| match step {
+                TaskStep::Kernel(kernel) => {
+                    Ok(BoundStep::Kernel(BoundKernel::new(kernel, addresses)))
+                }
+                TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
+            };
+            let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+            let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
+            Ok(Self { steps, communicates })
         };
-        Self { steps: task.steps.iter().map(bind).collect() }
+        rank.tasks.iter().enumerate().map(bind).collect()
     }
+}
 
-    /// Whether a task of it may have to wait.
-    pub(crate) fn communicates(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)))
+/// Makes an op ready that communicates, for the tasks of it that run.
+fn communicate(
+    rank: &Rank,
+    info: usize,
+    op: usize,
+    manifests: &BTreeMap<i64, Manifest>,
+) -> Result<BoundStep, Error> {
+    let plan_op = &rank.plan.task_infos[info].ops[op];
+    let problem = |reason: String| Error::Plan {
+        place: format!(
+            "rank {}, $.TaskInfos[{info}].Ops[{op}] ({} '{}')",
+            rank.plan.rank, plan_op.op.kind, plan_op.op.name
+        ),
+        reason,
+    };
+    let ready = op::prepare(rank, plan_op, manifests).map_err(problem)?;
+    let ends = rank.script.iter().filter_map(|entry| match entry {
+        Entry::Tasks(share) if share.task == info => Some(share.deal.tasks.end),
+        _ => None,
+    });
+    let (end, known) = (ends.max().unwrap_or_default(), ready.tasks());
+    match known.filter(|&known| end > known) {
+        Some(known) => Err(problem(format!("tasks up to {end} run, and its tiles are {known}"))),
+        None => Ok(BoundStep::Communicate(Box::new(ready))),
     }
 }
 

@@ -5,6 +5,7 @@
 //! processor run one after another, in the order in which its slots would start them.
 
 mod call;
+mod deadlock;
 pub(crate) mod deal;
 mod pool;
 mod processor;

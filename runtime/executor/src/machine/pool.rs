@@ -22,6 +22,8 @@ pub(crate) struct Pool {
     /// Length of the queue, to look at without the lock; `usize::MAX` when all is over.
     hint: AtomicUsize,
     threads: usize,
+    /// Whether a thread watches for messages, so that waiting for one is no deadlock.
+    is_watched: bool,
 }
 
 struct State {
@@ -38,8 +40,12 @@ struct State {
 pub(crate) enum Next {
     /// Run the batch.
     Batch,
-    /// Nothing is ready now; look for messages.
+    /// With `watch`: nothing is ready, and other threads run.
     Idle,
+    /// With `watch`: no processor can go on without a message.
+    Waiting,
+    /// With `watch`: every processor is finished.
+    Finished,
     /// No processor can go on, and some are not finished.
     Stuck,
     /// All is over.
@@ -48,7 +54,7 @@ pub(crate) enum Next {
 
 impl Pool {
     /// All processors are ready.
-    pub(crate) fn new(processors: usize, threads: usize) -> Self {
+    pub(crate) fn new(processors: usize, threads: usize, is_watched: bool) -> Self {
         let state = State {
             queue: (0..processors).collect(),
             taken: 0,
@@ -57,7 +63,7 @@ impl Pool {
             sleepers: 0,
         };
         let hint = AtomicUsize::new(processors);
-        Self { state: Mutex::new(state), bell: Condvar::new(), hint, threads }
+        Self { state: Mutex::new(state), bell: Condvar::new(), hint, threads, is_watched }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,9 +83,12 @@ impl Pool {
 
     /// Ends the run.
     pub(crate) fn stop(&self) {
-        let mut state = self.lock();
+        self.end(&mut self.lock());
+    }
+
+    fn end(&self, state: &mut State) {
         state.is_over = true;
-        self.publish(&state);
+        self.publish(state);
         self.bell.notify_all();
     }
 
@@ -89,60 +98,73 @@ impl Pool {
     }
 
     /// Reports the last batch, of which `finished` are done and the others parked, and takes the
-    /// next one. With `watch`, comes back with [`Next::Idle`] now and then, and never says
-    /// [`Next::Stuck`].
+    /// next one. With `watch`, comes back now and then without one, and a run ends only by
+    /// [`Pool::stop`].
     pub(crate) fn take(&self, batch: &mut Vec<usize>, finished: usize, watch: bool) -> Next {
         let mut state = self.lock();
         state.taken -= batch.len();
         state.unfinished -= finished;
         batch.clear();
-        let mut has_spun = false;
+        let mut has_waited = false;
         loop {
-            if state.is_over || state.unfinished == 0 {
-                state.is_over = true;
-                self.publish(&state);
-                self.bell.notify_all();
-                return Next::Over;
+            if let Some(next) = self.next(&mut state, batch, watch && has_waited) {
+                return next;
             }
-            if !state.queue.is_empty() {
-                let count = (state.queue.len() / (2 * self.threads)).max(1);
-                batch.extend(state.queue.drain(..count));
-                state.taken += count;
-                self.publish(&state);
-                return Next::Batch;
-            }
-            if state.taken == 0 && !watch {
-                return Next::Stuck;
-            }
-            if !has_spun {
-                drop(state);
-                self.spin();
-                state = self.lock();
-                has_spun = true;
-                continue;
-            }
-            state.sleepers += 1;
-            state = match watch {
-                true => {
-                    let woken = self.bell.wait_timeout(state, WATCH);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                false => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
-            state.sleepers -= 1;
-            if watch && state.queue.is_empty() && !state.is_over && state.unfinished > 0 {
-                return Next::Idle;
-            }
+            state = if has_waited { self.sleep(state, watch) } else { self.spin(state) };
+            has_waited = true;
+        }
+    }
+
+    /// What is to be done now, if anything is; with `watch`, something always is.
+    fn next(&self, state: &mut State, batch: &mut Vec<usize>, watch: bool) -> Option<Next> {
+        let is_done = state.unfinished == 0 && !self.is_watched;
+        if state.is_over || is_done {
+            self.end(state);
+            return Some(Next::Over);
+        }
+        if !state.queue.is_empty() {
+            let count = (state.queue.len() / (2 * self.threads)).max(1);
+            batch.extend(state.queue.drain(..count));
+            state.taken += count;
+            self.publish(state);
+            return Some(Next::Batch);
+        }
+        match state.taken {
+            0 if !self.is_watched => Some(Next::Stuck),
+            _ if !watch => None,
+            0 if state.unfinished == 0 => Some(Next::Finished),
+            0 => Some(Next::Waiting),
+            _ => Some(Next::Idle),
         }
     }
 
     /// Waits a moment for the queue to fill.
-    fn spin(&self) {
+    fn spin<'p>(&'p self, state: MutexGuard<'p, State>) -> MutexGuard<'p, State> {
+        drop(state);
         for _ in 0..SPINS {
             if self.hint.load(Ordering::Acquire) > 0 {
-                return;
+                break;
             }
             std::hint::spin_loop();
         }
+        self.lock()
+    }
+
+    /// Waits for the bell; one that watches only for a while.
+    fn sleep<'p>(
+        &'p self,
+        mut state: MutexGuard<'p, State>,
+        watch: bool,
+    ) -> MutexGuard<'p, State> {
+        state.sleepers += 1;
+        let mut state = match watch {
+            true => {
+                let woken = self.bell.wait_timeout(state, WATCH);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            false => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+        };
+        state.sleepers -= 1;
+        state
     }
 }

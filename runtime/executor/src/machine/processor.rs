@@ -9,10 +9,23 @@ pub(crate) struct Processor {
     pub entry: usize,
     /// Its tasks of that entry, once begun.
     pub hand: Option<Hand>,
-    /// The task it is in, and the next step of it.
-    pub task: Option<(i64, usize)>,
+    /// The task it waits in.
+    pub at: Option<Place>,
     /// Tasks run.
     pub tasks: u64,
+}
+
+/// A place in a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index of the task info.
+    pub info: usize,
+    /// The task index.
+    pub task: i64,
+    /// The next step.
+    pub step: usize,
+    /// How far it is in that step.
+    pub phase: usize,
 }
 
 /// Why a processor stopped.

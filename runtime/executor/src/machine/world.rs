@@ -1,12 +1,18 @@
-//! All processors of all ranks, run together.
+//! All processors of all ranks of this process, run together.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::call::{BoundStep, BoundTask, Caller, Walk};
+use super::deadlock::waits;
 use super::pool::{Next, Pool};
-use super::processor::{Processor, Stop};
+use super::processor::{Place, Processor, Stop};
 use super::script::{Entry, Share};
+use crate::comm::manifest::{self, Manifest};
+use crate::comm::message::{Inbox, Message};
+use crate::comm::step::Port;
+use crate::comm::transport::{Activity, Here, InProcess, Transport, Verdict};
 use crate::memory::{Addresses, Memory};
 use crate::{Error, Rank};
 
@@ -26,43 +32,99 @@ impl Default for Options {
 /// What was run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Tasks, over all ranks.
+    /// Tasks, over all ranks of this process.
     pub tasks: u64,
 }
 
-/// Runs the plans of all ranks once, each on its memory.
+/// Runs the plans of all ranks of a world once, each on its memory.
 ///
 /// # Errors
-/// [`Error::World`], [`Error::Deadlock`], [`Error::Kernel`].
+/// [`Error::World`] before anything runs, when ranks or tags do not fit together;
+/// [`Error::Deadlock`]; [`Error::Kernel`].
 ///
 /// # Panics
 /// When a memory is not its rank's.
 pub fn run(ranks: &[&Rank], memories: &mut [Memory], options: Options) -> Result<Report, Error> {
+    run_over(&InProcess, ranks, memories, options)
+}
+
+/// Runs the plans of the ranks here, which reach the others by a transport.
+pub(crate) fn run_over(
+    transport: &dyn Transport,
+    ranks: &[&Rank],
+    memories: &mut [Memory],
+    options: Options,
+) -> Result<Report, Error> {
     assert_eq!(ranks.len(), memories.len(), "each rank has its memory");
-    let world = World::new(ranks, memories, &options)?;
+    let manifests = manifests(transport, ranks)?;
+    let world = World::new(transport, ranks, memories, &manifests, &options)?;
     let others = options.threads.max(1) - 1;
     std::thread::scope(|scope| {
         for _ in 0..others {
-            scope.spawn(|| world.work());
+            scope.spawn(|| world.work(false));
         }
-        world.work();
+        world.work(transport.is_distributed());
     });
     let failure = world.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     let tasks = (0..world.processors.len()).map(|index| world.processor(index).tasks).sum();
     failure.map_or(Ok(Report { tasks }), Err)
 }
 
+/// What every rank sends and receives, every tag with its partner.
+fn manifests(
+    transport: &dyn Transport,
+    ranks: &[&Rank],
+) -> Result<BTreeMap<i64, Manifest>, Error> {
+    let mut own = BTreeMap::new();
+    for rank in ranks {
+        let number = rank.plan.rank;
+        if own.insert(number, rank.manifest.clone()).is_some() {
+            return Err(Error::World(format!("two plans are of rank {number}")));
+        }
+    }
+    let all = transport.exchange(own)?;
+    manifest::check(&all)?;
+    Ok(all)
+}
+
 /// A rank in a run.
-struct Bound<'r> {
-    rank: &'r Rank,
+pub(super) struct Bound<'r> {
+    pub rank: &'r Rank,
     /// Index of its first processor among all.
-    first: usize,
-    tasks: Vec<BoundTask>,
+    pub first: usize,
+    pub tasks: Vec<BoundTask>,
     /// For each entry of the script, processors that have yet to come to it.
-    missing: Vec<AtomicI64>,
+    pub missing: Vec<AtomicI64>,
+    addresses: Addresses,
+    inbox: Inbox,
+}
+
+impl<'r> Bound<'r> {
+    fn new(
+        rank: &'r Rank,
+        first: usize,
+        memory: &mut Memory,
+        manifests: &BTreeMap<i64, Manifest>,
+    ) -> Result<Self, Error> {
+        let fits = rank.layout.buffers.len() == memory.tensors.len();
+        assert!(fits, "a memory is used with the rank it was made for");
+        let addresses = Addresses::of(memory);
+        let missing = rank.script.iter().map(|entry| AtomicI64::new(entry.range().len()));
+        let links = rank.manifest.receives.iter().map(|end| (end.peer, end.tag));
+        let inbox = Inbox::new(links, manifests.keys().copied());
+        Ok(Self {
+            rank,
+            first,
+            tasks: BoundTask::all(rank, &addresses, manifests)?,
+            missing: missing.collect(),
+            addresses,
+            inbox,
+        })
+    }
 }
 
 struct World<'r> {
+    transport: &'r dyn Transport,
     ranks: Vec<Bound<'r>>,
     processors: Vec<Mutex<Processor>>,
     pool: Pool,
@@ -71,22 +133,24 @@ struct World<'r> {
 }
 
 impl<'r> World<'r> {
-    fn new(ranks: &[&'r Rank], memories: &mut [Memory], options: &Options) -> Result<Self, Error> {
+    fn new(
+        transport: &'r dyn Transport,
+        ranks: &[&'r Rank],
+        memories: &mut [Memory],
+        manifests: &BTreeMap<i64, Manifest>,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let mut bound = vec![];
         let mut count = 0;
         for (rank, memory) in ranks.iter().zip(memories) {
-            let fits = rank.layout.buffers.len() == memory.tensors.len();
-            assert!(fits, "a memory is used with the rank it was made for");
-            let addresses = Addresses::of(memory);
-            let tasks = rank.tasks.iter().map(|task| BoundTask::new(task, &addresses)).collect();
-            let missing = rank.script.iter().map(|entry| AtomicI64::new(entry.range().len()));
-            bound.push(Bound { rank, first: count, tasks, missing: missing.collect() });
+            bound.push(Bound::new(rank, count, memory, manifests)?);
             count += usize::try_from(rank.plan.num_processors).unwrap_or_default();
         }
         Ok(Self {
+            transport,
             ranks: bound,
             processors: (0..count).map(|_| Mutex::default()).collect(),
-            pool: Pool::new(count, options.threads.max(1)),
+            pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
             scratch_bytes: ranks.iter().map(|rank| rank.scratch_bytes).max().unwrap_or_default(),
             failure: Mutex::default(),
         })
@@ -102,29 +166,42 @@ impl<'r> World<'r> {
         self.pool.stop();
     }
 
-    /// What a thread does until all is over.
-    fn work(&self) {
+    /// What a thread does until all is over; with `watch`, it also sends and receives.
+    fn work(&self, watch: bool) {
         let _guard = StopOnPanic(&self.pool);
-        let mut caller = match Caller::new(self.scratch_bytes) {
-            Ok(caller) => caller,
-            Err(reason) => return self.fail(Error::System(reason)),
-        };
+        if let Err(error) = self.try_work(watch) {
+            self.fail(error);
+        }
+    }
+
+    fn try_work(&self, watch: bool) -> Result<(), Error> {
+        let mut caller = Caller::new(self.scratch_bytes).map_err(Error::System)?;
         let (mut batch, mut finished) = (vec![], 0);
         loop {
-            match self.pool.take(&mut batch, finished, false) {
-                Next::Batch => finished = 0,
-                Next::Idle => continue,
-                Next::Over => return,
-                Next::Stuck => return self.fail(self.deadlock()),
+            let next = self.pool.take(&mut batch, finished, watch);
+            finished = 0;
+            match next {
+                Next::Over => return Ok(()),
+                Next::Stuck => return Err(Error::Deadlock { waits: self.waits() }),
+                Next::Batch | Next::Idle | Next::Waiting | Next::Finished => {}
+            }
+            if watch && self.watch(&next)? == Verdict::Over {
+                self.pool.stop();
             }
             for &index in &batch {
-                match self.advance(index, &mut caller) {
-                    Ok(Stop::Finished) => finished += 1,
-                    Ok(Stop::Parked) => {}
-                    Err(error) => return self.fail(error),
-                }
+                finished += usize::from(self.advance(index, &mut caller)? == Stop::Finished);
             }
         }
+    }
+
+    /// Sends and receives what is due.
+    fn watch(&self, next: &Next) -> Result<Verdict, Error> {
+        let activity = match next {
+            Next::Waiting => Activity::Waiting(self.waits()),
+            Next::Finished => Activity::Finished,
+            _ => Activity::Busy,
+        };
+        self.transport.poll(self, activity)
     }
 
     /// The rank of a processor.
@@ -152,8 +229,14 @@ impl<'r> World<'r> {
                         return Ok(Stop::Parked);
                     }
                 }
+                Entry::Tasks(share) if bound.tasks[share.task].communicates => {
+                    if !self.talk(bound, share, index, &mut processor, caller)? {
+                        return Ok(Stop::Parked);
+                    }
+                    processor.entry += 1;
+                }
                 Entry::Tasks(share) => {
-                    self.run_share(bound, share, number, &mut processor, caller)?;
+                    processor.tasks += self.compute(bound, share, number, caller)?;
                     processor.entry += 1;
                 }
             }
@@ -172,81 +255,150 @@ impl<'r> World<'r> {
         true
     }
 
-    /// Runs a processor's tasks of a task group.
-    fn run_share(
+    /// Runs a processor's tasks of a task group that only computes; how many they are.
+    fn compute(
         &self,
         bound: &Bound<'_>,
         share: &Share,
         number: i64,
-        processor: &mut Processor,
         caller: &mut Caller,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let steps = &bound.tasks[share.task].steps;
-        let mut hand = share.deal.of(number);
-        let Some(mut task) = share.deal.draw(&mut hand) else { return Ok(()) };
-        let jump = share.deal.jump();
-        let walk = |step: &BoundStep| match step {
-            BoundStep::Kernel(kernel) => Some(Walk::new(kernel, task, jump)),
-            BoundStep::Communicate(_) => None,
-        };
-        let mut walks: Vec<Option<Walk>> = steps.iter().map(walk).collect();
+        let (mut hand, mut count) = (share.deal.of(number), 0);
+        let Some(mut task) = share.deal.draw(&mut hand) else { return Ok(count) };
+        let mut walks = walks(steps, share, task);
         loop {
             for (index, (step, walk)) in steps.iter().zip(&mut walks).enumerate() {
-                match (step, walk) {
-                    (BoundStep::Kernel(kernel), Some(walk)) => caller
+                if let (BoundStep::Kernel(kernel), Some(walk)) = (step, walk) {
+                    caller
                         .call(kernel, walk, task)
-                        .map_err(|code| self.kernel_failed(bound, share, task, index, code))?,
-                    _ => return Err(Error::System("communication is not run yet".into())),
+                        .map_err(|code| kernel_failed(bound, share, task, index, code))?;
                 }
             }
-            processor.tasks += 1;
+            count += 1;
             match share.deal.draw(&mut hand) {
                 Some(next) => task = next,
-                None => return Ok(()),
+                None => return Ok(count),
             }
         }
     }
 
-    fn kernel_failed(
+    /// Runs a processor's tasks of a task group that communicates, from where it stands; says
+    /// whether it is through. If not, the next message wakes it.
+    fn talk(
         &self,
         bound: &Bound<'_>,
         share: &Share,
-        task: i64,
-        step: usize,
-        code: i32,
-    ) -> Error {
-        let info = &bound.rank.plan.task_infos[share.task];
-        let ops = match &bound.rank.tasks[share.task].steps[step] {
-            crate::task::TaskStep::Kernel(kernel) => kernel.ops.clone(),
-            crate::task::TaskStep::Communicate(op) => vec![*op],
-        };
-        let names: Vec<_> = ops.iter().map(|&op| info.ops[op].op.name.as_str()).collect();
-        Error::Kernel {
-            rank: bound.rank.plan.rank,
-            task: format!("{}[{task}]", share.task),
-            op: names.join(", "),
-            code,
+        index: usize,
+        processor: &mut Processor,
+        caller: &mut Caller,
+    ) -> Result<bool, Error> {
+        let steps = &bound.tasks[share.task].steps;
+        let mut hand =
+            *processor.hand.get_or_insert_with(|| share.deal.of((index - bound.first) as i64));
+        loop {
+            let at = processor.at.take().or_else(|| {
+                let task = share.deal.draw(&mut hand)?;
+                Some(Place { info: share.task, task, step: 0, phase: 0 })
+            });
+            processor.hand = Some(hand);
+            let Some(mut at) = at else {
+                processor.hand = None;
+                return Ok(true);
+            };
+            while let Some(step) = steps.get(at.step) {
+                let version = bound.inbox.version();
+                if !self.talk_step(bound, share, step, &mut at, caller)? {
+                    processor.at = Some(at);
+                    if bound.inbox.park(index, version) {
+                        return Ok(false);
+                    }
+                }
+            }
+            processor.at = None;
+            processor.tasks += 1;
         }
     }
 
-    /// Who waits for whom.
-    fn deadlock(&self) -> Error {
-        let mut waits = vec![];
-        for bound in &self.ranks {
-            let rank = bound.rank.plan.rank;
-            for (entry, missing) in bound.rank.script.iter().zip(&bound.missing) {
-                let Entry::Barrier { range, before } = entry else { continue };
-                let missing = missing.load(Ordering::Acquire);
-                if missing > 0 && missing < range.len() {
-                    waits.push(format!(
-                        "rank {rank}: the barrier over processors [{}, {}) before processor group \
-                         {before} waits for {missing} more",
-                        range.begin, range.end
-                    ));
+    /// Runs a step of a task, if it need not wait.
+    fn talk_step(
+        &self,
+        bound: &Bound<'_>,
+        share: &Share,
+        step: &BoundStep,
+        at: &mut Place,
+        caller: &mut Caller,
+    ) -> Result<bool, Error> {
+        match step {
+            BoundStep::Kernel(kernel) => {
+                let mut walk = Walk::new(kernel, at.task, 1);
+                caller
+                    .call(kernel, &mut walk, at.task)
+                    .map_err(|code| kernel_failed(bound, share, at.task, at.step, code))?;
+            }
+            BoundStep::Communicate(op) => {
+                let post = |message: Message| self.transport.post(message, self);
+                let port = Port {
+                    rank: bound.rank.plan.rank,
+                    memory: &bound.addresses,
+                    inbox: &bound.inbox,
+                    post: &post,
+                };
+                if !op.run(at.task, &mut at.phase, &port)? {
+                    return Ok(false);
                 }
             }
         }
-        Error::Deadlock { waits: waits.join("\n") }
+        (at.step, at.phase) = (at.step + 1, 0);
+        Ok(true)
+    }
+
+    /// Who waits for whom.
+    fn waits(&self) -> String {
+        let of = |bound: &Bound<'r>| {
+            let count = bound.rank.plan.num_processors as usize;
+            let places = (0..count).map(|number| self.processor(bound.first + number).at);
+            waits(bound, &places.collect::<Vec<_>>())
+        };
+        self.ranks.iter().flat_map(of).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Here for World<'_> {
+    fn deliver(&self, message: Message) -> Result<(), Error> {
+        let bound = self.ranks.iter().find(|bound| bound.rank.plan.rank == message.to);
+        let problem = |reason: String| {
+            let Message { from, to, .. } = message;
+            Error::Transport(format!("a message from rank {from} to rank {to}: {reason}"))
+        };
+        let bound = bound.ok_or_else(|| problem("that rank is not here".into()))?;
+        let woken = bound.inbox.deliver(&message, &bound.addresses).map_err(problem)?;
+        if !woken.is_empty() {
+            self.pool.wake(woken.into_iter());
+        }
+        Ok(())
+    }
+}
+
+/// Where each kernel's digits start.
+fn walks(steps: &[BoundStep], share: &Share, task: i64) -> Vec<Option<Walk>> {
+    let jump = share.deal.jump();
+    let walk = |step: &BoundStep| match step {
+        BoundStep::Kernel(kernel) => Some(Walk::new(kernel, task, jump)),
+        BoundStep::Communicate(_) => None,
+    };
+    steps.iter().map(walk).collect()
+}
+
+fn kernel_failed(bound: &Bound<'_>, share: &Share, task: i64, step: usize, code: i32) -> Error {
+    let info = &bound.rank.plan.task_infos[share.task];
+    let ops = bound.rank.tasks[share.task].steps[step].ops();
+    let names: Vec<_> = ops.iter().map(|&op| info.ops[op].op.name.as_str()).collect();
+    Error::Kernel {
+        rank: bound.rank.plan.rank,
+        task: format!("{}[{task}]", share.task),
+        op: names.join(", "),
+        code,
     }
 }
 
