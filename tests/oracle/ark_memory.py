@@ -32,10 +32,20 @@ def bytes_of(tensor):
     return int(np.prod(tensor["Strides"])) * np.dtype(STORAGE[tensor["DataType"]]).itemsize
 
 
-class Memory:
-    """Every buffer of a model on its own rank, as bytes."""
+def box(tensor, flat):
+    """The elements of a tensor, out of its enclosing view."""
+    ranges = zip(tensor["Offsets"], tensor["Shape"])
+    return flat.reshape(tensor["Strides"])[tuple(slice(low, low + size) for low, size in ranges)]
 
-    def __init__(self, model):
+
+class Memory:
+    """Every buffer of a model on its own rank, as bytes.
+
+    With `unrounded`, ops read what 16-bit floats were before they were rounded; what is stored, and
+    comes back, is rounded all the same.
+    """
+
+    def __init__(self, model, unrounded=False):
         self.types, sizes = {}, {}
         for op in ops_of(model):
             for tensor in filter(lambda tensor: is_local(model, tensor), tensors_of(op)):
@@ -43,25 +53,40 @@ class Memory:
                 self.types.setdefault(key, tensor["DataType"])
                 sizes[key] = max(bytes_of(tensor), sizes.get(key, 0))
         self.bytes = {key: np.zeros(size, np.uint8) for key, size in sizes.items()}
+        wide = {key: np.zeros(size // 2, np.float32) for key, size in sizes.items() if unrounded}
+        self.wide = wide
 
     def whole(self, key):
         return self.bytes[key].view(STORAGE[self.types[key]])
 
     def view(self, tensor, key=None):
         """The box of a tensor; on another buffer where `key` names one."""
-        dtype, shape = np.dtype(STORAGE[tensor["DataType"]]), tensor["Strides"]
+        dtype = np.dtype(STORAGE[tensor["DataType"]])
         held = self.bytes[tensor["Buffer"]["Id"] if key is None else key]
         if held.size < bytes_of(tensor):
             raise ModelError(f"buffer {key}: {held.size} bytes for a view of {bytes_of(tensor)}")
-        flat = held[: bytes_of(tensor)].view(dtype)
-        box = zip(tensor["Offsets"], tensor["Shape"])
-        return flat.reshape(shape)[tuple(slice(low, low + size) for low, size in box)]
+        return box(tensor, held[: bytes_of(tensor)].view(dtype))
 
     def load(self, tensor):
-        return widen(self.view(tensor), tensor["DataType"])
+        stored = self.view(tensor)
+        values, wide = widen(stored, tensor["DataType"]), self.unrounded(tensor)
+        if wide is None:
+            return values
+        # What rounds to other bits is left from before a write under another type.
+        return np.where(narrow(wide, tensor["DataType"]) == stored, wide, values)
 
     def store(self, tensor, values):
         self.view(tensor)[...] = narrow(values, tensor["DataType"])
+        wide = self.unrounded(tensor)
+        if wide is not None:
+            wide[...] = values
+
+    def unrounded(self, tensor):
+        """The box of a 16-bit tensor before rounding, when that is kept."""
+        wide = self.wide.get(tensor["Buffer"]["Id"])
+        if wide is None or tensor["DataType"] not in ("FP16", "BF16"):
+            return None
+        return box(tensor, wide[: bytes_of(tensor) // 2])
 
     def fill(self, key, values):
         whole = self.whole(key)

@@ -24,7 +24,7 @@ from ark_ops import ModelError
 from ark_ranks import COMMUNICATION, Rank, World
 
 
-def load(paths):
+def load(paths, unrounded=False):
     """The ranks of the model, in order."""
     models = [json.load(open(path)) for path in paths]
     models.sort(key=lambda model: model["Rank"])
@@ -33,7 +33,7 @@ def load(paths):
     found = [model["Rank"] for model in models]
     if (talks or len(models) > 1) and found != expected:
         raise ModelError(f"expected the models of ranks {expected}, found {found}")
-    return [Rank(model, Memory(model)) for model in models]
+    return [Rank(model, Memory(model, unrounded)) for model in models]
 
 
 def prefix(rank, ranks):

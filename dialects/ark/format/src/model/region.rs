@@ -8,14 +8,14 @@ use super::{Model, Tensor};
 const MAX_STEPS: usize = 100_000;
 
 /// Equal blocks at equal distances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Level {
     count: u64,
     stride: u64,
 }
 
 /// The bytes of a buffer a tensor occupies: runs of bytes repeated at strides.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region {
     /// Buffer the bytes are in.
     pub buffer: u64,
@@ -79,6 +79,16 @@ impl Region {
             }
             _ => self.levels.insert(0, level),
         }
+    }
+
+    /// The same bytes, so many further on.
+    pub(crate) fn moved(&self, bytes: u64) -> Self {
+        Region { start: self.start + bytes, ..self.clone() }
+    }
+
+    /// The same shape of bytes at the start of buffer 0.
+    pub(crate) fn at_origin(&self) -> Self {
+        Region { buffer: 0, start: 0, ..self.clone() }
     }
 
     /// First byte and the byte after the last.

@@ -14,7 +14,7 @@ mod parse;
 pub mod tiling;
 mod write;
 
-pub use check::{MatmulKernel, check, check_ranks, fuses, matmul_kernels};
+pub use check::{MatmulKernel, check, check_model, check_ranks, fuses, matmul_kernels};
 pub use config::{Config, ConfigValue};
 pub use parse::parse;
 pub use tiling::{derived_tasks, num_tasks};

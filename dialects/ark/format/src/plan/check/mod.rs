@@ -9,6 +9,7 @@ mod distribute;
 mod fused;
 mod kernels;
 mod matmul;
+mod meaning;
 mod order;
 mod pairs;
 mod ranks;
@@ -24,6 +25,7 @@ use crate::json::{At, OpPlace};
 use crate::model::{Op, validate};
 
 pub use matmul::{MatmulKernel, matmul_kernels};
+pub use meaning::check_model;
 pub use ranks::check_ranks;
 
 /// Every finding in one plan; empty when there is none.

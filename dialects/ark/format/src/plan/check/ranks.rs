@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use irc_diag::Diagnostic;
 
+use super::order::world;
 use super::{ops, pairs};
 use crate::model::Buffer;
 use crate::plan::Plan;
 
 /// One direction of data between two ranks, under a tag.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Link {
     /// Rank that sends.
     pub from: i64,
@@ -36,8 +37,9 @@ struct Listed {
 
 /// Every finding in the plans of several ranks, each with the index of the plan it is in.
 ///
-/// Checks what no plan alone shows: that ranks are all there, and that the tags one side lists
-/// the other lists too. The plans themselves are sound ([`super::check`]).
+/// Checks what no plan alone shows: that ranks are all there, that the tags one side lists the
+/// other lists too, and, once they do, that nobody waits for ever and that what ranks do to each
+/// other's memory is ordered. The plans themselves are sound ([`super::check`]).
 pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut found = check_set(plans);
     let listed: Vec<Listed> = plans.iter().map(list).collect();
@@ -63,6 +65,10 @@ pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
         }
     }
     found.extend(pairs::check(plans));
+    let is_whole = plans.first().is_some_and(|plan| plan.world_size == plans.len() as i64);
+    if is_whole && !found.iter().any(|(_, finding)| finding.is_error()) {
+        found.extend(world::check(plans));
+    }
     found
 }
 

@@ -22,7 +22,6 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     at_least("NumWarpsPerProcessor", plan.num_warps_per_processor, 1, "$", sink);
     check_task_infos(plan, sink);
     check_groups(plan, sink);
-    check_use(plan, sink);
     ops(plan).for_each(|(place, op)| config::check(op, place, sink));
 }
 
@@ -99,19 +98,5 @@ fn check_range(range: Range, path: &str, sink: &mut Sink) {
             let finding = Diagnostic::error("plan-stepped-range", message).path(path);
             sink.push(finding.help("write one group for each contiguous range"));
         }
-    }
-}
-
-fn check_use(plan: &Plan, sink: &mut Sink) {
-    let mut used = vec![false; plan.task_infos.len()];
-    for tasks in resource_groups(plan).flat_map(|(_, _, group)| &group.task_groups) {
-        if let Some(used) = usize::try_from(tasks.task_id).ok().and_then(|id| used.get_mut(id)) {
-            *used = true;
-        }
-    }
-    for index in used.iter().enumerate().filter(|(_, used)| !**used).map(|(index, _)| index) {
-        let message = format!("no task group runs task {index}");
-        let finding = Diagnostic::warning("plan-unused-task", message);
-        sink.push(finding.path(format!("$.TaskInfos[{index}]")));
     }
 }

@@ -84,13 +84,25 @@ fn check_ranges(plan: &Plan, sink: &mut Sink) {
         }
     }
     for (index, mut ranges) in ranges.into_iter().enumerate() {
-        // A task info that no group names has its own warning.
-        let Some(total) = plan.task_infos[index].ops.first().and_then(num_tasks) else { continue };
-        if !ranges.is_empty() {
+        let total = plan.task_infos[index].ops.first().and_then(num_tasks);
+        if ranges.is_empty() {
+            sink.push(unused(index, total));
+        } else if let Some(total) = total {
             ranges.sort();
             check_cover(index, total, &ranges, sink);
         }
     }
+}
+
+/// No task group names a task; that is right when it has no indices.
+fn unused(task: usize, total: Option<i64>) -> Diagnostic {
+    let message = format!("no task group runs task {task}");
+    let finding = match total {
+        Some(0) => Diagnostic::warning("plan-unused-task", message),
+        _ => Diagnostic::error("plan-lost-tasks", format!("{message}: its ops never run"))
+            .help("add a processor group that runs it, or drop the task"),
+    };
+    finding.path(format!("$.TaskInfos[{task}]"))
 }
 
 fn check_cover(task: usize, total: i64, ranges: &[(Range, String)], sink: &mut Sink) {

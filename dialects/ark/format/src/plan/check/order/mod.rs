@@ -14,8 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::distribute::{advance, granules};
+use super::ops;
+use crate::json::OpPlace;
 use crate::model::OpKind;
-use crate::plan::{Plan, Range, ResourceGroup, TaskGroup};
+use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup};
 use clocks::{Barriers, Clock, Clocks, Stretches};
 use touch::{Access, Spot, Witness, accesses};
 
@@ -35,19 +37,28 @@ struct Live<'a> {
     prune_at: usize,
 }
 
+/// An op, by the indices of its task info and in that.
+type OpIndex = (usize, usize);
+
 struct Checker<'a> {
     stretches: Stretches,
     clocks: Clocks,
     live: BTreeMap<u64, Live<'a>>,
+    /// Entry of the clock that says that a proxy has read what the op sends.
+    sent: BTreeMap<OpIndex, usize>,
+    /// Sends that have been started.
+    started: Vec<OpIndex>,
     /// Pairs of ops that have been reported.
-    reported: BTreeSet<[(usize, usize); 2]>,
+    reported: BTreeSet<[OpIndex; 2]>,
 }
 
 impl<'a> Checker<'a> {
     fn new(plan: &Plan) -> Self {
         let stretches = Stretches::new(plan);
-        let clocks = Clocks::new(stretches.len(), 0);
-        Self { stretches, clocks, live: BTreeMap::new(), reported: BTreeSet::new() }
+        let sent = proxied(plan).zip(stretches.len()..).collect::<BTreeMap<_, _>>();
+        let clocks = Clocks::new(stretches.len(), sent.len());
+        let (live, started, reported) = (BTreeMap::new(), vec![], BTreeSet::new());
+        Self { stretches, clocks, live, sent, started, reported }
     }
 
     fn run(&mut self, plan: &'a Plan, sink: &mut Sink) {
@@ -63,19 +74,63 @@ impl<'a> Checker<'a> {
                     self.meet(plan, access, &known, sink);
                 }
             }
+            for (_, processors, tasks) in task_groups(plan, index) {
+                self.note_sends(plan, tasks.task_id as usize, processors);
+            }
             for stretch in self.stretches.of(group.processor_range) {
                 self.clocks.finish(stretch, index);
             }
         }
     }
 
+    /// Notes which sends the ops of a task start, and which they know to be complete.
+    fn note_sends(&mut self, plan: &Plan, task: usize, processors: Range) {
+        for (index, plan_op) in plan.task_infos[task].ops.iter().enumerate() {
+            let peer =
+                |op: &PlanOp| op.op.reads.iter().chain(&op.op.writes).map(|t| t.buffer.rank).max();
+            let done: Vec<OpIndex> = match plan_op.op.kind {
+                OpKind::Send => {
+                    self.started.extend(self.sent.get_key_value(&(task, index)).map(|(op, _)| *op));
+                    continue;
+                }
+                OpKind::SendDone => {
+                    let of_peer =
+                        |op: &&OpIndex| peer(&plan.task_infos[op.0].ops[op.1]) == peer(plan_op);
+                    self.started.iter().filter(of_peer).copied().collect()
+                }
+                // A peer that answers may have had all of it: only the plans of all ranks tell.
+                OpKind::Recv
+                | OpKind::DeviceSync
+                | OpKind::RecvPacket
+                | OpKind::RecvReduceSendPacket => self.started.clone(),
+                _ => continue,
+            };
+            for op in done {
+                let stretches = self.stretches.of(processors);
+                stretches.for_each(|stretch| self.clocks.learn_event(stretch, self.sent[&op]));
+            }
+        }
+    }
+
+    /// Whether the earlier access is finished when the later one starts, which knows `known`.
+    fn ordered(&self, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
+        earlier.spot.group != later.spot.group && self.finished(earlier, known)
+    }
+
+    /// Whether the clock shows an access finished.
+    fn finished(&self, access: &Access<'_>, clock: &Clock) -> bool {
+        let mut ran = self.stretches.of(access.processors);
+        let is_done = ran.all(|stretch| clock[stretch] as usize > access.spot.group);
+        let event = self.sent.get(&(access.task, access.index)).filter(|_| !access.is_write);
+        is_done && event.is_none_or(|&event| clock[event] > 0)
+    }
+
     /// Compares an access with those before it, `known` being what all its processors know.
     fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
-        let live = self.live.entry(access.tensor.buffer.id).or_default();
+        let mut live = self.live.remove(&access.tensor.buffer.id).unwrap_or_default();
         for old in &live.accesses {
             let conflict = (old.is_write || access.is_write) && old.task != access.task;
-            if !conflict || !old.may_meet(&access) || ordered(&self.stretches, old, &access, known)
-            {
+            if !conflict || !old.may_meet(&access) || self.ordered(old, &access, known) {
                 continue;
             }
             let pair = [(old.task, old.index), (access.task, access.index)];
@@ -83,17 +138,28 @@ impl<'a> Checker<'a> {
                 && let Some(witness) = old.meets(&access)
             {
                 self.reported.insert(pair);
-                sink.push(report(plan, old, &access, witness));
+                let is_sending = self.sent.contains_key(&pair[0]) && !old.is_write;
+                sink.push(report(plan, old, &access, witness, is_sending));
             }
         }
         if live.accesses.len() > live.prune_at {
             let floor = self.clocks.floor();
-            let stretches = &self.stretches;
-            live.accesses.retain(|old| !finished(stretches, old, &floor));
+            live.accesses.retain(|old| !self.finished(old, &floor));
             live.prune_at = MANY.max(2 * live.accesses.len());
         }
+        let buffer = access.tensor.buffer.id;
         live.accesses.push(access);
+        self.live.insert(buffer, live);
     }
+}
+
+/// The ops of a plan whose data a proxy reads at its own time.
+fn proxied(plan: &Plan) -> impl Iterator<Item = OpIndex> + '_ {
+    ops(plan).filter_map(|(place, plan_op)| {
+        let OpPlace::Task(task, index) = place else { return None };
+        let is_proxied = plan_op.config.text("ChannelType").is_some_and(|kind| kind != "Sm");
+        (plan_op.op.kind == OpKind::Send && is_proxied).then_some((task, index))
+    })
 }
 
 /// The task groups of a processor group that have tasks, each with the processors that run any.
@@ -125,18 +191,13 @@ fn busy_processors(resource: &ResourceGroup) -> Vec<Range> {
     resource.task_groups.iter().map(busy).collect()
 }
 
-/// Whether the clock shows an access finished.
-fn finished(stretches: &Stretches, access: &Access<'_>, clock: &Clock) -> bool {
-    let mut ran = stretches.of(access.processors);
-    ran.all(|stretch| clock[stretch] as usize > access.spot.group)
-}
-
-/// Whether the earlier access is finished when the later one starts.
-fn ordered(stretches: &Stretches, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
-    earlier.spot.group != later.spot.group && finished(stretches, earlier, known)
-}
-
-fn report(plan: &Plan, earlier: &Access<'_>, later: &Access<'_>, witness: Witness) -> Diagnostic {
+fn report(
+    plan: &Plan,
+    earlier: &Access<'_>,
+    later: &Access<'_>,
+    witness: Witness,
+    is_sending: bool,
+) -> Diagnostic {
     let what = match (earlier.is_write, later.is_write) {
         (true, false) => ("reads", "writes"),
         (false, true) => ("overwrites", "reads"),
@@ -162,6 +223,9 @@ fn report(plan: &Plan, earlier: &Access<'_>, later: &Access<'_>, witness: Witnes
         .path(later.spot.to_string())
         .related(earlier.spot.to_string(), "the other task group is here");
     match is_same {
+        _ if is_sending => finding
+            .with_note("missing: a `SendDone` between them; until then a proxy reads what is sent")
+            .help("put the `SendDone` before it, with a barrier behind"),
         true => finding
             .with_note("task groups of one processor group run without waiting for each other")
             .help("put them in processor groups of their own"),

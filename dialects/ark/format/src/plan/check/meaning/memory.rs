@@ -1,0 +1,216 @@
+//! Memory and ops without numbers: names for what is computed.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Arg, DataType, Op, OpKind, Region, Tensor};
+
+/// What an op computes or a user brings; equal names are equal values.
+pub(super) type Name = usize;
+
+/// What a tensor holds: the writes it sees, in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Content {
+    /// The bytes looked at, at the origin.
+    window: Region,
+    /// Each write: its name, where it starts from the window's start, and its bytes.
+    pub pieces: Vec<(Name, i64, Region)>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Meaning {
+    /// What is in a buffer at the start.
+    Input(u64),
+    /// What comes from another rank: its rank, and the tags.
+    Remote(i64, Vec<[i64; 2]>, Vec<[i64; 2]>),
+    /// What an op writes, the first of its results or a later one.
+    Result(usize, Box<Computed>),
+}
+
+/// All that decides what an op computes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Computed {
+    kind: OpKind,
+    args: Vec<(String, ArgKey)>,
+    reads: Vec<(DataType, Vec<i64>, Content)>,
+    writes: Vec<(DataType, Vec<i64>)>,
+    /// Ranks and tags of all operands of an op that communicates.
+    peers: Vec<(i64, Vec<[i64; 2]>, Vec<[i64; 2]>)>,
+}
+
+/// An argument that can be compared.
+type ArgKey = String;
+
+/// All names given.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: BTreeMap<Meaning, Name>,
+    /// The buffer of each name that is an input.
+    inputs: BTreeMap<Name, u64>,
+}
+
+impl Names {
+    fn of(&mut self, meaning: Meaning) -> Name {
+        let next = self.known.len();
+        *self.known.entry(meaning).or_insert(next)
+    }
+
+    fn of_buffer(&mut self, tensor: &Tensor) -> Name {
+        let buffer = &tensor.buffer;
+        let is_remote = buffer.rank >= 0 || !buffer.recv_tags.is_empty();
+        let meaning = match is_remote {
+            true => {
+                Meaning::Remote(buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
+            }
+            false => Meaning::Input(buffer.id),
+        };
+        let name = self.of(meaning);
+        if !is_remote {
+            self.inputs.insert(name, buffer.id);
+        }
+        name
+    }
+
+    /// The buffer that a name says the user fills.
+    pub fn input(&self, name: Name) -> Option<u64> {
+        self.inputs.get(&name).copied()
+    }
+}
+
+/// What has been written to each buffer and not been overwritten since.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    writes: BTreeMap<u64, Vec<(Region, Name)>>,
+}
+
+impl Memory {
+    /// Regions of a buffer that hold what was written.
+    pub fn written(&self, buffer: u64) -> impl Iterator<Item = &Region> {
+        self.writes.get(&buffer).into_iter().flatten().map(|(region, _)| region)
+    }
+
+    /// What a tensor holds.
+    pub fn read(&self, tensor: &Tensor, names: &mut Names) -> Content {
+        let mut content = self.content(&Region::of(tensor));
+        if !is_full(&content) {
+            let (start, _) = Region::of(tensor).span();
+            let base = (names.of_buffer(tensor), -(start as i64), content.window.clone());
+            content.pieces.insert(0, base);
+        }
+        content
+    }
+
+    /// The writes that bytes see.
+    pub fn content(&self, window: &Region) -> Content {
+        let (start, _) = window.span();
+        let mut pieces = vec![];
+        let writes = self.writes.get(&window.buffer).map_or(&[][..], Vec::as_slice);
+        for (region, name) in writes.iter().rev().filter(|(region, _)| region.overlaps(window)) {
+            let from = region.span().0 as i64 - start as i64;
+            pieces.push((*name, from, region.at_origin()));
+            if region.covers(window) {
+                break;
+            }
+        }
+        // The order of writes that do not meet means nothing.
+        if are_apart(&pieces) {
+            pieces.sort_by_key(|(_, from, _)| *from);
+        } else {
+            pieces.reverse();
+        }
+        Content { window: window.at_origin(), pieces }
+    }
+
+    fn write(&mut self, tensor: &Tensor, name: Name) {
+        let region = Region::of(tensor);
+        let writes = self.writes.entry(region.buffer).or_default();
+        writes.retain(|(old, _)| !region.covers(old));
+        writes.push((region, name));
+    }
+
+    /// Runs an op: what it read, and the name of what it computes.
+    pub fn run(&mut self, op: &Op, names: &mut Names) -> (Vec<Content>, Name) {
+        let reads: Vec<Content> = op.reads.iter().map(|tensor| self.read(tensor, names)).collect();
+        let computed = computed(op, &reads);
+        let name = names.of(Meaning::Result(0, Box::new(computed.clone())));
+        for (index, tensor) in op.writes.iter().enumerate() {
+            let name = names.of(Meaning::Result(index, Box::new(computed.clone())));
+            self.write(tensor, name);
+        }
+        (reads, name)
+    }
+}
+
+/// Whether the pieces leave no byte of the window unwritten.
+fn is_full(content: &Content) -> bool {
+    let holds = |(_, from, region): &(Name, i64, Region)| {
+        *from <= 0 && covers(region, &content.window, -*from)
+    };
+    let inside = |(_, from, region): &(Name, i64, Region)| {
+        *from >= 0 && covers(&content.window, region, *from)
+    };
+    let pieces = &content.pieces;
+    let bytes: u64 = pieces.iter().map(|(_, _, region)| region.bytes()).sum();
+    pieces.iter().any(holds)
+        || (pieces.iter().all(inside) && are_apart(pieces) && bytes == content.window.bytes())
+}
+
+/// Whether a region at the origin covers another that starts `from` bytes after it.
+fn covers(region: &Region, other: &Region, from: i64) -> bool {
+    region.covers(&other.moved(from as u64))
+}
+
+fn are_apart(pieces: &[(Name, i64, Region)]) -> bool {
+    let base = pieces.iter().map(|(_, from, _)| *from).min().unwrap_or(0);
+    let placed: Vec<Region> =
+        pieces.iter().map(|(_, from, region)| region.moved((from - base) as u64)).collect();
+    let meets = |(index, a): (usize, &Region)| placed[..index].iter().any(|b| a.overlaps(b));
+    !placed.iter().enumerate().any(meets)
+}
+
+/// What decides an op's results, rewrites that keep the meaning undone.
+fn computed(op: &Op, reads: &[Content]) -> Computed {
+    let plain = |tensor: &Tensor| -> Vec<i64> {
+        let shape = tensor.shape.iter().copied();
+        // A dimension kept, or one in front, changes only how a result is viewed.
+        shape.filter(|&extent| extent != 1).collect()
+    };
+    let kept = |tensor: &Tensor| {
+        let mut shape = vec![1; 4 - tensor.rank()];
+        shape.extend(&tensor.shape);
+        shape
+    };
+    let is_copy = op.kind == OpKind::Transpose
+        && op.dims_arg("Permutation").is_some_and(|p| p.iter().copied().eq(0..p.len() as i64));
+    let kind = if is_copy { OpKind::Copy } else { op.kind };
+    let keeps = |name: &str| !is_copy && !(op.kind.is_reduce() && name == "KeepDim");
+    let args = op.args.iter().filter(|(name, _)| keeps(name));
+    let peer = |tensor: &Tensor| {
+        let buffer = &tensor.buffer;
+        (buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
+    };
+    let write = |tensor: &Tensor| {
+        let shape = if op.kind.is_reduce() { plain(tensor) } else { kept(tensor) };
+        (tensor.dtype, shape)
+    };
+    let is_communication = op.kind.is_communication();
+    Computed {
+        kind,
+        args: args.map(|(name, arg)| (name.clone(), arg_key(arg))).collect(),
+        reads: op
+            .reads
+            .iter()
+            .zip(reads)
+            .map(|(tensor, content)| (tensor.dtype, kept(tensor), content.clone()))
+            .collect(),
+        writes: op.writes.iter().map(write).collect(),
+        peers: op.reads.iter().chain(&op.writes).filter(|_| is_communication).map(peer).collect(),
+    }
+}
+
+fn arg_key(arg: &Arg) -> ArgKey {
+    match arg {
+        Arg::Float(value) => format!("{:08x}", value.0.to_bits()),
+        other => format!("{other:?}"),
+    }
+}
