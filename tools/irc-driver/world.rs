@@ -148,16 +148,14 @@ pub fn communicates(source: &Source) -> bool {
     })
 }
 
-/// The plan of a model, for no device in particular.
+/// The plan of a model: for no device in particular, or else for one whose kernels are known.
 fn planned(console: &Console, source: &Source) -> Result<Source, Stop> {
-    let flags = plan::Planning {
-        arch: "ANY",
-        processors: None,
-        planner: irc_cli::Planner::Irc,
-        rules: None,
+    let plan_for = |arch| {
+        let planner = irc_cli::Planner::Irc;
+        let flags = plan::Planning { arch, processors: None, planner, rules: None };
+        plan::plan(console, source, &plan::options(console, &flags)?)
     };
-    let options = plan::options(console, &flags)?;
-    let text = plan::plan(console, source, &options)?;
+    let text = plan_for("ANY").or_else(|_| plan_for("CUDA_80"))?;
     Ok(Source::new(format!("plan of {}", source.name()), text))
 }
 

@@ -173,8 +173,7 @@ fn runs(plan: &Plan, script: &[Entry]) -> Vec<u64> {
 /// The buffers here that list a peer in `RecvTags`, each link once.
 fn landings(plan: &Plan, layout: &Layout) -> Vec<Landing> {
     let mut found: BTreeMap<(i64, i64, usize), u64> = BTreeMap::new();
-    for tensor in plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors())
-    {
+    for tensor in plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors()) {
         let Some(slot) = layout.slot(tensor.buffer.id) else { continue };
         if !is_local(plan, tensor) {
             continue;

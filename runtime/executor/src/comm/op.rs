@@ -330,8 +330,7 @@ impl Preparing<'_> {
         let (peer, tag) = (tensor.buffer.rank, self.tag(tensor)?);
         let manifest = self.manifests.get(&peer);
         let landing = manifest.and_then(|m| m.landing(self.rank.plan.rank, tag));
-        let landing =
-            landing.ok_or_else(|| format!("rank {peer} has no buffer for tag {tag}"))?;
+        let landing = landing.ok_or_else(|| format!("rank {peer} has no buffer for tag {tag}"))?;
         let view = View::of(tensor);
         if view.end() > landing.bytes {
             return Err(format!(

@@ -7,9 +7,9 @@ use irc_tensor::{bf16, f16};
 /// are added as 32-bit ones and rounded; integers wrap.
 pub(crate) fn accumulate(dtype: DataType, sum: &mut [u8], other: &[u8]) {
     match dtype {
-        DataType::Fp32 => each(sum, other, |a, b| {
-            (f32::from_ne_bytes(a) + f32::from_ne_bytes(b)).to_ne_bytes()
-        }),
+        DataType::Fp32 => {
+            each(sum, other, |a, b| (f32::from_ne_bytes(a) + f32::from_ne_bytes(b)).to_ne_bytes())
+        }
         DataType::Fp16 => each(sum, other, |a, b| {
             let (a, b) = (f16::from_ne_bytes(a), f16::from_ne_bytes(b));
             f16::from_f32(a.to_f32() + b.to_f32()).to_ne_bytes()

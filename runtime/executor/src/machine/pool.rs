@@ -151,11 +151,7 @@ impl Pool {
     }
 
     /// Waits for the bell; one that watches only for a while.
-    fn sleep<'p>(
-        &'p self,
-        mut state: MutexGuard<'p, State>,
-        watch: bool,
-    ) -> MutexGuard<'p, State> {
+    fn sleep<'p>(&'p self, mut state: MutexGuard<'p, State>, watch: bool) -> MutexGuard<'p, State> {
         state.sleepers += 1;
         let mut state = match watch {
             true => {

@@ -71,10 +71,7 @@ pub(crate) fn run_over(
 }
 
 /// What every rank sends and receives, every tag with its partner.
-fn manifests(
-    transport: &dyn Transport,
-    ranks: &[&Rank],
-) -> Result<BTreeMap<i64, Manifest>, Error> {
+fn manifests(transport: &dyn Transport, ranks: &[&Rank]) -> Result<BTreeMap<i64, Manifest>, Error> {
     let mut own = BTreeMap::new();
     for rank in ranks {
         let number = rank.plan.rank;
