@@ -49,7 +49,8 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
-     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n\n{EXIT_CODES}"
+     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
+     irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// ARK model file; - is standard input
