@@ -25,6 +25,10 @@ fn tensor(buffer: u64, shape: [i64; 2]) -> Tensor {
 
 fn op(kind: OpKind, reads: &[Tensor], write: Tensor, tile: [i64; 2]) -> PlanOp {
     let mut args = BTreeMap::new();
+    if kind == OpKind::Matmul {
+        args.insert("TransposeInput".to_owned(), Arg::Bool(false));
+        args.insert("TransposeOther".to_owned(), Arg::Bool(false));
+    }
     if kind.is_reduce() {
         args.insert("Axis".to_owned(), Arg::Int(1));
         args.insert("KeepDim".to_owned(), Arg::Bool(true));
@@ -36,6 +40,7 @@ fn op(kind: OpKind, reads: &[Tensor], write: Tensor, tile: [i64; 2]) -> PlanOp {
         .with("NumWarps", ConfigValue::Int(1))
         .with("SramBytes", ConfigValue::Int(0))
         .with("ImplType", ConfigValue::Text("WarpWise".into()))
+        .with("TileShapeMNK", ConfigValue::Ints(vec![tile[0], tile[1], 8]))
         .with("Tile", ConfigValue::Ints(tile.to_vec()));
     PlanOp { op, config }
 }
@@ -120,6 +125,19 @@ fn an_operand_may_be_overwritten_before_a_reduction_of_it_is_used() {
         op(Mul, &[x(), row()], y(), [1, 40]),
         op(Exp, &[tensor(3, SHAPE)], x(), [1, 40]),
         op(Add, &[y(), x()], y(), [1, 40]),
+    ]);
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn a_factor_may_be_overwritten_after_its_product() {
+    use OpKind::*;
+    let square = [16, 16];
+    let x = || tensor(0, square);
+    let kernels = assert_as_one_by_one(vec![
+        op(Matmul, &[x(), tensor(1, square)], tensor(2, square), square),
+        op(Exp, &[tensor(3, square)], x(), square),
+        op(Matmul, &[x(), tensor(2, square)], tensor(2, square), square),
     ]);
     assert_eq!(kernels, 1);
 }
