@@ -14,6 +14,7 @@ mod memory;
 mod race;
 mod rank;
 mod task;
+mod trace;
 
 pub use error::Error;
 pub use kernels::Kernels;
