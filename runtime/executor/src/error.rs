@@ -84,6 +84,9 @@ pub enum Error {
         /// What the kernel returned.
         code: i32,
     },
+    /// Two tasks touch the same bytes in no order.
+    #[error("{0}")]
+    Race(Box<crate::Race>),
     /// Messages between ranks do not get through.
     #[error("{0}")]
     Transport(String),

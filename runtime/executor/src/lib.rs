@@ -11,11 +11,14 @@ mod kernels;
 mod layout;
 mod machine;
 mod memory;
+mod race;
 mod rank;
 mod task;
+mod trace;
 
 pub use error::Error;
 pub use kernels::Kernels;
 pub use machine::{Options, Report, run};
 pub use memory::Memory;
+pub use race::Race;
 pub use rank::Rank;

@@ -49,6 +49,11 @@ pub(crate) struct TaskOperand {
 }
 
 impl TaskStep {
+    /// Whether it calls a function.
+    pub(crate) fn computes(&self) -> bool {
+        matches!(self, TaskStep::Kernel(_))
+    }
+
     /// Indices of its ops in the task info.
     pub(crate) fn ops(&self) -> &[usize] {
         match self {

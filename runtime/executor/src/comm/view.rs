@@ -69,6 +69,23 @@ impl View {
         runs
     }
 
+    /// Where a box of elements lies in the buffer; nothing when it is empty.
+    pub(crate) fn window(&self, begin: [i64; 4], extent: [i64; 4]) -> Vec<Run> {
+        let mut runs = vec![];
+        let step = |dim: usize, index: i64| index.cast_unsigned() * self.strides[dim];
+        let along = |dim: usize| begin[dim]..begin[dim] + extent[dim];
+        let len = extent[3].max(0).cast_unsigned() * self.element;
+        for n in along(0).filter(|_| len > 0) {
+            for c in along(1) {
+                for h in along(2) {
+                    let at = self.base + step(0, n) + step(1, c) + step(2, h) + step(3, begin[3]);
+                    push(&mut runs, (at, len));
+                }
+            }
+        }
+        runs
+    }
+
     /// The byte where a row starts.
     fn line(&self, mut line: u64) -> u64 {
         let mut byte = self.base;

@@ -32,6 +32,8 @@ pub(crate) enum Entry {
 pub(crate) struct Share {
     /// Index of the processor group.
     pub group: usize,
+    /// Index of the task group among all of the plan.
+    pub number: usize,
     /// Index of the task info.
     pub task: usize,
     /// Who runs what.
@@ -62,6 +64,7 @@ pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
         return Err(problem("$.NumProcessors", reason));
     }
     let mut entries = vec![];
+    let mut count = 0;
     let mut unsynced = vec![];
     for (index, group) in plan.processor_groups.iter().enumerate() {
         let place = format!("$.ProcessorGroups[{index}]");
@@ -71,8 +74,9 @@ pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
         entries.extend(barriers.into_iter().map(|range| Entry::Barrier { range, before: index }));
         for (inner, resource) in group.resource_groups.iter().enumerate() {
             let place = format!("{place}.ResourceGroups[{inner}]");
-            let shares =
-                shares(plan, index, group, resource).map_err(|reason| problem(&place, reason))?;
+            let shares = shares(plan, (index, count), group, resource);
+            let shares = shares.map_err(|reason| problem(&place, reason))?;
+            count += shares.len();
             entries.extend(shares.into_iter().map(Entry::Tasks));
         }
     }
@@ -113,7 +117,7 @@ fn barriers(unsynced: &mut Vec<Range>, range: Range) -> Vec<Range> {
 
 fn shares(
     plan: &Plan,
-    index: usize,
+    (index, first): (usize, usize),
     group: &ProcessorGroup,
     resource: &ResourceGroup,
 ) -> Result<Vec<Share>, String> {
@@ -143,7 +147,7 @@ fn shares(
         )?;
         let deal = deal(tasks, processors, current, plan.num_processors, slots);
         current = deal.next_current();
-        found.push(Share { group: index, task, deal });
+        found.push(Share { group: index, number: first + found.len(), task, deal });
     }
     Ok(found)
 }

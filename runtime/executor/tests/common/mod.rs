@@ -1,6 +1,8 @@
 //! Small plans made by hand, with kernels written in Rust.
 #![allow(dead_code)]
 
+pub mod ranks;
+
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
@@ -153,11 +155,34 @@ pub type Outputs = BTreeMap<String, irc_tensor::Tensor>;
 
 /// Runs all ranks on zeros.
 pub fn run_all(ranks: &[Rank], options: Options) -> Result<Vec<Outputs>, Error> {
-    let mut memories: Vec<Memory> =
-        ranks.iter().map(|rank| rank.memory(BTreeMap::new())).collect::<Result<_, _>>()?;
+    run_on(ranks, vec![BTreeMap::new(); ranks.len()], options)
+}
+
+/// Runs all ranks on these buffers.
+pub fn run_on(
+    ranks: &[Rank],
+    inputs: Vec<Outputs>,
+    options: Options,
+) -> Result<Vec<Outputs>, Error> {
+    let mut memories: Vec<Memory> = ranks
+        .iter()
+        .zip(inputs)
+        .map(|(rank, given)| rank.memory(given))
+        .collect::<Result<_, _>>()?;
     let all: Vec<&Rank> = ranks.iter().collect();
     run(&all, &mut memories, options)?;
     Ok(ranks.iter().zip(memories).map(|(rank, memory)| rank.outputs(memory)).collect())
+}
+
+/// A plan whose ops run one after another on processor 0, but for those with more tasks.
+pub fn sequence(rank: i64, world: i64, processors: i64, ops: Vec<(PlanOp, i64)>) -> Plan {
+    let groups = ops.iter().enumerate().map(|(id, (_, tasks))| {
+        let range = if *tasks == 1 { (0, 1) } else { (0, processors) };
+        group(range, &[(id as i64, (0, *tasks), 1)])
+    });
+    let groups = groups.collect();
+    let infos = ops.into_iter().enumerate().map(|(id, (op, _))| task(id as i64, vec![op]));
+    Plan { rank, world_size: world, ..plan(processors, infos.collect(), groups) }
 }
 
 /// The floats of a buffer that came back.
