@@ -90,7 +90,7 @@ fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<
     let _step = console.step("measuring");
     let threads = arguments.threads as usize;
     latency::measure(length(arguments), || {
-        world.run(&mut memories, irc_executor::Options { threads })
+        world.run(&mut memories, irc_executor::Options { threads, ..Default::default() })
     })
 }
 
