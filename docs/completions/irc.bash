@@ -165,7 +165,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -192,6 +192,14 @@ _irc() {
                     return 0
                     ;;
                 --processors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planner)
+                    COMPREPLY=($(compgen -W "irc ark" -- "${cur}"))
+                    return 0
+                    ;;
+                --config-rules)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -325,7 +333,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --backend --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --backend --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -356,6 +364,10 @@ _irc() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
