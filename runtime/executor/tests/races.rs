@@ -8,8 +8,6 @@ use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::{ConfigValue, Plan};
 use irc_executor::{Error, Options, Rank};
 
-const LEN: i64 = 4 * TILE;
-
 fn checked(plans: impl IntoIterator<Item = Plan>) -> String {
     let ranks: Vec<Rank> = plans.into_iter().map(|plan| rank(plan).expect("a plan")).collect();
     match run_all(&ranks, Options { race_check: true, threads: 2, trace: None }) {

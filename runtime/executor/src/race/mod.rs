@@ -20,7 +20,7 @@ use crate::comm::view::View;
 use crate::layout::is_local;
 use crate::{Error, Rank};
 use clock::{Clock, Knowledge, barrier};
-pub use report::Race;
+pub use report::{Race, Side};
 use shadow::{Access, Shadow};
 
 /// What one op's tasks touch of a tensor.
