@@ -132,8 +132,7 @@ fn check_worlds(files: &mut [File]) {
         }
     }
     for members in worlds.values() {
-        let plans: Vec<_> =
-            members.iter().filter_map(|&index| files[index].plan.clone()).collect();
+        let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
         let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
         for (plan, finding) in plan::check_ranks(&plans) {
             found.entry(members[plan]).or_default().push(finding);
