@@ -12,6 +12,6 @@ pub mod tasks;
 
 pub use irc_planner as planner;
 pub use session::{
-    CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId, Results,
-    Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId,
+    Results, Session, Target,
 };

@@ -6,22 +6,15 @@
 //! elementwise epilogue. Every other step waits for all processors. The plan is checked by the
 //! rules of the plan format; what they prove wrong is an error at the node.
 mod ark;
-mod assemble;
-mod configs;
 pub mod cost;
-mod group;
-mod kernel_form;
+mod optimise;
 pub mod rules;
 mod target;
-mod tile;
 
 pub use rules::Rules;
 pub use target::{Target, architecture};
 
-use irc_ark_format::{
-    model::{Model, Op},
-    plan::{self, Plan},
-};
+use irc_ark_format::{model::Model, plan::Plan};
 use irc_diag::Diagnostic;
 
 /// Which planner makes a plan.
@@ -95,23 +88,8 @@ pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<Finding>> {
     let pins = options.rules.pins(model);
     match options.planner {
         Planner::Ark => ark::plan(model, &options.target, &pins),
-        Planner::Irc => optimise(model, &options.target),
+        Planner::Irc => optimise::plan(model, &options.target, &pins),
     }
-}
-
-fn optimise(model: &Model, target: &Target) -> Result<Planned, Vec<Finding>> {
-    let real = model.nodes.iter().enumerate().filter(|(_, node)| !node.op.is_virtual);
-    let ops: Vec<(usize, &Op)> = real.map(|(index, node)| (index, &node.op)).collect();
-    let ops = kernel_form::rewrite(&ops, model);
-    let drafts = group::group(&ops, target)?;
-    let (plan, nodes) = assemble::assemble(model, target, drafts);
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        plan::check(&plan).into_iter().partition(Diagnostic::is_error);
-    if !errors.is_empty() {
-        return Err(findings(&errors, &nodes));
-    }
-    let warnings = findings(&warnings, &nodes);
-    Ok(Planned { plan, nodes, warnings })
 }
 
 /// Findings in a plan as findings in its model.

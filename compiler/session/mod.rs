@@ -26,7 +26,7 @@ use std::{
 
 pub use crate::codegen::Target;
 pub use plan::CompiledPlan;
-pub use queries::{CompileOptions, Results};
+pub use queries::{Accumulate, CompileOptions, Results};
 
 /// A source file of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! A segment as one function of the tensor level, on tiles.
 use super::{Segment, View, segment::Origin, variant::digits};
-use crate::lowering::ark_to_tl::{Emitter, Val, computed, evaluate, ty};
+use crate::lowering::ark_to_tl::{Accumulate, Emitter, Val, computed, evaluate, ty};
 use irc_ark_format::{
     model::{Op, Tensor},
     plan::{TaskInfo, tiling::Grid},
@@ -79,7 +79,7 @@ fn body<'c: 'a, 'a>(
         let reads: Vec<_> = segment.reads[position].iter().enumerate().map(read).collect();
         let reads: Vec<_> =
             reads.into_iter().map(|(val, shape)| emitter.reshape(val, shape)).collect();
-        let val = evaluate(&mut emitter, &op, &reads, &op.writes[0].shape)
+        let val = evaluate(&mut emitter, &op, &reads, &op.writes[0].shape, Accumulate::Wide)
             .map_err(|why| (*index, why))?;
         let moved = reads.iter().any(|read| read.value == val.value);
         values.push(if moved {

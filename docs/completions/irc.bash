@@ -85,7 +85,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --target-cpu --diagnostics --color --progress --help --version"
+            opts="-h -V --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --target-cpu --ark-accumulate --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -139,12 +139,16 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --strict --json --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --diagnostics)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
@@ -165,7 +169,11 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
+<<<<<<< HEAD
             opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+=======
+            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+>>>>>>> main
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -333,7 +341,11 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
+<<<<<<< HEAD
             opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --backend --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+=======
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --backend --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+>>>>>>> main
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

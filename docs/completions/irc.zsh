@@ -69,6 +69,7 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -103,7 +104,11 @@ never\:"Never"))' \
 '--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
 none\:"Nothing"
 plain\:"A line for each step"))' \
+<<<<<<< HEAD
 '--race-check[Stop the run of plans at the first two tasks that touch the same bytes in no order]' \
+=======
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
+>>>>>>> main
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -113,6 +118,7 @@ plain\:"A line for each step"))' \
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
+'*--model=[Check that the plans compute this model; once for each rank]:MODEL:_default' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -148,6 +154,7 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '--json[Write one JSON object instead of lines]' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

@@ -131,6 +131,10 @@ def accumulation(m):
                 m.op(kind, [x], shape, **flags)
         weight = unary(m, "Relu", m.tensor([2048, 24], dtype))
         matmul(m, x, weight)
+        m.op("ReduceSum", [weight], [1, 24], Axis={"INT": 0}, KeepDim=boolean(True))
+        ones = m.op("ScalarAssign", [], [8192, 3], dtype, Value=real(1.0))
+        m.op("ReduceSum", [ones], [3], Axis={"INT": 0}, KeepDim=boolean(False))
+        m.op("ReduceSum", [m.tensor([5, 77], dtype)], [5], Axis={"INT": 1}, KeepDim=boolean(False))
 
 
 # Memory

@@ -2,6 +2,7 @@
 """Evaluates ARK model files with numpy: an independent oracle, sharing no code with irc.
 
     ark_numpy.py MODEL.json --outputs Y.npz [--inputs X.npz] [--seed N] [--save-inputs X.npz]
+                 [--ark-accumulate]
     ark_numpy.py MODEL_rank0.json MODEL_rank1.json ... --outputs Y.npz       all ranks together
 
 Keys are `buffer_<Id>`, with several models `rank<r>/buffer_<Id>`: the whole buffer, 1-D, in the type
@@ -11,6 +12,7 @@ written are filled with the values `Tensor::random` documents. Every buffer that
 write comes back; those that stand for buffers of another rank are neither inputs nor outputs.
 
 Meaning follows ARK's op table (ark_ops.py): nodes run in list order, matmuls compute on padding too.
+With --ark-accumulate sums round as ARK's kernels do (ark_accumulate.py), else at their end alone.
 Communication (ark_ranks.py) needs the files of all ranks. Needs numpy alone (see requirements.txt).
 """
 import argparse
@@ -19,6 +21,7 @@ import sys
 
 import numpy as np
 
+import ark_accumulate
 from ark_memory import Memory, inputs_and_outputs, fnv1a, ops_of, random
 from ark_ops import ModelError
 from ark_ranks import COMMUNICATION, Rank, World
@@ -73,7 +76,7 @@ def prepare(ranks, given, seed):
 def run(ranks, accumulate=False):
     """Runs every rank; returns the buffers written, by name."""
     with np.errstate(all="ignore"):
-        World(ranks, accumulate).run()
+        World(ranks, ark_accumulate if accumulate else None).run()
     return {
         f"{prefix(rank, ranks)}{key}": rank.memory.whole(key)
         for rank in ranks for key in inputs_and_outputs(rank.model)[1]
@@ -87,13 +90,14 @@ def main():
     parser.add_argument("--outputs", required=True, help="npz to write: every buffer written")
     parser.add_argument("--seed", type=int, help="fill inputs not given with random values")
     parser.add_argument("--save-inputs", help="npz to write: the inputs used")
+    parser.add_argument("--ark-accumulate", action="store_true", help="accumulate as ARK does")
     args = parser.parse_args()
     ranks = load(args.models)
     given = dict(np.load(args.inputs)) if args.inputs else {}
     filled = prepare(ranks, given, args.seed)
     if args.save_inputs:
         np.savez(args.save_inputs, **filled)
-    np.savez(args.outputs, **run(ranks))
+    np.savez(args.outputs, **run(ranks, args.ark_accumulate))
 
 
 if __name__ == "__main__":

@@ -91,14 +91,15 @@ def rope(x, other):
     return result
 
 
-def matmul(a, b, transpose_a, transpose_b):
+def matrices(a, b, transpose_a, transpose_b):
+    """The operands as np.matmul takes them: a 1-D first one is a row, a 1-D second one a column."""
     if a.ndim == 1:
         a = a[None, :]
     if b.ndim == 1:
         b = b[:, None]
     a = np.swapaxes(a, -1, -2) if transpose_a else a
     b = np.swapaxes(b, -1, -2) if transpose_b else b
-    return np.matmul(a, b)
+    return a, b
 
 
 UNARY = {
@@ -126,7 +127,7 @@ def argument(op, *names):
     raise ModelError(f"{op['Name']}: no argument {names[0]}")
 
 
-def compute(op, inputs, output):
+def compute(op, inputs, output, accumulate):
     """The result of one op, widened; `inputs` are widened too."""
     kind, dtype = op["Type"], output["DataType"]
     if kind in UNARY:
@@ -138,17 +139,26 @@ def compute(op, inputs, output):
     if kind == "ScalarAssign":
         return np.full(output["Shape"], round_to(argument(op, "Value", "Factor"), dtype))
     if kind in REDUCE:
-        return REDUCE[kind](inputs[0], argument(op, "Axis"))
+        return reduced(kind, inputs[0], argument(op, "Axis"), dtype, accumulate)
     if kind == "Cast":
         source = op["ReadTensors"][0]["DataType"]
         return inputs[0] if dtype in FLOATS else to_integer(inputs[0], source, dtype)
     if kind == "Matmul":
-        return matmul(*inputs, argument(op, "TransposeInput"), argument(op, "TransposeOther"))
+        flags = argument(op, "TransposeInput"), argument(op, "TransposeOther")
+        operands = matrices(*inputs, *flags)
+        return accumulate.matmul(*operands, dtype) if accumulate else np.matmul(*operands)
     if kind == "Transpose":
         return np.transpose(inputs[0], argument(op, "Permutation"))
     if kind == "Embedding":
         return inputs[1][inputs[0].astype(np.int64)]
     raise ModelError(f"{op['Name']}: {kind} is not an op that is known here")
+
+
+def reduced(kind, values, axis, dtype, accumulate):
+    if accumulate and dtype in ("FP16", "BF16") and kind != "ReduceMax":
+        ark = accumulate.mean if kind == "ReduceMean" else accumulate.total
+        return ark(values, axis, dtype)
+    return REDUCE[kind](values, axis)
 
 
 def fit(values, op, shape):
@@ -159,8 +169,8 @@ def fit(values, op, shape):
     return np.broadcast_to(values, shape)
 
 
-def evaluate(op, memory, accumulate=False):
-    """Runs one op that stays on its rank."""
+def evaluate(op, memory, accumulate=None):
+    """Runs one op that stays on its rank; `accumulate` is the module that says how ARK adds up."""
     if op["Type"] == "Noop":
         return
     if len(op["WriteTensors"]) != 1:
@@ -169,7 +179,7 @@ def evaluate(op, memory, accumulate=False):
     if op["Type"] == "Matmul":
         # Rows, columns and depth of a product are those of the padding.
         reads, output = [padded(tensor) for tensor in reads], padded(output)
-    result = compute(op, [memory.load(tensor) for tensor in reads], output)
+    result = compute(op, [memory.load(tensor) for tensor in reads], output, accumulate)
     memory.store(output, fit(result, op, output["Shape"]))
 
 

@@ -37,7 +37,7 @@ class Wait:
 class World:
     """Every rank, and how many writes under each (from, to, tag) nobody has waited for yet."""
 
-    def __init__(self, ranks, accumulate=False):
+    def __init__(self, ranks, accumulate=None):
         self.ranks = {rank.number: rank for rank in ranks}
         self.accumulate, self.arrived = accumulate, {}
         for rank in ranks:

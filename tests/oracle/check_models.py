@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs ARK models with irc and with numpy on the same inputs, and compares every buffer written.
 
-    check_models.py --irc target/debug/irc MODEL|FOLDER ... [--large] [-- FLAG of irc run ...]
+    check_models.py --irc target/debug/irc MODEL|FOLDER ... [--large] [--exact TYPE]
+                    [-- FLAG of irc run ...]
 
 Folders stand for their *.model.json. One line comes out per model: `ok`, `DIFFERS` with the buffers
 that do, `FAILED`, or `skipped` with the reason: communication, which needs every rank at once, and
@@ -10,7 +11,7 @@ take a release build. Exit codes: 0 no model differs, 3 some do, 1 nothing to ch
 
 Every element must be within the tolerance of the coarsest type that its buffer was computed from, or
 as near as numpy itself stays when it does not round 16-bit floats between ops: irc rounds once per
-fused kernel (docs/tolerances.md).
+fused kernel (docs/tolerances.md). With --exact, buffers of that type must be equal.
 
 Inputs are normal random numbers; those that only multiply the other operand of a matmul are divided
 by the root of its depth, so that the values of deep models stay in the range of their type. Indices
@@ -44,11 +45,12 @@ def main():
     parser.add_argument("models", nargs="+", type=pathlib.Path, help="models, or folders of them")
     parser.add_argument("--irc", required=True, help="the program to test")
     parser.add_argument("--large", action="store_true", help="check large models too")
+    parser.add_argument("--exact", metavar="TYPE", help="buffers of this type, FP16 say, are equal")
     args = parser.parse_args(arguments[:split])
     paths = [path for given in args.models for path in models_of(given)]
     counts = {}
     for path in paths:
-        verdict, text = check(path, args.irc, args.large, arguments[split + 1:])
+        verdict, text = check(path, args, arguments[split + 1:])
         counts[verdict] = counts.get(verdict, 0) + 1
         print(f"{verdict} {path.name}: {text}", flush=True)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
@@ -61,11 +63,11 @@ def models_of(path):
     return sorted(path.glob("*.model.json")) if path.is_dir() else [path]
 
 
-def check(path, irc, large, flags):
+def check(path, args, flags):
     """The verdict on one model, and a line about it."""
     try:
         (rank,) = load([path])
-        reason = reason_to_skip(rank, large)
+        reason = reason_to_skip(rank, args.large)
         if reason:
             return "skipped", reason
         inputs = random_inputs(rank)
@@ -79,11 +81,13 @@ def check(path, irc, large, flags):
     with tempfile.TemporaryDirectory() as folder:
         given, found = f"{folder}/inputs.npz", f"{folder}/outputs.npz"
         np.savez(given, **inputs)
-        command = [irc, "run", path, "--inputs", given, "--outputs", found, *flags]
+        command = [args.irc, "run", path, "--inputs", given, "--outputs", found, *flags]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return "FAILED", f"irc exits with {done.returncode}: {done.stderr.strip()}"
-        return verdict(expected, exact, dict(np.load(found)), types)
+        types_of = rank.memory.types.items()
+        equal = {f"buffer_{key}" for key, dtype in types_of if dtype == args.exact}
+        return verdict(expected, exact, dict(np.load(found)), types, equal)
 
 
 def evaluate(rank, inputs, flags):
@@ -154,17 +158,25 @@ def draw(generator, count, dtype, scale, rows):
     return generator.integers(low, high, count).astype(STORAGE[dtype])
 
 
-def verdict(expected, exact, found, types):
+def verdict(expected, exact, found, types, equal):
     if expected.keys() != found.keys():
         return "FAILED", f"expected buffers {sorted(expected)}, found {sorted(found)}"
     results = [
-        check_buffer(name, expected[name], exact[name], found[name], types[name])
+        check_equal(name, expected[name], found[name]) if name in equal
+        else check_buffer(name, expected[name], exact[name], found[name], types[name])
         for name in sorted(expected)
     ]
     differing = [line for line, good in results if not good]
     if differing:
         return "DIFFERS", "; ".join(differing)
     return "ok", f"{len(results)} buffers"
+
+
+def check_equal(name, expected, found):
+    """Equal but for the sign of zeros; any NaN equals any other."""
+    differs = ~((values(expected) == values(found)) | np.isnan(values(expected) + values(found)))
+    differs |= np.isnan(values(expected)) != np.isnan(values(found))
+    return f"{name}: {differs.sum()} of {differs.size} are not equal", not differs.any()
 
 
 def check_buffer(name, expected, exact, found, coarsest):

@@ -1,57 +1,187 @@
 //! `irc check`: every finding of every file.
 use crate::{
     console::Console,
+    cost,
     input::{self, Content},
     output,
     stop::Stop,
 };
-use irc_ark_format::{model, plan};
+use irc::planner::cost::{estimate, table};
+use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-/// Checks all files, one after the other; an error in one does not hide the next.
+/// Checks all files, and plans of one world together; an error in one does not hide the next.
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
-    let mut records: Vec<Value> = Vec::new();
     let mut failed = false;
+    let mut files: Vec<File> = Vec::new();
     for name in &arguments.files {
-        match check_file(name, arguments.strict) {
-            Ok((source, findings)) => {
-                failed |= findings.iter().any(Diagnostic::is_error);
-                if arguments.json {
-                    let found = irc_diag::to_json(&source, &findings);
-                    records.extend(found.as_array().into_iter().flatten().cloned());
-                } else {
-                    console.findings(&source, &findings);
-                }
-            }
-            Err(Stop::Problem { message, help }) => {
-                failed = true;
-                console.error(&message, help.as_deref());
-            }
-            Err(other) => return Err(other),
+        files.extend(tell(console, read_file(name, arguments.strict), &mut failed)?);
+    }
+    let mut models: Vec<model::Model> = Vec::new();
+    for name in &arguments.models {
+        models.extend(tell(console, read_model(name, arguments.strict), &mut failed)?);
+    }
+    check_worlds(&mut files);
+    if !models.is_empty() {
+        check_models(&mut files, &models);
+    }
+    let mut records: Vec<Value> = Vec::new();
+    let mut costs: Vec<Value> = Vec::new();
+    for file in &files {
+        failed |= file.findings.iter().any(Diagnostic::is_error);
+        if arguments.json {
+            let found = irc_diag::to_json(&file.source, &file.findings);
+            records.extend(found.as_array().into_iter().flatten().cloned());
+        } else {
+            console.findings(&file.source, &file.findings);
+        }
+        let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
+        let (name, estimate) = (file.source.name(), estimate(plan));
+        match arguments.json {
+            true => costs.push(cost::record(name, &estimate)),
+            false => output::print(&format!("{name}\n{}", table(&estimate)))?,
         }
     }
     if arguments.json {
-        output::print(&format!("{:#}\n", Value::Array(records)))?;
+        let found = Value::Array(records);
+        let written =
+            if arguments.cost { json!({ "findings": found, "costs": costs }) } else { found };
+        output::print(&format!("{written:#}\n"))?;
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
-fn check_file(name: &str, strict: bool) -> Result<(Source, Vec<Diagnostic>), Stop> {
+/// Tells of what went wrong with one file, so that the next is looked at.
+fn tell<T>(
+    console: &Console,
+    result: Result<T, Stop>,
+    failed: &mut bool,
+) -> Result<Option<T>, Stop> {
+    match result {
+        Ok(value) => return Ok(Some(value)),
+        Err(Stop::Problem { message, help }) => console.error(&message, help.as_deref()),
+        Err(Stop::Findings(source, findings)) => console.findings(&source, &findings),
+        Err(other) => return Err(other),
+    }
+    *failed = true;
+    Ok(None)
+}
+
+/// A file and what was found in it.
+struct File {
+    source: Source,
+    findings: Vec<Diagnostic>,
+    /// The plan it holds, when that has no error.
+    plan: Option<plan::Plan>,
+}
+
+impl File {
+    /// Adds findings that have paths, and gives them their places.
+    fn add(&mut self, mut findings: Vec<Diagnostic>) {
+        spans::place(self.source.text(), &mut findings);
+        self.findings.extend(findings);
+    }
+}
+
+fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
     let bytes = input::read(name)?;
     let content = input::content(&bytes);
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
-    match content {
-        Content::Plan => drop(plan::parse(&source, &options, &mut sink)),
-        Content::Model => drop(model::parse(&source, &options, &mut sink)),
+    let plan = match content {
+        Content::Plan => plan::parse(&source, &options, &mut sink),
+        Content::Model => {
+            model::parse(&source, &options, &mut sink);
+            None
+        }
         Content::Library => return Err(unknown(name, "a compiled library")),
         Content::Archive => return Err(unknown(name, "a tar archive")),
-    }
-    Ok((source, sink.into_diagnostics()))
+    };
+    Ok(File { source, findings: sink.into_diagnostics(), plan })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
     Stop::problem(format!("{name}: expected an ARK model or plan, found {found}"))
+}
+
+fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
+    let bytes = input::read(name)?;
+    input::expect_model(name, input::content(&bytes))?;
+    let source = input::source(name, &bytes);
+    let mut sink = Sink::new();
+    let options = model::Options { strict, ..Default::default() };
+    let document = model::parse(&source, &options, &mut sink);
+    document
+        .map(|document| document.model)
+        .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
+}
+
+/// Checks the plans of each world together.
+///
+/// Plans are of one world when their files are called the same but for their rank, or when nothing
+/// in the name tells them apart; and when their worlds are equally large.
+fn check_worlds(files: &mut [File]) {
+    let mut worlds: BTreeMap<(i64, String), Vec<usize>> = BTreeMap::new();
+    for (index, file) in files.iter().enumerate() {
+        if let Some(plan) = file.plan.as_ref().filter(|plan| plan.world_size > 1) {
+            let key = (plan.world_size, world_name(file.source.name(), plan.rank));
+            worlds.entry(key).or_default().push(index);
+        }
+    }
+    for members in worlds.values() {
+        let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
+        let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
+        for (plan, finding) in plan::check_ranks(&plans) {
+            found.entry(members[plan]).or_default().push(finding);
+        }
+        found.into_iter().for_each(|(index, findings)| files[index].add(findings));
+    }
+}
+
+/// A file's name without the number of its rank; nothing when there is none.
+fn world_name(name: &str, rank: i64) -> String {
+    let number = rank.to_string();
+    let marked = ["rank", "gpu"].iter().find_map(|word| {
+        let pattern = format!("{word}{number}");
+        let ends = |at: usize| {
+            let rest = &name[at + pattern.len()..];
+            !rest.starts_with(|next: char| next.is_ascii_digit())
+        };
+        let at = name.rmatch_indices(&pattern).map(|(at, _)| at).find(|&at| ends(at))?;
+        Some(format!("{}{word}*{}", &name[..at], &name[at + pattern.len()..]))
+    });
+    marked.unwrap_or_default()
+}
+
+/// Checks each plan against the model of its rank.
+fn check_models(files: &mut [File], models: &[model::Model]) {
+    for file in files {
+        let Some(plan) = &file.plan else { continue };
+        let found = match models.iter().find(|model| model.rank == plan.rank) {
+            Some(model) => plan::check_model(plan, model),
+            None => {
+                let message = format!("no `--model` is of rank {}", plan.rank);
+                vec![Diagnostic::error("plan-ranks", message).path("$.Rank")]
+            }
+        };
+        file.add(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_of_one_world_differ_in_their_rank() {
+        let first = world_name("a/ffn_rank0of4.plan.json", 0);
+        assert_eq!(first, world_name("a/ffn_rank3of4.plan.json", 3));
+        assert_ne!(first, world_name("a/moe_rank3of4.plan.json", 3));
+        assert_eq!(world_name("plan_gpu1.json", 1), world_name("plan_gpu2.json", 2));
+        assert_eq!(world_name("plan_rank1.json", 1), world_name("plan_rank12.json", 12));
+        assert_eq!(world_name("left.json", 0), world_name("right.json", 1));
+    }
 }

@@ -7,7 +7,10 @@ use crate::{
     stop::Stop,
     target,
 };
-use irc::{CompileOptions, Failure, FileId, Results, Session, codegen::Output, pipeline::HOST_CPU};
+use irc::{
+    Accumulate, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
+    pipeline::HOST_CPU,
+};
 use irc_cli::{CompileTo, Explain, Kind};
 use std::path::Path;
 
@@ -144,7 +147,13 @@ pub fn options(
     Ok(CompileOptions {
         target: target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
         results,
+        accumulate: accumulate(flags.ark_accumulate),
     })
+}
+
+/// How sums accumulate, by the flag.
+pub fn accumulate(ark: bool) -> Accumulate {
+    if ark { Accumulate::Ark } else { Accumulate::Wide }
 }
 
 /// Tells how the ops were fused, if that was asked.

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod compile;
 mod console;
+mod cost;
 mod crash;
 mod input;
 mod irc_main;

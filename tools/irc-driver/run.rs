@@ -85,9 +85,14 @@ fn run_world(
     if arguments.backend == Backend::Reference {
         return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
     }
-    let irc_cli::Compile { target_cpu, results, explain_fusion } = &arguments.compile;
+    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
+        &arguments.compile;
     refuse_flags(
-        &[("--results", results.is_some()), ("--explain-fusion", explain_fusion.is_some())],
+        &[
+            ("--results", results.is_some()),
+            ("--ark-accumulate", *ark_accumulate),
+            ("--explain-fusion", explain_fusion.is_some()),
+        ],
         "plans keep every buffer, and are fused already",
     )?;
     let target = processor::named(target_cpu.as_deref().unwrap_or("native"))?;
@@ -128,10 +133,12 @@ pub fn say_threads(console: &Console, threads: u32) {
 
 /// Refuses flags that say how a model is compiled: a library is.
 fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
-    let irc_cli::Compile { target_cpu, results, explain_fusion } = &arguments.compile;
+    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
+        &arguments.compile;
     let flags = [
         ("--target-cpu", target_cpu.is_some()),
         ("--results", results.is_some()),
+        ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
     ];
     let name = &arguments.files[0];

@@ -56,6 +56,18 @@ fn small_models_agree_with_numpy() {
     check_models(&root().join("tests/models"), &[]);
 }
 
+/// Order and precision of every sum are defined, so that 16-bit results are equal to the bit.
+#[test]
+fn ark_accumulation_is_numpys() {
+    let model = |name: &str| root().join(format!("tests/models/{name}.model.json"));
+    for name in ["accumulation", "reduce_axes", "matmul_padded"] {
+        check_models(&model(name), &["--exact", "FP16", "--", "--ark-accumulate"]);
+    }
+    for name in ["matmul_forms", "in_place_views"] {
+        check_models(&model(name), &["--", "--ark-accumulate"]);
+    }
+}
+
 /// The corpus of ARK files: `IRC_CORPUS`, or beside the repository.
 fn corpus() -> Option<PathBuf> {
     let default = root().join("../shared/corpus");

@@ -7,6 +7,8 @@
 //! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
 //! where each element is computed from the same element of the input alone.
 //!
+//! A kernel of one `tl.stepped_matmul` is written as loops at once.
+//!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Region,
@@ -33,6 +35,7 @@ mod pass;
 mod reduce;
 mod rows;
 mod schedule;
+mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 
@@ -95,6 +98,9 @@ pub fn lower_kernel<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     target: &Target,
 ) -> Result<()> {
+    if let Some(product) = stepped_matmul::find(func) {
+        return stepped_matmul::lower(context, func, product, target);
+    }
     let layouts = Layouts::of(func);
     let kernel = Kernel::read(func, &layouts)?;
     let types = layouts.signature(context, &kernel);

@@ -38,6 +38,8 @@ impl Share<'_> {
 pub(crate) struct Parts {
     /// Nanoseconds.
     pub time: f64,
+    /// Bytes read and written, each once.
+    pub traffic: f64,
     /// Bytes of device memory.
     pub bytes: f64,
     /// Floating-point operations.
@@ -85,7 +87,8 @@ impl Clock {
         let places = self.places(range);
         let start = self.free[places.clone()].iter().copied().fold(0.0, f64::max);
         let mut spent = [0.0; 4];
-        let (mut bytes, mut moved, mut flops, mut waves, mut link) = (0.0, 0.0, 0.0, 0, 0.0);
+        let (mut traffic, mut bytes, mut moved) = (0.0, 0.0, 0.0);
+        let (mut flops, mut waves, mut link) = (0.0, 0, 0.0);
         let mut busy = vec![0.0; self.free.len()];
         for share in shares.iter().filter(|share| share.tasks > 0 && !share.processors.is_empty()) {
             let whole = share.tasks as f64 / share.work.tasks.max(1) as f64;
@@ -116,6 +119,7 @@ impl Clock {
                 let fits = operand.unique <= machine.cache_size;
                 let again = if fits { operand.unique } else { operand.unique * rounds as f64 };
                 bytes += whole * again.min(operand.moved);
+                traffic += whole * operand.unique;
                 moved += whole * operand.moved;
             }
             let sent: f64 = share.work.ops.iter().map(|op| op.link).sum();
@@ -142,7 +146,7 @@ impl Clock {
             }
         };
         self.unsynced.push(range);
-        Parts { time, bytes, flops, waves, bound }
+        Parts { time, traffic, bytes, flops, waves, bound }
     }
 
     fn places(&self, range: Range) -> std::ops::Range<usize> {
@@ -210,9 +214,10 @@ fn parts(op: &OpWork, tasks: i64, warps: i64, machine: &Machine) -> [f64; 4] {
     // warps a unit keep it busy, one two thirds of the time.
     let matrix = op.product_rate * ((active + 4.0) / 12.0).min(1.0);
     let vector = machine.vector.min(active * machine.lanes as f64);
+    let latency = if op.is_cached { machine.cache_latency } else { machine.latency };
     let over = |amount: f64, rate: f64| if amount > 0.0 { amount / rate * cycles } else { 0.0 };
     [
-        op.rounds * machine.latency * cycles + op.messages * machine.link_latency,
+        op.rounds * latency * cycles + op.messages * machine.link_latency,
         over(side_by_side * op.products, matrix),
         over(side_by_side * op.operations, vector),
         over(side_by_side * op.bytes, machine.processor_bytes),

@@ -31,6 +31,8 @@ pub struct Machine {
     pub memory_bytes: f64,
     /// Cycles from a load to its value, caches missed.
     pub latency: f64,
+    /// Cycles from a load to its value, found in the shared cache.
+    pub cache_latency: f64,
     /// Cycles between two tasks of a warp: the call, the index, the addresses.
     pub task: f64,
     /// Nanoseconds of a barrier however few processors take part.
@@ -63,6 +65,7 @@ const A100: Machine = Machine {
     cache_size: 40e6,
     memory_bytes: 1555.0,
     latency: 466.0,
+    cache_latency: 200.0,
     task: 100.0,
     barrier: 1000.0,
     barrier_processor: 5.0,
@@ -80,6 +83,7 @@ const V100: Machine = Machine {
     cache_size: 6e6,
     memory_bytes: 900.0,
     latency: 400.0,
+    cache_latency: 193.0,
     link_bytes: 150.0,
     ..A100
 };
@@ -111,6 +115,7 @@ const MI250X: Machine = Machine {
     cache_size: 8e6,
     memory_bytes: 1638.0,
     latency: 800.0,
+    cache_latency: 300.0,
     link_bytes: 200.0,
     ..A100
 };
@@ -128,6 +133,7 @@ const MI300X: Machine = Machine {
     cache_size: 256e6,
     memory_bytes: 5300.0,
     latency: 800.0,
+    cache_latency: 300.0,
     link_bytes: 448.0,
     ..A100
 };

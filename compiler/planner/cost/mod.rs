@@ -63,7 +63,9 @@ pub struct GroupCost {
     pub tasks: i64,
     /// Times the busiest processor fills its slots.
     pub waves: i64,
-    /// Bytes of device memory.
+    /// Bytes read from and written to memory, each once.
+    pub traffic: f64,
+    /// Bytes of device memory, with what the cache cannot hold until it is read again.
     pub bytes: f64,
     /// Floating-point operations.
     pub flops: f64,
@@ -84,6 +86,8 @@ pub struct Estimate {
     pub barriers: i64,
     /// Number of tasks.
     pub tasks: i64,
+    /// Bytes that groups read from and write to memory, each once a group.
+    pub traffic: f64,
     /// Bytes of device memory that are moved.
     pub bytes: f64,
     /// Floating-point operations.
@@ -109,6 +113,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
         device: machine.device,
         barriers: clock.barriers(),
         tasks: groups.iter().map(|group| group.tasks).sum(),
+        traffic: groups.iter().map(|group| group.traffic).sum(),
         bytes,
         flops: groups.iter().map(|group| group.flops).sum(),
         memory: memory(plan),
@@ -125,6 +130,7 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
         ops: vec![],
         tasks: 0,
         waves: 0,
+        traffic: 0.0,
         bytes: 0.0,
         flops: 0.0,
         bound: Bound::Latency,
@@ -155,8 +161,9 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
             shares.push(share);
         }
     }
-    let Parts { time, bytes, flops, waves, bound } = clock.run(group.processor_range, &shares);
-    GroupCost { time, bytes, flops, waves, bound, ..cost }
+    let Parts { time, traffic, bytes, flops, waves, bound } =
+        clock.run(group.processor_range, &shares);
+    GroupCost { time, traffic, bytes, flops, waves, bound, ..cost }
 }
 
 /// Tasks that a processor runs side by side.

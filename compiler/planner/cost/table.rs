@@ -30,12 +30,14 @@ pub fn table(estimate: &Estimate) -> String {
     let mega = |bytes: f64| bytes / 1e6;
     let _ = writeln!(
         text,
-        "total: {} groups, {} barriers, {} tasks, {:.1} MB moved, {:.1} GFLOP\n\
+        "total: {} groups, {} barriers, {} tasks, {:.1} MB used, {:.1} MB moved, \
+         {:.1} GFLOP\n\
          intermediates: {:.1} MB in buffers, {:.1} MB live at most\n\
          estimated time: {:.1} us on {}",
         estimate.groups.len(),
         estimate.barriers,
         estimate.tasks,
+        mega(estimate.traffic),
         mega(estimate.bytes),
         estimate.flops / 1e9,
         mega(estimate.memory.arena as f64),

@@ -11,6 +11,9 @@ use irc_ark_format::{
 /// Bytes of the longest access of a thread.
 const VECTOR: i64 = 16;
 
+/// By how much an operand is smaller than the result when waiting for it does not count.
+const SMALL: f64 = 8.0;
+
 /// Elements that one thread of an elementwise reduction has in flight: its loop is unrolled.
 const UNROLLED: f64 = 4.0;
 
@@ -22,6 +25,8 @@ const FUNCTION: f64 = 8.0;
 pub(super) struct OpWork {
     /// Loads that wait for one another.
     pub rounds: f64,
+    /// Whether what is loaded was written by the same task, and so is in the shared cache.
+    pub is_cached: bool,
     /// Bytes moved to and from the shared cache.
     pub bytes: f64,
     /// Multiply-adds on matrix units, as those of the first operand's type take.
@@ -62,13 +67,24 @@ impl Work {
     /// The work of ops that run as one task of so many warps and bytes of on-chip memory.
     pub(crate) fn of(ops: &[PlanOp], warps: i64, sram: i64, machine: &Machine) -> Self {
         let tasks = ops.first().and_then(tiling::num_tasks).unwrap_or(0);
-        Self {
-            ops: ops.iter().map(|op| op_work(op, tasks, warps, machine)).collect(),
-            traffic: traffic(ops, tasks),
-            tasks,
-            warps,
-            sram,
-        }
+        let (traffic, cached) = traffic(ops, tasks);
+        let of = |(op, is_cached)| OpWork { is_cached, ..op_work(op, tasks, warps, machine) };
+        Self { ops: ops.iter().zip(cached).map(of).collect(), traffic, tasks, warps, sram }
+    }
+
+    /// Number of tasks.
+    pub(crate) fn tasks(&self) -> i64 {
+        self.tasks
+    }
+
+    /// Warps of a task.
+    pub(crate) fn warps(&self) -> i64 {
+        self.warps
+    }
+
+    /// Bytes of on-chip memory of a task.
+    pub(crate) fn sram(&self) -> i64 {
+        self.sram
     }
 
     /// Floating-point operations of all tasks.
@@ -124,13 +140,18 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
             let tile: i64 =
                 (0..4).map(|dim| grid.tile[dim].min(four(&result.shape)[dim])).product();
             let vector = match kind {
-                OpKind::Transpose => 1.0,
+                OpKind::Transpose => gathered(grid.tile[3]),
                 _ => lanes_of(row_bytes(&grid, result), result),
             };
             work.rounds = (tile as f64 / (threads * vector)).ceil();
         }
     }
     work
+}
+
+/// Elements that a thread of a transposition loads before it waits for any.
+fn gathered(width: i64) -> f64 {
+    [8, 4, 2].into_iter().find(|count| width % count == 0).unwrap_or(1) as f64
 }
 
 /// Elements of one access when rows of so many bytes are moved.
@@ -192,11 +213,17 @@ fn bytes(tensor: &Tensor) -> f64 {
 }
 
 /// What all tasks move together: each region once, and none that a task reads of its own writing.
-fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
+/// By op, whether it reads nothing but that.
+fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
     let mut seen: Vec<(Region, bool)> = vec![];
     let mut found = vec![];
-    for plan_op in ops.iter().filter(|plan_op| plan_op.op.kind != OpKind::Noop) {
+    let mut cached = vec![];
+    for plan_op in ops {
         let op = &plan_op.op;
+        cached.push(!op.reads.is_empty());
+        if op.kind == OpKind::Noop {
+            continue;
+        }
         let grid = tiling::grid(plan_op);
         for (index, tensor) in op.reads.iter().enumerate() {
             let region = Region::of(tensor);
@@ -207,6 +234,9 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
             let all = each.map_or_else(|| bytes(tensor), |each| each * tasks as f64);
             let unique = (region.bytes() as f64).min(all);
             found.push(Traffic { unique, moved: all });
+            // A row added to every other one is in the cache after the first.
+            let is_large = unique * SMALL > op.writes.first().map_or(0.0, bytes);
+            cached.last_mut().into_iter().for_each(|cached| *cached &= !is_large);
             seen.push((region, false));
         }
         for tensor in &op.writes {
@@ -218,5 +248,5 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> Vec<Traffic> {
             }
         }
     }
-    found
+    (found, cached)
 }

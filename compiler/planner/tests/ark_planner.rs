@@ -7,33 +7,13 @@ use irc_ark_format::{
     plan::Architecture,
     plan::{self, Plan},
 };
-use irc_diag::{Sink, Source, render};
-use irc_planner::{Options, Planner, Rules, Target, rules};
-use support::{corpus, name, read_model, read_plan, root, text};
-
-/// Models that were planned under a `PlannerContext`; the rules that say the same.
-const RULES: [(&str, &str); 6] = [
-    ("all_reduce_sm_", "all_reduce_sm.rules.json"),
-    ("ctx_disjoint_processors", "ctx_disjoint_processors.rules.json"),
-    ("ctx_fused_softmax", "ctx_fused_softmax.rules.json"),
-    ("recv_reduce_send_", "recv_reduce_send.rules.json"),
-    ("send_recv_sm_", "send_recv_sm.rules.json"),
-    ("tutorial_ffn_larger_tile", "tutorial_ffn_larger_tile.rules.json"),
-];
-
-fn read_rules(file: &str) -> Rules {
-    let path = root().join("compiler/planner/tests/rules").join(file);
-    let source = Source::new(path.to_string_lossy(), &text(&path));
-    let mut sink = Sink::new();
-    let rules = rules::read(&source, &mut sink);
-    rules.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100)))
-}
+use irc_planner::{Options, Planner, Target};
+use support::{corpus, name, pinned, read_model, read_plan, read_rules, root, text};
 
 fn options(plan: &Plan, processors: i64, model: &str) -> Options {
     let target = Target::new(plan.architecture, Some(processors)).expect("a target");
     let stem = model.split('.').next().unwrap_or(model);
-    let file = RULES.iter().find(|(name, _)| stem.starts_with(name)).map(|(_, file)| *file);
-    let rules = file.map(read_rules).unwrap_or_default();
+    let rules = pinned(stem).map(read_rules).unwrap_or_default();
     Options { planner: Planner::Ark, rules, ..Options::new(target) }
 }
 
@@ -66,7 +46,7 @@ fn plans_that_need_rules_differ_without() {
     for path in corpus(".plan.json") {
         let file = name(&path);
         let stem = file.split('.').next().unwrap_or(&file);
-        if !RULES.iter().any(|(name, _)| stem.starts_with(name)) {
+        if pinned(stem).is_none() {
             continue;
         }
         let expected = read_plan(&path);

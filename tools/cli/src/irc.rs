@@ -178,21 +178,32 @@ pub enum Backend {
 /// `irc check`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Models and plans are told apart by their content.\n\n\
+    "Models and plans are told apart by their content. Plans of all ranks of a world, called the\n\
+     same but for their rank, are checked together too: tags, signals, deadlocks and races between\n\
+     ranks.\n\n\
      Examples:\n  \
      irc check ffn.model.json ffn.plan.json\n  \
+     irc check --model ffn.model.json ffn.plan.json\n  \
+     irc check --cost ffn.plan.json\n  \
+     irc check plan_rank0.json plan_rank1.json\n  \
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
     /// ARK models and plans; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+    /// Check that the plans compute this model; once for each rank
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<String>,
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
+    /// Estimate what plans cost; with --json, an object of findings and costs is written
+    #[arg(long)]
+    pub cost: bool,
 }
 
 /// `irc bench`.
@@ -236,6 +247,9 @@ pub struct Bench {
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,
+    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
+    #[arg(long)]
+    pub ark_accumulate: bool,
 }
 
 /// `irc simulate`.

@@ -5,6 +5,7 @@ mod roofline;
 mod work;
 
 use crate::{
+    compile,
     console::Console,
     input::{self, Content},
     output,
@@ -34,10 +35,20 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             let source = input::source(&arguments.file, &bytes);
             let flops = work::flops(&source);
             let (session, file) = input::open(console, source, false)?;
-            let options = CompileOptions { target: target.clone(), results: Results::Outputs };
+            let options = CompileOptions {
+                target: target.clone(),
+                results: Results::Outputs,
+                accumulate: compile::accumulate(arguments.ark_accumulate),
+            };
             let loaded = Loaded::compile(console, &session, file, &options)?;
             let library = &loaded.library;
             (measure(console, library, arguments)?, flops, traffic(library.interface()))
+        }
+        Content::Library if arguments.ark_accumulate => {
+            return Err(Stop::Usage(format!(
+                "--ark-accumulate has no effect here: it is for models, and {} is compiled already",
+                arguments.file
+            )));
         }
         // A library does not say how much it computes.
         Content::Library => {

@@ -6,6 +6,7 @@ use irc_ark_format::{
     plan::{self, Plan},
 };
 use irc_diag::{Sink, Source, render};
+use irc_planner::{Rules, rules};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -67,4 +68,28 @@ pub fn read_plan(path: &Path) -> Plan {
     let mut sink = Sink::new();
     let plan = plan::parse(&source, &options, &mut sink);
     plan.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100)))
+}
+
+/// Models that were planned under a `PlannerContext`; the rules that say the same.
+const RULES: [(&str, &str); 6] = [
+    ("all_reduce_sm_", "all_reduce_sm.rules.json"),
+    ("ctx_disjoint_processors", "ctx_disjoint_processors.rules.json"),
+    ("ctx_fused_softmax", "ctx_fused_softmax.rules.json"),
+    ("recv_reduce_send_", "recv_reduce_send.rules.json"),
+    ("send_recv_sm_", "send_recv_sm.rules.json"),
+    ("tutorial_ffn_larger_tile", "tutorial_ffn_larger_tile.rules.json"),
+];
+
+/// Rules of the tests.
+pub fn read_rules(file: &str) -> Rules {
+    let path = root().join("compiler/planner/tests/rules").join(file);
+    let source = Source::new(path.to_string_lossy(), &text(&path));
+    let mut sink = Sink::new();
+    let rules = rules::read(&source, &mut sink);
+    rules.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100)))
+}
+
+/// The file of rules under which ARK planned a model.
+pub fn pinned(model: &str) -> Option<&'static str> {
+    RULES.iter().find(|(name, _)| model.starts_with(name)).map(|(_, file)| *file)
 }

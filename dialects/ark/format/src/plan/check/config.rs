@@ -19,7 +19,17 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
             Some(value) => check_value(op.op.kind, value, kind, &at.key(key), sink),
         }
     }
-    let optional = [("NumTasks", Kind::Count), ("SramBytes", Kind::Count)];
+    let optional = [
+        ("NumTasks", Kind::Count),
+        ("SramBytes", Kind::Count),
+        ("NumWarps", Kind::Positive),
+        ("Tile", Kind::Tile),
+        ("TileShapeMNK", Kind::Mnk),
+        ("ImplType", IMPL),
+        ("ChannelType", CHANNEL),
+        ("PacketType", PACKET),
+        ("Granularity", Kind::Positive),
+    ];
     for (key, kind) in optional.into_iter().filter(|o| !required(op.op.kind).contains(o)) {
         if let Some(value) = op.config.get(key) {
             check_value(op.op.kind, value, kind, &at.key(key), sink);

@@ -5,10 +5,11 @@
 
 use irc_diag::{Diagnostic, Sink};
 
+use super::order::touch::{self, Spot, Witness};
 use crate::json::{At, OpPlace};
 use crate::model::{Region, Tensor};
 use crate::plan::{
-    Plan, PlanOp,
+    Plan, PlanOp, Range, TaskGroup,
     tiling::{self, Cover, Grid},
 };
 
@@ -23,7 +24,7 @@ struct Access<'a> {
     cover: Option<[Cover; 4]>,
 }
 
-/// Checks every task of more than one op.
+/// Checks that no task uses what another index of it writes.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (task, info) in plan.task_infos.iter().enumerate() {
         check_task(task, &info.ops, sink);
@@ -36,9 +37,74 @@ pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
         ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
     for (position, later) in accesses.iter().enumerate() {
         for earlier in &accesses[..position] {
-            check_pair(task, earlier, later, sink);
+            if earlier.op == later.op {
+                check_in_place(task, ops, earlier, later, sink);
+            } else {
+                check_pair(task, ops, earlier, later, sink);
+            }
         }
     }
+}
+
+/// An op may write over what it reads only element by element.
+fn check_in_place(
+    task: usize,
+    ops: &[PlanOp],
+    read: &Access<'_>,
+    write: &Access<'_>,
+    sink: &mut Sink,
+) {
+    let kind = ops[read.op].op.kind;
+    let is_pair = !read.is_write && write.is_write;
+    if !is_pair || kind.is_communication() || !overlap(read.tensor, write.tensor) {
+        return;
+    }
+    let is_elementwise = kind.is_unary() || kind.is_binary();
+    let proven = stays_within(read, write);
+    if is_elementwise && proven == Some(true) {
+        return;
+    }
+    let strayed = strays(ops, read, write);
+    let place = At::op(OpPlace::Task(task, read.op));
+    let finding = match strayed {
+        Some(Witness { first, second, bytes }) => {
+            let message = format!(
+                "race: index {second} of task {task} (`{kind}`) overwrites byte {} of buffer {}, \
+                 which index {first} reads, and nothing orders the two",
+                bytes.0, read.tensor.buffer.id
+            );
+            Diagnostic::error("plan-group-race", message)
+        }
+        None if !is_elementwise => {
+            let message = format!("`{kind}` overwrites what it still reads");
+            Diagnostic::error("plan-group-race", message)
+        }
+        None => {
+            let message = format!("`{kind}` overwrites what another index may read");
+            Diagnostic::warning("plan-order-unproven", message)
+        }
+    };
+    let finding = finding
+        .path(place.key("WriteTensors").index(write.index).to_string())
+        .related(place.key("ReadTensors").index(read.index).to_string(), "read here")
+        .help("write to a buffer of its own");
+    sink.push(finding);
+}
+
+/// Two different indices that touch the same bytes, where some are found.
+fn strays(ops: &[PlanOp], a: &Access<'_>, b: &Access<'_>) -> Option<Witness> {
+    let tasks = tiling::num_tasks(&ops[a.op])?;
+    let group = TaskGroup { task_id: 0, task_range: Range::new(0, tasks), granularity: 1 };
+    let spot = Spot { group: 0, resource: 0, index: 0 };
+    let all = touch::accesses(ops, &group, spot, Range::new(0, 1));
+    let same = |access: &&touch::Access<'_>, wanted: &Access<'_>| {
+        access.index == wanted.op
+            && access.is_write == wanted.is_write
+            && std::ptr::eq(access.tensor, wanted.tensor)
+    };
+    let a = all.iter().find(|access| same(access, a))?;
+    let b = all.iter().find(|access| same(access, b))?;
+    a.strays(b)
 }
 
 fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
@@ -66,24 +132,44 @@ fn accesses(op_index: usize, plan_op: &PlanOp) -> Vec<Access<'_>> {
     reads.chain(op.writes.iter().enumerate().map(write)).collect()
 }
 
-fn check_pair(task: usize, earlier: &Access<'_>, later: &Access<'_>, sink: &mut Sink) {
+fn check_pair(
+    task: usize,
+    ops: &[PlanOp],
+    earlier: &Access<'_>,
+    later: &Access<'_>,
+    sink: &mut Sink,
+) {
     let conflict = earlier.is_write || later.is_write;
-    if earlier.op == later.op || !conflict || !overlap(earlier.tensor, later.tensor) {
+    if !conflict || !overlap(earlier.tensor, later.tensor) {
         return;
     }
-    let (code, is_error, why) = match stays_within(earlier, later) {
-        Some(true) => return,
-        Some(false) => ("plan-fused-dependency", true, "another task index than its own"),
-        None => ("plan-fused-unproven", false, "what may belong to another task index"),
+    let proven = stays_within(earlier, later);
+    if proven == Some(true) {
+        return;
+    }
+    let witness = strays(ops, earlier, later);
+    let what = if later.is_write { "overwrites" } else { "reads" };
+    let finding = match (proven, witness) {
+        (_, Some(Witness { first, second, bytes })) => {
+            let touched = if earlier.is_write { "makes" } else { "reads" };
+            let message = format!(
+                "a fused op {what} another task index than its own: index {second} byte {} of \
+                 buffer {}, which index {first} {touched}",
+                bytes.0, later.tensor.buffer.id
+            );
+            Diagnostic::error("plan-fused-dependency", message)
+        }
+        (Some(_), None) => {
+            let message = format!("a fused op {what} another task index than its own");
+            Diagnostic::error("plan-fused-dependency", message)
+        }
+        (None, None) => {
+            let message = format!("a fused op {what} what may belong to another task index");
+            Diagnostic::warning("plan-fused-unproven", message)
+        }
     };
     let at = At::op(OpPlace::Task(task, later.op));
     let other = At::op(OpPlace::Task(task, earlier.op));
-    let what = if later.is_write { "overwrites" } else { "reads" };
-    let message = format!("a fused op {what} {why}");
-    let finding = match is_error {
-        true => Diagnostic::error(code, message),
-        false => Diagnostic::warning(code, message),
-    };
     let finding = finding
         .path(at.key(later.key).index(later.index).to_string())
         .related(other.key(earlier.key).index(earlier.index).to_string(), "touched here")

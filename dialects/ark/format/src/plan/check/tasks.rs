@@ -5,8 +5,9 @@ use irc_diag::{Diagnostic, Sink};
 use super::distribute::{advance, faults};
 use super::{resource_groups, resource_path};
 use crate::json::{At, OpPlace};
+use crate::model::OpKind;
 use crate::plan::tiling::{derived_tasks, num_tasks};
-use crate::plan::{Plan, Range, ResourceGroup, TaskInfo};
+use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskInfo};
 
 /// Checks the number of tasks of each op and that task groups run each task once.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
@@ -86,7 +87,7 @@ fn check_ranges(plan: &Plan, sink: &mut Sink) {
     for (index, mut ranges) in ranges.into_iter().enumerate() {
         let total = plan.task_infos[index].ops.first().and_then(num_tasks);
         if ranges.is_empty() {
-            sink.push(unused(index, total));
+            sink.push(unused(index, &plan.task_infos[index], total));
         } else if let Some(total) = total {
             ranges.sort();
             check_cover(index, total, &ranges, sink);
@@ -94,10 +95,16 @@ fn check_ranges(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// No task group names a task; that is right when it has no indices.
-fn unused(task: usize, total: Option<i64>) -> Diagnostic {
+/// No task group names a task; that is right when it has no indices, or its ops write nothing.
+fn unused(task: usize, info: &TaskInfo, total: Option<i64>) -> Diagnostic {
     let message = format!("no task group runs task {task}");
+    // A receive that does not wait only says where data lands, and a sync moves none.
+    let is_idle = |op: &PlanOp| match op.op.kind {
+        OpKind::Recv => op.config.bool("Wait") == Some(false),
+        kind => kind == OpKind::DeviceSync,
+    };
     let finding = match total {
+        _ if info.ops.iter().all(is_idle) => Diagnostic::warning("plan-unused-task", message),
         Some(0) => Diagnostic::warning("plan-unused-task", message),
         _ => Diagnostic::error("plan-lost-tasks", format!("{message}: its ops never run"))
             .help("add a processor group that runs it, or drop the task"),

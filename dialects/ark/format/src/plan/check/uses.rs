@@ -9,15 +9,17 @@ use std::fmt;
 
 use irc_diag::{Diagnostic, Sink};
 
+use super::order::touch::{Access, Spot, Witness, accesses};
 use super::resource_groups;
 use crate::json::{At, OpPlace};
-use crate::model::Op;
-use crate::plan::Plan;
+use crate::model::{Op, Tensor};
+use crate::plan::{Plan, Range, TaskGroup};
 
 /// Checks that no op reads the result of one that first runs later, or never.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let starts = starts(plan);
     let makers = makers(plan, &starts);
+    let groups = groups(plan);
     for reader in ops(plan, &starts) {
         // What never runs reads nothing, and has its own warning.
         let Some(read_at) = reader.position() else { continue };
@@ -25,6 +27,8 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
             let Some(maker) = makers.get(&tensor.id) else { continue };
             if maker.position().is_none_or(|made_at| made_at > read_at) {
                 report(&reader, index, maker, sink);
+            } else if let Some(witness) = late(plan, &groups, &reader, index, maker) {
+                report_late(&reader, maker, &witness, sink);
             }
         }
     }
@@ -89,6 +93,76 @@ fn makers<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> BTreeMap<u64, Step
         }
     }
     makers
+}
+
+/// For each task info, the task groups that run it, each with its position.
+fn groups(plan: &Plan) -> Vec<Vec<(usize, Spot, &TaskGroup)>> {
+    let mut found = vec![vec![]; plan.task_infos.len()];
+    let mut position = 0;
+    for (group, resource, resources) in resource_groups(plan) {
+        for (index, tasks) in resources.task_groups.iter().enumerate() {
+            let spot = Spot { group, resource, index };
+            found[tasks.task_id as usize].push((position, spot, tasks));
+            position += 1;
+        }
+    }
+    found
+}
+
+/// A part of a task that reads what a later part of the maker makes.
+struct Late {
+    spot: Spot,
+    maker: Spot,
+    witness: Witness,
+}
+
+/// Looks at each part of a reader and each part of its maker that comes later.
+fn late(
+    plan: &Plan,
+    groups: &[Vec<(usize, Spot, &TaskGroup)>],
+    reader: &Step<'_>,
+    index: usize,
+    maker: &Step<'_>,
+) -> Option<Late> {
+    let makers = &groups[maker.task];
+    if makers.len() < 2 || reader.task == maker.task {
+        return None;
+    }
+    let parts = |step: &Step<'_>, writes: bool, tensor: &Tensor| -> Vec<(usize, Access<'_>)> {
+        let ops = &plan.task_infos[step.task].ops;
+        let id = tensor.buffer.id;
+        let wanted = |access: &Access<'_>| {
+            (access.index, access.is_write, access.tensor.buffer.id) == (step.index, writes, id)
+        };
+        let parts = groups[step.task].iter().flat_map(|&(position, spot, tasks)| {
+            let found = accesses(ops, tasks, spot, Range::new(0, 1)).into_iter();
+            found.filter(wanted).map(move |access| (position, access)).collect::<Vec<_>>()
+        });
+        parts.collect()
+    };
+    let tensor = &reader.op.reads[index];
+    let made = parts(maker, true, tensor);
+    parts(reader, false, tensor).iter().find_map(|(read_at, read)| {
+        let later = made.iter().filter(|(made_at, made)| made_at > read_at && made.may_meet(read));
+        later.into_iter().find_map(|(_, made)| {
+            let witness = made.meets(read)?;
+            Some(Late { spot: read.spot, maker: made.spot, witness })
+        })
+    })
+}
+
+fn report_late(reader: &Step<'_>, maker: &Step<'_>, late: &Late, sink: &mut Sink) {
+    let Witness { first, second, bytes } = late.witness;
+    let message = format!(
+        "index {second} of task {} reads bytes [{}, {}) that index {first} of task {} makes only \
+         later",
+        reader.task, bytes.0, bytes.1, maker.task
+    );
+    let finding = Diagnostic::error("plan-use-before-result", message)
+        .path(late.spot.to_string())
+        .related(late.maker.to_string(), "they are made here")
+        .help("let the indices that make it run first");
+    sink.push(finding);
 }
 
 fn report(reader: &Step<'_>, index: usize, maker: &Step<'_>, sink: &mut Sink) {

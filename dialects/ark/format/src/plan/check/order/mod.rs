@@ -205,8 +205,8 @@ fn report(
     };
     let (start, end) = witness.bytes;
     let message = format!(
-        "race: index {} of task {} (`{}`) {} bytes [{start}, {end}) of buffer {}, which index {} of \
-         task {} (`{}`) {}, and no barrier is between them",
+        "index {} of task {} (`{}`) {} bytes [{start}, {end}) of buffer {}, which index {} of task \
+         {} (`{}`) {}, and no barrier is between them",
         witness.second,
         later.task,
         later.kind(),
@@ -261,5 +261,5 @@ fn finding(
         return Diagnostic::warning("plan-order-unproven", message)
             .with_note("packets may order them through a peer");
     }
-    Diagnostic::error(code, message)
+    Diagnostic::error(code, format!("race: {message}"))
 }

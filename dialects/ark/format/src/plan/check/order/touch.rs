@@ -147,6 +147,25 @@ impl Access<'_> {
         })
     }
 
+    /// Two different tasks that touch the same bytes, if a few bytes show any.
+    pub fn strays(&self, other: &Access<'_>) -> Option<Witness> {
+        let is_known = |access: &Access<'_>| access.tiles.is_some() || access.tasks.len() == 1;
+        if !is_known(self) || !is_known(other) {
+            return None;
+        }
+        self.parts.iter().find_map(|a| {
+            other.parts.iter().find_map(|b| {
+                let (start, end) = a.region.common(&b.region)?;
+                let at = |byte| {
+                    let (first, second) = (self.task_at(a, byte), other.task_at(b, byte));
+                    Witness { first, second, bytes: (byte, byte + 1) }
+                };
+                let mut tried = [at(start), at(end - 1)].into_iter();
+                tried.find(|witness| witness.first != witness.second)
+            })
+        })
+    }
+
     /// A task of the part that touches the byte.
     fn task_at(&self, part: &Part, byte: u64) -> i64 {
         let Some((grid, cover)) = self.tiles else { return self.tasks.begin };
