@@ -116,6 +116,7 @@ none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Keys that the format does not know are errors'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all findings as one JSON array to standard output'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate what plans cost; with --json, an object of findings and costs is written'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r

@@ -129,6 +129,7 @@ none\:"Nothing"
 plain\:"A line for each step"))' \
 '--strict[Keys that the format does not know are errors]' \
 '--json[Write all findings as one JSON array to standard output]' \
+'--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

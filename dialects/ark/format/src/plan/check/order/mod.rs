@@ -114,15 +114,22 @@ impl<'a> Checker<'a> {
 
     /// Whether the earlier access is finished when the later one starts, which knows `known`.
     fn ordered(&self, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
-        earlier.spot.group != later.spot.group && self.finished(earlier, known)
+        // It lists the buffer that peers wait for, and writes nothing: a proxy may go on reading it.
+        let is_sync = later.kind() == OpKind::DeviceSync;
+        let is_finished = || self.finished(earlier, known) || (is_sync && self.ran(earlier, known));
+        earlier.spot.group != later.spot.group && is_finished()
     }
 
     /// Whether the clock shows an access finished.
     fn finished(&self, access: &Access<'_>, clock: &Clock) -> bool {
-        let mut ran = self.stretches.of(access.processors);
-        let is_done = ran.all(|stretch| clock[stretch] as usize > access.spot.group);
         let event = self.sent.get(&(access.task, access.index)).filter(|_| !access.is_write);
-        is_done && event.is_none_or(|&event| clock[event] > 0)
+        self.ran(access, clock) && event.is_none_or(|&event| clock[event] > 0)
+    }
+
+    /// Whether the clock shows that the tasks of an access have run.
+    fn ran(&self, access: &Access<'_>, clock: &Clock) -> bool {
+        let mut ran = self.stretches.of(access.processors);
+        ran.all(|stretch| clock[stretch] as usize > access.spot.group)
     }
 
     /// Compares an access with those before it, `known` being what all its processors know.
