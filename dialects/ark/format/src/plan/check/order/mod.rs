@@ -24,6 +24,9 @@ use touch::{Access, Spot, Witness, accesses};
 /// Accesses of a buffer that are kept before those that all know to be finished are dropped.
 const MANY: usize = 64;
 
+/// Most pairs of ops reported.
+const MAX_REPORTED: usize = 256;
+
 /// Checks that conflicting accesses of different tasks are ordered.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     Checker::new(plan).run(plan, sink);
@@ -137,6 +140,9 @@ impl<'a> Checker<'a> {
     fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
         let mut live = self.live.remove(&access.tensor.buffer.id).unwrap_or_default();
         for old in &live.accesses {
+            if self.reported.len() >= MAX_REPORTED {
+                break;
+            }
             let conflict = (old.is_write || access.is_write) && old.task != access.task;
             if !conflict || !old.may_meet(&access) || self.ordered(old, &access, known) {
                 continue;

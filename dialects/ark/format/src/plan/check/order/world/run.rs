@@ -145,10 +145,11 @@ impl<'a> World<'a> {
         self.rows.push(rows);
     }
 
-    /// Steps a run takes at most.
+    /// Steps a run takes at most, and entries of the clocks that it keeps.
     pub fn steps(&self) -> usize {
         let steps = |(rows, stretches): (&Vec<Row>, &Stretches)| rows.len() * stretches.len();
-        self.rows.iter().zip(&self.stretches).map(steps).sum()
+        let steps: usize = self.rows.iter().zip(&self.stretches).map(steps).sum();
+        steps + self.ops.len() * (self.count() + self.ops.len())
     }
 
     /// Stretches of all ranks.
