@@ -263,9 +263,8 @@ fn cut(
     cut_rest(counts, dim, (begin, low * inner), with(first, first + 1), found);
     if low < high {
         let mut digits = with(low, high);
-        for inner_dim in dim + 1..4 {
-            (digits.low[inner_dim], digits.high[inner_dim]) = (0, counts[inner_dim]);
-        }
+        digits.low[dim + 1..].fill(0);
+        digits.high[dim + 1..].copy_from_slice(&counts[dim + 1..]);
         found.push(digits);
     }
     cut_rest(counts, dim, (high * inner, end), with(last, last + 1), found);

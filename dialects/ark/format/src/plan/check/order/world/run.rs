@@ -165,7 +165,14 @@ impl<'a> World<'a> {
     /// Runs all ranks to the end, or until none can go on.
     pub fn run(&self) -> Outcome {
         let mut state = State::new(self);
-        while (0..self.count()).fold(false, |moved, stretch| state.advance(stretch) || moved) {}
+        // Everyone has a turn before anyone has another.
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for stretch in 0..self.count() {
+                moved |= state.advance(stretch);
+            }
+        }
         let stuck = deadlock::check(self, &state);
         let is_complete = stuck.is_empty();
         let mut found = std::mem::take(&mut state.found);
