@@ -7,9 +7,11 @@ pub mod interface;
 pub mod lowering;
 pub mod passes;
 pub mod pipeline;
-pub mod planner;
 pub mod session;
+pub mod tasks;
 
+pub use irc_planner as planner;
 pub use session::{
-    CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results, Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId,
+    Results, Session, Target,
 };

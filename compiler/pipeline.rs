@@ -116,7 +116,7 @@ impl Pipeline {
         Ok(text.replace("linalg-to-vector", &vector))
     }
 
-    /// As [`Pipeline::text_for`], with the results that the options ask for.
+    /// As [`Pipeline::text_for`], with the results and the accumulation that the options ask for.
     ///
     /// # Errors
     /// An unknown stage.
@@ -127,7 +127,9 @@ impl Pipeline {
         last: &str,
     ) -> Result<String, String> {
         let text = self.text_for(&options.target, first, last)?;
-        Ok(text.replace("ark-to-tl", &format!("ark-to-tl{{results={}}}", options.results.name())))
+        let (results, accumulate) = (options.results.name(), options.accumulate.name());
+        let import = format!("ark-to-tl{{results={results} accumulate={accumulate}}}");
+        Ok(text.replace("ark-to-tl", &import))
     }
 
     /// The textual pipeline of the stages after `from` up to and with `to`, each followed by a

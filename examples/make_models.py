@@ -21,28 +21,44 @@ import sys
 class Model:
     """A model under construction: tensors are dictionaries in the file's own layout."""
 
-    def __init__(self):
+    def __init__(self, rank=0, world_size=1):
+        self.rank, self.world_size = rank, world_size
         self.nodes, self.producers, self.names = [], {}, {}
         self.tensors = self.buffers = 0
 
-    def tensor(self, shape, dtype="FP32", buffer=None):
-        """A new tensor; on a new buffer unless one is given."""
-        if buffer is None:
-            buffer = {"Id": self.buffers, "Rank": -1, "SendTags": [], "RecvTags": []}
-            self.buffers += 1
+    def buffer(self, rank=-1, send=(), receive=()):
+        """A new buffer; of another rank, or with tags, for communication."""
+        self.buffers += 1
+        tags = {"SendTags": [list(tag) for tag in send], "RecvTags": [list(tag) for tag in receive]}
+        return {"Id": self.buffers - 1, "Rank": rank, **tags}
+
+    def tensor(self, shape, dtype="FP32", buffer=None, view=None, offsets=None, padded=None):
+        """A new tensor: all of a new buffer, unless that or a box of it is given."""
+        padded = list(padded or shape)
         tensor = {
-            "Id": self.tensors, "DataType": dtype, "Shape": list(shape), "Strides": list(shape),
-            "Offsets": [0] * len(shape), "PaddedShape": list(shape), "Buffer": buffer,
+            "Id": self.tensors, "DataType": dtype, "Shape": list(shape),
+            "Strides": list(view or padded), "Offsets": list(offsets or [0] * len(shape)),
+            "PaddedShape": padded, "Buffer": buffer or self.buffer(),
         }
         self.tensors += 1
         return tensor
 
-    def op(self, kind, reads, shape, dtype=None, name=None, output=None, **args):
-        """Appends an op, and returns its result; on a new buffer unless an output is given."""
+    def again(self, tensor):
+        """A new tensor of the same place."""
+        self.tensors += 1
+        return {**tensor, "Id": self.tensors - 1}
+
+    def op(self, kind, reads, shape=None, dtype=None, name=None, output=None, peers=(), after=(),
+           **args):
+        """Appends an op, and returns its result; on a new buffer unless an output is given.
+
+        `peers` are further tensors written; `after` are results of ops that must come before.
+        """
         write = output or self.tensor(shape, dtype or reads[0]["DataType"])
-        result = self.tensor(shape, write["DataType"], write["Buffer"])
+        result = self.again(write)
         node = len(self.nodes)
-        producers = {self.producers[t["Id"]] for t in reads if t["Id"] in self.producers}
+        used = [*reads, *after]
+        producers = {self.producers[t["Id"]] for t in used if t["Id"] in self.producers}
         for producer in producers:
             self.nodes[producer]["ConsumerNodeIds"].append(node)
         self.producers[result["Id"]] = node
@@ -50,7 +66,8 @@ class Model:
             "Id": node, "ProducerNodeIds": sorted(producers), "ConsumerNodeIds": [],
             "Op": {
                 "Type": kind, "Name": self.unique(name or snake(kind)), "IsVirtual": False,
-                "ReadTensors": reads, "WriteTensors": [write], "ResultTensors": [result],
+                "ReadTensors": reads, "WriteTensors": [write, *peers],
+                "ResultTensors": [result],
                 "Args": {key: args[key] for key in sorted(args)},
             },
         })
@@ -62,7 +79,7 @@ class Model:
         return f"{name}_{count}" if count else name
 
     def document(self):
-        return {"Rank": 0, "WorldSize": 1, "Nodes": self.nodes}
+        return {"Rank": self.rank, "WorldSize": self.world_size, "Nodes": self.nodes}
 
 
 def snake(kind):
@@ -222,6 +239,10 @@ MODELS = {
 def write(folder, name, build, check=False):
     model = Model()
     build(model)
+    write_model(folder, name, model, check)
+
+
+def write_model(folder, name, model, check):
     path = pathlib.Path(folder) / f"{name}.model.json"
     text = pretty(model.document()) + "\n"
     if check and path.read_text() != text:

@@ -3,7 +3,7 @@
 Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t a scratch path):
 
     %irc  %irc-opt  %irc-translate    the tools
-    %examples                         the repository's models
+    %examples  %models                the repository's models: for people, for tests
     %data                             the ARK files that the format crate tests itself on
     %lit-tests                        this folder
     %python  %oracle                  Python with numpy (`./irc-dev setup`), and tests/oracle
@@ -36,6 +36,7 @@ config.substitutions += [
     ("%irc-translate", str(tools / "irc-translate")),
     (r"%irc\b", str(tools / "irc")),
     ("%examples", str(root.parent / "examples")),
+    ("%models", str(root.parent / "tests" / "models")),
     ("%data", str(root.parent / "dialects" / "ark" / "format" / "tests" / "data")),
     ("%lit-tests", str(root)),
     ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),

@@ -33,11 +33,13 @@ define_language! {
         "sigmoid" = Sigmoid([Id; 1]),
         "sqrt" = Sqrt([Id; 1]),
         "rsqrt" = Rsqrt([Id; 1]),
+        "round_tf32" = RoundTf32([Id; 1]),
         "add" = Add([Id; 2]),
         "sub" = Sub([Id; 2]),
         "mul" = Mul([Id; 2]),
         "div" = Div([Id; 2]),
         "max" = Max([Id; 2]),
+        "stepped_matmul" = SteppedMatmul([Id; 2]),
         "gather" = Gather([Id; 2]),
         "rope" = Rope([Id; 2]),
         "fill" = Fill([Id; 1]),
@@ -50,6 +52,7 @@ define_language! {
         "reduce_sum" = ReduceSum([Id; 2]),
         "reduce_max" = ReduceMax([Id; 2]),
         "reduce_mean" = ReduceMean([Id; 2]),
+        "sequential_sum" = SequentialSum([Id; 2]),
         "matmul" = Matmul([Id; 3]),
         "update" = Update([Id; 3]),
         Parameters(Parameters),
@@ -58,18 +61,20 @@ define_language! {
 }
 
 /// The ops without parameters.
-const PLAIN: [Op; 13] = [
+const PLAIN: [Op; 15] = [
     Op::Exp,
     Op::Relu,
     Op::Gelu,
     Op::Sigmoid,
     Op::Sqrt,
     Op::Rsqrt,
+    Op::RoundTf32,
     Op::Add,
     Op::Sub,
     Op::Mul,
     Op::Div,
     Op::Max,
+    Op::SteppedMatmul,
     Op::Gather,
     Op::Rope,
 ];

@@ -104,7 +104,7 @@ fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
 fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
     let space = elements(&priced.form.space);
     match &node.op {
-        Op::Matmul { .. } => node.flops,
+        Op::Matmul { .. } | Op::SequentialSum { .. } | Op::SteppedMatmul => node.flops,
         Op::ReduceSum { .. } | Op::ReduceMax { .. } | Op::ReduceMean { .. } => node.flops,
         Op::Fill { .. } => 0,
         _ if priced.form.kind == Kind::Rows && is_statistic(&node.ty.shape, &priced.form.space) => {

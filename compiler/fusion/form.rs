@@ -107,6 +107,12 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
             let form = Form::new(Kind::Contraction, &apply.result.shape);
             Ok(Form { matmul: Some(apply.node), ..form })
         }
+        // What they add up must be rounded first.
+        Op::SequentialSum { .. } | Op::SteppedMatmul if fused => {
+            Err(format!("{} reads its operands from memory", apply.op.name()))
+        }
+        Op::SequentialSum { .. } => Ok(Form::new(Kind::Reduction, &apply.operands[0].shape)),
+        Op::SteppedMatmul => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
         Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }

@@ -1,5 +1,6 @@
 //! Lowerings between levels, one folder or file each, named by both ends.
 
+pub mod ark_to_plan;
 pub mod ark_to_tl;
 pub mod emit_entry;
 pub mod linalg_to_vector;

@@ -2,10 +2,10 @@
 use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
-        ark_to_tl::ArkToTl, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
-        outline_kernels::OutlineKernels, plan_memory::PlanMemory, tl_to_linalg::TlToLinalg,
+        ark_to_plan::PlanArk, ark_to_tl::ArkToTl, emit_entry::EmitEntry,
+        linalg_to_vector::LinalgToVector, outline_kernels::OutlineKernels, plan_memory::PlanMemory,
+        tl_to_linalg::TlToLinalg,
     },
-    planner::PlanArk,
 };
 use irc_mlir::register_pass;
 

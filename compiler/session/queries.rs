@@ -26,11 +26,17 @@ pub struct CompileOptions {
     pub target: Target,
     /// Which buffers come back.
     pub results: Results,
+    /// How sums and products accumulate.
+    pub accumulate: Accumulate,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { target: Target::host(), results: Results::Outputs }
+        CompileOptions {
+            target: Target::host(),
+            results: Results::Outputs,
+            accumulate: Accumulate::Wide,
+        }
     }
 }
 
@@ -52,6 +58,8 @@ impl Results {
         }
     }
 }
+
+pub use crate::lowering::ark_to_tl::Accumulate;
 
 /// Options as a key.
 #[salsa::interned(debug)]

@@ -171,9 +171,11 @@ fn kinds_hold_what_they_say(group: OperationRef<'_, '_>, seed: u64) {
     let names: Vec<_> = read::body_ops(group).iter().map(read::op_name).collect();
     let count = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
     let (matmuls, reduces, updates) = (count("tl.matmul"), count("tl.reduce"), count("tl.update"));
+    let sequential = count("tl.sequential_sum");
     let holds = match read::string(&group, "kind").as_deref() {
         Some("contraction") => matmuls == 1 && reduces + updates == 0,
         Some("rows") => reduces >= 1 && matmuls + updates == 0,
+        Some("reduction") if sequential == 1 => names.len() == 2,
         Some("reduction") => reduces == 1 && matmuls + updates == 0,
         Some("copy") => updates == 1 && matmuls + reduces == 0,
         Some("elementwise") => matmuls + reduces + updates == 0,
@@ -278,7 +280,7 @@ fn random_op(random: &mut Random, operand: &TensorType) -> Op {
         offsets: operand.shape.iter().map(|dim| dim / 2).collect(),
         sizes: operand.shape.iter().map(|dim| dim - dim / 2).collect(),
     };
-    match random.below(30) {
+    match random.below(32) {
         0 | 1 => Op::Exp,
         2 => Op::Relu,
         3 => Op::Gelu,
@@ -301,6 +303,8 @@ fn random_op(random: &mut Random, operand: &TensorType) -> Op {
         26 => Op::Transpose { permutation: (0..rank).rev().collect() },
         27 => Op::Reshape { shape: vec![operand.shape.iter().product()] },
         28 => slice(),
+        29 => Op::SequentialSum { axis },
+        30 => Op::RoundTf32,
         _ => Op::Update { offsets: vec![0; rank] },
     }
 }

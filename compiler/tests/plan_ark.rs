@@ -3,7 +3,10 @@
 mod files;
 
 use files::{corpus, models, root};
-use irc::planner::{self, Finding, Planned, Target};
+use irc::{
+    lowering::ark_to_plan,
+    planner::{self, Finding, Planned, Target},
+};
 use irc_ark_format::{
     model::{self, Document, Model, OpKind, Options},
     plan::{self, Architecture},
@@ -28,7 +31,7 @@ fn target(architecture: Architecture) -> Target {
 }
 
 fn plan_of(model: &Model, architecture: Architecture) -> Result<Planned, Vec<Finding>> {
-    planner::plan(model, &target(architecture))
+    planner::plan(model, &planner::Options::new(target(architecture)))
 }
 
 /// What must hold of every plan beyond the checker's rules, which the planner applies itself.
@@ -124,7 +127,7 @@ fn the_dialect_holds_the_plan() {
         let context = irc_dialects::new_context();
         let capture = Capture::new(&context);
         let module: Module<'_> = import(&context, &document.model, Origins::default());
-        planner::run(&module, &target(Architecture::Cuda80))
+        ark_to_plan::run(&module, &planner::Options::new(target(Architecture::Cuda80)))
             .unwrap_or_else(|_| panic!("{}: {:?}", path.display(), capture.take()));
         assert!(module.as_operation().verify(), "{}: {:?}", path.display(), capture.take());
         let exported = irc_dialects::plan::export(&module).expect("a plan");

@@ -78,6 +78,7 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
         "sigmoid" => Op::Sigmoid,
         "sqrt" => Op::Sqrt,
         "rsqrt" => Op::Rsqrt,
+        "round_tf32" => Op::RoundTf32,
         "add" => Op::Add,
         "sub" => Op::Sub,
         "mul" => Op::Mul,
@@ -99,6 +100,8 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
             transpose_lhs: flag_or_false(op, "transpose_lhs")?,
             transpose_rhs: flag_or_false(op, "transpose_rhs")?,
         },
+        "sequential_sum" => Op::SequentialSum { axis: axis(op)? },
+        "stepped_matmul" => Op::SteppedMatmul,
         "transpose" => Op::Transpose { permutation: unsigned(op, "permutation")? },
         "reshape" => Op::Reshape { shape: result_type(op)?.shape },
         "slice" => Op::Slice { offsets: i64s(op, "offsets")?, sizes: result_type(op)?.shape },
@@ -165,6 +168,7 @@ fn attributes<'c>(context: &'c Context, op: &Op) -> Vec<(&'static str, Attribute
             let set = flags.into_iter().filter(|(_, set)| *set);
             set.map(|(name, _)| (name, attr::bool(context, true))).collect()
         }
+        Op::SequentialSum { axis } => vec![("axis", attr::i64(context, *axis as i64))],
         Op::Transpose { permutation } => vec![("permutation", sizes(permutation))],
         Op::Slice { offsets, .. } | Op::Update { offsets } => {
             vec![("offsets", attr::i64s(context, offsets))]
@@ -205,6 +209,11 @@ fn flag(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
 
 fn flag_or_false(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {
     if op.has_attribute(name) { flag(op, name) } else { Ok(false) }
+}
+
+fn axis(op: OperationRef<'_, '_>) -> Result<usize, String> {
+    let axis = read::integer(&op, "axis").and_then(|axis| usize::try_from(axis).ok());
+    axis.ok_or_else(|| unexpected(op, "axis", "an integer from 0"))
 }
 
 fn i64s(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<i64>, String> {

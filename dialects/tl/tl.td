@@ -15,6 +15,10 @@ def Tl_Dialect : Dialect {
     result type; `matmul` and the reductions accumulate in `f32`. Integers wrap; `i32` is signed and
     `ui32` unsigned.
 
+    `sequential_sum`, `stepped_matmul` and `round_tf32` say the accumulation of other machines (see
+    `ark-to-tl{accumulate=ark}`). They are ops of their own, so that no rule about sums and products
+    applies to them, and each is a kernel that reads memory, so that what it adds up is rounded.
+
     The meaning of each op is its reference evaluator in the crate `irc-tl`.
   }];
 }
@@ -62,6 +66,8 @@ def Tl_SigmoidOp : Tl_Unary<"sigmoid", "1 / (1 + exp(-x))">;
 def Tl_SqrtOp : Tl_Unary<"sqrt", "square root">;
 def Tl_RsqrtOp : Tl_Unary<"rsqrt", "1 / sqrt(x)">;
 
+def Tl_RoundTf32Op : Tl_Unary<"round_tf32", "the nearest number of 10 bits of mantissa, ties away from zero">;
+
 def Tl_AddOp : Tl_Binary<"add", "sum">;
 def Tl_SubOp : Tl_Binary<"sub", "difference">;
 def Tl_MulOp : Tl_Binary<"mul", "product">;
@@ -105,6 +111,24 @@ def Tl_MatmulOp : Tl_Pure<"matmul"> {
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_SequentialSumOp : Tl_Shaped<"sequential_sum", "sum along an axis, in order, each addition rounded",
+                                   (ins I64Attr:$axis)> {
+  let description = [{
+    Starts from zero and goes along `axis`, which the result lacks. Each addition is rounded to the
+    element type.
+  }];
+}
+def Tl_SteppedMatmulOp : Tl_Pure<"stepped_matmul"> {
+  let summary = "matrix product of f16 with an f16 accumulator, rounded every 16 terms";
+  let description = [{
+    The products of 16 terms are summed in `f32`, from zero and in order; that sum and the
+    accumulator are added in `f32` and rounded to `f16`. Batch dimensions broadcast as in `matmul`.
+  }];
+  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
 }

@@ -67,6 +67,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'What te
 none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l keep-intermediates -d 'Short for --results all: intermediate buffers come back too'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand run" -l inputs -d 'Input buffers' -r -F
@@ -93,6 +94,7 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
 none\t'Nothing'
 plain\t'A line for each step'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r
@@ -124,6 +126,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'What tell
 none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Write one JSON object instead of lines'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend IR of the same network' -r -F

@@ -66,6 +66,7 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -99,6 +100,7 @@ never\:"Never"))' \
 '--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
 none\:"Nothing"
 plain\:"A line for each step"))' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -144,6 +146,7 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '--json[Write one JSON object instead of lines]' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

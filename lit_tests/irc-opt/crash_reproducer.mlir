@@ -10,5 +10,5 @@
 // CHECK: note: Pipeline failed while executing
 // FILE: ark.exp
 // FILE: mlir_reproducer: {
-// FILE: pipeline: "builtin.module(ark-to-tl{results=outputs}, check-stage{pipeline=host-cpu stage=llvm})"
+// FILE: pipeline: "builtin.module(ark-to-tl{accumulate=wide results=outputs}, check-stage{pipeline=host-cpu stage=llvm})"
 // AGAIN: op remains after stage 'llvm', which leaves only llvm

@@ -2,6 +2,7 @@
 // RUN: %irc-opt --list-passes | FileCheck %s
 
 // CHECK: --ark-to-tl {{.*}} lower an ARK model
+// CHECK-NEXT: --accumulate=<string>
 // CHECK-NEXT: --results=<string>
 // CHECK: --check-stage
 // CHECK: --emit-entry

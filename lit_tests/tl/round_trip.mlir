@@ -32,6 +32,13 @@ func.func @ops(%x: tensor<4x8xf32>, %i: tensor<2xi32>, %u: tensor<4xui32>) -> te
   %n = tl.gather %k, %i : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
   // CHECK: tl.rope %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %o = tl.rope %k, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: tl.sequential_sum %{{.*}} {axis = 0 : i64} : (tensor<4x8xf32>) -> tensor<8xf32>
+  %s = tl.sequential_sum %o {axis = 0 : i64} : (tensor<4x8xf32>) -> tensor<8xf32>
+  // CHECK: tl.round_tf32 %{{.*}} : tensor<8xf32>
+  %t = tl.round_tf32 %s : tensor<8xf32>
+  %v = tl.fill {value = 2.0} : tensor<3x3xf16>
+  // CHECK: tl.stepped_matmul %{{.*}}, %{{.*}} : (tensor<3x3xf16>, tensor<3x3xf16>) -> tensor<3x3xf16>
+  %w = tl.stepped_matmul %v, %v : (tensor<3x3xf16>, tensor<3x3xf16>) -> tensor<3x3xf16>
   // CHECK:      tl.group "elementwise"(%{{.*}}) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<4x8xf32>):
   // CHECK-NEXT:   %[[R:.*]] = tl.relu %[[A]]

@@ -7,6 +7,7 @@ mod interface;
 mod library;
 mod processor;
 
+pub use image::check as check_image;
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
 pub use processor::{is_known as is_known_feature, missing_features};

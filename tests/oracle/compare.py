@@ -37,12 +37,16 @@ def values(array):
     return array.astype(np.float64)
 
 
-def compare(name, expected, actual):
-    """One line about the array, and whether it passes."""
+def compare(name, expected, actual, coarsest=None, slack=(0.0, 0.0)):
+    """One line about the array, and whether it passes.
+
+    `coarsest` is the type whose tolerance holds, where the array was computed from a coarser one
+    than its own. `slack` is what else is allowed: of one element, and in the root mean square.
+    """
     if expected.dtype != actual.dtype or expected.shape != actual.shape:
         kind = lambda array: f"{array.dtype}{list(array.shape)}"
         return f"{name}: expected {kind(expected)}, found {kind(actual)}", False
-    rel, floor = TOLERANCE.get(str(expected.dtype), (0.0, 0.0))
+    rel, floor = TOLERANCE.get(str(coarsest or expected.dtype), (0.0, 0.0))
     left, right = values(expected), values(actual)
     finite = np.isfinite(left)
     one_sided = np.isinf(left) != np.isinf(right)
@@ -54,9 +58,12 @@ def compare(name, expected, actual):
         distance = np.where(same, 0.0, np.abs(right - left))
         distance = np.where(np.isnan(distance), np.inf, distance)
         rms = np.sqrt(np.mean(np.square(left[finite]))) if finite.any() else 0.0
-        allowance = floor + rel * (np.abs(left) + rms)
+        allowance = floor + rel * (np.abs(left) + rms) + slack[0]
         close = same | (np.isfinite(left) & (distance <= allowance))
         used = np.where(same, 0.0, distance / allowance)
+        spread = np.sqrt(np.mean(np.square(distance[np.isfinite(distance)]))) if finite.any() else 0
+        if slack[0] and not spread <= floor + rel * rms + slack[1]:
+            close &= distance <= allowance - slack[0]
     largest = distance.max(initial=0.0)
     line = f"{name}: {expected.dtype}{list(expected.shape)} largest difference {largest:.3e}"
     if close.all():

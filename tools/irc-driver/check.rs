@@ -1,13 +1,15 @@
 //! `irc check`: every finding of every file.
 use crate::{
     console::Console,
+    cost,
     input::{self, Content},
     output,
     stop::Stop,
 };
-use irc_ark_format::{json, model, plan};
+use irc::planner::cost::{estimate, table};
+use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Checks all files, and plans of one world together; an error in one does not hide the next.
@@ -26,6 +28,7 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
         check_models(&mut files, &models);
     }
     let mut records: Vec<Value> = Vec::new();
+    let mut costs: Vec<Value> = Vec::new();
     for file in &files {
         failed |= file.findings.iter().any(Diagnostic::is_error);
         if arguments.json {
@@ -34,9 +37,18 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
         } else {
             console.findings(&file.source, &file.findings);
         }
+        let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
+        let (name, estimate) = (file.source.name(), estimate(plan));
+        match arguments.json {
+            true => costs.push(cost::record(name, &estimate)),
+            false => output::print(&format!("{name}\n{}", table(&estimate)))?,
+        }
     }
     if arguments.json {
-        output::print(&format!("{:#}\n", Value::Array(records)))?;
+        let found = Value::Array(records);
+        let written =
+            if arguments.cost { json!({ "findings": found, "costs": costs }) } else { found };
+        output::print(&format!("{written:#}\n"))?;
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
@@ -68,7 +80,7 @@ struct File {
 impl File {
     /// Adds findings that have paths, and gives them their places.
     fn add(&mut self, mut findings: Vec<Diagnostic>) {
-        json::place(self.source.text(), &mut findings);
+        spans::place(self.source.text(), &mut findings);
         self.findings.extend(findings);
     }
 }
@@ -120,8 +132,7 @@ fn check_worlds(files: &mut [File]) {
         }
     }
     for members in worlds.values() {
-        let plans: Vec<_> =
-            members.iter().filter_map(|&index| files[index].plan.clone()).collect();
+        let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
         let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
         for (plan, finding) in plan::check_ranks(&plans) {
             found.entry(members[plan]).or_default().push(finding);

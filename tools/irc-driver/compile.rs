@@ -7,7 +7,10 @@ use crate::{
     stop::Stop,
     target,
 };
-use irc::{CompileOptions, Failure, FileId, Results, Session, codegen::Output, pipeline::HOST_CPU};
+use irc::{
+    Accumulate, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
+    pipeline::HOST_CPU,
+};
 use irc_cli::{CompileTo, Explain, Kind};
 use std::path::Path;
 
@@ -20,8 +23,13 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     refuse_not_built(kind)?;
     refuse_without_effect(kind, arguments)?;
     let stage = stage(arguments)?;
-    let target =
-        plan::target(arguments.arch.as_deref().unwrap_or("CUDA_80"), arguments.processors)?;
+    let planning = plan::Planning {
+        arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
+        processors: arguments.processors,
+        planner: arguments.planner.unwrap_or_default(),
+        rules: arguments.config_rules.as_deref(),
+    };
+    let planning = plan::options(console, &planning)?;
     let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
@@ -44,7 +52,7 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
             let text = session.stage(file, stage, &options).map_err(failed)?;
             (text.into_bytes(), Content::Text)
         }
-        Kind::Json => (plan::plan(console, &source, &target)?.into_bytes(), Content::Text),
+        Kind::Json => (plan::plan(console, &source, &planning)?.into_bytes(), Content::Text),
         Kind::Tar | Kind::Asm | Kind::Ptx => return refuse_not_built(kind),
     };
     drop(step);
@@ -79,6 +87,8 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
         ("--stage", arguments.stage.is_some(), Kind::Mlir, "MLIR (.mlir)"),
         ("--arch", arguments.arch.is_some(), Kind::Json, "plans (.json)"),
         ("--processors", arguments.processors.is_some(), Kind::Json, "plans (.json)"),
+        ("--planner", arguments.planner.is_some(), Kind::Json, "plans (.json)"),
+        ("--config-rules", arguments.config_rules.is_some(), Kind::Json, "plans (.json)"),
     ];
     match flags.into_iter().find(|(_, given, only, _)| *given && *only != kind) {
         Some((flag, _, _, only)) => {
@@ -109,7 +119,13 @@ pub fn options(
     Ok(CompileOptions {
         target: target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
         results,
+        accumulate: accumulate(flags.ark_accumulate),
     })
+}
+
+/// How sums accumulate, by the flag.
+pub fn accumulate(ark: bool) -> Accumulate {
+    if ark { Accumulate::Ark } else { Accumulate::Wide }
 }
 
 /// Tells how the ops were fused, if that was asked.

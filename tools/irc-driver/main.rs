@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod compile;
 mod console;
+mod cost;
 mod crash;
 mod input;
 mod irc_main;
@@ -16,6 +17,7 @@ mod stop;
 mod target;
 mod translate;
 mod values;
+mod world;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =

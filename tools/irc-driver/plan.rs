@@ -1,29 +1,66 @@
 //! ARK plans of models.
-use crate::{console::Console, stop::Stop};
-use irc::planner::{self, Finding, Target};
+use crate::{console::Console, input, stop::Stop};
+use irc::planner::{self, Finding, Planner, Target};
 use irc_ark_format::{
     model::{self, Document},
     plan,
 };
 use irc_diag::{Diagnostic, Sink, Source};
+use std::path::Path;
 
-/// The target that `--arch` and `--processors` name.
-pub fn target(arch: &str, processors: Option<u32>) -> Result<Target, Stop> {
-    let architecture = planner::architecture(arch).map_err(Stop::Usage)?;
-    Target::new(architecture, processors.map(i64::from)).map_err(Stop::Usage)
+/// The flags of a plan.
+pub struct Planning<'a> {
+    /// `--arch`.
+    pub arch: &'a str,
+    /// `--processors`.
+    pub processors: Option<u32>,
+    /// `--planner`.
+    pub planner: irc_cli::Planner,
+    /// `--config-rules`.
+    pub rules: Option<&'a Path>,
+}
+
+/// How to plan, and the file of the rules.
+pub struct Options {
+    /// How to plan.
+    pub planner: planner::Options,
+    rules: Option<Source>,
+}
+
+/// What the flags of a plan say; findings in the rules that let it be made are on the console.
+pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop> {
+    let architecture = planner::architecture(flags.arch).map_err(Stop::Usage)?;
+    let target = Target::new(architecture, flags.processors.map(i64::from)).map_err(Stop::Usage)?;
+    let planner = match flags.planner {
+        irc_cli::Planner::Irc => Planner::Irc,
+        irc_cli::Planner::Ark => Planner::Ark,
+    };
+    let options = planner::Options { planner, ..planner::Options::new(target) };
+    let Some(path) = flags.rules else { return Ok(Options { planner: options, rules: None }) };
+    let name = path.to_string_lossy();
+    let source = input::source(&name, &input::read(&name)?);
+    let mut sink = Sink::new();
+    let Some(rules) = planner::rules::read(&source, &mut sink) else {
+        return Err(Stop::Findings(source, sink.into_diagnostics()));
+    };
+    console.findings(&source, sink.diagnostics());
+    Ok(Options { planner: planner::Options { rules, ..options }, rules: Some(source) })
 }
 
 /// The plan of a model as JSON; the planner's warnings are on the console.
-pub fn plan(console: &Console, source: &Source, target: &Target) -> Result<String, Stop> {
+pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<String, Stop> {
     let mut sink = Sink::new();
     let Some(document) = model::parse(source, &model::Options::default(), &mut sink) else {
         return Err(Stop::Findings(source.clone(), sink.into_diagnostics()));
     };
+    if let Some(rules) = &options.rules {
+        console.findings(rules, &options.planner.rules.unmatched(&document.model));
+    }
     let placed = |findings: Vec<Finding>, severity| -> Vec<Diagnostic> {
         let place = |finding| diagnostic(finding, severity, source, &document);
         findings.into_iter().map(place).collect()
     };
-    let planned = planner::plan(&document.model, target).map_err(|findings| {
+    let planned = planner::plan(&document.model, &options.planner).map_err(|findings| {
         Stop::Findings(source.clone(), placed(findings, irc_diag::Severity::Error))
     })?;
     console.findings(source, &placed(planned.warnings, irc_diag::Severity::Warning));

@@ -7,7 +7,7 @@ use crate::{
     stop::Stop,
 };
 use clap::Parser;
-use irc::{CompileOptions, planner};
+use irc::{CompileOptions, lowering::ark_to_plan};
 use irc_ark_format::{model, plan as plan_format};
 use irc_cli::Translate;
 use irc_diag::{Diagnostic, Source};
@@ -30,11 +30,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
 enum To {
     Mlir,
     Ark,
-    Plan(planner::Target),
+    Plan(Box<plan::Options>),
 }
 
 fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
-    let to = destination(arguments)?;
+    let to = destination(console, arguments)?;
     let import = match arguments.import.flag().as_deref() {
         None => false,
         Some("--import-ark") => true,
@@ -52,19 +52,27 @@ fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
     output::write(&arguments.output, text.as_bytes(), Content::Text)
 }
 
-fn destination(arguments: &Translate) -> Result<To, Stop> {
+fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
     match arguments.emit.flag().as_deref() {
         None => Ok(To::Mlir),
         Some("--emit-ark") => Ok(To::Ark),
-        Some("--emit-plan") => Ok(To::Plan(plan::target(&arguments.arch, arguments.processors)?)),
+        Some("--emit-plan") => {
+            let planning = plan::Planning {
+                arch: &arguments.arch,
+                processors: arguments.processors,
+                planner: arguments.planner,
+                rules: arguments.config_rules.as_deref(),
+            };
+            Ok(To::Plan(Box::new(plan::options(console, &planning)?)))
+        }
         Some(flag) => Err(Stop::not_built(flag)),
     }
 }
 
 fn from_ark(console: &Console, source: Source, strict: bool, to: &To) -> Result<String, Stop> {
     let (session, file) = input::open(console, source.clone(), strict)?;
-    if let To::Plan(target) = to {
-        return plan::plan(console, &source, target);
+    if let To::Plan(options) = to {
+        return plan::plan(console, &source, options);
     }
     let text = session
         .stage(file, "import", &CompileOptions::default())
@@ -100,10 +108,10 @@ fn to_format(module: &Module<'_>, to: &To) -> Option<String> {
     match to {
         To::Mlir => Some(irc_mlir::to_text(&module.as_operation(), true)),
         To::Ark => Some(model::write(&ark::export(module).ok()?)),
-        To::Plan(target) => {
+        To::Plan(options) => {
             let is_model = |op| irc_mlir::read::op_name(op) == "ark.model";
             if irc_mlir::read::body_ops(module.as_operation()).iter().any(is_model) {
-                planner::run(module, target).ok()?;
+                ark_to_plan::run(module, &options.planner).ok()?;
             }
             Some(plan_format::write(&plan_dialect::export(module).ok()?))
         }

@@ -6,15 +6,20 @@
 //! first tensor on it, named by the attribute `irc.name`. Nodes run in list order, so hazards that
 //! only memory shows come out right. Virtual ops name memory and leave nothing behind.
 //!
+//! With `accumulate=ark`, sums and products of 16-bit floats round as ARK's kernels do, in the order
+//! that `docs/accumulation.md` gives.
+//!
 //! Requires a model that verifies; communication is refused. Leaves `tl` and `func` only; each op
 //! has the location of its ark op and the node's id in `ark.node`.
 mod access;
+mod accumulate;
 mod emit;
 mod memory;
 mod ops;
 
 use access::Buffers;
-use emit::{Emitter, Val};
+pub(crate) use access::computed;
+pub(crate) use emit::{Emitter, Val, ty};
 use irc_ark_format::model::Node;
 use irc_dialects::ark;
 use irc_mlir::{
@@ -23,6 +28,7 @@ use irc_mlir::{
     Value, attr, block_with, context_of, function,
 };
 use memory::Memory;
+pub(crate) use ops::evaluate;
 
 /// The pass `ark-to-tl`.
 pub struct ArkToTl;
@@ -37,12 +43,20 @@ impl Pass for ArkToTl {
     }
 
     fn options(&self) -> &'static [PassOption] {
-        &[PassOption {
-            name: "results",
-            help: "which written buffers to return: all, or outputs (those not read afterwards)",
-            default: "all",
-            kind: OptionKind::String,
-        }]
+        &[
+            PassOption {
+                name: "results",
+                help: "which written buffers to return: all, or outputs (those not read afterwards)",
+                default: "all",
+                kind: OptionKind::String,
+            },
+            PassOption {
+                name: "accumulate",
+                help: "how sums accumulate: wide, in f32, or ark, as ARK's kernels on CUDA_80 do",
+                default: "wide",
+                kind: OptionKind::String,
+            },
+        ]
     }
 
     fn dialects(&self) -> &'static [&'static str] {
@@ -60,7 +74,37 @@ impl Pass for ArkToTl {
                 return Err(PassError::at(&op, message));
             }
         };
-        lower(op, results)
+        let accumulate = match options.text("accumulate") {
+            "wide" => Accumulate::Wide,
+            "ark" => Accumulate::Ark,
+            other => {
+                let message = format!(
+                    "option 'accumulate' of ark-to-tl: expected 'wide' or 'ark', found '{other}'"
+                );
+                return Err(PassError::at(&op, message));
+            }
+        };
+        lower(op, results, accumulate)
+    }
+}
+
+/// How sums and products accumulate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Accumulate {
+    /// In `f32`, rounding once at the end.
+    #[default]
+    Wide,
+    /// In the precision and order of ARK's kernels on CUDA_80.
+    Ark,
+}
+
+impl Accumulate {
+    /// The name that the pass `ark-to-tl` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Accumulate::Wide => "wide",
+            Accumulate::Ark => "ark",
+        }
     }
 }
 
@@ -77,7 +121,7 @@ pub enum Results {
 ///
 /// # Errors
 /// After a diagnostic at each op that cannot be lowered.
-fn lower(module: OperationRef<'_, '_>, results: Results) -> PassResult {
+fn lower(module: OperationRef<'_, '_>, results: Results, accumulate: Accumulate) -> PassResult {
     let model = ark::model_op(module)?;
     let nodes = ark::nodes(model)?;
     let plain: Vec<&Node> = nodes.iter().map(|(_, node)| node).collect();
@@ -93,7 +137,7 @@ fn lower(module: OperationRef<'_, '_>, results: Results) -> PassResult {
     let mut memory = Memory::new(&buffers, arguments(&buffers, block));
     for (op, node) in &nodes {
         let mut emitter = Emitter::new(context, block, op.location(), Some(node.id));
-        ops::lower(&mut emitter, &mut memory, &node.op)
+        ops::lower(&mut emitter, &mut memory, &node.op, accumulate)
             .map_err(|message| PassError::at(op, message))?;
     }
     let emitter = Emitter::new(context, block, model.location(), None);
@@ -165,5 +209,5 @@ pub fn run(module: &Module<'_>, results: Results) -> PassResult {
     for dialect in ArkToTl.dialects() {
         context.get_or_load_dialect(dialect);
     }
-    lower(module.as_operation(), results)
+    lower(module.as_operation(), results, Accumulate::Wide)
 }

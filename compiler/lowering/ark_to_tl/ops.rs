@@ -1,6 +1,8 @@
 //! The meaning of each op kind as `tl` ops.
 use super::{
+    Accumulate,
     access::{Access, computed, is_idle},
+    accumulate,
     emit::{Emitter, Val},
     memory::Memory,
 };
@@ -15,6 +17,7 @@ pub fn lower<'c: 'a, 'a>(
     emitter: &mut Emitter<'c, 'a>,
     memory: &mut Memory<'c, 'a, '_>,
     op: &Op,
+    mode: Accumulate,
 ) -> Result<(), String> {
     if is_idle(op) {
         return Ok(());
@@ -24,14 +27,30 @@ pub fn lower<'c: 'a, 'a>(
     let (Some(output), None) = (writes.next(), writes.next()) else {
         return Err(format!("{}: expected one tensor written", op.kind));
     };
-    let dtype = computed(output.tensor.dtype);
-    let val = compute(emitter, op, &reads, (dtype, output.shape))?;
+    let val = evaluate(emitter, op, &reads, output.shape, mode)?;
+    memory.write(emitter, output, val);
+    Ok(())
+}
+
+/// What an op makes of its operands: values of the types and extents it reads; the result has the
+/// type of the tensor written, and `shape`.
+///
+/// # Errors
+/// What about the op has no meaning at the tensor level.
+pub fn evaluate<'c: 'a, 'a>(
+    emitter: &mut Emitter<'c, 'a>,
+    op: &Op,
+    reads: &[Val<'c, 'a>],
+    shape: &[i64],
+    mode: Accumulate,
+) -> Result<Val<'c, 'a>, String> {
+    let output = op.writes.first().ok_or_else(|| format!("{}: writes nothing", op.kind))?;
+    let dtype = computed(output.dtype);
+    let val = compute(emitter, op, reads, (dtype, shape), mode)?;
     if val.dtype != dtype {
         return Err(format!("{}: expected {dtype} as the output, found {}", op.kind, val.dtype));
     }
-    let val = fit(emitter, op, val, output.shape)?;
-    memory.write(emitter, output, val);
-    Ok(())
+    fit(emitter, op, val, shape)
 }
 
 fn compute<'c: 'a, 'a>(
@@ -39,6 +58,7 @@ fn compute<'c: 'a, 'a>(
     op: &Op,
     reads: &[Val<'c, 'a>],
     output: (DataType, &[i64]),
+    mode: Accumulate,
 ) -> Result<Val<'c, 'a>, String> {
     match (op.kind, reads) {
         (OpKind::Copy, [input]) => Ok(input.clone()),
@@ -49,9 +69,9 @@ fn compute<'c: 'a, 'a>(
             Ok(emitter.fill(value.into(), output.0, output.1))
         }
         (OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMean, [input]) => {
-            reduce(emitter, op, input)
+            reduce(emitter, op, input, mode)
         }
-        (OpKind::Matmul, [input, other]) => matmul(emitter, op, input, other),
+        (OpKind::Matmul, [input, other]) => matmul(emitter, op, [input, other], mode),
         (OpKind::Transpose, [input]) => transpose(emitter, op, input),
         (OpKind::Embedding, [index, table]) => embedding(emitter, index, table),
         (kind, [input]) if kind.is_unary() => {
@@ -117,6 +137,7 @@ fn reduce<'c: 'a, 'a>(
     emitter: &mut Emitter<'c, 'a>,
     op: &Op,
     input: &Val<'c, 'a>,
+    mode: Accumulate,
 ) -> Result<Val<'c, 'a>, String> {
     let axis = op.int_arg("Axis").and_then(|axis| usize::try_from(axis).ok());
     let axis = axis.filter(|axis| *axis < input.shape.len());
@@ -127,6 +148,12 @@ fn reduce<'c: 'a, 'a>(
         shape[axis] = 1;
     } else {
         shape.remove(axis);
+    }
+    let is_half = matches!(input.dtype, DataType::Fp16 | DataType::Bf16);
+    if mode == Accumulate::Ark && is_half && op.kind != OpKind::ReduceMax {
+        let is_mean = op.kind == OpKind::ReduceMean;
+        let val = accumulate::reduce(emitter, input, axis, is_mean);
+        return Ok(emitter.reshape(val, &shape));
     }
     let context = emitter.context();
     let axes = attr::i64s(context, &[axis as i64]);
@@ -143,8 +170,8 @@ fn matrix(shape: &[i64], transposed: bool) -> [i64; 2] {
 fn matmul<'c: 'a, 'a>(
     emitter: &mut Emitter<'c, 'a>,
     op: &Op,
-    input: &Val<'c, 'a>,
-    other: &Val<'c, 'a>,
+    [input, other]: [&Val<'c, 'a>; 2],
+    mode: Accumulate,
 ) -> Result<Val<'c, 'a>, String> {
     // A 1-D input is a row, a 1-D other a column.
     let matrices = |emitter: &mut Emitter<'c, 'a>, val: &Val<'c, 'a>, shape: [i64; 2]| {
@@ -162,9 +189,10 @@ fn matmul<'c: 'a, 'a>(
     let batch = |val: &Val<'_, '_>| val.shape[..val.shape.len() - 2].to_vec();
     let mut shape = broadcast(op.kind, &batch(&lhs), &batch(&rhs))?;
     shape.extend([rows, columns]);
-    let flags = transposed.map(|flag| attr::bool(emitter.context(), flag));
-    let attributes = [("transpose_lhs", flags[0]), ("transpose_rhs", flags[1])];
-    Ok(emitter.op("matmul", &[&lhs, &rhs], &attributes, (lhs.dtype, &shape)))
+    if mode == Accumulate::Ark {
+        return Ok(accumulate::matmul(emitter, [lhs, rhs], transposed, &shape));
+    }
+    Ok(accumulate::plain_matmul(emitter, [&lhs, &rhs], transposed, &shape))
 }
 
 fn transpose<'c: 'a, 'a>(

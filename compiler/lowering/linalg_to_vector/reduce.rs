@@ -5,6 +5,7 @@ use super::{
     error::Result,
     kernel::{Stage, argument, name_of},
 };
+use crate::lowering::tl_to_linalg::ORDERED;
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Type, Value, attr};
 use melior::ir::attribute::IntegerAttribute;
 
@@ -17,8 +18,12 @@ pub struct Combiner<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Combiner<'c, 'a> {
-    /// The combiner of an output: the op that is yielded and alone uses the accumulator.
+    /// The combiner of an output: the op that is yielded and alone uses the accumulator. A stage
+    /// that keeps its order has none.
     pub fn of(stage: &Stage<'c, 'a>, output: usize) -> Option<Self> {
+        if stage.op.has_attribute(ORDERED) {
+            return None;
+        }
         let accumulator = argument(stage.op, stage.body, stage.inputs.len() + output).ok()?;
         let [(op, _)] = irc_mlir::uses(accumulator)[..] else { return None };
         let yielded = stage.body.terminator()?.operand(output).ok()?;

@@ -5,6 +5,8 @@
 //! no tensor has a dimension of extent 1: arguments are collapsed on entry and results expanded on
 //! return, so that every indexing map is a projected permutation.
 //! `f16` and `bf16` arithmetic is written in `f32` with one rounding per op.
+//!
+//! A kernel of `tl.stepped_matmul` stays as it is: `linalg-to-vector` writes its loops.
 
 mod contraction;
 pub(crate) mod element;
@@ -12,6 +14,7 @@ mod generic;
 mod moves;
 mod pointwise;
 mod reduction;
+mod sequential;
 
 use element::Element;
 use generic::Emitter;
@@ -20,6 +23,9 @@ use irc_mlir::{
     PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
 };
 use std::collections::BTreeMap;
+
+/// The attribute of a `linalg.generic` whose reduction must not be reordered.
+pub(crate) const ORDERED: &str = "irc.ordered";
 
 /// The pass `tl-to-linalg`.
 pub struct TlToLinalg;
@@ -37,7 +43,9 @@ impl Pass for TlToLinalg {
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         let kernels = walk_collect(module, |op| op.has_attribute("irc.kernel"));
         for kernel in kernels {
-            if read::body_ops(kernel).iter().any(|op| read::op_name(op).starts_with("tl.")) {
+            let names: Vec<_> = read::body_ops(kernel).iter().map(read::op_name).collect();
+            let stays = names.iter().any(|name| name == "tl.stepped_matmul");
+            if !stays && names.iter().any(|name| name.starts_with("tl.")) {
                 lower_kernel(kernel)?;
             }
         }
@@ -88,7 +96,7 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let name = read::string(&kernel, "sym_name").unwrap_or_default();
     let mut spec =
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
-    for kept in ["sym_visibility", "irc.kernel", "irc.kind"] {
+    for kept in ["sym_visibility", "irc.kernel", "irc.kind", "arg_attrs", "res_attrs"] {
         spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
     }
     let Some(parent) = kernel.block() else {
@@ -185,6 +193,7 @@ fn lower_op<'c: 'a, 'a>(
         "tl.reduce_sum" | "tl.reduce_max" | "tl.reduce_mean" => {
             reduction::lower(op, emitter, &operands[0], element)?
         }
+        "tl.sequential_sum" => sequential::lower(op, emitter, &operands[0], element)?,
         "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
         "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,
         "tl.bitcast" if operands[0].element.storage == element.storage => operands[0].held.clone(),

@@ -26,7 +26,7 @@ pub fn lower<'c: 'a, 'a>(
     }))
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "add",
     "sub",
     "mul",
@@ -38,6 +38,7 @@ const KINDS: [&str; 14] = [
     "sigmoid",
     "sqrt",
     "rsqrt",
+    "round_tf32",
     "cast",
     "broadcast",
     "copy",
@@ -121,6 +122,7 @@ fn arithmetic<'c: 'b, 'b>(
         "relu" if ty.kind == Kind::Float => op("arith.maximumf", &[x[0], number(0.0)]),
         "relu" if ty.kind == Kind::Signed => op("arith.maxsi", &[x[0], number(0.0)]),
         "relu" => irc_mlir::rebind(x[0]),
+        "round_tf32" => round_tf32(scope, x[0], ty),
         "sigmoid" => {
             let e = op("math.exp", &[op("arith.negf", x)]);
             op("arith.divf", &[number(1.0), op("arith.addf", &[number(1.0), e])])
@@ -136,6 +138,36 @@ fn arithmetic<'c: 'b, 'b>(
         }
         _ => unreachable!("the kinds are checked before"),
     }
+}
+
+/// Half of the last kept bit is added to the bits, which then lose what is below; infinities and NaN
+/// stay.
+fn round_tf32<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    x: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let word = irc_mlir::ty::parse(scope.context, "i32");
+    let number = |text: &str| -> Value<'c, '_> {
+        let value = attr::parse(scope.context, &format!("{text} : i32"));
+        scope.with("arith.constant", &[], word, &[("value", value)])
+    };
+    let int = |name: &str, a: Value<'c, '_>, b: &str| -> Value<'c, '_> {
+        scope.op(name, &[a, number(b)], word)
+    };
+    let bits: Value = scope.op("arith.bitcast", &[x], word);
+    let rounded = int("arith.andi", int("arith.addi", bits, "4096"), "-8192");
+    let rounded: Value = scope.op("arith.bitcast", &[rounded], ty.storage);
+    let magnitude = int("arith.andi", bits, "0x7fffffff");
+    let less_than = attr::i64(scope.context, 2);
+    let flag = irc_mlir::ty::parse(scope.context, "i1");
+    let finite: Value = scope.with(
+        "arith.cmpi",
+        &[magnitude, number("0x7f800000")],
+        flag,
+        &[("predicate", less_than)],
+    );
+    scope.op("arith.select", &[finite, rounded, x], ty.storage)
 }
 
 /// Truncating division that traps nowhere: 0 for a divisor of 0, wrapping for the one quotient that

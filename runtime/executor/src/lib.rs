@@ -1,6 +1,23 @@
 //! Runs ARK execution plans on the host, as the machine they describe.
 //!
 //! Knows nothing of LLVM or MLIR: the code of each task comes as a shared library, described by
-//! [`code::PlanCode`].
+//! [`code::PlanCode`]. A [`Rank`] is a plan joined with its code; [`run`] runs the ranks of a world
+//! together, each on its [`Memory`].
 
 pub mod code;
+mod comm;
+mod error;
+mod kernels;
+mod layout;
+mod machine;
+mod memory;
+mod race;
+mod rank;
+mod task;
+
+pub use error::Error;
+pub use kernels::Kernels;
+pub use machine::{Options, Report, run};
+pub use memory::Memory;
+pub use race::Race;
+pub use rank::Rank;

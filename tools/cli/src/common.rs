@@ -26,6 +26,16 @@ pub enum Diagnostics {
     Json,
 }
 
+/// Which planner makes an ARK plan.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Planner {
+    /// The optimising one
+    #[default]
+    Irc,
+    /// ARK's own, reproduced: one op after another
+    Ark,
+}
+
 /// When messages are coloured.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
@@ -60,6 +70,9 @@ pub struct Compile {
     /// Which written buffers come back [default: outputs for irc compile, all for irc run]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub results: Option<Results>,
+    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
+    #[arg(long)]
+    pub ark_accumulate: bool,
     /// Print how the ops were fused and why not further, to standard error
     #[arg(
         long,

@@ -1,5 +1,5 @@
 //! `irc`: compile, run, check, measure, simulate.
-use crate::{Compile, Console, EXIT_CODES};
+use crate::{Compile, Console, EXIT_CODES, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -31,11 +31,11 @@ pub struct Irc {
 pub enum Command {
     /// Compile a model to a library, an object, LLVM IR, MLIR or a plan
     Compile(CompileTo),
-    /// Run a model or a compiled library
+    /// Run a model, a compiled library, or plans
     Run(Run),
     /// Check models and plans: every finding of every file
     Check(Check),
-    /// Measure a model: latency, GFLOP/s, bytes, share of the roofline
+    /// Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline
     Bench(Bench),
     /// Simulate an NPU schedule (not built yet)
     Simulate(Simulate),
@@ -72,6 +72,12 @@ pub struct CompileTo {
     /// Processors a .json plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
+    /// Planner of a .json plan: irc optimises, ark gives what ARK's own planner gives
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub planner: Option<Planner>,
+    /// Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md
+    #[arg(long, value_name = "FILE")]
+    pub config_rules: Option<PathBuf>,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
@@ -104,16 +110,21 @@ pub enum Kind {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
     "Keys of .npz files are buffer_<Id>: the whole buffer, 1-D; BF16 as the bits of uint16.\n\
-     Buffers not given start as zero, or as random values with --seed.\n\n\
+     Buffers not given start as zero, or as random values with --seed.\n\
+     Several plans, or models, are the ranks of one world; keys are then rank<r>/buffer_<Id>. Plans\n\
+     run as the machine they describe: its processors share the threads.\n\n\
      Examples:\n  \
      irc run ffn.model.json --seed 1                            a summary of every output\n  \
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
-     irc run ffn.model.json --seed 1 --backend reference\n\n{EXIT_CODES}"
+     irc run ffn.model.json --seed 1 --backend reference\n  \
+     irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
+     irc run rank0.plan.json rank1.plan.json --seed 1\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
-    pub model: String,
+    /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
     /// Input buffers
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
@@ -132,7 +143,7 @@ pub struct Run {
     /// ONNX test data: input_N.pb and output_N.pb (not built yet)
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
-    /// Threads to run on; kernels run on one today
+    /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
     /// What runs the model
@@ -166,6 +177,7 @@ pub enum Backend {
      Examples:\n  \
      irc check ffn.model.json ffn.plan.json\n  \
      irc check --model ffn.model.json ffn.plan.json\n  \
+     irc check --cost ffn.plan.json\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
@@ -182,6 +194,9 @@ pub struct Check {
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
+    /// Estimate what plans cost; with --json, an object of findings and costs is written
+    #[arg(long)]
+    pub cost: bool,
 }
 
 /// `irc bench`.
@@ -198,12 +213,13 @@ pub struct Check {
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
-    pub model: String,
+    /// ARK model, a library of irc compile, or an ARK plan; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: String,
     /// Write one JSON object instead of lines
     #[arg(long)]
     pub json: bool,
-    /// Threads to run on; kernels run on one today
+    /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
     /// Seed of the random inputs
@@ -224,6 +240,9 @@ pub struct Bench {
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,
+    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
+    #[arg(long)]
+    pub ark_accumulate: bool,
 }
 
 /// `irc simulate`.
@@ -284,7 +303,7 @@ mod tests {
             panic!("not run");
         };
         assert_eq!(run.compile.explain_fusion, Some(crate::Explain::Text));
-        assert_eq!(run.model, "model.json");
+        assert_eq!(run.files, ["model.json"]);
         assert!(parse("--explain-fusion=html").is_err());
     }
 

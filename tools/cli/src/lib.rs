@@ -7,7 +7,7 @@ mod common;
 mod irc;
 mod translate;
 
-pub use common::{Color, Compile, Console, Diagnostics, Explain, Progress, Results};
+pub use common::{Color, Compile, Console, Diagnostics, Explain, Planner, Progress, Results};
 pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate};
 pub use translate::{Emit, Import, Translate, double_dashes};
 

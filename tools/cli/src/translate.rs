@@ -1,5 +1,5 @@
 //! `irc-translate`: from a file format to MLIR and back.
-use crate::{Console, EXIT_CODES};
+use crate::{Console, EXIT_CODES, Planner};
 use clap::{ArgGroup, Args, CommandFactory, Parser};
 use std::path::PathBuf;
 
@@ -39,6 +39,12 @@ pub struct Translate {
     /// Processors a plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
+    /// Planner of a plan: irc optimises, ark gives what ARK's own planner gives
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub planner: Planner,
+    /// Configs and ranges pinned for ops of a plan: JSON, see docs/config-rules.md
+    #[arg(long, value_name = "FILE")]
+    pub config_rules: Option<PathBuf>,
     /// Frontend IR of a Gemini schedule
     #[arg(long, requires = "import_gemini", value_name = "F")]
     pub frontend: Option<PathBuf>,

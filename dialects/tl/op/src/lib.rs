@@ -13,6 +13,8 @@
 //! * Sums (`reduce_sum`, `reduce_mean`, `matmul`) accumulate in `f64` and round once at the end.
 //!   A backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum
 //!   of magnitudes, which `irc_tensor::Tolerance::of` allows for.
+//! * `sequential_sum` and `stepped_matmul` round while they accumulate, in an order that is part of
+//!   their meaning: backends give the same bits.
 //! * `max`, `relu` and `reduce_max` return NaN when an operand is NaN.
 //! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
 //!   zero gives zero, as in NumPy.
@@ -31,7 +33,9 @@ mod op;
 mod reduce;
 mod reshape;
 mod rope;
+mod sequential_sum;
 mod slice;
+mod stepped_matmul;
 mod transpose;
 mod unary;
 mod update;
@@ -42,3 +46,4 @@ pub use cast::Rounding;
 pub use error::{EvalError, InferError};
 pub use irc_tensor::{DType, Tensor, TensorType};
 pub use op::Op;
+pub use stepped_matmul::STEP;

@@ -5,7 +5,8 @@ use crate::reduce::Reduction;
 use crate::unary::Unary;
 use crate::{
     DType, EvalError, InferError, Rounding, Tensor, TensorType, binary, bitcast, broadcast, cast,
-    fill, gather, matmul, reduce, reshape, rope, slice, transpose, unary, update,
+    fill, gather, matmul, reduce, reshape, rope, sequential_sum, slice, stepped_matmul, transpose,
+    unary, update,
 };
 
 /// One op of the tensor level: a pure function of tensors with a single result.
@@ -26,6 +27,9 @@ pub enum Op {
     Sqrt,
     /// `1 / sqrt(x)`; floats.
     Rsqrt,
+    /// The nearest number of 10 explicit bits of mantissa (TF32), ties away from zero, as
+    /// `cvt.rna.tf32.f32` of PTX; `f32`.
+    RoundTf32,
     /// `lhs + rhs`, broadcast as NumPy does, as are the four below; one element type.
     Add,
     /// `lhs - rhs`.
@@ -78,6 +82,16 @@ pub enum Op {
         /// Whether they stay, with one element.
         keep_dims: bool,
     },
+    /// Sum along an axis, which goes: from zero, in order, each addition rounded to the element
+    /// type; floats.
+    SequentialSum {
+        /// The axis.
+        axis: usize,
+    },
+    /// Matrix product of `f16` matrices, batched as `Matmul` is, with an `f16` accumulator: the
+    /// products of every [`STEP`](crate::STEP) terms are summed in `f32`, from zero and in order,
+    /// and added to the accumulator in `f32`, which is then rounded.
+    SteppedMatmul,
     /// Matrix product over the last two dimensions; the dimensions before them broadcast (NumPy's
     /// `matmul`, of ranks from 2).
     Matmul {
@@ -141,6 +155,7 @@ impl Op {
             Self::Sigmoid => "sigmoid",
             Self::Sqrt => "sqrt",
             Self::Rsqrt => "rsqrt",
+            Self::RoundTf32 => "round_tf32",
             Self::Add => "add",
             Self::Sub => "sub",
             Self::Mul => "mul",
@@ -152,6 +167,8 @@ impl Op {
             Self::ReduceSum { .. } => "reduce_sum",
             Self::ReduceMax { .. } => "reduce_max",
             Self::ReduceMean { .. } => "reduce_mean",
+            Self::SequentialSum { .. } => "sequential_sum",
+            Self::SteppedMatmul => "stepped_matmul",
             Self::Matmul { .. } => "matmul",
             Self::Transpose { .. } => "transpose",
             Self::Reshape { .. } => "reshape",
@@ -168,7 +185,8 @@ impl Op {
         match self {
             Self::Fill { .. } => 0,
             Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Max => 2,
-            Self::Matmul { .. } | Self::Update { .. } | Self::Gather | Self::Rope => 2,
+            Self::Matmul { .. } | Self::SteppedMatmul => 2,
+            Self::Update { .. } | Self::Gather | Self::Rope => 2,
             _ => 1,
         }
     }
@@ -215,6 +233,8 @@ impl Op {
                 let transposed = [*transpose_lhs, *transpose_rhs];
                 matmul::eval([operands[0], operands[1]], transposed, ty)
             }
+            Self::SequentialSum { axis } => sequential_sum::eval(*axis, operands[0], ty),
+            Self::SteppedMatmul => stepped_matmul::eval([operands[0], operands[1]], ty),
             Self::Transpose { permutation } => transpose::eval(permutation, operands[0], ty),
             Self::Slice { offsets, .. } => slice::eval(offsets, operands[0], ty),
             Self::Update { offsets } => update::eval(offsets, operands[0], operands[1]),
@@ -240,9 +260,14 @@ impl Op {
                 let contracted = matmul::contracted(&operands[0], *transpose_lhs);
                 count(&result).saturating_mul(contracted.unsigned_abs()).saturating_mul(2)
             }
+            Self::SteppedMatmul => {
+                let contracted = matmul::contracted(&operands[0], false);
+                count(&result).saturating_mul(contracted.unsigned_abs()).saturating_mul(2)
+            }
             Self::ReduceSum { .. } | Self::ReduceMax { .. } | Self::ReduceMean { .. } => {
                 count(&operands[0])
             }
+            Self::SequentialSum { .. } => count(&operands[0]),
             Self::Rope => count(&result).saturating_mul(3),
             Self::Cast { .. } => count(&result),
             _ if self.unary().is_some() || self.binary().is_some() => count(&result),
@@ -275,6 +300,8 @@ impl Op {
             Self::Matmul { transpose_lhs, transpose_rhs } => {
                 matmul::infer([&operands[0], &operands[1]], [*transpose_lhs, *transpose_rhs])
             }
+            Self::SequentialSum { axis } => sequential_sum::infer(*axis, &operands[0]),
+            Self::SteppedMatmul => stepped_matmul::infer([&operands[0], &operands[1]]),
             Self::Transpose { permutation } => transpose::infer(permutation, &operands[0]),
             Self::Reshape { shape } => reshape::infer(shape, &operands[0]),
             Self::Slice { offsets, sizes } => slice::infer(offsets, sizes, &operands[0]),
@@ -294,6 +321,7 @@ impl Op {
             Self::Sigmoid => Unary::Sigmoid,
             Self::Sqrt => Unary::Sqrt,
             Self::Rsqrt => Unary::Rsqrt,
+            Self::RoundTf32 => Unary::RoundTf32,
             _ => return None,
         })
     }

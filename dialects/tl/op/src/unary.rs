@@ -1,7 +1,7 @@
 //! Elementwise functions of one operand.
 
-use crate::EvalError;
 use crate::values::Values;
+use crate::{DType, EvalError};
 use irc_tensor::{Tensor, TensorType};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,9 +12,13 @@ pub(crate) enum Unary {
     Sigmoid,
     Sqrt,
     Rsqrt,
+    RoundTf32,
 }
 
 pub(crate) fn infer(op: Unary, operand: &TensorType) -> Result<TensorType, String> {
+    if op == Unary::RoundTf32 && operand.dtype != DType::F32 {
+        return Err(format!("expected an f32 operand, found {operand}"));
+    }
     let accepted = operand.dtype.is_float() || op == Unary::Relu && operand.dtype.is_integer();
     if accepted {
         return Ok(operand.clone());
@@ -45,7 +49,18 @@ fn function(op: Unary) -> fn(f64) -> f64 {
         Unary::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
         Unary::Sqrt => f64::sqrt,
         Unary::Rsqrt => |x| 1.0 / x.sqrt(),
+        Unary::RoundTf32 => |x| f64::from(round_tf32(x as f32)),
     }
+}
+
+/// Half of the last kept bit is added to the magnitude, which then loses what is below.
+fn round_tf32(x: f32) -> f32 {
+    const DROPPED: u32 = 13;
+    if !x.is_finite() {
+        return x;
+    }
+    let rounded = x.to_bits() + (1 << (DROPPED - 1));
+    f32::from_bits(rounded >> DROPPED << DROPPED)
 }
 
 fn gelu(x: f64) -> f64 {
@@ -72,6 +87,19 @@ mod tests {
         // PyTorch: gelu(1, approximate="tanh") = 0.841191990607477 in f64.
         assert_eq!(apply(&Op::Gelu, &[0.0, 1.0, -1.0]), [0.0, 0.841_192, -0.158_808_01]);
         assert!(apply(&Op::Relu, &[f32::NAN])[0].is_nan());
+    }
+
+    #[test]
+    fn tf32_keeps_ten_bits_and_ties_go_away_from_zero() {
+        let (unit, tie) = (1.0 + 2f32.powi(-10), 1.0 + 2f32.powi(-11));
+        let below = tie - f32::EPSILON;
+        let rounded = apply(&Op::RoundTf32, &[unit, tie, -tie, below, f32::MAX, 1e-40]);
+        assert_eq!(rounded[..5], [unit, unit, -unit, 1.0, f32::INFINITY]);
+        assert_eq!(rounded[5].to_bits(), 1e-40f32.to_bits() + (1 << 12) >> 13 << 13);
+        assert!(apply(&Op::RoundTf32, &[f32::from_bits(0x7fff_ffff)])[0].is_nan());
+        let halves = Tensor::zeros(crate::TensorType::new(crate::DType::F16, [1]));
+        let error = Op::RoundTf32.eval(&[&halves.expect("a tensor")]).expect_err("not f32");
+        assert_eq!(error.to_string(), "round_tf32: expected an f32 operand, found f16[1]");
     }
 
     #[test]

@@ -11,7 +11,7 @@ import numpy as np
 sys.dont_write_bytecode = True
 here = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(here.parents[5] / "tests" / "oracle"))
-import ark_numpy as ark
+import ark_ops as ark
 
 TYPES = {"f32": "FP32", "f16": "FP16", "bf16": "BF16", "i32": "INT32"}
 rng = np.random.default_rng(0)

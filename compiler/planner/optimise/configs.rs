@@ -1,14 +1,16 @@
 //! The config of each op: how its tasks cut it.
-use super::{Target, tile::four};
+use crate::Target;
 use irc_ark_format::{
-    model::{Op, OpKind, shape},
+    model::{DataType, Op, OpKind, shape},
     plan::{
         Architecture, Config, ConfigValue, MatmulKernel, PlanOp, derived_tasks, matmul_kernels,
+        tiling::four,
     },
 };
 
-/// The tile of ARK's transposition.
-const TRANSPOSE_TILE: [i64; 2] = [8, 8];
+/// Tiles of transpositions, ARK's own first, and the warps that run them.
+const TRANSPOSE_TILES: [([i64; 2], i64); 5] =
+    [([8, 8], 1), ([16, 64], 1), ([32, 64], 1), ([64, 64], 2), ([64, 64], 4)];
 
 /// A config of so many warps, bytes of SRAM and further keys, with its number of tasks.
 fn config(op: &Op, warps: i64, sram: i64, keys: Vec<(&str, ConfigValue)>) -> PlanOp {
@@ -31,9 +33,13 @@ pub fn tiled(op: &Op, tile: [i64; 2], warps: i64) -> PlanOp {
     config(op, warps, 0, vec![("Tile", ConfigValue::Ints(tile.to_vec()))])
 }
 
-/// A reduction along the last axis, a warp a row.
-pub fn row(op: &Op) -> PlanOp {
-    config(op, 1, 0, vec![("ImplType", ConfigValue::Text("WarpWise".into()))])
+/// Bytes of on-chip memory in which the warps of a row meet.
+const ROW_SRAM: i64 = 256;
+
+/// A reduction along the last axis, a row to so many warps.
+pub fn row(op: &Op, warps: i64) -> PlanOp {
+    let sram = if warps == 1 { 0 } else { ROW_SRAM };
+    config(op, warps, sram, vec![("ImplType", ConfigValue::Text("WarpWise".into()))])
 }
 
 /// A reduction a thread for each element of the result, which reads element by element.
@@ -52,15 +58,12 @@ pub fn is_elementwise(op: &Op) -> bool {
     op.kind.is_unary() || op.kind.is_binary() || op.kind == OpKind::ScalarAssign
 }
 
-/// The config of an op by itself, other than an elementwise one or a row reduction.
+/// The config of an op that can be cut in one way only.
 ///
 /// # Errors
 /// The architecture has no kernel for the op.
 pub fn alone(op: &Op, target: &Target) -> Result<PlanOp, String> {
     match op.kind {
-        OpKind::Matmul => matmul(op, target),
-        OpKind::Transpose => Ok(tiled(op, TRANSPOSE_TILE, 1)),
-        OpKind::Embedding => Ok(config(op, 1, 0, vec![])),
         OpKind::Noop => Ok(config(op, 1, 0, vec![("NumTasks", ConfigValue::Int(0))])),
         kind if kind.is_reduce() => Ok(reduction(op)),
         kind if kind.is_communication() => Ok(communication(op, target)),
@@ -68,38 +71,44 @@ pub fn alone(op: &Op, target: &Target) -> Result<PlanOp, String> {
     }
 }
 
-/// Multiply-adds a processor does in the time it loads one row or column element of a tile from the
-/// L2 cache: 312 TFLOP/s against about 5 TB/s of 2-byte elements on an A100 (NVIDIA A100 white
-/// paper, 2020); TF32 halves the rate and doubles the bytes.
-const PRODUCTS_PER_LOAD: i64 = 64;
-
-/// The kernel of the shortest time: waves of tasks over the processors, each bound by products or
-/// by loads; then the largest tile.
-fn matmul(op: &Op, target: &Target) -> Result<PlanOp, String> {
-    let architecture = target.architecture;
-    let dtype = op.reads[0].dtype;
-    let kernels = matmul_kernels(architecture, dtype);
-    if kernels.is_empty() {
-        return Err(no_kernel(architecture, &format!("Matmul of {dtype}")));
-    }
+/// The extents of a matrix product, with padding.
+fn size(op: &Op) -> shape::Mnk {
     let transposed = |name| op.bool_arg(name).unwrap_or(false);
-    let size = shape::mnk(
+    shape::mnk(
         &op.reads[0].padded_shape,
         &op.reads[1].padded_shape,
         transposed("TransposeInput"),
         transposed("TransposeOther"),
-    );
-    let [batch, channels, _, _] = four(&op.results[0].padded_shape);
-    let divides = |kernel: &&MatmulKernel| {
+    )
+}
+
+/// Whether two matrix products take the same kernels.
+pub fn same_product(one: &Op, other: &Op) -> bool {
+    size(one) == size(other)
+        && one.reads[0].dtype == other.reads[0].dtype
+        && one.results[0].padded_shape == other.results[0].padded_shape
+}
+
+/// A matrix product by every kernel whose tile divides it.
+///
+/// # Errors
+/// There is none.
+pub fn matmuls(op: &Op, target: &Target) -> Result<Vec<PlanOp>, String> {
+    let architecture = target.architecture;
+    let dtype = op.reads[0].dtype;
+    let kernels = kernels(architecture, dtype);
+    if kernels.is_empty() {
+        return Err(no_kernel(architecture, &format!("Matmul of {dtype}")));
+    }
+    let size = size(op);
+    let divides = |kernel: &MatmulKernel| {
         size.m % kernel.m == 0 && size.n % kernel.n == 0 && size.k % kernel.k == 0
     };
-    let cost = |kernel: &&MatmulKernel| {
-        let tasks = batch * channels * (size.m / kernel.m) * (size.n / kernel.n);
-        let waves = (tasks + target.processors - 1) / target.processors;
-        let (products, loads) = (kernel.m * kernel.n, PRODUCTS_PER_LOAD * (kernel.m + kernel.n));
-        (waves * products.max(loads), -products, -kernel.k)
-    };
-    let Some(kernel) = kernels.iter().filter(divides).min_by_key(cost) else {
+    let mut found: Vec<MatmulKernel> = kernels.into_iter().filter(divides).collect();
+    if found.is_empty() && architecture == Architecture::Any {
+        found.push(dividing(size, dtype));
+    }
+    if found.is_empty() {
         return Err(format!(
             "no {} tile for Matmul of {dtype} divides M={} N={} K={}; pad the operands to \
              multiples of 64",
@@ -108,9 +117,47 @@ fn matmul(op: &Op, target: &Target) -> Result<PlanOp, String> {
             size.n,
             size.k
         ));
+    }
+    let planned = |kernel: MatmulKernel| {
+        let tile = ConfigValue::Ints(vec![kernel.m, kernel.n, kernel.k]);
+        config(op, kernel.warps, kernel.sram, vec![("TileShapeMNK", tile)])
     };
-    let tile = ConfigValue::Ints(vec![kernel.m, kernel.n, kernel.k]);
-    Ok(config(op, kernel.warps, kernel.sram, vec![("TileShapeMNK", tile)]))
+    Ok(found.into_iter().map(planned).collect())
+}
+
+/// The matrix kernels of an architecture; of no device in particular, those of CUDA_80.
+pub fn kernels(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
+    match (architecture, dtype) {
+        (Architecture::Any, _) => matmul_kernels(Architecture::Cuda80, dtype),
+        // What ARK declares: tiles of warps 64x64 and two stages.
+        (Architecture::Cuda70, DataType::Fp16) => {
+            let two_stages = 2 * (128 * 32 + 32 * 256) * 2;
+            vec![MatmulKernel { m: 128, n: 256, k: 32, warps: 8, sram: two_stages }]
+        }
+        _ => matmul_kernels(architecture, dtype),
+    }
+}
+
+/// A tile that divides a product that no kernel's does; no known device has it.
+fn dividing(size: shape::Mnk, dtype: DataType) -> MatmulKernel {
+    let divisor = |extent: i64, most: i64| (1..=most.min(extent)).rev().find(|d| extent % d == 0);
+    let (m, n) = (divisor(size.m, 64).unwrap_or(1), divisor(size.n, 64).unwrap_or(1));
+    let k = divisor(size.k, 64).unwrap_or(1);
+    let bytes = 2 * (m + n) * k * dtype.bytes().cast_signed();
+    MatmulKernel { m, n, k, warps: 4, sram: (bytes + 63) / 64 * 64 }
+}
+
+/// A transposition by several tiles.
+pub fn transposes(op: &Op) -> Vec<PlanOp> {
+    let [_, _, height, width] = four(&op.results[0].shape);
+    let whole = |([h, w], _): &([i64; 2], i64)| *h == 8 || (height % h == 0 && width % w == 0);
+    let tiles = TRANSPOSE_TILES.into_iter().filter(whole);
+    tiles.map(|(tile, warps)| tiled(op, tile, warps)).collect()
+}
+
+/// Rows of a table, each to so many warps.
+pub fn embeddings(op: &Op) -> Vec<PlanOp> {
+    [1, 2, 4, 8].into_iter().map(|warps| config(op, warps, 0, vec![])).collect()
 }
 
 fn no_kernel(architecture: Architecture, what: &str) -> String {

@@ -3,49 +3,35 @@
 //! A thread moves as many elements at once as the bytes of a tile's row allow, 16 bytes at most. So
 //! a tile must be such that rows hold a whole number of those vectors and every operand is aligned
 //! to them: else ARK's kernels fault, or write past the end of a row.
-use irc_ark_format::model::{Op, OpKind, Tensor, buffer_bytes};
+use irc_ark_format::{
+    model::{Op, OpKind, Tensor},
+    plan::tiling::four,
+};
 use std::collections::BTreeMap;
-
-/// Elements of a task, about: four vectors of 16 bytes of 16-bit floats for each lane of a warp.
-const ELEMENTS: i64 = 1024;
 
 /// Bytes of the longest vector access.
 const VECTOR: i64 = 16;
 
-/// A shape of four dimensions, ones in front.
-pub fn four(shape: &[i64]) -> [i64; 4] {
-    let mut dims = [1; 4];
-    dims[4 - shape.len()..].copy_from_slice(shape);
-    dims
-}
-
-/// Where the executor puts each buffer: by id, back to back.
-pub fn arena(ops: &[(usize, Op)]) -> BTreeMap<u64, i64> {
-    let tensors = ops.iter().flat_map(|(_, op)| op.tensors());
-    let local = tensors.filter(|tensor| tensor.buffer.rank < 0);
-    let mut next = 0;
-    let place = |(id, bytes): (u64, u64)| {
-        let start = next;
-        next += bytes.cast_signed();
-        (id, start)
-    };
-    buffer_bytes(local).into_iter().map(place).collect()
-}
-
-/// The tile `[height, width]` for ops that share a grid; all have results of one shape.
-pub fn tile(ops: &[&Op], arena: &BTreeMap<u64, i64>) -> [i64; 2] {
+/// The tile `[height, width]` of about so many elements for ops that share a grid; all have results
+/// of one shape.
+pub fn tile(ops: &[&Op], elements: i64, arena: &BTreeMap<u64, i64>) -> [i64; 2] {
     let [_, _, height, width] = four(&ops[0].results[0].shape);
     if width == 1 {
-        return [along(height, ops, arena), 1];
+        return [along(height, elements, ops, arena), 1];
     }
-    let tile_width = along(width, ops, arena);
-    [(ELEMENTS / tile_width).clamp(1, height), tile_width]
+    let tile_width = along(width, elements, ops, arena);
+    [(elements / tile_width).clamp(1, height), tile_width]
 }
 
 /// The longest extent of a tile along a dimension of `extent` that every op can take.
-fn along(extent: i64, ops: &[&Op], arena: &BTreeMap<u64, i64>) -> i64 {
+fn along(extent: i64, elements: i64, ops: &[&Op], arena: &BTreeMap<u64, i64>) -> i64 {
     let fits = |length: i64| ops.iter().all(|op| suits(op, length, extent, arena));
-    (1..=extent.min(ELEMENTS)).rev().find(|length| fits(*length)).unwrap_or(1)
+    (1..=extent.min(elements)).rev().find(|length| fits(*length)).unwrap_or(1)
+}
+
+/// Whether whole rows of a width suit an op's kernel.
+pub fn along_rows(op: &Op, width: i64, longest: i64, arena: &BTreeMap<u64, i64>) -> bool {
+    width <= longest && suits(op, width, width, arena)
 }
 
 /// Whether rows of `length` of a dimension of `extent` elements suit an op's kernel.
@@ -107,7 +93,9 @@ mod tests {
 
     #[test]
     fn wide_rows_are_cut_and_narrow_ones_gathered() {
-        let of = |shape: &[i64]| tile(&[&relu(dense(shape, 0), dense(shape, 1))], &BTreeMap::new());
+        let of = |shape: &[i64]| {
+            tile(&[&relu(dense(shape, 0), dense(shape, 1))], 1024, &BTreeMap::new())
+        };
         assert_eq!(of(&[512, 11008]), [1, 1024]);
         assert_eq!(of(&[512, 64]), [16, 64]);
         assert_eq!(of(&[4096, 1]), [1024, 1]);
@@ -119,7 +107,7 @@ mod tests {
     fn misaligned_rows_take_narrow_vectors() {
         let strided = Tensor { strides: vec![8, 65], ..dense(&[8, 64], 0) };
         let op = relu(strided, dense(&[8, 64], 1));
-        assert_eq!(tile(&[&op], &BTreeMap::new()), [8, 63]);
+        assert_eq!(tile(&[&op], 1024, &BTreeMap::new()), [8, 63]);
         let shifted = BTreeMap::from([(0, 2), (1, 0)]);
         assert!(!suits(&relu(dense(&[8], 0), dense(&[8], 1)), 8, 8, &shifted));
     }

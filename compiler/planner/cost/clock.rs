@@ -1,0 +1,225 @@
+//! Processors and their clocks.
+use super::{Bound, Machine, Work, work::OpWork};
+use irc_ark_format::plan::Range;
+
+/// Tasks given to some processors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share<'a> {
+    /// What a task does.
+    pub work: &'a Work,
+    /// How many there are.
+    pub tasks: i64,
+    /// Consecutive tasks of one processor.
+    pub granularity: i64,
+    /// Tasks of a processor side by side.
+    pub slots: i64,
+    /// The processors.
+    pub processors: Range,
+    /// The place in the range of the processor with the first task.
+    pub start: i64,
+}
+
+impl Share<'_> {
+    /// Number of granules.
+    pub fn granules(&self) -> i64 {
+        (self.tasks + self.granularity - 1) / self.granularity
+    }
+
+    /// Tasks of the processor at a place of the range.
+    fn tasks_at(&self, place: i64) -> i64 {
+        let len = self.processors.len();
+        let first = (place - self.start).rem_euclid(len);
+        let granules = (self.granules() - first + len - 1).div_euclid(len).max(0);
+        (granules * self.granularity).min(self.tasks)
+    }
+}
+
+/// What a processor group takes.
+pub(crate) struct Parts {
+    /// Nanoseconds.
+    pub time: f64,
+    /// Bytes read and written, each once.
+    pub traffic: f64,
+    /// Bytes of device memory.
+    pub bytes: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Times the busiest processor fills its slots.
+    pub waves: i64,
+    /// What takes most of the time.
+    pub bound: Bound,
+}
+
+/// The time of shares that run on their own, without a barrier, in nanoseconds.
+pub(crate) fn time(shares: &[Share<'_>], processors: i64, machine: Machine) -> f64 {
+    Clock::new(processors, machine).run(Range::new(0, processors), shares).time
+}
+
+/// When each processor is free, in nanoseconds.
+pub(super) struct Clock {
+    machine: Machine,
+    free: Vec<f64>,
+    /// Ranges that ran without a barrier since.
+    unsynced: Vec<Range>,
+    barriers: i64,
+}
+
+impl Clock {
+    pub fn new(processors: i64, machine: Machine) -> Self {
+        let free = vec![0.0; usize::try_from(processors).unwrap_or(0)];
+        Self { machine, free, unsynced: vec![], barriers: 0 }
+    }
+
+    /// Number of barriers so far.
+    pub fn barriers(&self) -> i64 {
+        self.barriers
+    }
+
+    /// When the last processor is free.
+    pub fn end(&self) -> f64 {
+        self.free.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Runs the barriers before a group, then its shares.
+    pub fn run(&mut self, range: Range, shares: &[Share<'_>]) -> Parts {
+        self.synchronise(range);
+        let machine = self.machine;
+        let places = self.places(range);
+        let start = self.free[places.clone()].iter().copied().fold(0.0, f64::max);
+        let mut spent = [0.0; 4];
+        let (mut traffic, mut bytes, mut moved) = (0.0, 0.0, 0.0);
+        let (mut flops, mut waves, mut link) = (0.0, 0, 0.0);
+        let mut busy = vec![0.0; self.free.len()];
+        for share in shares.iter().filter(|share| share.tasks > 0 && !share.processors.is_empty()) {
+            let whole = share.tasks as f64 / share.work.tasks.max(1) as f64;
+            let full = round(share, share.slots, &machine);
+            let most = (0..share.processors.len()).map(|place| share.tasks_at(place)).max();
+            let rounds = most.map_or(0, |most| (most + share.slots - 1) / share.slots);
+            waves += rounds;
+            for (spent, part) in spent.iter_mut().zip(full.by_bound) {
+                *spent += part * rounds as f64;
+            }
+            // Few different numbers of tasks occur; each is priced once.
+            let mut known: Option<(i64, f64)> = None;
+            for place in 0..share.processors.len() {
+                let tasks = share.tasks_at(place);
+                let time = match known.filter(|(old, _)| *old == tasks) {
+                    Some((_, time)) => time,
+                    None => {
+                        let rest = round(share, tasks % share.slots, &machine).time;
+                        (tasks / share.slots) as f64 * full.time + rest
+                    }
+                };
+                known = Some((tasks, time));
+                if let Some(busy) = busy.get_mut((share.processors.begin + place) as usize) {
+                    *busy += time;
+                }
+            }
+            for operand in &share.work.traffic {
+                let fits = operand.unique <= machine.cache_size;
+                let again = if fits { operand.unique } else { operand.unique * rounds as f64 };
+                bytes += whole * again.min(operand.moved);
+                traffic += whole * operand.unique;
+                moved += whole * operand.moved;
+            }
+            let sent: f64 = share.work.ops.iter().map(|op| op.link).sum();
+            link += sent * share.tasks as f64;
+            flops += whole * share.work.flops();
+        }
+        let memory = bytes / machine.memory_bytes;
+        let cache = moved / machine.cache_bytes;
+        let link = link / machine.link_bytes;
+        let floor = memory.max(cache).max(link);
+        for place in places {
+            self.free[place] = (self.free[place] + busy[place]).max(start + floor);
+        }
+        let longest = busy.iter().copied().fold(0.0, f64::max);
+        let time = longest.max(floor);
+        let bound = match time {
+            time if time == memory && memory > longest => Bound::Memory,
+            time if time == cache && cache > longest => Bound::Cache,
+            time if time == link && link > longest => Bound::Link,
+            _ => {
+                let all = [Bound::Latency, Bound::Matrix, Bound::Vector, Bound::Cache];
+                let largest = (0..4).max_by(|a, b| spent[*a].total_cmp(&spent[*b])).unwrap_or(0);
+                all[largest]
+            }
+        };
+        self.unsynced.push(range);
+        Parts { time, traffic, bytes, flops, waves, bound }
+    }
+
+    fn places(&self, range: Range) -> std::ops::Range<usize> {
+        let place = |at: i64| usize::try_from(at).unwrap_or(0).min(self.free.len());
+        place(range.begin)..place(range.end).max(place(range.begin))
+    }
+
+    /// ARK's barriers before a group on a range.
+    fn synchronise(&mut self, range: Range) {
+        if range.is_empty() {
+            return;
+        }
+        let mut sync_range = false;
+        for earlier in std::mem::take(&mut self.unsynced) {
+            if !earlier.overlaps(range) {
+                self.unsynced.push(earlier);
+                continue;
+            }
+            let inside = range.contains(earlier);
+            if !inside {
+                self.barrier(earlier);
+            }
+            sync_range |= inside || !earlier.contains(range);
+        }
+        if sync_range {
+            self.barrier(range);
+        }
+    }
+
+    fn barrier(&mut self, range: Range) {
+        self.barriers += 1;
+        let places = self.places(range);
+        let last = self.free[places.clone()].iter().copied().fold(0.0, f64::max);
+        let cost = self.machine.barrier + self.machine.barrier_processor * range.len() as f64;
+        places.for_each(|place| self.free[place] = last + cost);
+    }
+}
+
+/// Tasks side by side, one in each of so many slots.
+struct Round {
+    time: f64,
+    /// Of that, by latency, matrix units, vector units and cache.
+    by_bound: [f64; 4],
+}
+
+fn round(share: &Share<'_>, tasks: i64, machine: &Machine) -> Round {
+    if tasks == 0 {
+        return Round { time: 0.0, by_bound: [0.0; 4] };
+    }
+    let mut by_bound = [machine.task / machine.clock, 0.0, 0.0, 0.0];
+    for op in &share.work.ops {
+        let parts = parts(op, tasks, share.work.warps, machine);
+        let largest = (0..4).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
+        by_bound[largest] += parts[largest];
+    }
+    Round { time: by_bound.iter().sum(), by_bound }
+}
+
+/// What an op of tasks side by side takes of each resource of a processor, in nanoseconds.
+fn parts(op: &OpWork, tasks: i64, warps: i64, machine: &Machine) -> [f64; 4] {
+    let side_by_side = tasks as f64;
+    let cycles = 1.0 / machine.clock;
+    let active = (tasks * warps) as f64;
+    // A warp alone leaves its matrix unit idle while it loads operands from on-chip memory: two
+    // warps a unit keep it busy, one two thirds of the time.
+    let matrix = op.product_rate * ((active + 4.0) / 12.0).min(1.0);
+    let vector = machine.vector.min(active * machine.lanes as f64);
+    let latency = if op.is_cached { machine.cache_latency } else { machine.latency };
+    let over = |amount: f64, rate: f64| if amount > 0.0 { amount / rate * cycles } else { 0.0 };
+    [
+        op.rounds * latency * cycles + op.messages * machine.link_latency,
+        over(side_by_side * op.products, matrix),
+        over(side_by_side * op.operations, vector),
+        over(side_by_side * op.bytes, machine.processor_bytes),
+    ]
+}

@@ -1,0 +1,60 @@
+//! The optimising planner.
+//!
+//! 1. [`kernel_form`]: ops become what ARK's kernels compute rightly.
+//! 2. [`dependencies`]: which op waits for which, by regions and edges.
+//! 3. [`group`]: ops whose tasks line up share a task, wherever they stand in the list.
+//!    [`refine`] then moves ops from the end of one task to the task that uses them.
+//! 4. [`schedule`]: tasks that wait for none of each other share a step; steps wait for all before.
+//! 5. [`choose`]: of each step's tiles and warps, those of the shortest time.
+//! 6. [`reuse`]: intermediate buffers share memory, now that it is known when they are used.
+//! 7. [`assemble`]: steps become processor groups.
+//!
+//! Every step starts at processor 0, so a barrier orders it after all steps before it. Whatever
+//! comes out is checked by the rules of the plan format.
+mod assemble;
+mod choose;
+mod configs;
+mod dependencies;
+mod group;
+mod kernel_form;
+mod layout;
+mod pack;
+mod refine;
+mod reuse;
+mod schedule;
+mod tile;
+mod variants;
+
+use crate::{Finding, Planned, Target, findings, rules::Pins};
+use irc_ark_format::{
+    model::{Model, Op},
+    plan,
+};
+use irc_diag::Diagnostic;
+
+/// Plans a model with what is pinned for each node.
+///
+/// # Errors
+/// Ops without a kernel, pins that cannot be obeyed, and what the checks of the plan format prove
+/// wrong.
+pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Planned, Vec<Finding>> {
+    let real = model.nodes.iter().enumerate().filter(|(_, node)| !node.op.is_virtual);
+    let ops: Vec<(usize, &Op)> = real.map(|(index, node)| (index, &node.op)).collect();
+    let ops = kernel_form::rewrite(&ops, model);
+    let layout = layout::Layout::of(&ops);
+    let waits = dependencies::of(model, &ops);
+    let setting = variants::Setting::new(target, &ops, &layout);
+    let mut drafts = group::group(&ops, &waits, pins, &setting)?;
+    let steps = schedule::steps(&drafts);
+    choose::choose(&mut drafts.drafts, &steps, &setting);
+    reuse::reuse(&mut drafts.drafts, &steps, &layout);
+    let mut warnings = drafts.warnings;
+    let (plan, nodes) = assemble::assemble(model, &setting, drafts.drafts, &steps);
+    let (errors, found): (Vec<_>, Vec<_>) =
+        plan::check(&plan).into_iter().partition(Diagnostic::is_error);
+    if !errors.is_empty() {
+        return Err(findings(&errors, &nodes));
+    }
+    warnings.extend(findings(&found, &nodes));
+    Ok(Planned { plan, nodes, warnings })
+}

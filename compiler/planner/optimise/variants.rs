@@ -1,0 +1,210 @@
+//! The ways in which ops of one task can be cut.
+use super::{
+    configs::{self, is_elementwise, reduces_rows},
+    layout::Layout,
+    tile::{along_rows, suits, tile},
+};
+use crate::{
+    Target,
+    cost::{Machine, Work, machine},
+};
+use irc_ark_format::{
+    model::{Op, OpKind},
+    plan::{Architecture, PlanOp, fuses, tiling::four},
+};
+
+/// Warps of a processor where a matrix product needs most of the registers.
+const WARPS_OF_PRODUCTS: i64 = 8;
+
+/// Warps of a processor elsewhere: with more, a thread has too few registers for an unrolled loop.
+const WARPS: i64 = 16;
+
+/// Rows longer than this are too much for the warps of one task.
+const LONGEST_ROW: i64 = 65_536;
+
+/// Bytes of on-chip memory the executor keeps for itself.
+const RESERVED_SRAM: i64 = 128;
+
+/// Bytes of on-chip memory of a block where the format knows no limit: what every device has.
+const SMALLEST_SRAM: i64 = 49_152;
+
+/// Bytes of on-chip memory of a block on V100 and on MI300.
+const LARGER_SRAM: [(Architecture, i64); 2] =
+    [(Architecture::Cuda70, 98_304), (Architecture::Rocm942, 65_536)];
+
+/// Elements of an elementwise task.
+const ELEMENTS: [i64; 6] = [256, 512, 1024, 2048, 4096, 16_384];
+
+/// Warps of an elementwise task, or of a row.
+const TASK_WARPS: [i64; 4] = [1, 2, 4, 8];
+
+/// What all choices depend on.
+pub struct Setting<'a> {
+    /// What the plan is for.
+    pub target: &'a Target,
+    /// The device that prices are of.
+    pub machine: Machine,
+    /// Warps of a processor.
+    pub warps: i64,
+    /// Bytes of on-chip memory that tasks may use.
+    pub sram: i64,
+    /// Where buffers lie.
+    pub layout: &'a Layout,
+}
+
+impl<'a> Setting<'a> {
+    /// The setting of a model's ops.
+    pub fn new(target: &'a Target, ops: &[(usize, Op)], layout: &'a Layout) -> Self {
+        let multiplies = ops.iter().any(|(_, op)| op.kind == OpKind::Matmul);
+        let architecture = target.architecture;
+        let larger = LARGER_SRAM.iter().find(|(known, _)| *known == architecture);
+        let sram = architecture.max_sram().or(larger.map(|(_, bytes)| *bytes));
+        let any = if architecture == Architecture::Any { 166_912 } else { SMALLEST_SRAM };
+        let threads = 1024 / architecture.warp_threads();
+        Self {
+            target,
+            machine: machine(architecture),
+            warps: if multiplies { WARPS_OF_PRODUCTS } else { WARPS.min(threads) },
+            sram: sram.unwrap_or(any) - RESERVED_SRAM,
+            layout,
+        }
+    }
+
+    /// Tasks of these warps and bytes that fit on a processor side by side.
+    pub fn slots(&self, warps: i64, sram: i64) -> i64 {
+        let by_warps = (self.warps / warps.max(1)).max(1);
+        if sram > 0 { (self.sram / sram).clamp(1, by_warps) } else { by_warps }
+    }
+
+    /// The work of ops of one task.
+    pub fn work(&self, ops: &[PlanOp]) -> Work {
+        let (warps, sram) = needs(ops);
+        Work::of(ops, warps, sram, &self.machine)
+    }
+}
+
+/// Warps and bytes of on-chip memory of a task: the most any of its ops needs.
+pub fn needs(ops: &[PlanOp]) -> (i64, i64) {
+    let most = |key: &str| ops.iter().filter_map(|op| op.config.int(key)).max();
+    (most("NumWarps").unwrap_or(1), most("SramBytes").unwrap_or(0))
+}
+
+/// Every way to run ops as one task; none when they cannot be.
+///
+/// # Errors
+/// An op by itself has no kernel.
+pub fn variants(ops: &[&Op], setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
+    if let [op] = ops {
+        return alone(op, setting);
+    }
+    Ok(together(ops, setting))
+}
+
+/// The first way to run ops as one task.
+pub fn first(ops: &[&Op], setting: &Setting<'_>) -> Option<Vec<PlanOp>> {
+    together(ops, setting).into_iter().next()
+}
+
+fn together(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
+    if ops.iter().any(|op| op.kind == OpKind::Matmul) {
+        return products(ops, setting);
+    }
+    let found = tiles(ops, setting);
+    if found.is_empty() { rows(ops, setting) } else { found }
+}
+
+fn alone(op: &Op, setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
+    if is_elementwise(op) {
+        return Ok(tiles(&[op], setting));
+    }
+    if row_width(op).is_some_and(|width| suits(op, width, width, &setting.layout.starts)) {
+        let found = rows(&[op], setting);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    let single = |found: Vec<PlanOp>| found.into_iter().map(|op| vec![op]).collect();
+    match op.kind {
+        OpKind::Matmul => configs::matmuls(op, setting.target).map(single),
+        OpKind::Transpose => Ok(single(configs::transposes(op))),
+        OpKind::Embedding => Ok(single(configs::embeddings(op))),
+        _ => configs::alone(op, setting.target).map(|op| single(vec![op])),
+    }
+}
+
+/// The length of the rows an op reduces.
+fn row_width(op: &Op) -> Option<i64> {
+    reduces_rows(op).then(|| op.reads[0].shape.last().copied()).flatten()
+}
+
+/// Matrix products of one grid and elementwise ops on their tiles, with their warps.
+fn products(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
+    let Some(first) = ops.first().filter(|op| op.kind == OpKind::Matmul) else { return vec![] };
+    let Ok(kernels) = configs::matmuls(first, setting.target) else { return vec![] };
+    let fits = |kernel: PlanOp| -> Option<Vec<PlanOp>> {
+        let &[height, width, _] = kernel.config.ints("TileShapeMNK")? else { return None };
+        let warps = kernel.config.int("NumWarps")?;
+        let config = |op: &&Op| match op.kind {
+            OpKind::Matmul => Some(PlanOp { op: (*op).clone(), config: kernel.config.clone() })
+                .filter(|_| configs::same_product(first, op)),
+            _ => {
+                let extent = *op.results.first()?.shape.last()?;
+                let fits = is_elementwise(op) && suits(op, width, extent, &setting.layout.starts);
+                fits.then(|| configs::tiled(op, [height, width], warps))
+            }
+        };
+        ops.iter().map(config).collect()
+    };
+    let found = kernels.into_iter().filter_map(fits);
+    found.filter(|ops| fuses(ops)).collect()
+}
+
+/// Elementwise ops on one grid of tiles.
+fn tiles(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
+    let shape = |op: &Op| four(&op.results[0].shape);
+    if !ops.iter().all(|op| is_elementwise(op) && shape(op) == shape(ops[0])) {
+        return vec![];
+    }
+    let mut known = vec![];
+    let mut found = vec![];
+    for elements in ELEMENTS {
+        let tile = tile(ops, elements, &setting.layout.starts);
+        for warps in TASK_WARPS {
+            // A warp without a lane's worth of elements waits for the others only.
+            let is_idle = warps > 1 && tile[0] * tile[1] < warps * setting.machine.lanes * 8;
+            if is_idle || known.contains(&(tile, warps)) {
+                continue;
+            }
+            known.push((tile, warps));
+            found.push(ops.iter().map(|op| configs::tiled(op, tile, warps)).collect());
+        }
+    }
+    if ops.len() == 1 || found.first().is_some_and(|ops: &Vec<PlanOp>| fuses(ops)) {
+        return found;
+    }
+    vec![]
+}
+
+/// Reductions along the last axis and elementwise ops, each task a row.
+fn rows(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
+    let of = |warps: i64| -> Option<Vec<PlanOp>> {
+        let config = |op: &&Op| {
+            let reduced = row_width(op);
+            let width = reduced.or(op.results.first()?.shape.last().copied())?;
+            let fits = along_rows(op, width, LONGEST_ROW, &setting.layout.starts);
+            match reduced {
+                _ if !fits => None,
+                Some(_) => Some(configs::row(op, warps)),
+                None => is_elementwise(op).then(|| configs::tiled(op, [1, width], warps)),
+            }
+        };
+        ops.iter().map(config).collect()
+    };
+    let Some(first) = of(1) else { return vec![] };
+    if ops.len() > 1 && !fuses(&first) {
+        return vec![];
+    }
+    let width = ops.iter().filter_map(|op| row_width(op)).max().unwrap_or(1);
+    let is_busy = |warps: &i64| *warps == 1 || width >= warps * setting.machine.lanes * 8;
+    TASK_WARPS.into_iter().filter(is_busy).filter_map(of).collect()
+}

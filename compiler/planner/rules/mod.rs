@@ -1,0 +1,182 @@
+//! What a user pins: configs, ranges and tasks of the ops that a pattern matches.
+//!
+//! The same as ARK's `install_config_rule` and `PlannerContext`, in a file: `docs/config-rules.md`.
+mod read;
+
+pub use read::read;
+
+use irc_ark_format::{
+    model::{DataType, Model, Node, OpKind},
+    plan::{Config, Range},
+};
+use irc_diag::Diagnostic;
+use std::ops::Range as Span;
+
+/// Rules in the order of their file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+/// What matching ops are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    pattern: Pattern,
+    pins: Pins,
+    /// Where the rule stands in its file.
+    span: Span<usize>,
+}
+
+/// Which ops a rule is for: those that agree with all that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Pattern {
+    kinds: Option<Vec<OpKind>>,
+    /// A name in which `*` stands for any text and `?` for any character.
+    name: Option<String>,
+    /// The element type of the first result.
+    dtype: Option<DataType>,
+    /// The shape of the first result; a dimension of `None` may have any extent.
+    shape: Option<Vec<Option<i64>>>,
+    /// Ids of nodes, `[begin, end)`.
+    nodes: Option<Range>,
+}
+
+/// What is pinned for an op.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Keys of the config.
+    pub config: Option<Config>,
+    /// Whether the keys are laid over the planner's own config, rather than being all of it.
+    pub is_merged: bool,
+    /// Processors of the task.
+    pub processor_range: Option<Range>,
+    /// Warps of the task's resource group.
+    pub warp_range: Option<Range>,
+    /// On-chip memory of the task's resource group.
+    pub sram_range: Option<Range>,
+    /// Ops of one name in a row run in one task.
+    pub task: Option<String>,
+}
+
+impl Pins {
+    /// Whether nothing is pinned.
+    pub fn is_empty(&self) -> bool {
+        *self == Pins::default()
+    }
+
+    /// Whether ranges of the resource group are pinned.
+    pub fn has_ranges(&self) -> bool {
+        self.processor_range.is_some() || self.warp_range.is_some() || self.sram_range.is_some()
+    }
+
+    /// A later rule wins, key by key.
+    fn extend(&mut self, later: &Pins) {
+        if let Some(config) = &later.config {
+            match self.config.as_mut().filter(|_| later.is_merged) {
+                Some(own) => config.0.iter().for_each(|(key, value)| set(own, key, value.clone())),
+                None => (self.config, self.is_merged) = (Some(config.clone()), later.is_merged),
+            }
+        }
+        self.processor_range = later.processor_range.or(self.processor_range);
+        self.warp_range = later.warp_range.or(self.warp_range);
+        self.sram_range = later.sram_range.or(self.sram_range);
+        self.task = later.task.clone().or(self.task.take());
+    }
+}
+
+/// Sets a key of a config, in its place when it is there.
+pub(crate) fn set(config: &mut Config, key: &str, value: irc_ark_format::plan::ConfigValue) {
+    match config.0.iter_mut().find(|(name, _)| name == key) {
+        Some((_, old)) => *old = value,
+        None => config.0.push((key.to_owned(), value)),
+    }
+}
+
+impl Rules {
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// What is pinned for each node of a model.
+    pub fn pins(&self, model: &Model) -> Vec<Pins> {
+        let of = |node: &Node| {
+            let mut pins = Pins::default();
+            let matching = self.rules.iter().filter(|rule| rule.pattern.matches(node));
+            matching.for_each(|rule| pins.extend(&rule.pins));
+            pins
+        };
+        model.nodes.iter().map(of).collect()
+    }
+
+    /// A warning for each rule that matches no op of the model, placed in the file of the rules.
+    pub fn unmatched(&self, model: &Model) -> Vec<Diagnostic> {
+        let idle = |rule: &&Rule| !model.nodes.iter().any(|node| rule.pattern.matches(node));
+        let finding = |rule: &Rule| {
+            let message = "the rule matches no op of the model";
+            Diagnostic::warning("rules-unmatched", message).at(rule.span.clone(), "this rule")
+        };
+        self.rules.iter().filter(idle).map(finding).collect()
+    }
+}
+
+impl Pattern {
+    fn matches(&self, node: &Node) -> bool {
+        let op = &node.op;
+        let shown = op.results.first().or(op.reads.first());
+        let id = i64::try_from(node.id).unwrap_or(i64::MAX);
+        !op.is_virtual
+            && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&op.kind))
+            && self.name.as_ref().is_none_or(|name| glob(name, &op.name))
+            && self.dtype.is_none_or(|dtype| shown.is_some_and(|tensor| tensor.dtype == dtype))
+            && self
+                .shape
+                .as_ref()
+                .is_none_or(|shape| shown.is_some_and(|tensor| fits_shape(shape, &tensor.shape)))
+            && self.nodes.is_none_or(|nodes| (nodes.begin..nodes.end).contains(&id))
+    }
+}
+
+fn fits_shape(pattern: &[Option<i64>], shape: &[i64]) -> bool {
+    let fits =
+        |(wanted, extent): (&Option<i64>, &i64)| wanted.is_none_or(|wanted| wanted == *extent);
+    pattern.len() == shape.len() && pattern.iter().zip(shape).all(fits)
+}
+
+/// Whether a text fits a pattern of `*` and `?`; in time linear in both for one star, and never
+/// more than their product.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where to go on when what follows the last star does not fit: the star takes one more.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    (p, t) = (at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs() {
+        assert!(glob("matmul*", "matmul_3") && glob("*", "") && glob("a?c", "abc"));
+        assert!(glob("*_1*x", "mul_1_1x") && !glob("mul", "mul_1") && !glob("a?", "a"));
+    }
+}

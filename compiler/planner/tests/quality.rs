@@ -1,0 +1,88 @@
+//! Plans are no worse than ARK's, by every count.
+mod support;
+
+use irc_ark_format::{
+    model::{Model, OpKind},
+    plan::{self, Architecture, Plan},
+};
+use irc_planner::{
+    Options, Target,
+    cost::{Estimate, estimate},
+};
+use support::{compressed, corpus, name, pinned, read_model, read_plan, read_rules};
+
+fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan> {
+    let target = Target::new(architecture, None).expect("a target");
+    // What was pinned for ARK's plan, where it says how ranks talk.
+    let rules = pinned(what).filter(|file| file.contains("_s")).map(read_rules).unwrap_or_default();
+    match irc_planner::plan(model, &Options { rules, ..Options::new(target) }) {
+        Ok(planned) => {
+            let found = plan::check(&planned.plan);
+            assert!(found.iter().all(|finding| !finding.is_error()), "{what}: {found:?}");
+            Some(planned.plan)
+        }
+        Err(findings) => {
+            println!("{what}: {findings:?}");
+            None
+        }
+    }
+}
+
+fn faults(ours: &Estimate, arks: &Estimate, product_tasks: i64) -> Vec<String> {
+    let counts = [
+        ("groups", ours.groups.len() as f64, arks.groups.len() as f64),
+        ("barriers", ours.barriers as f64, arks.barriers as f64),
+        ("tasks", ours.tasks as f64, arks.tasks as f64),
+        ("arena", ours.memory.arena as f64, arks.memory.arena as f64),
+        ("traffic", ours.traffic, arks.traffic),
+        ("time", ours.time, arks.time),
+    ];
+    // Smaller tiles of products fill processors that larger ones leave idle; no other op is cut finer.
+    let is_quicker = ours.time < arks.time && ours.tasks <= arks.tasks + product_tasks;
+    let counts = counts.into_iter().filter(|(what, ..)| *what != "tasks" || !is_quicker);
+    let worse = counts.filter(|(_, ours, arks)| ours > arks);
+    worse.map(|(what, ours, arks)| format!("{what} {ours} > {arks}")).collect()
+}
+
+/// Tasks that start with a matrix product.
+fn product_tasks(plan: &Plan) -> i64 {
+    let first = plan.task_infos.iter().filter_map(|info| info.ops.first());
+    let products = first.filter(|op| op.op.kind == OpKind::Matmul);
+    products.filter_map(|op| op.config.int("NumTasks")).sum()
+}
+
+#[test]
+fn plans_are_no_worse_than_arks() {
+    let mut wrong = vec![];
+    for path in corpus(".plan.json") {
+        let arks = read_plan(&path);
+        let file = name(&path);
+        let stem = file.split('.').next().unwrap_or(&file);
+        let model = read_model(&path.with_file_name(format!("{stem}.model.json")));
+        let Some(ours) = planned(&model, arks.architecture, &file) else { continue };
+        let faults = faults(&estimate(&ours), &estimate(&arks), product_tasks(&ours));
+        if !faults.is_empty() {
+            wrong.push(format!("{file}: {}", faults.join(", ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn layers_of_llama_take_half() {
+    for path in compressed(corpus(".model.json")) {
+        if !name(&path).starts_with("llama2_") {
+            continue;
+        }
+        let model = read_model(&path);
+        let arks =
+            estimate(&read_plan(&path.with_file_name(name(&path).replace(".model.", ".plan."))));
+        let ours = planned(&model, Architecture::Cuda80, &name(&path)).expect("a plan");
+        println!("{}\n{}", name(&path), irc_planner::cost::table(&estimate(&ours)));
+        let ours = estimate(&ours);
+        assert!(ours.groups.len() * 2 <= arks.groups.len(), "{}", name(&path));
+        assert!(ours.time * 2.0 <= arks.time, "{}: {} of {}", name(&path), ours.time, arks.time);
+        let arena = ours.memory.arena as f64 / arks.memory.live_peak as f64;
+        assert!(arena <= 1.2, "{}: {arena}", name(&path));
+    }
+}

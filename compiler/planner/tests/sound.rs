@@ -1,0 +1,234 @@
+//! Every plan is sound: by the checks of the plan format, and by what the model says.
+mod support;
+
+use irc_ark_format::{
+    model::{Hazard, Model, Op, Options as Reading, Region, Tensor, hazards},
+    plan::{self, Architecture, Plan},
+};
+use irc_diag::{Sink, Source};
+use irc_planner::{Options, Planned, Target};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+use support::{corpus, files, name, read_model, root};
+
+fn models() -> Vec<PathBuf> {
+    let mut paths = files(&root().join("examples"), ".model.json");
+    paths.extend(corpus(".model.json"));
+    paths
+}
+
+fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -> Option<Planned> {
+    let target = Target::new(architecture, processors).expect("a target");
+    irc_planner::plan(model, &Options::new(target)).ok()
+}
+
+/// By node, the step of its task and its place in it.
+fn places(planned: &Planned) -> BTreeMap<usize, (usize, usize, usize)> {
+    let mut places = BTreeMap::new();
+    for (step, group) in planned.plan.processor_groups.iter().enumerate() {
+        for tasks in group.resource_groups.iter().flat_map(|resources| &resources.task_groups) {
+            let task = tasks.task_id as usize;
+            for (index, node) in planned.nodes[task].iter().enumerate() {
+                assert_eq!(
+                    places.insert(*node, (step, task, index)),
+                    None,
+                    "node {node} runs twice"
+                );
+            }
+        }
+    }
+    places
+}
+
+/// Every op runs once, after all that it waits for.
+fn assert_order(path: &Path, model: &Model, planned: &Planned) {
+    let places = places(planned);
+    for (index, node) in model.nodes.iter().enumerate() {
+        assert_eq!(places.contains_key(&index), !node.op.is_virtual, "{}: {index}", path.display());
+    }
+    let is_real =
+        |hazard: &&Hazard| [hazard.from, hazard.to].iter().all(|node| places.contains_key(node));
+    for hazard in hazards(model).iter().filter(is_real) {
+        let (from, to) = (places[&hazard.from], places[&hazard.to]);
+        let is_ordered = from.0 < to.0 || (from.0 == to.0 && from.1 == to.1 && from.2 < to.2);
+        assert!(is_ordered, "{}: {hazard:?}: {from:?} {to:?}", path.display());
+    }
+}
+
+/// Nodes whose work a read sees; those of `writes` in order, the last write of a byte winning.
+fn seen(writes: &[(usize, Region)], tensor: &Tensor) -> BTreeSet<Option<usize>> {
+    let region = Region::of(tensor);
+    let mut seen = BTreeSet::new();
+    for (node, write) in writes.iter().rev() {
+        if write.overlaps(&region) {
+            seen.insert(Some(*node));
+        }
+        if write.covers(&region) {
+            return seen;
+        }
+    }
+    // Not every byte was written: the rest is as it was when the plan started.
+    seen.insert(None);
+    seen
+}
+
+/// What every read sees when ops run in an order.
+fn reads<'a>(
+    ops: impl Iterator<Item = (usize, &'a Op)>,
+) -> BTreeMap<usize, Vec<BTreeSet<Option<usize>>>> {
+    let mut writes: BTreeMap<u64, Vec<(usize, Region)>> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for (node, op) in ops {
+        let of = |tensor: &Tensor| {
+            seen(writes.get(&tensor.buffer.id).map_or(&[], Vec::as_slice), tensor)
+        };
+        found.insert(node, op.reads.iter().map(of).collect());
+        for tensor in &op.writes {
+            writes.entry(tensor.buffer.id).or_default().push((node, Region::of(tensor)));
+        }
+    }
+    found
+}
+
+fn ops_in_order(planned: &Planned, is_reversed: bool) -> Vec<(usize, &Op)> {
+    let mut ops = vec![];
+    for group in &planned.plan.processor_groups {
+        let mut tasks: Vec<usize> = group
+            .resource_groups
+            .iter()
+            .flat_map(|resources| &resources.task_groups)
+            .map(|tasks| tasks.task_id as usize)
+            .collect();
+        if is_reversed {
+            tasks.reverse();
+        }
+        for task in tasks {
+            let info = &planned.plan.task_infos[task];
+            ops.extend(planned.nodes[task].iter().copied().zip(info.ops.iter().map(|op| &op.op)));
+        }
+    }
+    ops
+}
+
+/// Every read sees what it sees in the model, whichever task of a step is the first.
+fn assert_meaning(path: &Path, model: &Model, planned: &Planned) {
+    let real = model.nodes.iter().enumerate().filter(|(_, node)| !node.op.is_virtual);
+    let expected = reads(real.map(|(index, node)| (index, &node.op)));
+    for is_reversed in [false, true] {
+        let found = reads(ops_in_order(planned, is_reversed).into_iter());
+        assert_eq!(found, expected, "{}", path.display());
+    }
+}
+
+/// The plan says nothing that the executor ignores.
+fn assert_heard(path: &Path, plan: &Plan) {
+    for group in &plan.processor_groups {
+        assert_eq!((group.processor_range.begin, group.processor_range.step), (0, None));
+        for resources in &group.resource_groups {
+            for range in [resources.warp_range, resources.sram_range] {
+                assert_eq!((range.begin, range.step), (0, None), "{}", path.display());
+            }
+        }
+    }
+    let text = plan::write(plan);
+    let source = Source::new("plan", &text);
+    let mut sink = Sink::new();
+    let read = plan::parse(&source, &Reading { strict: true, validate: true }, &mut sink);
+    assert_eq!(read.as_ref(), Some(plan), "{}", path.display());
+}
+
+/// What the user gives and gets has its buffer, and lies where it lay.
+fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
+    let ops = || model.nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
+    let read: BTreeSet<u64> =
+        ops().flat_map(|op| &op.reads).map(|tensor| tensor.buffer.id).collect();
+    let written: BTreeSet<u64> =
+        ops().flat_map(|op| &op.writes).map(|tensor| tensor.buffer.id).collect();
+    let visible = |tensor: &&Tensor| {
+        let id = tensor.buffer.id;
+        !(read.contains(&id) && written.contains(&id))
+    };
+    let planned: BTreeSet<(u64, Vec<i64>, Vec<i64>)> = plan
+        .task_infos
+        .iter()
+        .flat_map(|info| &info.ops)
+        .flat_map(|op| op.op.tensors())
+        .map(|tensor| (tensor.buffer.id, tensor.strides.clone(), tensor.offsets.clone()))
+        .collect();
+    // A reduction may see its result with one more dimension.
+    let squeezed = |list: &[i64], one: i64| -> Vec<i64> {
+        list.iter().copied().filter(|extent| *extent != one).collect()
+    };
+    for tensor in ops().flat_map(Op::tensors).filter(visible) {
+        let is_same = |(id, strides, offsets): &(u64, Vec<i64>, Vec<i64>)| {
+            *id == tensor.buffer.id
+                && squeezed(strides, 1) == squeezed(&tensor.strides, 1)
+                && squeezed(offsets, 0) == squeezed(&tensor.offsets, 0)
+        };
+        assert!(planned.iter().any(is_same), "{}: {tensor:?}", path.display());
+    }
+}
+
+fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
+    let found = plan::check(&planned.plan);
+    assert!(found.iter().all(|finding| !finding.is_error()), "{}: {found:?}", path.display());
+    assert_order(path, model, planned);
+    assert_meaning(path, model, planned);
+    assert_heard(path, &planned.plan);
+    assert_interface(path, model, &planned.plan);
+}
+
+#[test]
+fn plans_for_every_architecture() {
+    for path in models() {
+        let model = read_model(&path);
+        for architecture in Architecture::ALL {
+            if let Some(planned) = planned(&model, architecture, None) {
+                assert_sound(&path, &model, &planned);
+            }
+        }
+    }
+}
+
+#[test]
+fn plans_for_any_number_of_processors() {
+    for path in models().into_iter().filter(|path| !name(path).contains(".virtual.")) {
+        let model = read_model(&path);
+        for processors in [1, 2, 7, 64, 107] {
+            if let Some(planned) = planned(&model, Architecture::Cuda80, Some(processors)) {
+                assert!(planned.plan.num_processors <= processors);
+                assert_sound(&path, &model, &planned);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_model_gives_the_same_plan() {
+    for path in models() {
+        let plan = || planned(&read_model(&path), Architecture::Cuda80, None);
+        assert_eq!(plan(), plan(), "{}", path.display());
+    }
+}
+
+#[test]
+fn virtual_nodes_change_nothing() {
+    for path in corpus(".virtual.model.json") {
+        let compressed = path.with_file_name(name(&path).replace(".virtual.", "."));
+        let of = |path: &Path| planned(&read_model(path), Architecture::Cuda80, None);
+        let plans = [of(&path), of(&compressed)].map(|planned| planned.map(|planned| planned.plan));
+        assert_eq!(plans[0], plans[1], "{}", path.display());
+    }
+}
+
+#[test]
+fn no_processors_and_too_many_are_refused() {
+    for processors in [0, -1, 109, 4096] {
+        let found = Target::new(Architecture::Cuda80, Some(processors)).expect_err("a refusal");
+        assert!(found.contains("expected 1 to 108 processors on CUDA_80"), "{found}");
+    }
+    assert!(Target::new(Architecture::Any, Some(4096)).is_ok());
+    assert!(Target::new(Architecture::Any, Some(4097)).is_err());
+}

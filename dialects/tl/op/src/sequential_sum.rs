@@ -1,0 +1,70 @@
+//! Sum along an axis, one rounding an addition.
+
+use crate::index::{positions, strides};
+use crate::{DType, EvalError};
+use irc_tensor::{Element, Tensor, TensorType, bf16, f16};
+
+pub(crate) fn infer(axis: usize, operand: &TensorType) -> Result<TensorType, String> {
+    if !operand.dtype.is_float() {
+        return Err(format!("expected a float operand, found {operand}"));
+    }
+    if axis >= operand.rank() {
+        return Err(format!("expected an axis below {}, found {axis}", operand.rank()));
+    }
+    let mut shape = operand.shape.clone();
+    shape.remove(axis);
+    Ok(TensorType::new(operand.dtype, shape))
+}
+
+pub(crate) fn eval(axis: usize, operand: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+    let values = operand.to_f64();
+    let (mut outer, mut steps) = (operand.shape().to_vec(), strides(operand.shape()));
+    let (count, step) = (outer.remove(axis) as usize, steps.remove(axis));
+    let round = rounding(ty.dtype);
+    let sum =
+        |start: usize| (0..count).fold(0.0, |sum, index| round(sum + values[start + index * step]));
+    let sums: Vec<f64> = positions(&outer, &steps, 0).map(sum).collect();
+    Ok(Tensor::from_f64(ty, &sums)?)
+}
+
+fn rounding(dtype: DType) -> fn(f64) -> f64 {
+    match dtype {
+        DType::F16 => round_to::<f16>,
+        DType::BF16 => round_to::<bf16>,
+        DType::F32 => round_to::<f32>,
+        _ => |value| value,
+    }
+}
+
+fn round_to<T: Element>(value: f64) -> f64 {
+    T::from_f64(value).to_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Op, Tensor, TensorType};
+    use irc_tensor::{DType, f16};
+
+    #[test]
+    fn small_terms_are_lost_beside_a_large_sum() {
+        // Above 2048, f16 counts in twos: adding 1 to 2048 rounds back to 2048, to even.
+        let values: Vec<f16> = std::iter::repeat_n(f16::ONE, 3000).collect();
+        let ones = Tensor::from_values([3000], &values).expect("a tensor");
+        let sum = Op::SequentialSum { axis: 0 }.eval(&[&ones]).expect("floats");
+        assert_eq!(sum.to_f64(), [2048.0]);
+        let wide = Op::ReduceSum { axes: vec![0], keep_dims: false };
+        assert_eq!(wide.eval(&[&ones]).expect("floats").to_f64(), [3000.0]);
+    }
+
+    #[test]
+    fn any_axis_is_summed_and_dropped() {
+        let matrix = Tensor::from_values([2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let matrix = matrix.expect("a tensor");
+        let sum = |axis| Op::SequentialSum { axis }.eval(&[&matrix]).expect("floats").to_f64();
+        assert_eq!(sum(0), [5.0, 7.0, 9.0]);
+        assert_eq!(sum(1), [6.0, 15.0]);
+        let error = Op::SequentialSum { axis: 1 }.infer(&[TensorType::new(DType::F32, [2])]);
+        let message = "sequential_sum: expected an axis below 1, found 1";
+        assert_eq!(error.expect_err("one axis").to_string(), message);
+    }
+}

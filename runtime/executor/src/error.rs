@@ -1,0 +1,99 @@
+//! Why a plan cannot be prepared or run.
+
+use std::path::PathBuf;
+
+use irc_tensor::TensorType;
+
+/// What is wrong with a plan, its code, its inputs, or a run of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not a shared library this machine can load.
+    #[error("cannot load {path}: {reason}")]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// The loader's words.
+        reason: String,
+    },
+    /// The code uses instructions that this processor lacks.
+    #[error("the plan's code was compiled for another processor: this one lacks {missing}")]
+    Processor {
+        /// The features.
+        missing: String,
+    },
+    /// The plan cannot be run as it stands.
+    #[error("{place}: {reason}")]
+    Plan {
+        /// Rank and place in the plan.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The code is not that of the plan.
+    #[error("the compiled code does not fit the plan of rank {rank}: {reason}")]
+    Code {
+        /// Rank of the plan.
+        rank: i64,
+        /// What does not fit.
+        reason: String,
+    },
+    /// An input has another type than the buffer of its name.
+    #[error("input '{name}': expected {expected}, found {found}")]
+    InputType {
+        /// The input.
+        name: String,
+        /// The buffer's type.
+        expected: TensorType,
+        /// The caller's type.
+        found: TensorType,
+    },
+    /// A name that is no buffer of the plan.
+    #[error("no input is named '{name}'; the inputs are {known}")]
+    UnknownInput {
+        /// The caller's name.
+        name: String,
+        /// The plan's names.
+        known: String,
+    },
+    /// A buffer could not be allocated.
+    #[error("cannot allocate {name}: {reason}")]
+    Allocate {
+        /// The buffer.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The plans do not make a world that can run together.
+    #[error("{0}")]
+    World(String),
+    /// Nothing can go on.
+    #[error("deadlock: nothing can go on\n{waits}")]
+    Deadlock {
+        /// Who waits for whom, one a line.
+        waits: String,
+    },
+    /// A kernel returned an error code.
+    #[error("rank {rank}: task {task} of {op} failed with code {code}")]
+    Kernel {
+        /// Rank of the plan.
+        rank: i64,
+        /// Task info and index.
+        task: String,
+        /// The ops of the kernel.
+        op: String,
+        /// What the kernel returned.
+        code: i32,
+    },
+    /// Two tasks touch the same bytes in no order.
+    #[error("{0}")]
+    Race(Box<crate::Race>),
+    /// Messages between ranks do not get through.
+    #[error("{0}")]
+    Transport(String),
+    /// The trace could not be written.
+    #[error("cannot write the trace: {0}")]
+    Trace(#[from] std::io::Error),
+    /// The machine refused.
+    #[error("{0}")]
+    System(String),
+}

@@ -1,0 +1,205 @@
+//! The buffers of a plan on its own rank: sizes, types, and which of them are given and returned.
+
+use std::collections::BTreeMap;
+
+use irc_ark_format::model::{DataType, Op, OpKind, Region, Tensor, buffer_bytes};
+use irc_ark_format::plan::{Plan, TaskGroup};
+use irc_runtime::{Interface, Port};
+use irc_tensor::DType;
+
+use crate::Error;
+
+/// A buffer that this rank allocates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    /// Its id in the plan.
+    pub id: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Type of the first tensor on it.
+    pub dtype: DataType,
+}
+
+/// The buffers of one rank, in order of their ids.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub buffers: Vec<Buffer>,
+    slots: BTreeMap<u64, usize>,
+    /// What is given and returned, named `buffer_<Id>`.
+    pub interface: Interface,
+}
+
+/// Whether a tensor lies on this rank; else it stands for one on another.
+pub(crate) fn is_local(plan: &Plan, tensor: &Tensor) -> bool {
+    tensor.buffer.rank == -1 || tensor.buffer.rank == plan.rank
+}
+
+/// The name of a buffer in `.npz` files.
+pub(crate) fn buffer_name(id: u64) -> String {
+    format!("buffer_{id}")
+}
+
+impl Layout {
+    /// The buffers of a plan.
+    ///
+    /// # Errors
+    /// A buffer that is not a whole number of elements of its type.
+    pub(crate) fn of(plan: &Plan) -> Result<Self, Error> {
+        let tensors = || {
+            let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
+            let real = ops.map(|op| &op.op).filter(|op| !op.is_virtual);
+            real.flat_map(Op::tensors).filter(|tensor| is_local(plan, tensor))
+        };
+        check_tensors(plan)?;
+        let mut types = BTreeMap::new();
+        for tensor in tensors() {
+            types.entry(tensor.buffer.id).or_insert(tensor.dtype);
+        }
+        let sizes = buffer_bytes(tensors());
+        let of = |(&id, &bytes): (&u64, &u64)| Buffer { id, bytes, dtype: types[&id] };
+        let buffers: Vec<Buffer> = sizes.iter().map(of).collect();
+        let odd = buffers.iter().find(|buffer| buffer.bytes % buffer.dtype.bytes() != 0);
+        if let Some(Buffer { id, bytes, dtype }) = odd {
+            let reason = format!(
+                "expected a whole number of elements of its first tensor's type {dtype}, found \
+                 {bytes} bytes"
+            );
+            let place = format!("rank {}, buffer {id}", plan.rank);
+            return Err(Error::Plan { place, reason });
+        }
+        let slots = buffers.iter().enumerate().map(|(slot, buffer)| (buffer.id, slot)).collect();
+        let mut layout = Self { buffers, slots, interface: no_ports() };
+        layout.interface = interface(plan, &layout);
+        Ok(layout)
+    }
+
+    /// The place of a buffer among those of the rank.
+    pub(crate) fn slot(&self, id: u64) -> Option<usize> {
+        self.slots.get(&id).copied()
+    }
+
+    /// The buffer as a port.
+    pub(crate) fn port(&self, slot: usize) -> Port {
+        let Buffer { id, bytes, dtype } = &self.buffers[slot];
+        let count = (bytes / dtype.bytes()).cast_signed();
+        Port {
+            name: buffer_name(*id),
+            dtype: host_type(*dtype).name().to_owned(),
+            shape: vec![count],
+        }
+    }
+}
+
+/// Tensors are boxes in their views, and views can be counted in bytes.
+fn check_tensors(plan: &Plan) -> Result<(), Error> {
+    for (task, info) in plan.task_infos.iter().enumerate() {
+        for (index, op) in info.ops.iter().enumerate() {
+            if let Some(tensor) = op.op.tensors().find(|tensor| !is_box(tensor)) {
+                let place = format!("rank {}, $.TaskInfos[{task}].Ops[{index}]", plan.rank);
+                let reason = format!("tensor {} is no box inside its view", tensor.id);
+                return Err(Error::Plan { place, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_box(tensor: &Tensor) -> bool {
+    let rank = tensor.rank();
+    let same = [tensor.strides.len(), tensor.offsets.len(), tensor.padded_shape.len()] == [rank; 3];
+    let inside = |dim: usize| {
+        let (shape, padded) = (tensor.shape[dim], tensor.padded_shape[dim]);
+        let end = tensor.offsets[dim].checked_add(padded);
+        let fits = end.is_some_and(|end| end <= tensor.strides[dim]);
+        1 <= shape && shape <= padded && 0 <= tensor.offsets[dim] && fits
+    };
+    // With room to count in bits.
+    let bytes = || tensor.strides.iter().try_fold(64i64, |product, &n| product.checked_mul(n));
+    (1..=4).contains(&rank) && same && (0..rank).all(inside) && bytes().is_some()
+}
+
+fn no_ports() -> Interface {
+    Interface { inputs: vec![], outputs: vec![], workspace_bytes: 0, requires: vec![] }
+}
+
+/// The host type of an element type.
+pub(crate) fn host_type(dtype: DataType) -> DType {
+    match dtype {
+        DataType::Fp32 => DType::F32,
+        DataType::Fp16 => DType::F16,
+        DataType::Bf16 => DType::BF16,
+        DataType::Int32 => DType::I32,
+        DataType::Uint32 => DType::U32,
+        DataType::Int8 => DType::I8,
+        DataType::Uint8 | DataType::Byte => DType::U8,
+    }
+}
+
+/// What an op reads of its own rank's memory that no peer fills.
+fn given<'a>(plan: &'a Plan, op: &'a Op) -> impl Iterator<Item = &'a Tensor> {
+    let arriving: &[usize] = match op.kind {
+        OpKind::Recv | OpKind::SendDone | OpKind::DeviceSync => &[0],
+        OpKind::RecvPacket => &[0, 1],
+        OpKind::RecvReduceSend | OpKind::RecvReduceSendPacket => &[1],
+        _ => &[],
+    };
+    let own = move |&(index, tensor): &(usize, &Tensor)| {
+        !arriving.contains(&index) && is_local(plan, tensor)
+    };
+    op.reads.iter().enumerate().filter(own).map(|(_, tensor)| tensor)
+}
+
+/// What an op writes of its own rank's memory. A synchronisation names its operand again and
+/// writes nothing.
+fn written<'a>(plan: &'a Plan, op: &'a Op) -> impl Iterator<Item = &'a Tensor> {
+    let writes = op.kind != OpKind::DeviceSync;
+    op.writes.iter().filter(move |tensor| writes && is_local(plan, tensor))
+}
+
+/// Whether the op computes on padding.
+fn region(op: &Op, tensor: &Tensor) -> Region {
+    match op.kind {
+        OpKind::Matmul => Region::padded(tensor),
+        _ => Region::of(tensor),
+    }
+}
+
+/// Inputs are buffers whose first contents matter; outputs are all that are written.
+fn interface(plan: &Plan, layout: &Layout) -> Interface {
+    let count = layout.buffers.len();
+    let (mut is_input, mut is_output) = (vec![false; count], vec![false; count]);
+    let mut is_complete = vec![false; count];
+    let ops = tasks_in_order(plan).into_iter().flat_map(|index| &plan.task_infos[index].ops);
+    let acts = |op: &&Op| !op.is_virtual && op.kind != OpKind::Noop;
+    for op in ops.map(|op| &op.op).filter(acts) {
+        for slot in given(plan, op).filter_map(|tensor| layout.slot(tensor.buffer.id)) {
+            is_input[slot] |= !is_complete[slot];
+        }
+        for tensor in written(plan, op) {
+            let Some(slot) = layout.slot(tensor.buffer.id) else { continue };
+            let is_whole = region(op, tensor).bytes() == layout.buffers[slot].bytes;
+            // What arrives from a peer is not the caller's to give.
+            let arrives = op.kind == OpKind::Recv;
+            is_input[slot] |= !is_complete[slot] && !is_whole && !arrives;
+            is_complete[slot] |= is_whole;
+            is_output[slot] = true;
+        }
+    }
+    let ports = |chosen: &[bool]| {
+        (0..count).filter(|&slot| chosen[slot]).map(|slot| layout.port(slot)).collect()
+    };
+    Interface { inputs: ports(&is_input), outputs: ports(&is_output), ..no_ports() }
+}
+
+/// Indices of the task infos that run, in the order in which they first do.
+fn tasks_in_order(plan: &Plan) -> Vec<usize> {
+    let resources = plan.processor_groups.iter().flat_map(|group| &group.resource_groups);
+    let groups = resources.flat_map(|resource| &resource.task_groups);
+    let mut seen = vec![false; plan.task_infos.len()];
+    let new = |group: &TaskGroup| {
+        let index = usize::try_from(group.task_id).ok()?;
+        let first = !std::mem::replace(seen.get_mut(index)?, true);
+        first.then_some(index)
+    };
+    groups.filter_map(new).collect()
+}

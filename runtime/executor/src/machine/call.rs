@@ -1,0 +1,244 @@
+//! Calls kernels for one task index after another.
+//!
+//! Task indices come in ascending order at one of two distances, so their digits are added to, not
+//! divided out, and the address of each operand follows from the digits.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+use irc_ark_format::plan::tiling::Grid;
+
+use super::script::Entry;
+use crate::comm::manifest::Manifest;
+use crate::comm::op::{self, CommOp};
+use crate::memory::Addresses;
+use crate::task::{Task, TaskKernel, TaskStep};
+use crate::{Error, Rank, code};
+
+/// A task info on the memory of a run.
+pub(crate) struct BoundTask {
+    pub steps: Vec<BoundStep>,
+    /// Whether a task may have to wait.
+    pub communicates: bool,
+}
+
+/// One step of it.
+pub(crate) enum BoundStep {
+    Kernel(BoundKernel),
+    /// Moves data between ranks.
+    Communicate(Box<CommOp>),
+}
+
+/// A kernel on the memory of a run.
+pub(crate) struct BoundKernel {
+    counts: [i64; 4],
+    entries: [Option<code::Entry>; 16],
+    operands: Vec<BoundOperand>,
+}
+
+/// The address that the task of digits 0 touches first, and bytes further for one more of each.
+struct BoundOperand {
+    base: *mut u8,
+    steps: [usize; 4],
+}
+
+// Safety: as for `Addresses`, which these come from.
+unsafe impl Send for BoundOperand {}
+// Safety: as above.
+unsafe impl Sync for BoundOperand {}
+
+impl BoundTask {
+    /// Puts the tasks of a rank on memory.
+    ///
+    /// # Errors
+    /// An op that communicates and cannot be run.
+    pub(crate) fn all(
+        rank: &Rank,
+        addresses: &Addresses,
+        manifests: &BTreeMap<i64, Manifest>,
+    ) -> Result<Vec<Self>, Error> {
+        let bind = |(index, task): (usize, &Task)| {
+            let step = |step: &TaskStep| match step {
+                TaskStep::Kernel(kernel) => {
+                    Ok(BoundStep::Kernel(BoundKernel::new(kernel, addresses)))
+                }
+                TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
+            };
+            let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+            let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
+            Ok(Self { steps, communicates })
+        };
+        rank.tasks.iter().enumerate().map(bind).collect()
+    }
+}
+
+/// Makes an op ready that communicates, for the tasks of it that run.
+fn communicate(
+    rank: &Rank,
+    info: usize,
+    op: usize,
+    manifests: &BTreeMap<i64, Manifest>,
+) -> Result<BoundStep, Error> {
+    let plan_op = &rank.plan.task_infos[info].ops[op];
+    let problem = |reason: String| Error::Plan {
+        place: format!(
+            "rank {}, $.TaskInfos[{info}].Ops[{op}] ({} '{}')",
+            rank.plan.rank, plan_op.op.kind, plan_op.op.name
+        ),
+        reason,
+    };
+    let ready = op::prepare(rank, plan_op, manifests).map_err(problem)?;
+    let ends = rank.script.iter().filter_map(|entry| match entry {
+        Entry::Tasks(share) if share.task == info => Some(share.deal.tasks.end),
+        _ => None,
+    });
+    let (end, known) = (ends.max().unwrap_or_default(), ready.tasks());
+    match known.filter(|&known| end > known) {
+        Some(known) => Err(problem(format!("tasks up to {end} run, and its tiles are {known}"))),
+        None => Ok(BoundStep::Communicate(Box::new(ready))),
+    }
+}
+
+impl BoundKernel {
+    fn new(kernel: &TaskKernel, addresses: &Addresses) -> Self {
+        let operands = kernel.operands.iter().map(|operand| BoundOperand {
+            base: addresses.at(operand.slot, operand.offset),
+            steps: operand.steps.map(|step| step as usize),
+        });
+        Self { counts: kernel.counts, entries: kernel.entries, operands: operands.collect() }
+    }
+
+    /// The digits of a task index.
+    pub(crate) fn digits(&self, task: i64) -> [i64; 4] {
+        Grid { counts: self.counts, tile: [1; 4] }.digits(task)
+    }
+}
+
+/// The digits of one task after another.
+pub(crate) struct Walk {
+    task: i64,
+    digits: [i64; 4],
+    jump: i64,
+    jump_digits: [i64; 4],
+}
+
+impl Walk {
+    /// Starts at a task, for later ones at distance 1 or `jump`.
+    pub(crate) fn new(kernel: &BoundKernel, task: i64, jump: i64) -> Self {
+        let total: i64 = kernel.counts.iter().product();
+        // A jump out of the grid is never taken.
+        let jump_digits = kernel.digits(jump.min(total - 1));
+        Self { task, digits: kernel.digits(task), jump, jump_digits }
+    }
+
+    #[inline]
+    fn go_to(&mut self, kernel: &BoundKernel, task: i64) {
+        let distance = task - self.task;
+        if distance == 0 {
+            return;
+        }
+        self.task = task;
+        match distance {
+            1 => self.add(&kernel.counts, &[0, 0, 0, 1]),
+            distance if distance == self.jump => {
+                let digits = self.jump_digits;
+                self.add(&kernel.counts, &digits);
+            }
+            _ => self.digits = kernel.digits(task),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, counts: &[i64; 4], digits: &[i64; 4]) {
+        let mut carry = 0;
+        for dim in (0..4).rev() {
+            let sum = self.digits[dim] + digits[dim] + carry;
+            carry = i64::from(sum >= counts[dim]);
+            self.digits[dim] = sum - carry * counts[dim];
+        }
+    }
+}
+
+/// What a thread needs to call kernels.
+pub(crate) struct Caller {
+    pointers: Vec<*mut c_void>,
+    scratch: Vec<Line>,
+}
+
+/// Memory aligned for any vector unit.
+#[derive(Clone)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+impl Caller {
+    /// With that much scratch memory.
+    pub(crate) fn new(scratch_bytes: u64) -> Result<Self, String> {
+        let lines = usize::try_from(scratch_bytes).unwrap_or(usize::MAX).div_ceil(64).max(1);
+        let mut scratch = Vec::new();
+        if scratch.try_reserve_exact(lines).is_err() {
+            return Err(format!("cannot allocate {scratch_bytes} bytes of scratch memory"));
+        }
+        scratch.resize(lines, Line([0; 64]));
+        Ok(Self { pointers: vec![], scratch })
+    }
+
+    /// Runs a kernel for one task.
+    ///
+    /// # Errors
+    /// What the kernel returned, when not 0.
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        kernel: &BoundKernel,
+        walk: &mut Walk,
+        task: i64,
+    ) -> Result<(), i32> {
+        walk.go_to(kernel, task);
+        let digits = walk.digits;
+        let mut mask = 0;
+        for dim in 0..4 {
+            mask |= usize::from(digits[dim] + 1 == kernel.counts[dim]) << dim;
+        }
+        self.pointers.clear();
+        for operand in &kernel.operands {
+            let mut bytes = 0;
+            for dim in 0..4 {
+                bytes += operand.steps[dim] * digits[dim] as usize;
+            }
+            self.pointers.push(operand.base.wrapping_add(bytes).cast());
+        }
+        let Some(entry) = kernel.entries[mask & 15] else { return Err(i32::MIN) };
+        // Safety: every address was checked to lie in its buffer when the plan was prepared, and
+        // the code touches from there what its description says; scratch is this thread's own.
+        let code =
+            unsafe { entry(self.pointers.as_ptr(), self.scratch.as_mut_ptr().cast::<c_void>()) };
+        if code == 0 { Ok(()) } else { Err(code) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn walks_give_the_digits_of_division(
+            counts in prop::array::uniform4(1i64..6), start in 0i64..50, jump in 1i64..20,
+            steps in prop::collection::vec(any::<bool>(), 0..30),
+        ) {
+            let kernel = BoundKernel { counts, entries: [None; 16], operands: vec![] };
+            let total: i64 = counts.iter().product();
+            let mut task = start % total;
+            let mut walk = Walk::new(&kernel, task, jump);
+            for far in steps {
+                task += if far { jump } else { 1 };
+                if task >= total {
+                    break;
+                }
+                walk.go_to(&kernel, task);
+                prop_assert_eq!(walk.digits, kernel.digits(task));
+            }
+        }
+    }
+}

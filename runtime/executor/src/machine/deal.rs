@@ -1,0 +1,204 @@
+//! Which tasks of a task group each processor runs, and on which of its slots.
+//!
+//! The generated code of processor `b` in `[PB, PE)` runs on slot `k` of `slots`, for
+//! `t = k, k + slots, ...`, the task `TB + p*g + t%g + (t/g)*g*(PE-PB)` with
+//! `p = (b + grid - cur) mod grid`, until one is past the end. Over all slots that is: of the
+//! granules of `g` tasks those of index `p`, `p + R`, `p + 2R`, ... with `R = PE-PB`. The modulus is
+//! the whole grid where it should be `R`, so a group that starts in the middle of a range smaller
+//! than the grid loses tasks and runs others twice; it is kept, as a plan means what it does.
+
+use irc_ark_format::plan::{Range, TaskGroup};
+
+/// How a task group is spread over the processors of a resource group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Deal {
+    /// The processors.
+    pub processors: Range,
+    /// The task indices.
+    pub tasks: Range,
+    /// Tasks in a granule.
+    pub granularity: i64,
+    /// The processor that is to get the first granule.
+    pub current: i64,
+    /// Processors of the kernel.
+    pub grid: i64,
+    /// Tasks that one processor runs side by side.
+    pub slots: i64,
+    /// Of those, how many have warps; what falls to the others is lost.
+    pub manned: i64,
+}
+
+impl Deal {
+    /// Where the next task group of the resource group starts.
+    pub(crate) fn next_current(&self) -> i64 {
+        let (begin, len) = (self.processors.begin, self.processors.len());
+        let (tasks, g) = (self.tasks.len(), self.granularity);
+        let granules = tasks / g + i64::from(tasks % g != 0);
+        if len == 0 { begin } else { begin + (self.current - begin + granules) % len }
+    }
+
+    /// The tasks of a processor, `t` ascending.
+    pub(crate) fn of(&self, processor: i64) -> Hand {
+        let place = (processor + self.grid - self.current).rem_euclid(self.grid);
+        Hand { next: place.saturating_mul(self.granularity), left: self.granularity, turn: 0 }
+    }
+
+    /// Tasks from the last of a granule to the first of the processor's next.
+    pub(crate) fn jump(&self) -> i64 {
+        self.granularity.saturating_mul(self.processors.len() - 1).saturating_add(1)
+    }
+
+    /// The next task index of a hand, which moves on; skips what is lost.
+    #[inline]
+    pub(crate) fn draw(&self, hand: &mut Hand) -> Option<i64> {
+        while hand.next < self.tasks.len() {
+            let (task, turn) = (hand.next, hand.turn);
+            hand.turn += 1;
+            hand.left -= 1;
+            if hand.left > 0 {
+                hand.next += 1;
+            } else {
+                hand.next = task.saturating_add(self.jump());
+                hand.left = self.granularity;
+            }
+            if self.manned == self.slots || turn % self.slots < self.manned {
+                return Some(self.tasks.begin + task);
+            }
+        }
+        None
+    }
+}
+
+/// What a processor has still to run of a task group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hand {
+    /// The next task, counted from the begin of the range.
+    next: i64,
+    /// Tasks left in its granule, with it.
+    left: i64,
+    /// The `t` of the next task.
+    turn: i64,
+}
+
+/// How many tasks of a group a processor holds side by side: `(slots, of those with warps)`.
+///
+/// # Errors
+/// What the code generator refuses: not one fits.
+pub(crate) fn slots(
+    warps: Range,
+    sram: Range,
+    task: (i64, i64),
+    warps_per_processor: i64,
+) -> Result<(i64, i64), String> {
+    let (task_warps, task_sram) = task;
+    if task_warps < 1 {
+        return Err(format!("`NumWarps` of the task is {task_warps}"));
+    }
+    let by_warps = warps.len() / task_warps;
+    let by_sram = if task_sram > 0 { sram.len() / task_sram } else { by_warps };
+    let slots = by_warps.min(by_sram);
+    if slots < 1 {
+        return Err(format!(
+            "a task needs {task_warps} warps and {task_sram} bytes of SRAM, and there are {} and {}",
+            warps.len(),
+            sram.len()
+        ));
+    }
+    Ok((slots, slots.min(warps_per_processor / task_warps)))
+}
+
+/// The deal of a task group that starts at processor `current`.
+pub(crate) fn deal(
+    group: &TaskGroup,
+    processors: Range,
+    current: i64,
+    grid: i64,
+    (slots, manned): (i64, i64),
+) -> Deal {
+    Deal {
+        processors,
+        tasks: group.task_range,
+        granularity: group.granularity,
+        current,
+        grid,
+        slots,
+        manned,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The formula, slot by slot.
+    fn formula(deal: &Deal, processor: i64) -> Vec<i64> {
+        let (g, len) = (deal.granularity, deal.processors.len());
+        let p = (processor + deal.grid - deal.current) % deal.grid;
+        let mut found = vec![];
+        for slot in 0..deal.manned {
+            for t in (slot..).step_by(deal.slots as usize) {
+                let task = deal.tasks.begin + p * g + t % g + (t / g) * g * len;
+                if task >= deal.tasks.end {
+                    break;
+                }
+                found.push(task);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn hand(deal: &Deal, processor: i64) -> Vec<i64> {
+        let mut hand = deal.of(processor);
+        std::iter::from_fn(|| deal.draw(&mut hand)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn hands_are_those_of_the_formula(
+            grid in 1i64..12, begin in 0i64..12, len in 1i64..12, first in 0i64..4,
+            count in 0i64..60, granularity in 1i64..5, start in 0i64..12, slots in 1i64..4,
+            missing in 0i64..3,
+        ) {
+            let begin = begin % grid;
+            let processors = Range::new(begin, (begin + len).min(grid));
+            let deal = Deal {
+                processors,
+                tasks: Range::new(first, first + count),
+                granularity,
+                current: begin + start % processors.len(),
+                grid,
+                slots,
+                manned: (slots - missing).max(0),
+            };
+            for processor in processors.begin..processors.end {
+                prop_assert_eq!(hand(&deal, processor), formula(&deal, processor));
+            }
+        }
+    }
+
+    /// The deal of the second of two task groups of one granule each, on `[0, 2)` of a grid of 4.
+    fn second(grid: i64) -> Deal {
+        let group = |end| TaskGroup { task_id: 0, task_range: Range::new(0, end), granularity: 1 };
+        let processors = Range::new(0, 2);
+        let first = deal(&group(1), processors, 0, grid, (1, 1));
+        deal(&group(4), processors, first.next_current(), grid, (1, 1))
+    }
+
+    #[test]
+    fn the_modulo_of_the_grid_loses_tasks() {
+        let all = |deal: Deal| [hand(&deal, 0), hand(&deal, 1)];
+        assert_eq!(all(second(2)), [vec![1, 3], vec![0, 2]]);
+        // Processor 0 takes place 3 of the grid instead of place 1 of the range.
+        assert_eq!(all(second(4)), [vec![3], vec![0, 2]]);
+    }
+
+    #[test]
+    fn warps_and_sram_give_the_slots() {
+        let of = |warps, sram, task| slots(Range::new(0, warps), Range::new(0, sram), task, 4);
+        assert_eq!(of(8, 0, (2, 0)), Ok((4, 2)));
+        assert_eq!(of(4, 300, (1, 100)), Ok((3, 3)));
+        assert!(of(1, 0, (2, 0)).is_err() && of(4, 50, (1, 100)).is_err());
+    }
+}

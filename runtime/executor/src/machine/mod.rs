@@ -1,0 +1,15 @@
+//! The machine that a plan describes, on the threads of this one.
+//!
+//! A processor is a state machine over its rank's script: it runs its tasks until a barrier holds
+//! it, and goes on when the last one arrives. Threads take processors that can go on. Tasks of one
+//! processor run one after another, in the order in which its slots would start them.
+
+mod call;
+mod deadlock;
+pub(crate) mod deal;
+mod pool;
+mod processor;
+pub(crate) mod script;
+mod world;
+
+pub use world::{Options, Report, run};

@@ -1,0 +1,464 @@
+//! All processors of all ranks of this process, run together.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::call::{BoundStep, BoundTask, Caller, Walk};
+use super::deadlock::waits;
+use super::pool::{Next, Pool};
+use super::processor::{Place, Processor, Stop};
+use super::script::{Entry, Share};
+use crate::comm::manifest::{self, Manifest};
+use crate::comm::message::{Inbox, Message};
+use crate::comm::step::Port;
+use crate::comm::transport::{Activity, Here, InProcess, Transport, Verdict};
+use crate::memory::{Addresses, Memory};
+use crate::race::{Checker, Site};
+use crate::{Error, Rank};
+
+/// How to run.
+#[derive(Debug)]
+pub struct Options {
+    /// Threads that share the processors; at least one runs.
+    pub threads: usize,
+    /// Stop at the first two tasks that touch the same bytes in no order. Runs on one thread.
+    pub race_check: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { threads: 1, race_check: false }
+    }
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Tasks, over all ranks of this process.
+    pub tasks: u64,
+}
+
+/// Runs the plans of all ranks of a world once, each on its memory.
+///
+/// # Errors
+/// [`Error::World`] before anything runs, when ranks or tags do not fit together;
+/// [`Error::Deadlock`]; [`Error::Kernel`]; [`Error::Race`].
+///
+/// # Panics
+/// When a memory is not its rank's.
+pub fn run(ranks: &[&Rank], memories: &mut [Memory], options: Options) -> Result<Report, Error> {
+    run_over(&InProcess, ranks, memories, options)
+}
+
+/// Runs the plans of the ranks here, which reach the others by a transport.
+pub(crate) fn run_over(
+    transport: &dyn Transport,
+    ranks: &[&Rank],
+    memories: &mut [Memory],
+    options: Options,
+) -> Result<Report, Error> {
+    assert_eq!(ranks.len(), memories.len(), "each rank has its memory");
+    let manifests = manifests(transport, ranks)?;
+    let world = World::new(transport, ranks, memories, &manifests, &options)?;
+    let others = if options.race_check { 0 } else { options.threads.max(1) - 1 };
+    std::thread::scope(|scope| {
+        for _ in 0..others {
+            scope.spawn(|| world.work(false));
+        }
+        world.work(transport.is_distributed());
+    });
+    let failure = world.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let tasks = (0..world.processors.len()).map(|index| world.processor(index).tasks).sum();
+    failure.map_or(Ok(Report { tasks }), Err)
+}
+
+/// What every rank sends and receives, every tag with its partner.
+fn manifests(transport: &dyn Transport, ranks: &[&Rank]) -> Result<BTreeMap<i64, Manifest>, Error> {
+    let mut own = BTreeMap::new();
+    for rank in ranks {
+        let number = rank.plan.rank;
+        if own.insert(number, rank.manifest.clone()).is_some() {
+            return Err(Error::World(format!("two plans are of rank {number}")));
+        }
+    }
+    let all = transport.exchange(own)?;
+    manifest::check(&all)?;
+    Ok(all)
+}
+
+/// A rank in a run.
+pub(super) struct Bound<'r> {
+    pub rank: &'r Rank,
+    /// Its place among the ranks here.
+    index: usize,
+    /// Index of its first processor among all.
+    pub first: usize,
+    pub tasks: Vec<BoundTask>,
+    /// For each entry of the script, processors that have yet to come to it.
+    pub missing: Vec<AtomicI64>,
+    addresses: Addresses,
+    inbox: Inbox,
+}
+
+impl<'r> Bound<'r> {
+    fn site(&self, share: &Share, processor: usize, task: i64) -> Site {
+        let Share { group, number, task: info, .. } = *share;
+        Site { rank: self.index, processor, group, number, info, task }
+    }
+
+    fn new(
+        rank: &'r Rank,
+        (index, first): (usize, usize),
+        memory: &mut Memory,
+        manifests: &BTreeMap<i64, Manifest>,
+    ) -> Result<Self, Error> {
+        let fits = rank.layout.buffers.len() == memory.tensors.len();
+        assert!(fits, "a memory is used with the rank it was made for");
+        let addresses = Addresses::of(memory);
+        let missing = rank.script.iter().map(|entry| AtomicI64::new(entry.range().len()));
+        let links = rank.manifest.receives.iter().map(|end| (end.peer, end.tag));
+        let inbox = Inbox::new(links, manifests.keys().copied());
+        Ok(Self {
+            rank,
+            index,
+            first,
+            tasks: BoundTask::all(rank, &addresses, manifests)?,
+            missing: missing.collect(),
+            addresses,
+            inbox,
+        })
+    }
+}
+
+struct World<'r> {
+    transport: &'r dyn Transport,
+    ranks: Vec<Bound<'r>>,
+    processors: Vec<Mutex<Processor>>,
+    pool: Pool,
+    scratch_bytes: u64,
+    races: Option<Mutex<Checker<'r>>>,
+    failure: Mutex<Option<Error>>,
+}
+
+impl<'r> World<'r> {
+    fn new(
+        transport: &'r dyn Transport,
+        ranks: &[&'r Rank],
+        memories: &mut [Memory],
+        manifests: &BTreeMap<i64, Manifest>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let mut bound = vec![];
+        let mut count = 0;
+        for (rank, memory) in ranks.iter().zip(memories) {
+            bound.push(Bound::new(rank, (bound.len(), count), memory, manifests)?);
+            count += usize::try_from(rank.plan.num_processors).unwrap_or_default();
+        }
+        if options.race_check && transport.is_distributed() {
+            return Err(Error::System("races are checked with all ranks in one process".into()));
+        }
+        let races = options.race_check.then(|| {
+            let places: Vec<_> = bound.iter().map(|bound| (bound.rank, bound.first)).collect();
+            Checker::new(&places).map(Mutex::new)
+        });
+        Ok(Self {
+            transport,
+            races: races.transpose()?,
+            ranks: bound,
+            processors: (0..count).map(|_| Mutex::default()).collect(),
+            pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
+            scratch_bytes: ranks.iter().map(|rank| rank.scratch_bytes).max().unwrap_or_default(),
+            failure: Mutex::default(),
+        })
+    }
+
+    fn processor(&self, index: usize) -> MutexGuard<'_, Processor> {
+        self.processors[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn races(&self) -> Option<MutexGuard<'_, Checker<'r>>> {
+        self.races.as_ref().map(|races| races.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The first failure ends the run.
+    fn fail(&self, error: Error) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.pool.stop();
+    }
+
+    /// What a thread does until all is over; with `watch`, it also sends and receives.
+    fn work(&self, watch: bool) {
+        let _guard = StopOnPanic(&self.pool);
+        if let Err(error) = self.try_work(watch) {
+            self.fail(error);
+        }
+    }
+
+    fn try_work(&self, watch: bool) -> Result<(), Error> {
+        let mut caller = Caller::new(self.scratch_bytes).map_err(Error::System)?;
+        let (mut batch, mut finished) = (vec![], 0);
+        loop {
+            let next = self.pool.take(&mut batch, finished, watch);
+            finished = 0;
+            match next {
+                Next::Over => return Ok(()),
+                Next::Stuck => return Err(Error::Deadlock { waits: self.waits() }),
+                Next::Batch | Next::Idle | Next::Waiting | Next::Finished => {}
+            }
+            if watch && self.watch(&next)? == Verdict::Over {
+                self.pool.stop();
+            }
+            for &index in &batch {
+                finished += usize::from(self.advance(index, &mut caller)? == Stop::Finished);
+            }
+        }
+    }
+
+    /// Sends and receives what is due.
+    fn watch(&self, next: &Next) -> Result<Verdict, Error> {
+        let activity = match next {
+            Next::Waiting => Activity::Waiting(self.waits()),
+            Next::Finished => Activity::Finished,
+            _ => Activity::Busy,
+        };
+        self.transport.poll(self, activity)
+    }
+
+    /// The rank of a processor.
+    fn rank_of(&self, index: usize) -> &Bound<'r> {
+        let after = self.ranks.partition_point(|bound| bound.first <= index);
+        &self.ranks[after - 1]
+    }
+
+    /// Runs a processor until it must wait or is finished.
+    fn advance(&self, index: usize, caller: &mut Caller) -> Result<Stop, Error> {
+        let bound = self.rank_of(index);
+        let number = (index - bound.first) as i64;
+        let mut processor = self.processor(index);
+        while let Some(entry) = bound.rank.script.get(processor.entry) {
+            let range = entry.range();
+            if number < range.begin || number >= range.end {
+                processor.entry += 1;
+                continue;
+            }
+            match entry {
+                Entry::Barrier { .. } => {
+                    let at = processor.entry;
+                    processor.entry += 1;
+                    if !self.arrive(bound, at, index) {
+                        return Ok(Stop::Parked);
+                    }
+                }
+                Entry::Tasks(share) if bound.tasks[share.task].communicates => {
+                    if !self.talk(bound, share, index, &mut processor, caller)? {
+                        return Ok(Stop::Parked);
+                    }
+                    processor.entry += 1;
+                }
+                Entry::Tasks(share) => {
+                    processor.tasks += self.compute(bound, share, number, caller)?;
+                    processor.entry += 1;
+                }
+            }
+        }
+        Ok(Stop::Finished)
+    }
+
+    /// Comes to a barrier; the last one wakes the others and goes on.
+    fn arrive(&self, bound: &Bound<'_>, entry: usize, index: usize) -> bool {
+        if bound.missing[entry].fetch_sub(1, Ordering::AcqRel) > 1 {
+            return false;
+        }
+        let range = bound.rank.script[entry].range();
+        let members = bound.first + range.begin as usize..bound.first + range.end as usize;
+        if let Some(mut races) = self.races() {
+            races.barrier(members.clone());
+        }
+        self.pool.wake(members.filter(|&member| member != index));
+        true
+    }
+
+    /// Runs a processor's tasks of a task group that only computes; how many they are.
+    fn compute(
+        &self,
+        bound: &Bound<'_>,
+        share: &Share,
+        number: i64,
+        caller: &mut Caller,
+    ) -> Result<u64, Error> {
+        let steps = &bound.tasks[share.task].steps;
+        let (mut hand, mut count) = (share.deal.of(number), 0);
+        let Some(mut task) = share.deal.draw(&mut hand) else { return Ok(count) };
+        let mut walks = walks(steps, share, task);
+        loop {
+            for (index, (step, walk)) in steps.iter().zip(&mut walks).enumerate() {
+                if let (BoundStep::Kernel(kernel), Some(walk)) = (step, walk) {
+                    if let Some(mut races) = self.races() {
+                        let site = bound.site(share, bound.first + number as usize, task);
+                        races.compute(site, bound.rank.tasks[share.task].steps[index].ops())?;
+                    }
+                    caller
+                        .call(kernel, walk, task)
+                        .map_err(|code| kernel_failed(bound, share, task, index, code))?;
+                }
+            }
+            count += 1;
+            match share.deal.draw(&mut hand) {
+                Some(next) => task = next,
+                None => return Ok(count),
+            }
+        }
+    }
+
+    /// Runs a processor's tasks of a task group that communicates, from where it stands; says
+    /// whether it is through. If not, the next message wakes it.
+    fn talk(
+        &self,
+        bound: &Bound<'_>,
+        share: &Share,
+        index: usize,
+        processor: &mut Processor,
+        caller: &mut Caller,
+    ) -> Result<bool, Error> {
+        let steps = &bound.tasks[share.task].steps;
+        let mut hand =
+            *processor.hand.get_or_insert_with(|| share.deal.of((index - bound.first) as i64));
+        loop {
+            let at = processor.at.take().or_else(|| {
+                let task = share.deal.draw(&mut hand)?;
+                Some(Place { info: share.task, task, step: 0, phase: 0 })
+            });
+            processor.hand = Some(hand);
+            let Some(mut at) = at else {
+                processor.hand = None;
+                return Ok(true);
+            };
+            if let Some(mut races) = self.races().filter(|_| at.step == 0 && at.phase == 0) {
+                races.start_task(index);
+            }
+            while let Some(step) = steps.get(at.step) {
+                let version = bound.inbox.version();
+                if !self.talk_step(bound, share, index, step, &mut at, caller)? {
+                    processor.at = Some(at);
+                    if bound.inbox.park(index, version) {
+                        return Ok(false);
+                    }
+                }
+            }
+            if let Some(mut races) = self.races() {
+                races.end_task(index);
+            }
+            processor.at = None;
+            processor.tasks += 1;
+        }
+    }
+
+    /// Runs a step of a task, if it need not wait.
+    fn talk_step(
+        &self,
+        bound: &Bound<'_>,
+        share: &Share,
+        index: usize,
+        step: &BoundStep,
+        at: &mut Place,
+        caller: &mut Caller,
+    ) -> Result<bool, Error> {
+        let site = bound.site(share, index, at.task);
+        match step {
+            BoundStep::Kernel(kernel) => {
+                if let Some(mut races) = self.races() {
+                    races.compute(site, bound.rank.tasks[share.task].steps[at.step].ops())?;
+                }
+                let mut walk = Walk::new(kernel, at.task, 1);
+                caller
+                    .call(kernel, &mut walk, at.task)
+                    .map_err(|code| kernel_failed(bound, share, at.task, at.step, code))?;
+            }
+            BoundStep::Communicate(op) => {
+                let post = |message: Message| self.transport.post(message, self);
+                let port = Port {
+                    rank: bound.rank.plan.rank,
+                    memory: &bound.addresses,
+                    inbox: &bound.inbox,
+                    post: &post,
+                };
+                if at.phase == 0
+                    && let Some(mut races) = self.races()
+                {
+                    races.announce(site, op);
+                }
+                let before = at.phase;
+                let is_done = op.run(at.task, &mut at.phase, &port)?;
+                if let Some(mut races) = self.races() {
+                    let ops = bound.rank.tasks[share.task].steps[at.step].ops();
+                    races.communicate(site, ops[0], op, (before, at.phase), is_done)?;
+                }
+                if !is_done {
+                    return Ok(false);
+                }
+            }
+        }
+        (at.step, at.phase) = (at.step + 1, 0);
+        Ok(true)
+    }
+
+    /// Who waits for whom.
+    fn waits(&self) -> String {
+        let of = |bound: &Bound<'r>| {
+            let count = bound.rank.plan.num_processors as usize;
+            let places = (0..count).map(|number| self.processor(bound.first + number).at);
+            waits(bound, &places.collect::<Vec<_>>())
+        };
+        self.ranks.iter().flat_map(of).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Here for World<'_> {
+    fn deliver(&self, message: Message) -> Result<(), Error> {
+        let bound = self.ranks.iter().find(|bound| bound.rank.plan.rank == message.to);
+        let problem = |reason: String| {
+            let Message { from, to, .. } = message;
+            Error::Transport(format!("a message from rank {from} to rank {to}: {reason}"))
+        };
+        let bound = bound.ok_or_else(|| problem("that rank is not here".into()))?;
+        let woken = bound.inbox.deliver(&message, &bound.addresses).map_err(problem)?;
+        if !woken.is_empty() {
+            self.pool.wake(woken.into_iter());
+        }
+        Ok(())
+    }
+}
+
+/// Where each kernel's digits start.
+fn walks(steps: &[BoundStep], share: &Share, task: i64) -> Vec<Option<Walk>> {
+    let jump = share.deal.jump();
+    let walk = |step: &BoundStep| match step {
+        BoundStep::Kernel(kernel) => Some(Walk::new(kernel, task, jump)),
+        BoundStep::Communicate(_) => None,
+    };
+    steps.iter().map(walk).collect()
+}
+
+fn kernel_failed(bound: &Bound<'_>, share: &Share, task: i64, step: usize, code: i32) -> Error {
+    let info = &bound.rank.plan.task_infos[share.task];
+    let ops = bound.rank.tasks[share.task].steps[step].ops();
+    let names: Vec<_> = ops.iter().map(|&op| info.ops[op].op.name.as_str()).collect();
+    Error::Kernel {
+        rank: bound.rank.plan.rank,
+        task: format!("{}[{task}]", share.task),
+        op: names.join(", "),
+        code,
+    }
+}
+
+/// Ends the run when a thread panics, so that the others do not wait for it.
+struct StopOnPanic<'p>(&'p Pool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}

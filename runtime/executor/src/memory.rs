@@ -1,0 +1,138 @@
+//! The buffers of a rank while it runs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+use irc_tensor::{DType, Tensor, TensorType};
+
+use crate::Error;
+use crate::comm::Run;
+use crate::layout::{Layout, buffer_name, host_type};
+
+/// The contents of every buffer of a rank.
+pub struct Memory {
+    pub(crate) tensors: Vec<Tensor>,
+}
+
+impl Memory {
+    /// Buffers with these contents; those not given are zero.
+    pub(crate) fn new(
+        layout: &Layout,
+        mut inputs: BTreeMap<String, Tensor>,
+    ) -> Result<Self, Error> {
+        let known = |name: &String| layout.buffers.iter().any(|b| buffer_name(b.id) == *name);
+        if let Some(name) = inputs.keys().find(|name| !known(name)) {
+            let names: Vec<_> =
+                layout.interface.inputs.iter().map(|port| port.name.as_str()).collect();
+            return Err(Error::UnknownInput { name: name.clone(), known: names.join(", ") });
+        }
+        let bind = |buffer: &crate::layout::Buffer| {
+            let count = (buffer.bytes / buffer.dtype.bytes()).cast_signed();
+            let name = buffer_name(buffer.id);
+            let ty = TensorType::new(host_type(buffer.dtype), [count]);
+            let given = inputs.remove(&name);
+            bind(name, ty, given)
+        };
+        Ok(Self { tensors: layout.buffers.iter().map(bind).collect::<Result<_, _>>()? })
+    }
+}
+
+fn bind(name: String, expected: TensorType, given: Option<Tensor>) -> Result<Tensor, Error> {
+    let Some(given) = given else {
+        let reason = |error: irc_tensor::TensorError| error.to_string();
+        return Tensor::zeros(expected)
+            .map_err(|error| Error::Allocate { name, reason: reason(error) });
+    };
+    let found = given.ty().clone();
+    let mismatch = || Error::InputType {
+        name: name.clone(),
+        expected: expected.clone(),
+        found: found.clone(),
+    };
+    // `.npz` files hold bfloat16 as the bits of uint16.
+    let is_bits = expected.dtype == DType::BF16 && found.dtype == DType::U16;
+    let given = match is_bits {
+        true => given.reinterpret(DType::BF16).map_err(|_| mismatch())?,
+        false => given,
+    };
+    if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
+}
+
+/// Where the buffers of a rank lie, for as long as they are borrowed.
+pub(crate) struct Addresses {
+    bases: Vec<*mut u8>,
+    sizes: Vec<u64>,
+}
+
+// Safety: these are addresses of memory that outlives the run. Which thread touches which bytes
+// when is the plan's to order; what the executor itself copies, it copies as the plan says.
+unsafe impl Send for Addresses {}
+// Safety: as above.
+unsafe impl Sync for Addresses {}
+
+impl Addresses {
+    /// The addresses of all buffers of a rank.
+    pub(crate) fn of(memory: &mut Memory) -> Self {
+        let sizes = memory.tensors.iter().map(|tensor| tensor.bytes().len() as u64).collect();
+        let base = |tensor: &mut Tensor| tensor.bytes_mut().as_mut_ptr();
+        Self { bases: memory.tensors.iter_mut().map(base).collect(), sizes }
+    }
+
+    /// Bytes of a buffer.
+    pub(crate) fn size(&self, slot: usize) -> Option<u64> {
+        self.sizes.get(slot).copied()
+    }
+
+    /// The address of a byte of a buffer, or of its end.
+    ///
+    /// # Panics
+    /// When the byte is past the buffer's end.
+    pub(crate) fn at(&self, slot: usize, byte: u64) -> *mut u8 {
+        assert!(byte <= self.sizes[slot], "addresses are checked when a plan is prepared");
+        self.bases[slot].wrapping_add(byte as usize)
+    }
+
+    /// The bytes at some places of a buffer, one after another.
+    ///
+    /// # Panics
+    /// When a place is past the buffer's end.
+    pub(crate) fn gather(&self, slot: usize, runs: &[Run]) -> Vec<u8> {
+        let total: u64 = runs.iter().map(|(_, len)| len).sum();
+        let mut bytes = Vec::with_capacity(total as usize);
+        for &(begin, len) in runs {
+            self.at(slot, begin.saturating_add(len));
+            // Safety: the run lies in the buffer, which lives as long as the run of the plan. That
+            // no other task writes there meanwhile is the plan's promise.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.at(slot, begin), len as usize)
+            });
+        }
+        bytes
+    }
+
+    /// Writes bytes to some places of a buffer, one after another.
+    ///
+    /// # Panics
+    /// When a place is past the buffer's end, or the bytes are fewer.
+    pub(crate) fn scatter(&self, slot: usize, runs: &[Run], mut bytes: &[u8]) {
+        for &(begin, len) in runs {
+            self.at(slot, begin.saturating_add(len));
+            let (part, rest) = bytes.split_at(len as usize);
+            // Safety: as in `gather`.
+            unsafe { self.at(slot, begin).copy_from(part.as_ptr(), part.len()) };
+            bytes = rest;
+        }
+    }
+
+    /// Eight bytes of a buffer as one atomic word.
+    ///
+    /// # Panics
+    /// When they are not aligned, or past the buffer's end.
+    pub(crate) fn word(&self, slot: usize, byte: u64) -> &AtomicU64 {
+        assert!(byte.is_multiple_of(8), "packets are aligned");
+        self.at(slot, byte.saturating_add(8));
+        // Safety: the word lies in the buffer and is aligned, as buffers are to 64 bytes; it lives
+        // as long as `self`, and packets are only ever used as words.
+        unsafe { AtomicU64::from_ptr(self.at(slot, byte).cast()) }
+    }
+}

@@ -1,0 +1,206 @@
+//! Who touched each byte of a buffer last, as intervals.
+
+use std::collections::BTreeMap;
+
+use super::clock::Clock;
+
+/// One task's use of some bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// Processor of the world.
+    pub processor: usize,
+    /// Index of its processor group.
+    pub group: u32,
+    /// Index of its task group.
+    pub number: u32,
+    /// Task info, task index, op.
+    pub task: (usize, i64, usize),
+    /// A signal that was sent after it: link and number.
+    pub signal: Option<(usize, u32)>,
+    /// What the task knew, when it wrote packets: their flags carry it to who reads them.
+    pub packets: Option<Clock>,
+}
+
+impl Access {
+    /// Whether it is finished for who knows this much.
+    fn is_before(&self, known: &Clock) -> bool {
+        known[self.processor] > self.group
+            || self.signal.is_some_and(|(link, number)| known[link] >= number)
+    }
+
+    /// Whether both are of one run of one task.
+    fn is_same_task(&self, other: &Access) -> bool {
+        let of = |access: &Access| (access.processor, access.number, access.task.1);
+        of(self) == of(other)
+    }
+
+    fn races(&self, later: &Access, known: &Clock) -> bool {
+        !self.is_same_task(later) && !self.is_before(known)
+    }
+}
+
+/// The last uses of an interval of bytes.
+#[derive(Clone, Debug)]
+struct Cell {
+    end: u64,
+    write: Option<Access>,
+    /// Reads since the write; of one processor and group two tasks are enough to race with any
+    /// third.
+    reads: Vec<Access>,
+}
+
+/// Two uses of the same bytes that nothing orders.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    pub earlier: Access,
+    pub is_earlier_write: bool,
+    pub begin: u64,
+    pub end: u64,
+}
+
+/// The bytes of one buffer.
+#[derive(Default, Debug)]
+pub(super) struct Shadow(BTreeMap<u64, Cell>);
+
+impl Shadow {
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Cuts the cell that reaches over a byte.
+    fn cut(&mut self, at: u64) {
+        let Some((_, cell)) = self.0.range_mut(..at).next_back() else { return };
+        if cell.end > at {
+            let rest = cell.clone();
+            cell.end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// A task reads bytes, knowing this much. What packets there bring is added to `learnt`.
+    pub(super) fn read(
+        &mut self,
+        (begin, end): (u64, u64),
+        access: &Access,
+        known: &Clock,
+        learnt: Option<&mut Vec<Clock>>,
+    ) -> Result<(), Conflict> {
+        self.cut(begin);
+        self.cut(end);
+        let mut gaps = vec![];
+        let mut at = begin;
+        let mut brought = learnt;
+        for (&start, cell) in self.0.range_mut(begin..end) {
+            if at < start {
+                gaps.push((at, start));
+            }
+            at = cell.end;
+            if let (Some(brought), Some(packets)) =
+                (&mut brought, cell.write.as_ref().and_then(|write| write.packets.clone()))
+            {
+                // Whoever comes after this read comes after the packets too.
+                brought.push(packets);
+                cell.write = None;
+            }
+            if let Some(write) = cell.write.as_ref().filter(|write| write.races(access, known)) {
+                let earlier = write.clone();
+                return Err(Conflict { earlier, is_earlier_write: true, begin: start, end: at });
+            }
+            note(&mut cell.reads, access);
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+        for (begin, end) in gaps {
+            self.0.insert(begin, Cell { end, write: None, reads: vec![access.clone()] });
+        }
+        Ok(())
+    }
+
+    /// A task writes bytes, knowing this much.
+    pub(super) fn write(
+        &mut self,
+        (begin, end): (u64, u64),
+        access: &Access,
+        known: &Clock,
+    ) -> Result<(), Conflict> {
+        self.cut(begin);
+        self.cut(end);
+        let mut covered = vec![];
+        for (&start, cell) in self.0.range(begin..end) {
+            covered.push(start);
+            let write = cell.write.iter().map(|write| (write, true));
+            let reads = cell.reads.iter().map(|read| (read, false));
+            let found = write.chain(reads).find(|(earlier, _)| earlier.races(access, known));
+            if let Some((earlier, is_earlier_write)) = found {
+                let (earlier, end) = (earlier.clone(), cell.end);
+                return Err(Conflict { earlier, is_earlier_write, begin: start, end });
+            }
+        }
+        covered.iter().for_each(|start| {
+            self.0.remove(start);
+        });
+        self.0.insert(begin, Cell { end, write: Some(access.clone()), reads: vec![] });
+        Ok(())
+    }
+
+    /// What a task did there is before a signal.
+    pub(super) fn signal(&mut self, (begin, end): (u64, u64), access: &Access) {
+        for (_, cell) in self.0.range_mut(begin..end) {
+            let own = cell.write.iter_mut().chain(&mut cell.reads);
+            for earlier in own.filter(|earlier| earlier.is_same_task(access)) {
+                earlier.signal = access.signal;
+            }
+        }
+    }
+}
+
+/// Adds a read to those of a cell.
+fn note(reads: &mut Vec<Access>, access: &Access) {
+    let of = |access: &Access| (access.processor, access.group);
+    // What is after a processor's later group is after its earlier ones.
+    reads.retain(|read| read.processor != access.processor || read.group >= access.group);
+    let mine = || reads.iter().filter(|read| of(read) == of(access));
+    if mine().count() < 2 && !mine().any(|read| read.is_same_task(access)) {
+        reads.push(access.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn access(processor: usize, group: u32, task: i64) -> Access {
+        Access { processor, group, number: 0, task: (0, task, 0), signal: None, packets: None }
+    }
+
+    #[test]
+    fn overlapping_writes_race_unless_one_is_known() {
+        let (nothing, first) = (Arc::new(vec![0, 0]), Arc::new(vec![1, 0]));
+        let mut shadow = Shadow::default();
+        shadow.write((0, 16), &access(0, 0, 0), &nothing).expect("the first");
+        shadow.write((16, 32), &access(1, 0, 1), &nothing).expect("other bytes");
+        let conflict = shadow.write((8, 20), &access(1, 0, 2), &nothing).expect_err("a race");
+        assert_eq!((conflict.begin, conflict.end, conflict.is_earlier_write), (8, 16, true));
+        shadow.write((8, 16), &access(1, 1, 3), &first).expect("ordered");
+        let conflict = shadow.read((0, 16), &access(0, 1, 4), &first, None).expect_err("a race");
+        assert_eq!((conflict.begin, conflict.end, conflict.earlier.task.1), (8, 16, 3));
+    }
+
+    #[test]
+    fn a_write_races_with_every_read_before_it() {
+        let nothing = Arc::new(vec![0, 0]);
+        let mut shadow = Shadow::default();
+        for task in 0..3 {
+            shadow.read((0, 8), &access(0, 0, task), &nothing, None).expect("reads do not race");
+        }
+        // The third read is not kept, and is found all the same through the others.
+        let conflict = shadow.write((4, 5), &access(0, 0, 2), &nothing).expect_err("a race");
+        assert!(!conflict.is_earlier_write && conflict.earlier.task.1 == 0);
+        let mut alone = Shadow::default();
+        alone.read((0, 8), &access(0, 0, 2), &nothing, None).expect("a read");
+        alone.write((4, 5), &access(0, 0, 2), &nothing).expect("of the same task");
+    }
+}

@@ -1,0 +1,96 @@
+//! A plan made ready to run: checked, its code found, its buffers laid out.
+
+use std::collections::BTreeMap;
+
+use irc_ark_format::plan::Plan;
+use irc_runtime::{Interface, missing_features};
+use irc_tensor::Tensor;
+
+use crate::code::PlanCode;
+use crate::comm::manifest::Manifest;
+use crate::kernels::Kernels;
+use crate::layout::Layout;
+use crate::machine::script::{Entry, script};
+use crate::memory::Memory;
+use crate::task::{Task, tasks};
+use crate::{Error, task};
+
+/// A plan of one rank, ready to run any number of times.
+pub struct Rank {
+    pub(crate) plan: Plan,
+    pub(crate) layout: Layout,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) script: Vec<Entry>,
+    pub(crate) manifest: Manifest,
+    pub(crate) scratch_bytes: u64,
+    // The library that the tasks' entry points lie in.
+    _kernels: Kernels,
+}
+
+impl Rank {
+    /// Joins a plan and its code.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for what ARK's code generator refuses too, [`Error::Code`] when the code is
+    /// not the plan's, [`Error::Processor`] when this machine cannot run it.
+    pub fn new(plan: Plan, code: &PlanCode, kernels: Kernels) -> Result<Self, Error> {
+        let missing = missing_features(&code.requires);
+        if !missing.is_empty() {
+            return Err(Error::Processor { missing: missing.join(", ") });
+        }
+        let layout = Layout::of(&plan)?;
+        let script = script(&plan)?;
+        let rank = plan.rank;
+        let of_code = |reason| Error::Code { rank, reason };
+        let tasks = tasks(&plan, &layout, code, &kernels).map_err(of_code)?;
+        check_ranges(&script, &tasks).map_err(of_code)?;
+        let manifest = Manifest::of(&plan, &layout, &script)?;
+        let scratch_bytes = code.scratch_bytes;
+        Ok(Self { plan, layout, tasks, script, manifest, scratch_bytes, _kernels: kernels })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Buffers whose first contents matter, and buffers that come back: named `buffer_<Id>`, one
+    /// dimension, in the type of the first tensor on each.
+    pub fn interface(&self) -> &Interface {
+        &self.layout.interface
+    }
+
+    /// The buffers of the rank with these contents; those not given are zero.
+    ///
+    /// # Errors
+    /// [`Error::UnknownInput`], [`Error::InputType`], [`Error::Allocate`].
+    pub fn memory(&self, inputs: BTreeMap<String, Tensor>) -> Result<Memory, Error> {
+        Memory::new(&self.layout, inputs)
+    }
+
+    /// Every buffer that the plan writes.
+    pub fn outputs(&self, memory: Memory) -> BTreeMap<String, Tensor> {
+        let names = self.layout.buffers.iter().map(|buffer| crate::layout::buffer_name(buffer.id));
+        let mut all: BTreeMap<String, Tensor> = names.zip(memory.tensors).collect();
+        all.retain(|name, _| self.interface().outputs.iter().any(|port| port.name == *name));
+        all
+    }
+}
+
+/// Every task that the script runs is one that the code computes.
+fn check_ranges(script: &[Entry], tasks: &[task::Task]) -> Result<(), String> {
+    for entry in script {
+        let Entry::Tasks(share) = entry else { continue };
+        let (range, known) = (share.deal.tasks, tasks[share.task].tasks());
+        if known.is_some_and(|known| !range.is_empty() && range.end > known) {
+            return Err(format!(
+                "tasks [{}, {}) of task info {} run, and there are {}",
+                range.begin,
+                range.end,
+                share.task,
+                known.unwrap_or_default()
+            ));
+        }
+    }
+    Ok(())
+}

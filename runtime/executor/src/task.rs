@@ -1,0 +1,198 @@
+//! The tasks of a plan with their code, checked against each other.
+//!
+//! What a kernel touches beyond the first element of each operand is the compiler's promise. All
+//! else is checked here, so that a wrong description is an error and not a wild access.
+
+use irc_ark_format::model::OpKind;
+use irc_ark_format::plan::Plan;
+
+use crate::code::{Entry, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
+use crate::kernels::Kernels;
+use crate::layout::Layout;
+
+/// Most operands of a kernel.
+const MAX_OPERANDS: usize = 1 << 10;
+
+/// A task info with its code.
+pub(crate) struct Task {
+    pub steps: Vec<TaskStep>,
+}
+
+/// One step of a task.
+pub(crate) enum TaskStep {
+    /// Calls a function.
+    Kernel(TaskKernel),
+    /// The executor runs the op at this index.
+    Communicate(usize),
+}
+
+/// A kernel whose functions were found.
+pub(crate) struct TaskKernel {
+    /// Indices of its ops.
+    pub ops: Vec<usize>,
+    /// Radices of the task index.
+    pub counts: [i64; 4],
+    /// The functions, by which digits are the last of their dimension: bit `d` for digit `d`.
+    pub entries: [Option<Entry>; 16],
+    /// What it touches.
+    pub operands: Vec<TaskOperand>,
+}
+
+/// What a kernel touches of a buffer.
+pub(crate) struct TaskOperand {
+    /// The buffer's place among those of the rank.
+    pub slot: usize,
+    /// First byte that the task of digits 0 touches.
+    pub offset: u64,
+    /// Bytes further for one more of each digit.
+    pub steps: [u64; 4],
+}
+
+impl TaskStep {
+    /// Whether it calls a function.
+    pub(crate) fn computes(&self) -> bool {
+        matches!(self, TaskStep::Kernel(_))
+    }
+
+    /// Indices of its ops in the task info.
+    pub(crate) fn ops(&self) -> &[usize] {
+        match self {
+            TaskStep::Kernel(kernel) => &kernel.ops,
+            TaskStep::Communicate(op) => std::slice::from_ref(op),
+        }
+    }
+}
+
+impl Task {
+    /// Tasks a kernel of it has code for; nothing when it has no kernel.
+    pub(crate) fn tasks(&self) -> Option<i64> {
+        let kernels = self.steps.iter().filter_map(|step| match step {
+            TaskStep::Kernel(kernel) => Some(kernel.counts.iter().product()),
+            TaskStep::Communicate(_) => None,
+        });
+        kernels.min()
+    }
+}
+
+/// Joins the tasks of a plan with their code.
+///
+/// # Errors
+/// Where the two do not fit.
+pub(crate) fn tasks(
+    plan: &Plan,
+    layout: &Layout,
+    code: &PlanCode,
+    kernels: &Kernels,
+) -> Result<Vec<Task>, String> {
+    let (expected, found) = (plan.task_infos.len(), code.tasks.len());
+    if expected != found {
+        return Err(format!("expected code of {expected} task infos, found {found}"));
+    }
+    let prepare = |(index, code): (usize, &TaskCode)| {
+        task(plan, index, layout, code, kernels)
+            .map_err(|reason| format!("task info {index}: {reason}"))
+    };
+    code.tasks.iter().enumerate().map(prepare).collect()
+}
+
+fn task(
+    plan: &Plan,
+    index: usize,
+    layout: &Layout,
+    code: &TaskCode,
+    kernels: &Kernels,
+) -> Result<Task, String> {
+    check_ops(plan, index, code)?;
+    let prepare = |(place, step): (usize, &Step)| match step {
+        Step::Communicate(op) => Ok(TaskStep::Communicate(*op)),
+        Step::Kernel(kernel) => self::kernel(layout, kernel, kernels)
+            .map(TaskStep::Kernel)
+            .map_err(|reason| format!("step {place}: {reason}")),
+    };
+    let steps = code.steps.iter().enumerate().map(prepare).collect::<Result<_, _>>()?;
+    Ok(Task { steps })
+}
+
+/// Every op that does something is in one step, and of the right kind.
+fn check_ops(plan: &Plan, index: usize, code: &TaskCode) -> Result<(), String> {
+    let ops = &plan.task_infos[index].ops;
+    let mut runs = vec![0; ops.len()];
+    for step in &code.steps {
+        let (indices, communicates) = match step {
+            Step::Kernel(kernel) => (&kernel.ops[..], false),
+            Step::Communicate(op) => (std::slice::from_ref(op), true),
+        };
+        for &op in indices {
+            let Some(found) = ops.get(op) else { return Err(format!("there is no op {op}")) };
+            if found.op.kind.is_communication() != communicates {
+                return Err(format!("op {op} is a {}, not what its step runs", found.op.kind));
+            }
+            runs[op] += 1;
+        }
+    }
+    for (op, runs) in ops.iter().zip(runs) {
+        let idle = op.op.is_virtual || op.op.kind == OpKind::Noop;
+        if runs > 1 || (runs == 0) != idle {
+            let name = &op.op.name;
+            return Err(format!("{} '{name}' is in {runs} steps", op.op.kind));
+        }
+    }
+    Ok(())
+}
+
+fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKernel, String> {
+    let counts = kernel.counts;
+    let total = counts.iter().try_fold(1i64, |product, &count| product.checked_mul(count));
+    if counts.iter().any(|&count| count < 1) || total.is_none() {
+        return Err(format!("{counts:?} are no numbers of tiles"));
+    }
+    if kernel.operands.len() > MAX_OPERANDS {
+        return Err(format!("{} operands: more than {MAX_OPERANDS}", kernel.operands.len()));
+    }
+    let find = |variant: &Variant| {
+        kernels
+            .entry(&variant.symbol)
+            .ok_or_else(|| format!("the library has no function '{}'", variant.symbol))
+    };
+    let found = kernel.variants.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let operand = |operand: &Operand| self::operand(layout, operand, counts);
+    Ok(TaskKernel {
+        ops: kernel.ops.clone(),
+        counts,
+        entries: entries(kernel, &found)?,
+        operands: kernel.operands.iter().map(operand).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The function for each edge of the grid.
+fn entries(kernel: &Kernel, found: &[Entry]) -> Result<[Option<Entry>; 16], String> {
+    let mut entries = [None; 16];
+    for (mask, entry) in entries.iter_mut().enumerate() {
+        let is_last = |dim: usize| mask >> dim & 1 == 1;
+        // A digit that is not the last needs a second tile.
+        if !(0..4).all(|dim| is_last(dim) || kernel.counts[dim] > 1) {
+            continue;
+        }
+        let digits = [0, 1, 2, 3].map(|dim| if is_last(dim) { kernel.counts[dim] - 1 } else { 0 });
+        let Some(variant) = kernel.variant(digits) else {
+            return Err(format!("no function computes the task of digits {digits:?}"));
+        };
+        *entry = Some(found[variant]);
+    }
+    Ok(entries)
+}
+
+fn operand(layout: &Layout, operand: &Operand, counts: [i64; 4]) -> Result<TaskOperand, String> {
+    let Operand { buffer, offset, steps } = operand;
+    let Some(slot) = layout.slot(*buffer) else {
+        return Err(format!("buffer {buffer} is none of this rank's"));
+    };
+    let size = layout.buffers[slot].bytes;
+    let furthest = steps.iter().zip(counts).try_fold(*offset, |sum, (&step, count)| {
+        sum.checked_add(step.checked_mul((count - 1).cast_unsigned())?)
+    });
+    match furthest {
+        Some(byte) if byte < size => Ok(TaskOperand { slot, offset: *offset, steps: *steps }),
+        _ => Err(format!("an operand starts beyond the {size} bytes of buffer {buffer}")),
+    }
+}
