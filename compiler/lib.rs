@@ -8,9 +8,10 @@ pub mod lowering;
 pub mod passes;
 pub mod pipeline;
 pub mod session;
+pub mod tasks;
 
 pub use irc_planner as planner;
 pub use session::{
-    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, Failure, FileId, Results,
-    Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId,
+    Results, Session, Target,
 };

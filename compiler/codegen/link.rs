@@ -2,8 +2,8 @@
 use super::CodegenError;
 use std::{fs, process::Command};
 
-/// What a model exports; everything else stays local.
-const EXPORTS: &str = "{ global: irc_run; irc_metadata; local: *; };\n";
+/// What models and plans export; everything else stays local.
+const EXPORTS: &str = "{ global: irc_run; irc_metadata; irc_task_*; local: *; };\n";
 
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 

@@ -1,7 +1,9 @@
 //! Adds the C entry points to a module in the `llvm` dialect.
 //!
-//! Before: `@irc_main` takes one pointer per buffer. After: also `int32_t irc_run(void **buffers,
-//! void *workspace)`, which unpacks them, and the string `irc_metadata`: the interface as JSON.
+//! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
+//! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
+//! `irc_metadata`: the interface as JSON. A function with the attribute `irc.entry` gets an entry
+//! point of that name, without metadata, and is itself hidden.
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
     Region, RegionLike, Value, attr, read, ty, walk_collect,
@@ -21,17 +23,25 @@ impl Pass for EmitEntry {
         &["llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let mains = walk_collect(module, |op| op.has_attribute("irc.metadata"));
-        for main in mains {
-            if read::op_name(&main) == "llvm.func" {
-                emit(main)?;
+        for function in walk_collect(module, |op| read::op_name(&op) == "llvm.func") {
+            if function.has_attribute("irc.metadata") {
+                emit(function, "irc_run")?;
+                let Some(block) = function.block() else { continue };
+                block.append_operation(metadata(&function).build());
+            } else if let Some(name) = read::string(&function, "irc.entry") {
+                emit(function, &name)?;
+                let context = irc_mlir::context_of(&function);
+                let hidden = attr::parse(context, "#llvm.linkage<internal>");
+                irc_mlir::set_attribute(function, "linkage", hidden);
             }
         }
         Ok(())
     }
 }
 
-fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>) -> PassResult {
+/// Adds the function `name` that calls `main`.
+fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
+    let callee = read::string(&main, "sym_name").unwrap_or_default();
     let context = irc_mlir::context_of(&main);
     let location = main.location();
     let body = main.region(0).ok().and_then(|region| region.first_block());
@@ -65,7 +75,7 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>) -> PassResult {
     operands.push(workspace.into());
     let segments = attr::parse(context, &format!("array<i32: {count}, 0>"));
     spec("llvm.call")
-        .attr("callee", attr::symbol(context, "irc_main"))
+        .attr("callee", attr::symbol(context, &callee))
         .attr("operandSegmentSizes", segments)
         .attr("op_bundle_sizes", attr::parse(context, "array<i32>"))
         .operands(&operands)
@@ -77,13 +87,12 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>) -> PassResult {
     let region = Region::new();
     region.append_block(block);
     let entry = spec("llvm.func")
-        .attr("sym_name", attr::string(context, "irc_run"))
+        .attr("sym_name", attr::string(context, name))
         .attr("function_type", attr::ty(ty::parse(context, "!llvm.func<i32 (ptr, ptr)>")))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))
         .attr("CConv", attr::parse(context, "#llvm.cconv<ccc>"))
         .region(region);
     module.append_operation(entry.build());
-    module.append_operation(metadata(&main).build());
     Ok(())
 }
 

@@ -23,6 +23,17 @@ pub struct KernelObject {
     pub object: Vec<u8>,
 }
 
+/// A compiled kernel of a plan's tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskObject {
+    /// Its entry point, named by a hash of what it was compiled from.
+    pub symbol: String,
+    /// Bytes of scratch it needs.
+    pub scratch: u64,
+    /// The relocatable object.
+    pub object: Vec<u8>,
+}
+
 /// The compiled glue: `irc_run`, which calls the kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlueObject {
@@ -59,6 +70,32 @@ pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Broke
     let (parameters, scratch, object) = compiled.map_err(Broken::Passes)?;
     let object = object.map_err(Broken::Codegen)?;
     Ok(KernelObject { symbol, parameters, scratch, object })
+}
+
+/// Compiles one kernel of a plan's tasks, with its entry point.
+pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, Broken> {
+    let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
+    let symbol = format!("irc_task_{}", &hash[..16]);
+    let compiled = in_context(|context| {
+        let mut module = irc_mlir::parse_module(context, text)?;
+        run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
+        let kernel = named(module.as_operation(), NAME)?;
+        let scratch = read::integer(&kernel, "irc.workspace_bytes")?.cast_unsigned();
+        irc_mlir::set_attribute(kernel, "irc.entry", attr::string(context, &symbol));
+        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        Some((scratch, compile(&module, target, Output::Object)))
+    });
+    let (scratch, object) = compiled.map_err(Broken::Passes)?;
+    Ok(TaskObject { symbol, scratch, object: object.map_err(Broken::Codegen)? })
+}
+
+/// An object without symbols, for a library that needs no code: linkers refuse to link nothing.
+pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, Broken> {
+    let compiled = in_context(|context| {
+        let module = irc_mlir::parse_module(context, "")?;
+        Some(compile(&module, target, Output::Object))
+    });
+    compiled.map_err(Broken::Passes)?.map_err(Broken::Codegen)
 }
 
 /// Compiles the main function against declarations of its kernels.

@@ -9,6 +9,7 @@ mod database;
 mod diagnose;
 mod kernel;
 mod machine;
+mod plan;
 mod queries;
 
 use crate::{codegen::Output, interface::Interface};
@@ -24,6 +25,7 @@ use std::{
 };
 
 pub use crate::codegen::Target;
+pub use plan::CompiledPlan;
 pub use queries::{Accumulate, CompileOptions, Results};
 
 /// A source file of a session.
@@ -193,20 +195,74 @@ impl Session {
             texts.dedup();
             texts
         };
+        self.share(kernels, |database, text| {
+            let key = queries::KernelKey::new(database, text, options.target.clone());
+            // Its failure is reported by the query that needs it.
+            let _ = queries::kernel_object(database, key);
+        })
+    }
+
+    /// Compiles the tasks of a plan's file to a shared library and its description.
+    ///
+    /// The plan is not checked: `irc_ark_format::plan::check` finds what is wrong with it.
+    ///
+    /// # Errors
+    /// A file that is no plan, an op that no kernel can compute, or what code generation could not
+    /// do.
+    pub fn compile_plan(
+        &self,
+        file: FileId,
+        target: &Target,
+    ) -> Result<Arc<CompiledPlan>, Failure> {
+        let texts = plan::task_texts(&self.database, file.0)?;
+        let kernels = texts.iter().flatten().filter_map(|step| match step {
+            plan::TextStep::Kernel(_, texts) => Some(texts),
+            plan::TextStep::Communicate(_) => None,
+        });
+        let mut texts: Vec<Arc<str>> = kernels.flatten().cloned().collect();
+        texts.sort();
+        texts.dedup();
+        self.share(texts, |database, text| {
+            let key = plan::TaskKey::new(database, text, target.clone());
+            // As above.
+            let _ = plan::task_object(database, key);
+        })?;
+        let target = plan::TargetKey::new(&self.database, target.clone());
+        plan::plan_library(&self.database, file.0, target)
+    }
+
+    /// The kernels of a plan's tasks at the tensor level, as text: for each task info its steps,
+    /// for each step its variants; nothing for a step that moves data between ranks.
+    ///
+    /// # Errors
+    /// A file that is no plan, or an op that no kernel can compute.
+    pub fn task_kernels(&self, file: FileId) -> Result<Vec<Vec<Vec<Arc<str>>>>, Failure> {
+        let texts = plan::task_texts(&self.database, file.0)?;
+        let variants = |step: &plan::TextStep| match step {
+            plan::TextStep::Kernel(_, texts) => texts.clone(),
+            plan::TextStep::Communicate(_) => vec![],
+        };
+        Ok(texts.iter().map(|steps| steps.iter().map(variants).collect()).collect())
+    }
+
+    /// Does `work` for each text, on as many threads as there are cores.
+    fn share(
+        &self,
+        texts: Vec<Arc<str>>,
+        work: impl Fn(&Database, Arc<str>) + Sync,
+    ) -> Result<(), Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = kernels.len().div_ceil(threads).max(1);
+        let next = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for share in kernels.chunks(share) {
+            for _ in 0..threads.min(texts.len()) {
                 let (database, cancel) = (self.database.clone(), self.cancel.clone());
+                let (next, texts, work) = (&next, &texts, &work);
                 scope.spawn(move || {
-                    for text in share.iter().filter(|_| !cancel.is_cancelled()) {
-                        let key = queries::KernelKey::new(
-                            &database,
-                            text.clone(),
-                            options.target.clone(),
-                        );
-                        // Its failure is reported by the query that needs it.
-                        let _ = queries::kernel_object(&database, key);
+                    while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if cancel.is_cancelled() {
+                            return;
+                        }
+                        work(&database, text.clone());
                     }
                 });
             }

@@ -17,6 +17,7 @@ mod stop;
 mod target;
 mod translate;
 mod values;
+mod world;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =

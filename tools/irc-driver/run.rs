@@ -1,11 +1,13 @@
-//! `irc run`: a model or a compiled library, on given or random inputs.
+//! `irc run`: a model, a compiled library or plans, on given or random inputs.
 use crate::{
     compile,
     console::Console,
     input::{self, Content},
     output,
     stop::Stop,
+    target as processor,
     values::{self, Buffers},
+    world::{self, Preparation, World},
 };
 use irc::{CompileOptions, FileId, Results, Session, Target};
 use irc_cli::{Backend, Run};
@@ -16,20 +18,24 @@ use std::path::Path;
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
     refuse_not_built(arguments)?;
-    say_threads(console, arguments.threads);
     if let Some(path) = &arguments.outputs {
         output::probe(path)?;
     }
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let expected = arguments.expected.as_deref().map(values::read).transpose()?;
-    let bytes = input::read(&arguments.model)?;
-    let found = match input::content(&bytes) {
-        Content::Library => run_library(console, arguments, given)?,
-        Content::Plan => return Err(Stop::not_built("running plans")),
-        Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
-        Content::Model => {
-            run_model(console, arguments, input::source(&arguments.model, &bytes), given)?
+    let files = read(&arguments.files)?;
+    let found = match &files[..] {
+        [(_, Content::Library)] => {
+            refuse_of_plans(arguments)?;
+            say_threads(console, arguments.threads);
+            run_library(console, arguments, given)?
         }
+        [(source, Content::Model)] if !world::communicates(source) => {
+            refuse_of_plans(arguments)?;
+            say_threads(console, arguments.threads);
+            run_model(console, arguments, source.clone(), given)?
+        }
+        _ => run_world(console, arguments, &files, given)?,
     };
     if let Some(path) = &arguments.outputs {
         values::write(path, &found)?;
@@ -40,6 +46,70 @@ pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
         Some(expected) => values::check(console, expected, &found, arguments.tolerance),
         None => Ok(()),
     }
+}
+
+/// The files and what they hold: one of any kind, or several plans, or several models.
+fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
+    let mut files = vec![];
+    for name in names {
+        let bytes = input::read(name)?;
+        let content = input::content(&bytes);
+        match content {
+            Content::Archive => {
+                return Err(Stop::not_built("Model Library Format archives (.tar)"));
+            }
+            Content::Library if names.len() > 1 => {
+                return Err(Stop::Usage(format!("{name} is a library: it runs alone")));
+            }
+            Content::Library => files.push((Source::new(name, ""), content)),
+            Content::Model | Content::Plan => files.push((input::source(name, &bytes), content)),
+        }
+    }
+    match files.iter().find(|(_, content)| *content != files[0].1) {
+        Some((other, _)) => Err(Stop::Usage(format!(
+            "expected plans only, or models only; {} and {} are one of each",
+            files[0].0.name(),
+            other.name()
+        ))),
+        None => Ok(files),
+    }
+}
+
+/// Runs the plans of all ranks; those of models are made first.
+fn run_world(
+    console: &Console,
+    arguments: &Run,
+    files: &[(Source, Content)],
+    given: Buffers,
+) -> Result<Buffers, Stop> {
+    if arguments.backend == Backend::Reference {
+        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
+    }
+    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
+        &arguments.compile;
+    refuse_flags(
+        &[
+            ("--results", results.is_some()),
+            ("--ark-accumulate", *ark_accumulate),
+            ("--explain-fusion", explain_fusion.is_some()),
+        ],
+        "plans keep every buffer, and are fused already",
+    )?;
+    let target = processor::named(target_cpu.as_deref().unwrap_or("native"))?;
+    let race_check = arguments.race_check;
+    if race_check && arguments.threads > 1 {
+        console.note("a run that looks for races takes one thread");
+    }
+    let world = World::open(console, files, &Preparation { target, race_check })?;
+    let mut memories = world.memories(given, arguments.seed)?;
+    let timeline = arguments.trace.as_deref().map(output::Stream::open).transpose()?;
+    let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
+    let step = console.step("running");
+    let threads = arguments.threads as usize;
+    world.run(&mut memories, irc_executor::Options { threads, race_check, trace })?;
+    drop(step);
+    timeline.map_or(Ok(()), output::Stream::finish)?;
+    Ok(world.outputs(memories))
 }
 
 fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
@@ -57,7 +127,7 @@ fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
 /// Says that more threads do not help.
 pub fn say_threads(console: &Console, threads: u32) {
     if threads > 1 {
-        console.note(&format!("kernels run on one thread today, not on {threads}"));
+        console.note(&format!("models run on one thread today, not on {threads}"));
     }
 }
 
@@ -71,11 +141,20 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
         ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
     ];
-    match flags.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Stop::Usage(format!(
-            "{flag} has no effect here: it is for models, and {} is compiled already",
-            arguments.model
-        ))),
+    let name = &arguments.files[0];
+    refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
+}
+
+/// Refuses flags that say how plans run.
+fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
+    let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
+    refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
+}
+
+/// Refuses the first flag that is given.
+fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Stop::Usage(format!("{flag} has no effect here: {why}"))),
         None => Ok(()),
     }
 }
@@ -86,7 +165,7 @@ fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buf
     }
     refuse_to_compile(arguments)?;
     // The loader searches its own folders for a name without a slash.
-    let path = Path::new(".").join(&arguments.model);
+    let path = Path::new(".").join(&arguments.files[0]);
     let library = load(&path)?;
     execute(console, &library, prepare(given, library.interface(), arguments.seed)?)
 }
@@ -143,7 +222,8 @@ impl Loaded {
     }
 }
 
-fn expect_runnable(target: &Target) -> Result<(), Stop> {
+/// Refuses a target whose code this machine cannot run.
+pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
     if target.runs_here() {
         return Ok(());
     }

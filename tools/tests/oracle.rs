@@ -86,6 +86,25 @@ fn corpus_agrees_with_numpy() {
     }
 }
 
+fn check_plans(folder: &Path) {
+    let folder = folder.to_string_lossy();
+    let mut arguments = vec!["--irc", env!("CARGO_BIN_EXE_irc"), &*folder];
+    arguments.extend(env::var_os("IRC_LARGE").is_some().then_some("--large"));
+    run("check_plans.py", &arguments);
+}
+
+#[test]
+fn plans_of_several_ranks_agree_with_numpy() {
+    check_plans(&root().join("tests/models/ranks"));
+}
+
+#[test]
+fn plans_of_the_corpus_agree_with_numpy() {
+    if let Some(corpus) = corpus() {
+        check_plans(&corpus);
+    }
+}
+
 /// The oracle itself: what ranks compute together is what arithmetic says.
 #[test]
 fn ranks_compute_their_sums() {

@@ -18,7 +18,8 @@ mod memory;
 mod ops;
 
 use access::Buffers;
-use emit::{Emitter, Val};
+pub(crate) use access::computed;
+pub(crate) use emit::{Emitter, Val, ty};
 use irc_ark_format::model::Node;
 use irc_dialects::ark;
 use irc_mlir::{
@@ -27,6 +28,7 @@ use irc_mlir::{
     Value, attr, block_with, context_of, function,
 };
 use memory::Memory;
+pub(crate) use ops::evaluate;
 
 /// The pass `ark-to-tl`.
 pub struct ArkToTl;

@@ -27,14 +27,30 @@ pub fn lower<'c: 'a, 'a>(
     let (Some(output), None) = (writes.next(), writes.next()) else {
         return Err(format!("{}: expected one tensor written", op.kind));
     };
-    let dtype = computed(output.tensor.dtype);
-    let val = compute(emitter, op, &reads, (dtype, output.shape), mode)?;
+    let val = evaluate(emitter, op, &reads, output.shape, mode)?;
+    memory.write(emitter, output, val);
+    Ok(())
+}
+
+/// What an op makes of its operands: values of the types and extents it reads; the result has the
+/// type of the tensor written, and `shape`.
+///
+/// # Errors
+/// What about the op has no meaning at the tensor level.
+pub fn evaluate<'c: 'a, 'a>(
+    emitter: &mut Emitter<'c, 'a>,
+    op: &Op,
+    reads: &[Val<'c, 'a>],
+    shape: &[i64],
+    mode: Accumulate,
+) -> Result<Val<'c, 'a>, String> {
+    let output = op.writes.first().ok_or_else(|| format!("{}: writes nothing", op.kind))?;
+    let dtype = computed(output.dtype);
+    let val = compute(emitter, op, reads, (dtype, shape), mode)?;
     if val.dtype != dtype {
         return Err(format!("{}: expected {dtype} as the output, found {}", op.kind, val.dtype));
     }
-    let val = fit(emitter, op, val, output.shape)?;
-    memory.write(emitter, output, val);
-    Ok(())
+    fit(emitter, op, val, shape)
 }
 
 fn compute<'c: 'a, 'a>(

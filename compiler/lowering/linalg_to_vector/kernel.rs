@@ -5,6 +5,7 @@
 use super::{
     access::{Access, Linear, parse_map},
     error::{LowerError, Result},
+    layout::{Layouts, row_major},
 };
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike,
@@ -117,17 +118,16 @@ pub struct Kernel<'c, 'a> {
     /// The sizes of each result.
     pub result_shapes: Vec<Vec<i64>>,
     views: Vec<(Value<'c, 'a>, View)>,
+    /// Strides of values that are computed where they are returned.
+    wanted: Vec<(Value<'c, 'a>, Vec<i64>)>,
 }
 
 impl<'c: 'a, 'a> Kernel<'c, 'a> {
-    /// Reads a function; `strides` gives the element strides of arguments that have them.
+    /// Reads a function whose arguments and results lie as `layouts` says.
     ///
     /// # Errors
     /// At the first op that the input contract does not allow.
-    pub fn read(
-        func: OperationRef<'c, 'a>,
-        strides: &dyn Fn(usize) -> Option<Vec<i64>>,
-    ) -> Result<Self> {
+    pub fn read(func: OperationRef<'c, 'a>, layouts: &Layouts) -> Result<Self> {
         let block = entry(func)?;
         let mut kernel = Self {
             tensors: vec![],
@@ -135,10 +135,11 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
             results: vec![],
             result_shapes: vec![],
             views: vec![],
+            wanted: wanted(block, layouts)?,
         };
         for index in 0..block.argument_count() {
             let value: Value = argument(func, block, index)?;
-            let strides = strides(index);
+            let strides = layouts.argument(index).map(<[i64]>::to_vec);
             kernel.define(func, value, Origin::Argument(index), strides)?;
         }
         let mut next = block.first_operation();
@@ -291,7 +292,9 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         for (index, init) in inits.into_iter().enumerate() {
             let value: Value =
                 op.result(index).map_err(|e| LowerError::at(op, e.to_string()))?.into();
-            let tensor = self.define(op, value, Origin::Stage(stage), None)?;
+            let strides = self.wanted.iter().find(|(wanted, _)| *wanted == value);
+            let strides = strides.map(|(_, strides)| strides.clone());
+            let tensor = self.define(op, value, Origin::Stage(stage), strides)?;
             let view = self.find(op, value)?.clone();
             let access = access_of(&view, &maps[ins + index], kinds.len()).permuted(&order);
             let reads_init = !irc_mlir::uses(argument(op, body, ins + index)?).is_empty();
@@ -391,12 +394,54 @@ fn static_shape<'c: 'a, 'a>(
     Ok(((0..tensor.rank()).map(size).collect::<Result<_>>()?, tensor.element()))
 }
 
-fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1; shape.len()];
-    for d in (1..shape.len()).rev() {
-        strides[d - 1] = strides[d] * shape[d];
+/// For each value that a stage can write straight to where it is returned: its strides there.
+fn wanted<'c: 'a, 'a>(
+    block: BlockRef<'c, 'a>,
+    layouts: &Layouts,
+) -> Result<Vec<(Value<'c, 'a>, Vec<i64>)>> {
+    let mut wanted: Vec<(Value, Vec<i64>)> = vec![];
+    let Some(returned) = block.terminator() else { return Ok(wanted) };
+    for (index, value) in returned.operands().enumerate() {
+        let Some(strides) = layouts.result(index).filter(|_| !layouts.overwrites(index)) else {
+            continue;
+        };
+        if let Some((root, strides)) = trace(value, strides)?
+            && wanted.iter().all(|(known, _)| *known != root)
+        {
+            wanted.push((root, strides));
+        }
     }
-    strides
+    Ok(wanted)
+}
+
+/// The value behind the shape ops before a value that has these strides, and its strides; nothing
+/// when it cannot lie so.
+fn trace<'c: 'a, 'a>(
+    mut value: Value<'c, 'a>,
+    strides: &[i64],
+) -> Result<Option<(Value<'c, 'a>, Vec<i64>)>> {
+    let mut strides = strides.to_vec();
+    while let Some(op) = defining_op(value) {
+        let name = name_of(op);
+        if name == "linalg.generic" {
+            return Ok(Some((value, strides)));
+        }
+        if !matches!(name.as_str(), "tensor.expand_shape" | "tensor.collapse_shape") {
+            return Ok(None);
+        }
+        let groups = reassociation(op)?;
+        let (shape, _) = static_shape(op, value.r#type())?;
+        value = operand(op, 0)?;
+        let (source, _) = static_shape(op, value.r#type())?;
+        let view = View { tensor: 0, offset: 0, strides, shape };
+        let before = match name.as_str() {
+            "tensor.expand_shape" => collapse(&view, source, &groups),
+            _ => expand(&view, source, &groups),
+        };
+        let Some(before) = before else { return Ok(None) };
+        strides = before.strides;
+    }
+    Ok(None)
 }
 
 fn list_attribute<'c: 'a, 'a>(op: OperationRef<'c, 'a>, name: &str) -> Result<Vec<Attribute<'c>>> {

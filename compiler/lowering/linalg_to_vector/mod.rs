@@ -3,8 +3,9 @@
 //! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
 //! constants and shape ops. After: the same function on memrefs in destination-passing style, the
 //! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
-//! `irc.workspace_bytes` bytes. Outputs must not alias inputs. An argument with the attribute
-//! `irc.strides` becomes a memref with those strides and any offset.
+//! `irc.workspace_bytes` bytes. An argument or result with the attribute `irc.strides` becomes a
+//! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
+//! where each element is computed from the same element of the input alone.
 //!
 //! A kernel of one `tl.stepped_matmul` is written as loops at once.
 //!
@@ -14,9 +15,7 @@ use irc_mlir::{
     RegionLike, Type, TypeLike, Value, attr,
 };
 use melior::ir::{
-    attribute::{
-        DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute, TypeAttribute,
-    },
+    attribute::TypeAttribute,
     r#type::{FunctionType, IntegerType, MemRefType},
 };
 
@@ -29,6 +28,7 @@ mod emit;
 mod error;
 mod expand_math;
 mod kernel;
+mod layout;
 mod matmul;
 mod packing;
 mod pass;
@@ -47,6 +47,7 @@ pub use error::LowerError;
 use error::Result;
 pub use expand_math::MAX_ULP;
 use kernel::{Kernel, Origin, Tensor};
+use layout::{Layouts, row_major, span};
 
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,11 +101,11 @@ pub fn lower_kernel<'c: 'a, 'a>(
     if let Some(product) = stepped_matmul::find(func) {
         return stepped_matmul::lower(context, func, product, target);
     }
-    let strides = argument_strides(func);
-    let kernel = Kernel::read(func, &|index| strides.get(index).cloned().flatten())?;
-    let types = signature(context, &kernel, &strides);
+    let layouts = Layouts::of(func);
+    let kernel = Kernel::read(func, &layouts)?;
+    let types = layouts.signature(context, &kernel);
     let lowered = declare(context, func, &types)?;
-    let filled = fill(context, func, lowered, kernel, &strides, target);
+    let filled = fill(context, func, lowered, kernel, &layouts, target);
     match filled {
         Ok(bytes) => {
             func.erase();
@@ -116,40 +117,6 @@ pub fn lower_kernel<'c: 'a, 'a>(
             Err(error)
         }
     }
-}
-
-/// Element strides of each argument that has them.
-fn argument_strides<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Vec<Option<Vec<i64>>> {
-    let strides = |dictionary| {
-        let dictionary = DictionaryAttribute::try_from(dictionary).ok()?;
-        let strides = dictionary.element_by_name("irc.strides")?;
-        let strides = DenseI64ArrayAttribute::try_from(strides).ok()?;
-        (0..strides.len()).map(|dim| strides.element(dim).ok()).collect()
-    };
-    let list = irc_mlir::read::elements(&func, "arg_attrs").unwrap_or_default();
-    list.into_iter().map(strides).collect()
-}
-
-fn signature<'c>(
-    context: &'c Context,
-    kernel: &Kernel<'c, '_>,
-    strides: &[Option<Vec<i64>>],
-) -> Vec<Type<'c>> {
-    let mut types = vec![];
-    for tensor in &kernel.tensors {
-        let Origin::Argument(index) = tensor.origin else { continue };
-        let layout = strides.get(index).cloned().flatten().map(|strides| -> Attribute {
-            StridedLayoutAttribute::new(context, i64::MIN, &strides).into()
-        });
-        types.push(MemRefType::new(tensor.element, &tensor.shape, layout, None).into());
-    }
-    for (result, shape) in kernel.results.iter().zip(&kernel.result_shapes) {
-        let element = kernel.tensors[result.tensor].element;
-        types.push(MemRefType::new(element, shape, None, None).into());
-    }
-    let byte = IntegerType::new(context, 8).into();
-    types.push(MemRefType::new(byte, &[i64::MIN], None, None).into());
-    types
 }
 
 /// Adds an empty function of the new signature behind the old one.
@@ -213,7 +180,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     lowered: OperationRef<'c, 'a>,
     kernel: Kernel<'c, 'a>,
-    strides: &[Option<Vec<i64>>],
+    layouts: &Layouts,
     target: &Target,
 ) -> Result<i64> {
     let block = kernel::entry(lowered)?;
@@ -229,11 +196,11 @@ fn fill<'c: 'a, 'a>(
         kernel,
     };
     let inputs = count - 1 - cg.kernel.results.len();
-    place_sources(&mut cg, e, lowered, strides, &argument)?;
-    let copies = place_results(&mut cg, e, inputs, &argument)?;
+    place_sources(&mut cg, e, lowered, layouts, &argument)?;
+    let copies = place_results(&mut cg, e, inputs, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
     for (result, buffer) in copies {
-        copy_result(&cg, e, func, result, buffer)?;
+        copy_result(&cg, e, func, (result, layouts.result(result)), buffer)?;
     }
     e.spec("func.return").append(&block);
     Ok(cg.workspace_bytes)
@@ -244,14 +211,14 @@ fn place_sources<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     lowered: OperationRef<'c, 'a>,
-    strides: &[Option<Vec<i64>>],
+    layouts: &Layouts,
     argument: &dyn Fn(usize) -> Result<Value<'c, 'a>>,
 ) -> Result<()> {
     for id in 0..cg.kernel.tensors.len() {
         let tensor = cg.kernel.tensors[id].clone();
         match tensor.origin {
             Origin::Argument(index) => {
-                let strides = strides.get(index).and_then(Option::as_deref);
+                let strides = layouts.argument(index);
                 cg.places[id] = Place::Memory(flat(e, argument(index)?, &tensor, strides));
             }
             Origin::Dense(value) => {
@@ -268,6 +235,7 @@ fn place_results<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     inputs: usize,
+    layouts: &Layouts,
     argument: &dyn Fn(usize) -> Result<Value<'c, 'a>>,
 ) -> Result<Vec<(usize, Buffer<'c, 'a>)>> {
     let mut copies = vec![];
@@ -276,11 +244,12 @@ fn place_results<'c: 'a, 'a>(
         let tensor = cg.kernel.tensors[result.tensor].clone();
         let shape = cg.kernel.result_shapes[index].clone();
         let whole = Tensor { shape: shape.clone(), ..tensor.clone() };
-        let buffer = flat(e, argument(inputs + index)?, &whole, None);
+        let strides = layouts.result(index);
+        let buffer = flat(e, argument(inputs + index)?, &whole, strides);
         let all = shape.iter().product::<i64>() == tensor.shape.iter().product::<i64>()
-            && is_row_major(&result.access, &shape);
-        let computed = matches!(tensor.origin, Origin::Stage(_));
-        if computed && all && cg.places[result.tensor].buffer().is_none() {
+            && lies_as(&result.access, &shape, strides);
+        let direct = matches!(tensor.origin, Origin::Stage(_)) && !layouts.overwrites(index);
+        if direct && all && cg.places[result.tensor].buffer().is_none() {
             cg.places[result.tensor] = Place::Memory(buffer);
         } else {
             copies.push((index, buffer));
@@ -297,22 +266,21 @@ fn place_results<'c: 'a, 'a>(
     Ok(copies)
 }
 
-fn is_row_major(access: &Access, shape: &[i64]) -> bool {
-    let mut stride = 1;
-    let strides = access.coefs.iter().zip(shape).rev().all(|(coef, size)| {
-        let fits = *size == 1 || *coef == stride;
-        stride *= size;
-        fits
-    });
-    access.offset == 0 && strides
+/// Whether an access walks a whole box of these strides, row-major without.
+fn lies_as(access: &Access, shape: &[i64], strides: Option<&[i64]>) -> bool {
+    let strides = strides.map_or_else(|| row_major(shape), <[i64]>::to_vec);
+    let dims = access.coefs.iter().zip(&strides).zip(shape);
+    access.offset == 0
+        && dims.into_iter().all(|((coef, stride), size)| *size == 1 || coef == stride)
 }
 
-/// Copies a result that is an argument, a constant, a part of a stage's output, or returned twice.
+/// Copies a result that is an argument, a constant, a part of a stage's output, returned twice, or
+/// where the kernel reads.
 fn copy_result<'c: 'a, 'a>(
     cg: &Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     func: OperationRef<'c, 'a>,
-    index: usize,
+    (index, strides): (usize, Option<&[i64]>),
     to: Buffer<'c, 'a>,
 ) -> Result<()> {
     let result = &cg.kernel.results[index];
@@ -322,10 +290,7 @@ fn copy_result<'c: 'a, 'a>(
         (None, Some(buffer)) => Ok(buffer),
         _ => return Err(LowerError::at(func, format!("result {index} is never computed"))),
     };
-    let mut strides = vec![1; shape.len()];
-    for d in (1..shape.len()).rev() {
-        strides[d - 1] = strides[d] * shape[d];
-    }
+    let strides = strides.map_or_else(|| row_major(&shape), <[i64]>::to_vec);
     copy_loops(e, &shape, &mut vec![], &|e, ivs| {
         let value = match source {
             Ok(from) => {
@@ -363,39 +328,19 @@ fn flat<'c: 'a, 'a>(
     strides: Option<&[i64]>,
 ) -> Buffer<'c, 'a> {
     let element = tensor.element;
-    let (size, layout, dynamic, offset) = match strides {
-        None => (tensor.shape.iter().product::<i64>(), None, vec![], 0),
-        Some(strides) => {
-            let span = strides.iter().zip(&tensor.shape).map(|(stride, size)| stride * (size - 1));
-            let layout: Attribute = StridedLayoutAttribute::new(e.context, i64::MIN, &[1]).into();
-            (span.sum::<i64>() + 1, Some(layout), vec![offset_of(e, memref, tensor)], i64::MIN)
-        }
+    let size = match strides {
+        None => tensor.shape.iter().product::<i64>(),
+        Some(strides) => span(&tensor.shape, strides),
     };
-    let ty: Type = MemRefType::new(element, &[size], layout, None).into();
-    let segments = attr::parse(e.context, &format!("array<i32: 1, {}, 0, 0>", dynamic.len()));
-    let mut operands = vec![memref];
-    operands.extend(dynamic);
-    let spec = e.spec("memref.reinterpret_cast").operands(&operands).results(&[ty]);
+    let ty: Type = MemRefType::new(element, &[size], None, None).into();
+    let segments = attr::parse(e.context, "array<i32: 1, 0, 0, 0>");
+    let spec = e.spec("memref.reinterpret_cast").operands(&[memref]).results(&[ty]);
     let spec = spec
         .attr("operandSegmentSizes", segments)
-        .attr("static_offsets", attr::i64s(e.context, &[offset]))
+        .attr("static_offsets", attr::i64s(e.context, &[0]))
         .attr("static_sizes", attr::i64s(e.context, &[size]))
         .attr("static_strides", attr::i64s(e.context, &[1]));
     Buffer { memref: e.value(spec), element }
-}
-
-/// The offset in a strided memref's descriptor.
-fn offset_of<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    memref: Value<'c, 'a>,
-    tensor: &Tensor<'c>,
-) -> Value<'c, 'a> {
-    let base = MemRefType::new(tensor.element, &[], None, None).into();
-    let mut types = vec![base];
-    types.extend(vec![Type::index(e.context); 1 + 2 * tensor.shape.len()]);
-    let spec = e.spec("memref.extract_strided_metadata").operands(&[memref]).results(&types);
-    let op = spec.append(&e.block);
-    op.result(1).unwrap_or_else(|error| unreachable!("built with this result: {error}")).into()
 }
 
 /// A constant with different elements, as a global beside the function.

@@ -31,11 +31,11 @@ pub struct Irc {
 pub enum Command {
     /// Compile a model to a library, an object, LLVM IR, MLIR or a plan
     Compile(CompileTo),
-    /// Run a model or a compiled library
+    /// Run a model, a compiled library, or plans
     Run(Run),
     /// Check models and plans: every finding of every file
     Check(Check),
-    /// Measure a model: latency, GFLOP/s, bytes, share of the roofline
+    /// Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline
     Bench(Bench),
     /// Simulate an NPU schedule (not built yet)
     Simulate(Simulate),
@@ -49,7 +49,8 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
-     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n\n{EXIT_CODES}"
+     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
+     irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// ARK model file; - is standard input
@@ -110,16 +111,21 @@ pub enum Kind {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
     "Keys of .npz files are buffer_<Id>: the whole buffer, 1-D; BF16 as the bits of uint16.\n\
-     Buffers not given start as zero, or as random values with --seed.\n\n\
+     Buffers not given start as zero, or as random values with --seed.\n\
+     Several plans, or models, are the ranks of one world; keys are then rank<r>/buffer_<Id>. Plans\n\
+     run as the machine they describe: its processors share the threads.\n\n\
      Examples:\n  \
      irc run ffn.model.json --seed 1                            a summary of every output\n  \
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
-     irc run ffn.model.json --seed 1 --backend reference\n\n{EXIT_CODES}"
+     irc run ffn.model.json --seed 1 --backend reference\n  \
+     irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
+     irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
-    pub model: String,
+    /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
     /// Input buffers
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
@@ -138,9 +144,15 @@ pub struct Run {
     /// ONNX test data: input_N.pb and output_N.pb (not built yet)
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
-    /// Threads to run on; kernels run on one today
+    /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
+    /// File for a timeline of the run of plans, for ui.perfetto.dev
+    #[arg(long, value_name = "T.json")]
+    pub trace: Option<PathBuf>,
+    /// Stop the run of plans at the first two tasks that touch the same bytes in no order
+    #[arg(long)]
+    pub race_check: bool,
     /// What runs the model
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Backend,
@@ -208,12 +220,13 @@ pub struct Check {
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// ARK model file, or a library that irc compile wrote; - is a model on standard input
-    pub model: String,
+    /// ARK model, a library of irc compile, or an ARK plan; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: String,
     /// Write one JSON object instead of lines
     #[arg(long)]
     pub json: bool,
-    /// Threads to run on; kernels run on one today
+    /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
     /// Seed of the random inputs
@@ -297,7 +310,7 @@ mod tests {
             panic!("not run");
         };
         assert_eq!(run.compile.explain_fusion, Some(crate::Explain::Text));
-        assert_eq!(run.model, "model.json");
+        assert_eq!(run.files, ["model.json"]);
         assert!(parse("--explain-fusion=html").is_err());
     }
 

@@ -12,6 +12,7 @@ use crate::{
     run::{self, Loaded},
     stop::Stop,
     target as processor, values,
+    world::{Preparation, World},
 };
 use irc::{CompileOptions, Results};
 use irc_cli::Bench;
@@ -22,12 +23,16 @@ use report::Report;
 
 /// Measures a program and prints what was found.
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
-    run::say_threads(console, arguments.threads);
-    let bytes = input::read(&arguments.model)?;
+    let bytes = input::read(&arguments.file)?;
     let target = processor::named(&arguments.target_cpu)?;
-    let (loaded, flops) = match input::content(&bytes) {
+    let content = input::content(&bytes);
+    let threads = if content == Content::Plan { arguments.threads } else { 1 };
+    if content != Content::Plan {
+        run::say_threads(console, arguments.threads);
+    }
+    let (latency, flops, traffic) = match content {
         Content::Model => {
-            let source = input::source(&arguments.model, &bytes);
+            let source = input::source(&arguments.file, &bytes);
             let flops = work::flops(&source);
             let (session, file) = input::open(console, source, false)?;
             let options = CompileOptions {
@@ -35,23 +40,33 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
                 results: Results::Outputs,
                 accumulate: compile::accumulate(arguments.ark_accumulate),
             };
-            (Loaded::compile(console, &session, file, &options)?, flops)
+            let loaded = Loaded::compile(console, &session, file, &options)?;
+            let library = &loaded.library;
+            (measure(console, library, arguments)?, flops, traffic(library.interface()))
         }
         Content::Library if arguments.ark_accumulate => {
             return Err(Stop::Usage(format!(
                 "--ark-accumulate has no effect here: it is for models, and {} is compiled already",
-                arguments.model
+                arguments.file
             )));
         }
         // A library does not say how much it computes.
-        Content::Library => (Loaded::from_bytes(&bytes)?, None),
-        Content::Plan => return Err(Stop::not_built("running plans")),
+        Content::Library => {
+            let loaded = Loaded::from_bytes(&bytes)?;
+            let library = &loaded.library;
+            (measure(console, library, arguments)?, None, traffic(library.interface()))
+        }
+        Content::Plan => {
+            let source = input::source(&arguments.file, &bytes);
+            let preparation = Preparation { target: target.clone(), race_check: false };
+            let world = World::open(console, &[(source, content)], &preparation)?;
+            let flops = world.ranks.iter().map(|rank| work::of_plan(rank.plan())).sum();
+            let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
+            (measure_world(console, &world, arguments)?, Some(flops), bytes)
+        }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
     };
-    let library = &loaded.library;
-    let latency = measure(console, library, arguments)?;
     let step = console.step("measuring the roofline");
-    let traffic = traffic(library.interface());
     let roofline = roofline::Roofline {
         gflops: match arguments.peak_gflops {
             Some(given) => given,
@@ -63,7 +78,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         },
     };
     drop(step);
-    let report = Report { latency, flops, traffic, roofline };
+    let report = Report { latency, flops, traffic, roofline, threads };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
@@ -75,14 +90,26 @@ fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<La
     let mut inputs = bind(&interface.inputs, given)?;
     let mut outputs = bind(&interface.outputs, values::Buffers::new())?;
     let mut workspace = library.workspace().map_err(failed)?;
-    let length = match arguments.iterations {
-        Some(runs) => Length::Runs(runs),
-        None => Length::Seconds(arguments.time),
-    };
     let _step = console.step("measuring");
-    latency::measure(length, || {
+    latency::measure(length(arguments), || {
         library.run_with(&mut inputs, &mut outputs, &mut workspace).map_err(failed)
     })
+}
+
+fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Stop> {
+    let mut memories = world.memories(values::Buffers::new(), Some(arguments.seed))?;
+    let _step = console.step("measuring");
+    let threads = arguments.threads as usize;
+    latency::measure(length(arguments), || {
+        world.run(&mut memories, irc_executor::Options { threads, ..Default::default() })
+    })
+}
+
+fn length(arguments: &Bench) -> Length {
+    match arguments.iterations {
+        Some(runs) => Length::Runs(runs),
+        None => Length::Seconds(arguments.time),
+    }
 }
 
 /// The buffers of ports in order; those not given are zero.

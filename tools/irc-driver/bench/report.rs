@@ -16,6 +16,8 @@ pub struct Report {
     pub traffic: u64,
     /// What the machine can do.
     pub roofline: Roofline,
+    /// Threads that ran it.
+    pub threads: u32,
 }
 
 impl Report {
@@ -61,7 +63,7 @@ impl Report {
             "peak_gbytes_per_second": self.roofline.bandwidth,
             "roofline_share": self.share(),
             "roofline_note": self.share().is_none().then_some(UNKNOWN),
-            "threads": 1,
+            "threads": self.threads,
         });
         format!("{record:#}\n")
     }

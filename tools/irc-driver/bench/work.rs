@@ -1,5 +1,8 @@
 //! How much a model computes.
-use irc_ark_format::model::{self, Model, Op, OpKind};
+use irc_ark_format::{
+    model::{self, Model, Op, OpKind},
+    plan::Plan,
+};
 use irc_diag::{Sink, Source};
 
 /// Floating-point operations of a model; nothing when it cannot be read.
@@ -11,6 +14,12 @@ pub fn flops(source: &Source) -> Option<u64> {
     let mut sink = Sink::new();
     let document = model::parse(source, &model::Options::default(), &mut sink)?;
     Some(of_model(&document.model))
+}
+
+/// Floating-point operations of a plan.
+pub fn of_plan(plan: &Plan) -> u64 {
+    let ops = plan.task_infos.iter().flat_map(|task| &task.ops);
+    ops.map(|plan_op| of_op(&plan_op.op)).fold(0, u64::saturating_add)
 }
 
 fn of_model(model: &Model) -> u64 {

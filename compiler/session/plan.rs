@@ -1,0 +1,188 @@
+//! The queries from a plan's file to the library of its tasks.
+use super::{
+    Failure,
+    database::SourceFile,
+    kernel::{self, Broken, TaskObject, compile_nothing, compile_task},
+    machine::in_context,
+};
+use crate::{
+    codegen::{Target, link_library},
+    tasks::{self, Segment, TaskStep},
+};
+use irc_ark_format::{
+    model::Options,
+    plan::{self, Plan, TaskInfo},
+};
+use irc_diag::{Diagnostic, Sink};
+use irc_executor::code::{Kernel, PlanCode, Step, TaskCode, Variant};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The compiled tasks of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledPlan {
+    /// The shared library's bytes.
+    pub library: Vec<u8>,
+    /// What is in it.
+    pub code: PlanCode,
+}
+
+/// A task kernel's tensor-level text and its target, as a key: equal kernels compile once.
+#[salsa::interned(debug)]
+pub struct TaskKey<'db> {
+    #[returns(ref)]
+    pub text: Arc<str>,
+    #[returns(ref)]
+    pub target: Target,
+}
+
+/// A target as a key.
+#[salsa::interned(debug)]
+pub struct TargetKey<'db> {
+    #[returns(ref)]
+    pub target: Target,
+}
+
+/// The steps of a task, with the text of each variant of each kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextStep {
+    /// A kernel without its symbols, and each variant's text.
+    Kernel(Kernel, Vec<Arc<str>>),
+    /// The op at this index moves data between ranks.
+    Communicate(usize),
+}
+
+/// The plan of a file. What [`plan::check`] finds is not asked for: the caller decides what of it
+/// matters here.
+#[salsa::tracked(returns(clone))]
+fn plan_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<Plan>, Failure> {
+    let mut sink = Sink::new();
+    let options = Options { validate: false, ..Default::default() };
+    match plan::parse(file.source(db), &options, &mut sink) {
+        Some(plan) => Ok(Arc::new(plan)),
+        None => Err(Failure { diagnostics: sink.into_diagnostics(), internal: false }),
+    }
+}
+
+/// The kernels of a plan as text, by task info.
+#[salsa::tracked(returns(clone))]
+pub fn task_texts(
+    db: &dyn salsa::Database,
+    file: SourceFile,
+) -> Result<Arc<Vec<Vec<TextStep>>>, Failure> {
+    let plan = plan_of(db, file)?;
+    let texts = plan.task_infos.iter().enumerate().map(|(index, task)| {
+        task_text(task).map_err(|(op, message)| {
+            let finding = Diagnostic::error("plan-task", message);
+            let finding = finding.path(format!("$.TaskInfos[{index}].Ops[{op}]"));
+            Failure { diagnostics: vec![finding], internal: false }
+        })
+    });
+    Ok(Arc::new(texts.collect::<Result<_, _>>()?))
+}
+
+/// The steps of a task; on failure the index of an op and what is wrong with it.
+fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, (usize, String)> {
+    let step = |step| match step {
+        TaskStep::Communicate(op) => Ok(TextStep::Communicate(op)),
+        TaskStep::Kernel(segment) => {
+            let (kernel, texts) = kernel_texts(task, &segment)?;
+            Ok(TextStep::Kernel(kernel, texts))
+        }
+    };
+    tasks::steps(task)?.into_iter().map(step).collect()
+}
+
+fn kernel_texts(
+    task: &TaskInfo,
+    segment: &Segment,
+) -> Result<(Kernel, Vec<Arc<str>>), (usize, String)> {
+    let lasts = tasks::variants(segment);
+    let mut broken = None;
+    let texts = in_context(|context| {
+        let texts = lasts.iter().map(|last| {
+            tasks::kernel_text(context, kernel::NAME, task, segment, *last).map(Arc::from)
+        });
+        match texts.collect::<Result<Vec<Arc<str>>, _>>() {
+            Ok(texts) => Some(texts),
+            Err(error) => {
+                broken = Some(error);
+                None
+            }
+        }
+    });
+    let texts = texts.map_err(|captured| {
+        broken.unwrap_or_else(|| (segment.ops[0], messages(captured.iter().map(|d| &d.message))))
+    })?;
+    let views = segment.loads.iter().chain(segment.stores.iter().map(|store| &store.view));
+    let kernel = Kernel {
+        ops: segment.ops.clone(),
+        counts: segment.grids[0].counts,
+        operands: views.map(tasks::operand).collect(),
+        variants: lasts.into_iter().map(|last| Variant { last, symbol: String::new() }).collect(),
+    };
+    Ok((kernel, texts))
+}
+
+/// One task kernel's object.
+#[salsa::tracked(returns(clone))]
+pub fn task_object<'db>(
+    db: &'db dyn salsa::Database,
+    key: TaskKey<'db>,
+) -> Result<Arc<TaskObject>, Broken> {
+    compile_task(key.text(db), key.target(db)).map(Arc::new)
+}
+
+/// The linked library of a plan's tasks.
+#[salsa::tracked(returns(clone))]
+pub fn plan_library<'db>(
+    db: &'db dyn salsa::Database,
+    file: SourceFile,
+    target: TargetKey<'db>,
+) -> Result<Arc<CompiledPlan>, Failure> {
+    let target = target.target(db);
+    let mut objects: BTreeMap<String, Arc<TaskObject>> = BTreeMap::new();
+    let mut code = PlanCode { requires: target.required_features(), ..Default::default() };
+    for (index, steps) in task_texts(db, file)?.iter().enumerate() {
+        let mut task = TaskCode::default();
+        for step in steps {
+            task.steps.push(match step {
+                TextStep::Communicate(op) => Step::Communicate(*op),
+                TextStep::Kernel(kernel, texts) => {
+                    let mut kernel = kernel.clone();
+                    for (variant, text) in kernel.variants.iter_mut().zip(texts) {
+                        let key = TaskKey::new(db, text.clone(), target.clone());
+                        let object = task_object(db, key).map_err(|broken| {
+                            failure(&format!("ops {:?} of task {index}", kernel.ops), broken)
+                        })?;
+                        variant.symbol.clone_from(&object.symbol);
+                        code.scratch_bytes = code.scratch_bytes.max(object.scratch);
+                        objects.insert(object.symbol.clone(), object);
+                    }
+                    Step::Kernel(kernel)
+                }
+            });
+        }
+        code.tasks.push(task);
+    }
+    let nothing = match objects.is_empty() {
+        true => Some(compile_nothing(target).map_err(|broken| failure("no task", broken))?),
+        false => None,
+    };
+    let parts = objects.values().map(|object| (object.symbol.clone(), object.object.as_slice()));
+    let parts = parts.chain(nothing.as_deref().map(|object| ("nothing".to_owned(), object)));
+    let library = link_library(parts, &[]).map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(Arc::new(CompiledPlan { library, code }))
+}
+
+/// A kernel that does not compile, in the words of what failed.
+fn failure(what: &str, broken: Broken) -> Failure {
+    let message = match broken {
+        Broken::Codegen(error) => error.to_string(),
+        Broken::Passes(captured) => messages(captured.iter().map(|found| &found.message)),
+    };
+    Failure::internal(format!("{what}: {message}"))
+}
+
+fn messages<'m>(messages: impl Iterator<Item = &'m String>) -> String {
+    messages.map(String::as_str).collect::<Vec<_>>().join("; ")
+}

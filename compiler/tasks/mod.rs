@@ -1,0 +1,23 @@
+//! The tasks of an ARK plan as kernels for the host.
+//!
+//! A task info is a chain of ops that run back to back for one task index. [`steps`] cuts the chain
+//! into [`Segment`]s whose ops hand on whole tiles, each of which becomes one fused kernel, and
+//! communication, which the executor does itself. [`variants`] and [`kernel_text`] write a segment
+//! as functions of the tensor level on tiles of static shape, whose arguments and results are
+//! strided windows of the buffers.
+//!
+//! Each op of a chain sees what the ops before it wrote for the same task index, whatever windows
+//! they used: where two windows are neither the same nor apart, the chain is cut there, and the
+//! later op reads memory again.
+
+mod emit;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod variant;
+mod view;
+
+pub use emit::kernel_text;
+pub use segment::{Segment, Store, TaskStep, steps};
+pub use variant::{operand, variants};
+pub use view::View;

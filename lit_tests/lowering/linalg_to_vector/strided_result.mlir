@@ -1,0 +1,18 @@
+// A result with strides is computed where it lies, in vectors along its rows.
+// RUN: %irc-opt %s --pass-pipeline='builtin.module(linalg-to-vector)' | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-LABEL: func.func @negate(
+// CHECK-SAME: memref<4x32xf32>, %[[OUT:.*]]: memref<4x32xf32, strided<[40, 1]>>
+// CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[OUT]] {{.*}} sizes: [152], strides: [1]
+// CHECK: vector.store {{.*}}, %[[FLAT]]
+// CHECK-NOT: memref.store
+func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {irc.strides = array<i64: 40, 1>}) attributes {irc.kernel} {
+  %e = tensor.empty() : tensor<4x32xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32 } -> tensor<4x32xf32>
+  return %0 : tensor<4x32xf32>
+}
