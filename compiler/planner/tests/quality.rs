@@ -106,7 +106,8 @@ fn layers_of_both_sizes_take_half() {
             let options = Options { planner: Planner::Ark, ..Options::new(target) };
             let arks = irc_planner::plan(&model, &options).expect("ARK's plan").plan;
             let ours = planned(&model, architecture, what).expect("a plan");
-            assert!(plan::check_model(&ours, &model).is_empty());
+
+            assert_eq!(plan::check_model(&ours, &model), []);
             assert_half(what, &estimate(&ours), &estimate(&arks));
         }
     }

@@ -1,0 +1,95 @@
+//! What architectures have kernels for, and what is said where they have none.
+use irc_ark_format::{
+    model::{Arg, Buffer, DataType, Model, Node, Op, OpKind, Tensor},
+    plan::{self, Architecture, Plan, PlanOp, matmul_kernels},
+};
+use irc_planner::{Finding, Options, Planned, Target};
+use std::collections::BTreeMap;
+
+fn dense(id: u64, dtype: DataType, shape: &[i64]) -> Tensor {
+    Tensor::dense(id, dtype, shape, Buffer::local(id))
+}
+
+fn model(kind: OpKind, reads: Vec<Tensor>, output: Tensor, args: &[(&str, Arg)]) -> Model {
+    let result = Tensor { id: 100, ..output.clone() };
+    let args = args.iter().map(|(name, arg)| ((*name).to_owned(), arg.clone()));
+    let op = Op {
+        kind,
+        name: "op".to_owned(),
+        is_virtual: false,
+        reads,
+        writes: vec![output],
+        results: vec![result],
+        args: args.collect::<BTreeMap<_, _>>(),
+    };
+    let node = Node { id: 0, producers: vec![], consumers: vec![], op };
+    Model { rank: 0, world_size: 1, nodes: vec![node] }
+}
+
+fn product(dtype: DataType, [m, n, k]: [i64; 3]) -> Model {
+    let reads = vec![dense(0, dtype, &[m, k]), dense(1, dtype, &[k, n])];
+    let args = [("TransposeInput", Arg::Bool(false)), ("TransposeOther", Arg::Bool(false))];
+    model(OpKind::Matmul, reads, dense(2, dtype, &[m, n]), &args)
+}
+
+fn planned(model: &Model, architecture: Architecture) -> Result<Planned, Vec<Finding>> {
+    let target = Target::new(architecture, None).expect("a target");
+    irc_planner::plan(model, &Options::new(target))
+}
+
+fn first(plan: &Plan) -> &PlanOp {
+    &plan.task_infos[0].ops[0]
+}
+
+#[test]
+fn any_takes_a_kernel_of_cuda_80_where_one_divides() {
+    let planned =
+        planned(&product(DataType::Fp16, [256, 256, 128]), Architecture::Any).expect("a plan");
+    let tile = first(&planned.plan).config.ints("TileShapeMNK").expect("a tile");
+    let known = matmul_kernels(Architecture::Cuda80, DataType::Fp16);
+    assert!(known.iter().any(|kernel| [kernel.m, kernel.n, kernel.k] == tile), "{tile:?}");
+    assert_eq!(planned.warnings, []);
+}
+
+#[test]
+fn any_says_when_no_device_has_the_tile() {
+    let planned =
+        planned(&product(DataType::Fp16, [48, 80, 24]), Architecture::Any).expect("a plan");
+    assert_eq!(first(&planned.plan).config.ints("TileShapeMNK"), Some(&[48, 40, 24][..]));
+    let [Finding { node: Some(0), message }] = &planned.warnings[..] else {
+        panic!("{:?}", planned.warnings)
+    };
+    assert!(message.starts_with("no known device has a kernel"), "{message}");
+}
+
+#[test]
+fn cuda_70_has_one_kernel() {
+    let planned =
+        planned(&product(DataType::Fp16, [256, 512, 64]), Architecture::Cuda70).expect("a plan");
+    let config = &first(&planned.plan).config;
+    assert_eq!(config.ints("TileShapeMNK"), Some(&[128, 256, 32][..]));
+    assert_eq!((config.int("NumWarps"), config.int("SramBytes")), (Some(8), Some(49_152)));
+    assert!(
+        planned.warnings.iter().any(|finding| finding.message.contains("no device has confirmed"))
+    );
+    let refused = self::planned(&product(DataType::Fp32, [256, 512, 64]), Architecture::Cuda70);
+    let findings = refused.expect_err("a refusal");
+    assert!(findings[0].message.contains("Matmul of FP32 has no kernel that is known on CUDA_70"));
+}
+
+#[test]
+fn products_without_a_kernel_are_named() {
+    for architecture in [Architecture::Cuda90, Architecture::Rocm90a] {
+        let refused = planned(&product(DataType::Fp16, [256, 256, 128]), architecture);
+        let findings = refused.expect_err("a refusal");
+        let [Finding { node: Some(0), message }] = &findings[..] else { panic!("{findings:?}") };
+        let expected = format!(
+            "Matmul of FP16 has no kernel that is known on {}; ARK has them for CUDA_80 and ROCM_942",
+            architecture.name()
+        );
+        assert_eq!(*message, expected);
+    }
+    let refused = planned(&product(DataType::Fp16, [100, 256, 128]), Architecture::Cuda80);
+    let message = &refused.expect_err("a refusal")[0].message;
+    assert!(message.contains("divides M=100 N=256 K=128; pad the operands"), "{message}");
+}
