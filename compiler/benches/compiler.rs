@@ -3,7 +3,11 @@
 //!
 //! `IRC_CORPUS` adds the large models of the corpus, when it is there.
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use irc::{CompileOptions, Session};
+use irc::{
+    CompileOptions, Session,
+    planner::{self, Target},
+};
+use irc_ark_format::{model, plan::Architecture};
 use std::{hint::black_box, path::PathBuf};
 
 fn example(name: &str) -> String {
@@ -61,9 +65,26 @@ fn front_end(criterion: &mut Criterion) {
     });
 }
 
+fn plan(criterion: &mut Criterion) {
+    let Some(text) = corpus("llama2_7b_4layers_seq512.model.json") else {
+        eprintln!("skipped: no corpus; set IRC_CORPUS");
+        return;
+    };
+    let source = irc_diag::Source::new("llama.json", text);
+    let target = Target::new(Architecture::Cuda80, None).expect("all processors");
+    let options = planner::Options::new(target);
+    criterion.bench_function("read and plan llama2_7b_4layers", |bencher| {
+        bencher.iter(|| {
+            let mut sink = irc_diag::Sink::new();
+            let document = model::parse(black_box(&source), &Default::default(), &mut sink);
+            planner::plan(&document.expect("a model").model, &options).expect("a plan")
+        });
+    });
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10);
-    targets = compile_ffn, front_end
+    targets = compile_ffn, front_end, plan
 }
 criterion_main!(benches);

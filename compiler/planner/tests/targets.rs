@@ -1,7 +1,7 @@
 //! What architectures have kernels for, and what is said where they have none.
 use irc_ark_format::{
     model::{Arg, Buffer, DataType, Model, Node, Op, OpKind, Tensor},
-    plan::{self, Architecture, Plan, PlanOp, matmul_kernels},
+    plan::{Architecture, Plan, PlanOp, matmul_kernels},
 };
 use irc_planner::{Finding, Options, Planned, Target};
 use std::collections::BTreeMap;
