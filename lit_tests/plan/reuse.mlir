@@ -5,7 +5,7 @@
 // CHECK: ark.buffer {id = 0 : i64}
 // CHECK: ark.buffer {id = 6 : i64}
 // CHECK: ark.buffer {id = 2 : i64}
-// CHECK-NOT: ark.buffer
+// CHECK-NOT: = ark.buffer
 
 !t0 = !ark.tensor<f32, [8, 64], strides [8, 64], offsets [0, 0], padded [8, 64]>
 ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {
