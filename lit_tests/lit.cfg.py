@@ -4,6 +4,7 @@ Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t 
 
     %irc  %irc-opt  %irc-translate    the tools
     %examples  %models                the repository's models: for people, for tests
+    %data                             the ARK files that the format crate tests itself on
     %lit-tests                        this folder
     %python  %oracle                  Python with numpy (`./irc-dev setup`), and tests/oracle
     %expect                           reads stdin: must equal %s.expected, to the byte
@@ -36,6 +37,7 @@ config.substitutions += [
     (r"%irc\b", str(tools / "irc")),
     ("%examples", str(root.parent / "examples")),
     ("%models", str(root.parent / "tests" / "models")),
+    ("%data", str(root.parent / "dialects" / "ark" / "format" / "tests" / "data")),
     ("%lit-tests", str(root)),
     ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),
     ("%oracle", str(root.parent / "tests" / "oracle")),

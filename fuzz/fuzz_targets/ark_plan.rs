@@ -1,5 +1,5 @@
 //! Any bytes: the plan reader never panics, explains what it refuses, and writes back what it
-//! accepts.
+//! accepts; and every check ends on what it accepts, alone, as two ranks, and against a model.
 //!
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
@@ -9,8 +9,8 @@
 //!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
 #![no_main]
 
-use irc_ark_format::model::Options;
-use irc_ark_format::plan;
+use irc_ark_format::model::{Model, Node, Options};
+use irc_ark_format::plan::{self, Plan};
 use irc_diag::{Sink, Source, render};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,9 +22,27 @@ fuzz_target!(|bytes: &[u8]| {
     render(&source, &sink.into_diagnostics(), false, 80);
     if let Some(plan) = plan {
         plan::check_ranks(std::slice::from_ref(&plan));
+        if plan.world_size == 2 {
+            let peer = Plan { rank: 1 - plan.rank, ..plan.clone() };
+            plan::check_ranks(&[plan.clone(), peer]);
+        }
+        plan::check_model(&plan, &model_of(&plan));
         let text = plan::write(&plan);
         let again =
             plan::parse(&Source::new("again", &text), &Options::default(), &mut Sink::new());
         assert_eq!(again, Some(plan));
     }
 });
+
+/// The ops of a plan, last task first, as a model.
+fn model_of(plan: &Plan) -> Model {
+    let ops = plan.task_infos.iter().rev().flat_map(|info| &info.ops);
+    let node = |(id, op): (usize, &plan::PlanOp)| Node {
+        id: id as u64,
+        producers: vec![],
+        consumers: vec![],
+        op: op.op.clone(),
+    };
+    let nodes = ops.enumerate().map(node).collect();
+    Model { rank: plan.rank, world_size: plan.world_size, nodes }
+}

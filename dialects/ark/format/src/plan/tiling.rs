@@ -55,7 +55,11 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
         kind if kind.is_communication() => None,
         OpKind::Tensor | OpKind::Reshape | OpKind::Noop => None,
         OpKind::Matmul => {
-            let &[m, n, _] = config.ints("TileShapeMNK")? else { return None };
+            // The newest generation of the format gives M and N alone.
+            let (&[m, n, _] | &[m, n]) = config.ints("TileShapeMNK").or(config.ints("Tile"))?
+            else {
+                return None;
+            };
             Some(Grid::new(four(&result.padded_shape), [1, 1, m, n]))
         }
         kind if kind.is_reduce() => Some(Grid::new(shape, [1; 4])),

@@ -12,6 +12,12 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
     let at = at.key("Config");
     for &(key, kind) in required(op.op.kind) {
         match op.config.get(key) {
+            // The newest generation gives a matrix product's tile as M and N alone.
+            None if key == "TileShapeMNK" && op.config.get("Tile").is_some() => {
+                let message = "`Tile` is read as the M and N of `TileShapeMNK`";
+                let finding = Diagnostic::warning("ark-generation", message);
+                sink.push(finding.path(at.key("Tile").to_string()));
+            }
             None => {
                 let message = format!("`Config` of `{}` needs `{key}`", op.op.kind);
                 sink.push(Diagnostic::error("plan-missing-config", message).path(at.to_string()));

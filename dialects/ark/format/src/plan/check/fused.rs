@@ -31,8 +31,17 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
+/// Most ops of a task that are compared pair by pair.
+const MAX_OPS: usize = 512;
+
 /// Checks the ops of one task.
 pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
+    if ops.len() > MAX_OPS {
+        let message = format!("more than {MAX_OPS} ops in a task: they were not compared");
+        let finding = Diagnostic::warning("plan-fused-unproven", message);
+        sink.push(finding.path(format!("$.TaskInfos[{task}].Ops")));
+        return;
+    }
     let accesses: Vec<Access<'_>> =
         ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
     for (position, later) in accesses.iter().enumerate() {

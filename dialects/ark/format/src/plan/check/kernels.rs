@@ -17,7 +17,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
         let at = At::op(place);
         check_foreign(&plan_op.op, &at, sink);
         match plan_op.op.kind {
-            OpKind::Matmul => matmul::check(plan_op, plan.architecture, &at, sink),
+            OpKind::Matmul => matmul::check(plan, plan_op, &at, sink),
             OpKind::Transpose => check_transpose(&plan_op.op, &at, sink),
             OpKind::Cast | OpKind::Rope => check_pairs(plan_op, &at, sink),
             OpKind::ScalarAssign => check_fill(&plan_op.op, &at, sink),

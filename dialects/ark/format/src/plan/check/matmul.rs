@@ -4,7 +4,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use crate::json::At;
 use crate::model::{DataType, Op, shape};
-use crate::plan::{Architecture, PlanOp};
+use crate::plan::{Architecture, Plan, PlanOp};
 
 /// A matrix kernel: tile, warps and bytes of on-chip memory, all exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,49 +75,94 @@ const SINGLE: [Kernel; 3] = [
     kernel(64, 64, 32, 4, 49_152),
 ];
 
+/// Registers of a processor, and most of a thread.
+const REGISTERS: i64 = 65_536;
+const MAX_REGISTERS: i64 = 254;
+
 /// Checks the tile of a matrix product, and the strides of a batched one.
-pub(super) fn check(plan_op: &PlanOp, architecture: Architecture, at: &At<'_>, sink: &mut Sink) {
-    let Some(&[m, n, k]) = plan_op.config.ints("TileShapeMNK") else { return };
+pub(super) fn check(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
+    let Some((m, n, k)) = tile(plan_op) else { return };
+    let architecture = plan.architecture;
+    let config = at.key("Config");
+    let is_whole = plan_op.config.ints("TileShapeMNK").is_some();
+    let tile_at = config.key(if is_whole { "TileShapeMNK" } else { "Tile" });
     let op = &plan_op.op;
-    check_divides(op, [m, n, k], at, sink);
+    check_divides(op, (m, n, k), &tile_at, sink);
     check_batch(op, at, sink);
     let dtype = op.reads[0].dtype;
     let warps = plan_op.config.int("NumWarps").unwrap_or(0);
     let sram = plan_op.config.int("SramBytes").unwrap_or(0);
-    let Some(exists) = has_kernel(architecture, dtype, &kernel(m, n, k, warps, sram)) else {
-        return;
+    let fits = |kernel: &Kernel| {
+        (kernel.m, kernel.n, kernel.warps, kernel.sram) == (m, n, warps, sram)
+            && k.is_none_or(|k| k == kernel.k)
     };
-    if !exists {
-        let config = at.key("Config");
+    if has_kernel(architecture, dtype, fits, (m, n, k)) == Some(false) {
         let name = architecture.name();
+        let depth = k.map(|k| format!("x{k}")).unwrap_or_default();
         let message = format!(
-            "{name} has no {dtype} kernel for the tile {m}x{n}x{k} with {warps} warps and {sram} \
-             bytes"
+            "{name} has no {dtype} kernel for the tile {m}x{n}{depth} with {warps} warps and \
+             {sram} bytes"
         );
-        let finding = Diagnostic::error("plan-matmul-kernel", message);
-        sink.push(finding.path(config.key("TileShapeMNK").to_string()));
+        sink.push(Diagnostic::error("plan-matmul-kernel", message).path(tile_at.to_string()));
+    } else if architecture == Architecture::Cuda80 {
+        check_registers(plan, plan_op, m * n, &tile_at, sink);
     }
 }
 
-/// Whether the kernel exists; nothing where the kernels are not known.
-fn has_kernel(architecture: Architecture, dtype: DataType, wanted: &Kernel) -> Option<bool> {
-    let fits = |kernel: &Kernel| {
-        (kernel.m, kernel.n, kernel.k) == (wanted.m, wanted.n, wanted.k)
-            && (kernel.warps, kernel.sram) == (wanted.warps, wanted.sram)
-    };
+/// The tile `M`, `N` and `K`; the newest generation of the format leaves `K` to ARK.
+fn tile(plan_op: &PlanOp) -> Option<(i64, i64, Option<i64>)> {
+    match plan_op.config.ints("TileShapeMNK") {
+        Some(&[m, n, k]) => Some((m, n, Some(k))),
+        _ => match plan_op.config.ints("Tile") {
+            Some(&[m, n]) => Some((m, n, None)),
+            _ => None,
+        },
+    }
+}
+
+/// The sums of a tile stay in registers, which the threads of a processor share.
+fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: &mut Sink) {
+    let warp = plan.architecture.warp_threads();
+    let threads = warp * plan_op.config.int("NumWarps").unwrap_or(1).max(1);
+    // The sums of 16-bit floats are 16 bits wide on this architecture; others are 32.
+    let bytes = if plan_op.op.reads[0].dtype == DataType::Fp16 { 2 } else { 4 };
+    let needed = sums * bytes / 4 / threads;
+    let all = warp * plan.num_warps_per_processor.max(1);
+    let has = (REGISTERS / all).min(MAX_REGISTERS);
+    if needed >= has {
+        let message = format!(
+            "the sums of a tile alone take {needed} registers of a thread; with {} warps on a \
+             processor it has {has}",
+            plan.num_warps_per_processor
+        );
+        let finding = Diagnostic::warning("plan-registers", message)
+            .path(at.to_string())
+            .with_note("what does not fit is kept in memory, which is slow");
+        sink.push(finding.help("use a smaller tile or fewer warps on a processor"));
+    }
+}
+
+/// Whether a kernel exists; nothing where the kernels are not known.
+fn has_kernel(
+    architecture: Architecture,
+    dtype: DataType,
+    fits: impl Fn(&Kernel) -> bool,
+    tile: (i64, i64, Option<i64>),
+) -> Option<bool> {
+    if !dtype.is_float() {
+        return Some(false);
+    }
     match (architecture, dtype) {
-        (Architecture::Cuda80, DataType::Fp32) => Some(SINGLE.iter().any(fits)),
-        (Architecture::Cuda80, DataType::Fp16) => Some(HALF.iter().chain([&FP16_ONLY]).any(fits)),
-        (Architecture::Cuda80, _) => Some(HALF.iter().any(fits)),
+        (Architecture::Cuda80, _) => Some(matmul_kernels(architecture, dtype).iter().any(fits)),
         (Architecture::Cuda70, DataType::Fp16) => {
-            Some((wanted.m, wanted.n, wanted.k) == (128, 256, 32))
+            Some((tile.0, tile.1, tile.2.unwrap_or(32)) == (128, 256, 32))
         }
         (Architecture::Cuda70 | Architecture::Cuda90, _) => Some(false),
         _ => None,
     }
 }
 
-fn check_divides(op: &Op, tile: [i64; 3], at: &At<'_>, sink: &mut Sink) {
+fn check_divides(op: &Op, (m, n, k): (i64, i64, Option<i64>), at: &At<'_>, sink: &mut Sink) {
     let transpose = |name| op.bool_arg(name).unwrap_or(false);
     let extents = shape::mnk(
         &op.reads[0].padded_shape,
@@ -125,13 +170,13 @@ fn check_divides(op: &Op, tile: [i64; 3], at: &At<'_>, sink: &mut Sink) {
         transpose("TransposeInput"),
         transpose("TransposeOther"),
     );
-    let config = at.key("Config");
     let dims = [("M", extents.m), ("N", extents.n), ("K", extents.k)];
+    let tile = [Some(m), Some(n), k].into_iter().flatten();
     for (index, ((name, extent), tile)) in dims.into_iter().zip(tile).enumerate() {
         if extent % tile != 0 {
             let message = format!("{name} = {extent} (padded) is no multiple of the tile's {tile}");
             let finding = Diagnostic::error("plan-matmul-tile", message)
-                .path(config.key("TileShapeMNK").index(index).to_string())
+                .path(at.index(index).to_string())
                 .help("choose a tile that divides it, or pad the operands");
             sink.push(finding);
         }

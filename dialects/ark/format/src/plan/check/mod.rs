@@ -4,6 +4,7 @@
 //! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
 //! shown either way, and what merely costs, is a warning.
 
+mod comm;
 mod config;
 mod distribute;
 mod fused;
@@ -41,6 +42,8 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
         tasks::check(plan, &mut sink);
         resources::check(plan, &mut sink);
         kernels::check(plan, &mut sink);
+        comm::check(plan, &mut sink);
+        ranks::check_own(plan, &mut sink);
         fused::check(plan, &mut sink);
         order::check(plan, &mut sink);
         uses::check(plan, &mut sink);

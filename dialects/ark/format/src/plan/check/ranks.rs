@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, Sink};
 
 use super::order::world;
 use super::{ops, pairs};
@@ -43,15 +43,6 @@ struct Listed {
 pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut found = check_set(plans);
     let listed: Vec<Listed> = plans.iter().map(list).collect();
-    for (index, listed) in listed.iter().enumerate() {
-        for (link, path) in &listed.collisions {
-            let message = format!(
-                "two buffers share tag {} from rank {} to {}",
-                link.tag, link.from, link.to
-            );
-            found.push((index, Diagnostic::error("plan-tag-collision", message).path(path)));
-        }
-    }
     for (index, plan) in plans.iter().enumerate() {
         for (peer_index, peer) in plans.iter().enumerate() {
             let between = |link: &&Link| (link.from, link.to) == (plan.rank, peer.rank);
@@ -70,6 +61,14 @@ pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
         found.extend(world::check(plans));
     }
     found
+}
+
+/// Two buffers of one plan under one link.
+pub(super) fn check_own(plan: &Plan, sink: &mut Sink) {
+    for (Link { from, to, tag }, path) in list(plan).collisions {
+        let message = format!("two buffers share tag {tag} from rank {from} to {to}");
+        sink.push(Diagnostic::error("plan-tag-collision", message).path(path));
+    }
 }
 
 /// Only where data goes must agree: a kernel that writes straight into a peer's buffer lists no

@@ -21,8 +21,8 @@ pub(super) struct Content {
 enum Meaning {
     /// What is in a buffer at the start.
     Input(u64),
-    /// What comes from another rank: its rank, and the tags.
-    Remote(i64, Vec<[i64; 2]>, Vec<[i64; 2]>),
+    /// What comes from another rank.
+    Remote(Peer),
     /// What an op writes, the first of its results or a later one.
     Result(usize, Box<Computed>),
 }
@@ -35,11 +35,19 @@ struct Computed {
     reads: Vec<(DataType, Vec<i64>, Content)>,
     writes: Vec<(DataType, Vec<i64>)>,
     /// Ranks and tags of all operands of an op that communicates.
-    peers: Vec<(i64, Vec<[i64; 2]>, Vec<[i64; 2]>)>,
+    peers: Vec<Peer>,
 }
 
 /// An argument that can be compared.
 type ArgKey = String;
+
+/// The rank of a buffer, and the tags it sends and receives under.
+type Peer = (i64, Vec<[i64; 2]>, Vec<[i64; 2]>);
+
+fn peer(tensor: &Tensor) -> Peer {
+    let buffer = &tensor.buffer;
+    (buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
+}
 
 /// All names given.
 #[derive(Debug, Default)]
@@ -59,9 +67,7 @@ impl Names {
         let buffer = &tensor.buffer;
         let is_remote = buffer.rank >= 0 || !buffer.recv_tags.is_empty();
         let meaning = match is_remote {
-            true => {
-                Meaning::Remote(buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
-            }
+            true => Meaning::Remote(peer(tensor)),
             false => Meaning::Input(buffer.id),
         };
         let name = self.of(meaning);
@@ -160,12 +166,21 @@ fn covers(region: &Region, other: &Region, from: i64) -> bool {
     region.covers(&other.moved(from as u64))
 }
 
+/// Most pieces compared pair by pair.
+const MAX_PIECES: usize = 256;
+
+/// Whether no two pieces meet; no where there are too many to tell.
 fn are_apart(pieces: &[(Name, i64, Region)]) -> bool {
     let base = pieces.iter().map(|(_, from, _)| *from).min().unwrap_or(0);
-    let placed: Vec<Region> =
+    let mut placed: Vec<Region> =
         pieces.iter().map(|(_, from, region)| region.moved((from - base) as u64)).collect();
+    placed.sort_by_key(Region::span);
+    // In order of their starts, spans that do not meet their neighbours meet nobody.
+    if placed.windows(2).all(|pair| pair[0].span().1 <= pair[1].span().0) {
+        return true;
+    }
     let meets = |(index, a): (usize, &Region)| placed[..index].iter().any(|b| a.overlaps(b));
-    !placed.iter().enumerate().any(meets)
+    placed.len() <= MAX_PIECES && !placed.iter().enumerate().any(meets)
 }
 
 /// What decides an op's results, rewrites that keep the meaning undone.
@@ -183,12 +198,8 @@ fn computed(op: &Op, reads: &[Content]) -> Computed {
     let is_copy = op.kind == OpKind::Transpose
         && op.dims_arg("Permutation").is_some_and(|p| p.iter().copied().eq(0..p.len() as i64));
     let kind = if is_copy { OpKind::Copy } else { op.kind };
-    let keeps = |name: &str| !is_copy && !(op.kind.is_reduce() && name == "KeepDim");
-    let args = op.args.iter().filter(|(name, _)| keeps(name));
-    let peer = |tensor: &Tensor| {
-        let buffer = &tensor.buffer;
-        (buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
-    };
+    let is_free = |name: &str| is_copy || (op.kind.is_reduce() && name == "KeepDim");
+    let args = op.args.iter().filter(|(name, _)| !is_free(name));
     let write = |tensor: &Tensor| {
         let shape = if op.kind.is_reduce() { plain(tensor) } else { kept(tensor) };
         (tensor.dtype, shape)

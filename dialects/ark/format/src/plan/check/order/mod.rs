@@ -24,6 +24,9 @@ use touch::{Access, Spot, Witness, accesses};
 /// Accesses of a buffer that are kept before those that all know to be finished are dropped.
 const MANY: usize = 64;
 
+/// Most pairs of ops reported.
+const MAX_REPORTED: usize = 256;
+
 /// Checks that conflicting accesses of different tasks are ordered.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     Checker::new(plan).run(plan, sink);
@@ -114,21 +117,32 @@ impl<'a> Checker<'a> {
 
     /// Whether the earlier access is finished when the later one starts, which knows `known`.
     fn ordered(&self, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
-        earlier.spot.group != later.spot.group && self.finished(earlier, known)
+        // These say that something has arrived, and write nothing themselves.
+        let only_waits = matches!(later.kind(), OpKind::Recv | OpKind::DeviceSync);
+        earlier.spot.group != later.spot.group
+            && self.has_run(earlier, known)
+            && (only_waits || self.has_left(earlier, known))
     }
 
-    /// Whether the clock shows an access finished.
-    fn finished(&self, access: &Access<'_>, clock: &Clock) -> bool {
+    /// Whether the clock shows that the tasks of an access have run.
+    fn has_run(&self, access: &Access<'_>, clock: &Clock) -> bool {
         let mut ran = self.stretches.of(access.processors);
-        let is_done = ran.all(|stretch| clock[stretch] as usize > access.spot.group);
+        ran.all(|stretch| clock[stretch] as usize > access.spot.group)
+    }
+
+    /// Whether the clock shows that a proxy has read what an access sends.
+    fn has_left(&self, access: &Access<'_>, clock: &Clock) -> bool {
         let event = self.sent.get(&(access.task, access.index)).filter(|_| !access.is_write);
-        is_done && event.is_none_or(|&event| clock[event] > 0)
+        event.is_none_or(|&event| clock[event] > 0)
     }
 
     /// Compares an access with those before it, `known` being what all its processors know.
     fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
         let mut live = self.live.remove(&access.tensor.buffer.id).unwrap_or_default();
         for old in &live.accesses {
+            if self.reported.len() >= MAX_REPORTED {
+                break;
+            }
             let conflict = (old.is_write || access.is_write) && old.task != access.task;
             if !conflict || !old.may_meet(&access) || self.ordered(old, &access, known) {
                 continue;
@@ -144,7 +158,7 @@ impl<'a> Checker<'a> {
         }
         if live.accesses.len() > live.prune_at {
             let floor = self.clocks.floor();
-            live.accesses.retain(|old| !self.finished(old, &floor));
+            live.accesses.retain(|old| !self.has_run(old, &floor) || !self.has_left(old, &floor));
             live.prune_at = MANY.max(2 * live.accesses.len());
         }
         let buffer = access.tensor.buffer.id;

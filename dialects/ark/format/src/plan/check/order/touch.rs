@@ -135,16 +135,16 @@ impl Access<'_> {
         if !self.may_meet(other) {
             return None;
         }
-        self.parts.iter().find_map(|a| {
-            other.parts.iter().find_map(|b| {
-                let mut region = b.region.clone();
-                region.buffer = a.region.buffer;
-                let (start, end) = a.region.common(&region)?;
-                let first = self.task_at(a, start);
-                let second = other.task_at(b, start);
-                Some(Witness { first, second, bytes: (start, end) })
-            })
-        })
+        let (a, b, all) = shared(&self.parts, &other.parts)?;
+        let (first, second) = (self.task_at(a, all.0), other.task_at(b, all.0));
+        let (own, others) = (self.parts_of(first), other.parts_of(second));
+        let bytes = shared(&own, &others).map_or(all, |(_, _, bytes)| bytes);
+        Some(Witness { first, second, bytes })
+    }
+
+    /// What one task touches.
+    fn parts_of(&self, task: i64) -> Vec<Part> {
+        parts(self.plan_op, self.tensor, self.tiles, Range::new(task, task + 1))
     }
 
     /// Two different tasks that touch the same bytes, if a few bytes show any.
@@ -185,6 +185,17 @@ impl Access<'_> {
     pub fn kind(&self) -> OpKind {
         self.plan_op.op.kind
     }
+}
+
+/// A part of each list that share bytes, both buffers being one memory, and the bytes.
+fn shared<'p>(a: &'p [Part], b: &'p [Part]) -> Option<(&'p Part, &'p Part, (u64, u64))> {
+    a.iter().find_map(|a| {
+        b.iter().find_map(|b| {
+            let mut region = b.region.clone();
+            region.buffer = a.region.buffer;
+            Some((a, b, a.region.common(&region)?))
+        })
+    })
 }
 
 /// The bytes that the tasks of a range touch of an operand.
@@ -252,9 +263,8 @@ fn cut(
     cut_rest(counts, dim, (begin, low * inner), with(first, first + 1), found);
     if low < high {
         let mut digits = with(low, high);
-        for inner_dim in dim + 1..4 {
-            (digits.low[inner_dim], digits.high[inner_dim]) = (0, counts[inner_dim]);
-        }
+        digits.low[dim + 1..].fill(0);
+        digits.high[dim + 1..].copy_from_slice(&counts[dim + 1..]);
         found.push(digits);
     }
     cut_rest(counts, dim, (high * inner, end), with(last, last + 1), found);

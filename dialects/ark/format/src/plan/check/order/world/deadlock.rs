@@ -69,8 +69,10 @@ fn ring(world: &World<'_>, chain: &[(usize, usize, String)]) -> (usize, Diagnost
     let mut message = "deadlock: ".to_owned();
     for (position, (op, supplier, _)) in chain.iter().enumerate() {
         let (op, supplier) = (&world.ops[*op], &world.ops[*supplier]);
-        let link = if position == 0 { "" } else { ", which comes after " };
-        message += &format!("{link}{op} waits for {supplier}");
+        message += &match position {
+            0 => format!("{op} waits for {supplier}"),
+            _ => format!(", which comes after {op}, which waits for {supplier}"),
+        };
     }
     let first = &world.ops[chain[0].0];
     message += &format!(", which comes after {first}");

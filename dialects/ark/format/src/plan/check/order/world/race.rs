@@ -160,7 +160,7 @@ fn report(
     let (start, end) = witness.bytes;
     let message = format!(
         "race: index {} of task {} of rank {} (`{}`) {} bytes [{start}, {end}) of buffer {buffer} of \
-         rank {owner}, index {} of task {} of rank {} (`{}`) {} them, and no signal or barrier \
+         rank {owner}, which index {} of task {} of rank {} (`{}`) {}, and no signal or barrier \
          orders the two",
         witness.second,
         b.access.task,

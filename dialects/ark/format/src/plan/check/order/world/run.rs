@@ -145,10 +145,11 @@ impl<'a> World<'a> {
         self.rows.push(rows);
     }
 
-    /// Steps a run takes at most.
+    /// Steps a run takes at most, and entries of the clocks that it keeps.
     pub fn steps(&self) -> usize {
         let steps = |(rows, stretches): (&Vec<Row>, &Stretches)| rows.len() * stretches.len();
-        self.rows.iter().zip(&self.stretches).map(steps).sum()
+        let steps: usize = self.rows.iter().zip(&self.stretches).map(steps).sum();
+        steps + self.ops.len() * (self.count() + self.ops.len())
     }
 
     /// Stretches of all ranks.
@@ -164,7 +165,14 @@ impl<'a> World<'a> {
     /// Runs all ranks to the end, or until none can go on.
     pub fn run(&self) -> Outcome {
         let mut state = State::new(self);
-        while (0..self.count()).fold(false, |moved, stretch| state.advance(stretch) || moved) {}
+        // Everyone has a turn before anyone has another.
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for stretch in 0..self.count() {
+                moved |= state.advance(stretch);
+            }
+        }
         let stuck = deadlock::check(self, &state);
         let is_complete = stuck.is_empty();
         let mut found = std::mem::take(&mut state.found);
