@@ -12,6 +12,8 @@
 
 mod emit;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod variant;
 mod view;
 

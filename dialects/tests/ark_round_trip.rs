@@ -53,6 +53,21 @@ fn corpus_models_survive_byte_for_byte() {
     }
 }
 
+#[test]
+fn the_repositorys_models_survive_byte_for_byte() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    for folder in ["examples", "tests/models", "tests/models/ranks"] {
+        let entries = fs::read_dir(PathBuf::from(root).join(folder)).expect("a folder of models");
+        let paths = entries.map(|entry| entry.expect("a readable folder").path());
+        for path in paths.filter(|path| path.to_string_lossy().ends_with(".model.json")) {
+            let text = fs::read_to_string(&path).expect("a readable file");
+            let path = path.to_string_lossy();
+            assert_round_trip(&irc_dialects::new_context(), &path, &text);
+            assert!(model::write(&read(&path, &text).model) == text, "{path}");
+        }
+    }
+}
+
 const TENSOR: &str = r#"{"Id":0,"DataType":"FP32","Shape":[2],"Strides":[2],"Offsets":[0],
   "PaddedShape":[2],"Buffer":{"Id":0,"Rank":-1,"SendTags":[],"RecvTags":[]}}"#;
 

@@ -23,7 +23,7 @@ _irc__translate() {
 
     case "${cmd}" in
         irc__translate)
-            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --frontend --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -42,6 +42,14 @@ _irc__translate() {
                     return 0
                     ;;
                 --processors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planner)
+                    COMPREPLY=($(compgen -W "irc ark" -- "${cur}"))
+                    return 0
+                    ;;
+                --config-rules)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,9 @@
 complete -c irc-translate -s o -l output -d 'File to write; - is standard output' -r -F
 complete -c irc-translate -l arch -d 'Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …' -r
 complete -c irc-translate -l processors -d 'Processors a plan may use [default: those of the device]' -r
+complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
+ark\t'ARK\'s own, reproduced: one op after another'"
+complete -c irc-translate -l config-rules -d 'Configs and ranges pinned for ops of a plan: JSON, see docs/config-rules.md' -r -F
 complete -c irc-translate -l frontend -d 'Frontend IR of a Gemini schedule' -r -F
 complete -c irc-translate -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"

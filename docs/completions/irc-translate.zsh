@@ -19,6 +19,9 @@ _irc-translate() {
 '--output=[File to write; - is standard output]:OUT:_files' \
 '--arch=[Device a plan is for\: ANY, CUDA, CUDA_80, ROCM_942, …]:NAME:_default' \
 '--processors=[Processors a plan may use \[default\: those of the device\]]:N:_default' \
+'--planner=[Planner of a plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
+ark\:"ARK'\''s own, reproduced\: one op after another"))' \
+'--config-rules=[Configs and ranges pinned for ops of a plan\: JSON, see docs/config-rules.md]:FILE:_files' \
 '--frontend=[Frontend IR of a Gemini schedule]:F:_files' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \

@@ -169,7 +169,11 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
+<<<<<<< HEAD
+            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+=======
             opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+>>>>>>> main
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -196,6 +200,14 @@ _irc() {
                     return 0
                     ;;
                 --processors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --planner)
+                    COMPREPLY=($(compgen -W "irc ark" -- "${cur}"))
+                    return 0
+                    ;;
+                --config-rules)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -329,7 +341,11 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
+<<<<<<< HEAD
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --backend --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
+=======
             opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --backend --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+>>>>>>> main
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -360,6 +376,10 @@ _irc() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -35,9 +35,9 @@ plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_needs_command" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a model to a library, an object, LLVM IR, MLIR or a plan'
-complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model or a compiled library'
+complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model, a compiled library, or plans'
 complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check models and plans: every finding of every file'
-complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Measure a model: latency, GFLOP/s, bytes, share of the roofline'
+complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline'
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule (not built yet)'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output' -r -F
@@ -53,6 +53,9 @@ ptx\t'NVIDIA PTX (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a .json plan may use [default: those of the device]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner of a .json plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
+ark\t'ARK\'s own, reproduced: one op after another'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -76,7 +79,8 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'Buffers tha
 complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Tolerance relative to element and tensor, instead of that of each type' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Fill inputs not given with random values; equal seeds give equal values everywhere' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'ONNX test data: input_N.pb and output_N.pb (not built yet)' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Threads to run on; kernels run on one today' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of the run of plans, for ui.perfetto.dev' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs the model' -r -f -a "llvm\t'Code from LLVM'
 reference\t'The reference evaluator: slow, and the meaning of everything else'
 cranelift\t'Code from Cranelift (not built yet)'
@@ -94,7 +98,11 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
 none\t'Nothing'
 plain\t'A line for each step'"
+<<<<<<< HEAD
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first two tasks that touch the same bytes in no order'
+=======
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
+>>>>>>> main
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r
@@ -108,9 +116,10 @@ none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Keys that the format does not know are errors'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all findings as one JSON array to standard output'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate what plans cost; with --json, an object of findings and costs is written'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run on; kernels run on one today' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed of the random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, beside a tenth of that to warm up' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Runs to measure, instead of a time' -r
@@ -143,8 +152,8 @@ complete -c irc -n "__fish_irc_using_subcommand simulate" -l json -d 'Write one 
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "compile" -d 'Compile a model to a library, an object, LLVM IR, MLIR or a plan'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "run" -d 'Run a model or a compiled library'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "run" -d 'Run a model, a compiled library, or plans'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "check" -d 'Check models and plans: every finding of every file'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "bench" -d 'Measure a model: latency, GFLOP/s, bytes, share of the roofline'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "bench" -d 'Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "simulate" -d 'Simulate an NPU schedule (not built yet)'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -52,6 +52,9 @@ ptx\:"NVIDIA PTX (not built yet)"))' \
 '--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
 '--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
+'--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
+ark\:"ARK'\''s own, reproduced\: one op after another"))' \
+'--config-rules=[Configs and ranges pinned for ops of a .json plan\: JSON, see docs/config-rules.md]:FILE:_files' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -82,7 +85,8 @@ _arguments "${_arguments_options[@]}" : \
 '--tolerance=[Tolerance relative to element and tensor, instead of that of each type]:X:_default' \
 '--seed=[Fill inputs not given with random values; equal seeds give equal values everywhere]:N:_default' \
 '--data-set=[ONNX test data\: input_N.pb and output_N.pb (not built yet)]:DIR:_files' \
-'--threads=[Threads to run on; kernels run on one today]:N:_default' \
+'--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
+'--trace=[File for a timeline of the run of plans, for ui.perfetto.dev]:T.json:_files' \
 '--backend=[What runs the model]:NAME:((llvm\:"Code from LLVM"
 reference\:"The reference evaluator\: slow, and the meaning of everything else"
 cranelift\:"Code from Cranelift (not built yet)"
@@ -100,12 +104,16 @@ never\:"Never"))' \
 '--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
 none\:"Nothing"
 plain\:"A line for each step"))' \
+<<<<<<< HEAD
+'--race-check[Stop the run of plans at the first two tasks that touch the same bytes in no order]' \
+=======
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
+>>>>>>> main
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':model -- ARK model file, or a library that irc compile wrote; - is a model on standard input:_default' \
+'*::files -- ARK model, a library of irc compile, or the plans of all ranks; - is standard input:_default' \
 && ret=0
 ;;
 (check)
@@ -121,6 +129,7 @@ none\:"Nothing"
 plain\:"A line for each step"))' \
 '--strict[Keys that the format does not know are errors]' \
 '--json[Write all findings as one JSON array to standard output]' \
+'--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -130,7 +139,7 @@ plain\:"A line for each step"))' \
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--threads=[Threads to run on; kernels run on one today]:N:_default' \
+'--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
 '--seed=[Seed of the random inputs]:N:_default' \
 '--time=[Seconds to measure, beside a tenth of that to warm up]:S:_default' \
 '--iterations=[Runs to measure, instead of a time]:N:_default' \
@@ -151,7 +160,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':model -- ARK model file, or a library that irc compile wrote; - is a model on standard input:_default' \
+':file -- ARK model, a library of irc compile, or an ARK plan; - is standard input:_default' \
 && ret=0
 ;;
 (simulate)
@@ -223,9 +232,9 @@ esac
 _irc_commands() {
     local commands; commands=(
 'compile:Compile a model to a library, an object, LLVM IR, MLIR or a plan' \
-'run:Run a model or a compiled library' \
+'run:Run a model, a compiled library, or plans' \
 'check:Check models and plans\: every finding of every file' \
-'bench:Measure a model\: latency, GFLOP/s, bytes, share of the roofline' \
+'bench:Measure a model or a plan\: latency, GFLOP/s, bytes, share of the roofline' \
 'simulate:Simulate an NPU schedule (not built yet)' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -250,9 +259,9 @@ _irc__subcmd__compile_commands() {
 _irc__subcmd__help_commands() {
     local commands; commands=(
 'compile:Compile a model to a library, an object, LLVM IR, MLIR or a plan' \
-'run:Run a model or a compiled library' \
+'run:Run a model, a compiled library, or plans' \
 'check:Check models and plans\: every finding of every file' \
-'bench:Measure a model\: latency, GFLOP/s, bytes, share of the roofline' \
+'bench:Measure a model or a plan\: latency, GFLOP/s, bytes, share of the roofline' \
 'simulate:Simulate an NPU schedule (not built yet)' \
 'help:Print this message or the help of the given subcommand(s)' \
     )

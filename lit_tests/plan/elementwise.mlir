@@ -1,14 +1,16 @@
 // RUN: %irc-opt %s --plan-ark | FileCheck %s
 //
-// A chain on one grid is one task; an op that uses nothing of it is another, after a barrier.
+// A chain on one grid is one task; an op that uses nothing of it runs beside it, without a barrier.
 //
 // CHECK: plan.task attributes {id = 0
 // CHECK: ark.relu
 // CHECK: ark.exp
 // CHECK: plan.task attributes {id = 1
 // CHECK: ark.sqrt
-// CHECK: plan.processor_group attributes {processor_range = array<i64: 0, 8>}
-// CHECK: plan.processor_group attributes {processor_range = array<i64: 0, 8>}
+// CHECK: plan.processor_group attributes {processor_range = array<i64: 0, 64>}
+// CHECK: plan.resource_group attributes {processor_range = array<i64: 0, 32>
+// CHECK: plan.resource_group attributes {processor_range = array<i64: 32, 64>
+// CHECK-NOT: plan.processor_group
 
 !t0 = !ark.tensor<f32, [64, 1024], strides [64, 1024], offsets [0, 0], padded [64, 1024]>
 ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {

@@ -2,7 +2,7 @@
 //
 // Softmax is one task a row: task i of every op is row i.
 //
-// CHECK: plan.program attributes {architecture = "CUDA_80", processors = 1 : i64, rank = 0 : i64, warps_per_processor = 8 : i64, world_size = 1 : i64}
+// CHECK: plan.program attributes {architecture = "CUDA_80", processors = 8 : i64, rank = 0 : i64, warps_per_processor = 1 : i64, world_size = 1 : i64}
 // CHECK: plan.task attributes {id = 0 : i64, sram_bytes = 0 : i64, warps = 1 : i64}
 // CHECK: ark.reduce_max{{.*}}config = {ImplType = "WarpWise", NumTasks = 8 : i64
 // CHECK: ark.sub{{.*}}NumTasks = 8 : i64{{.*}}Tile = array<i64: 1, 256>

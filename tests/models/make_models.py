@@ -180,6 +180,27 @@ def in_place_views(m):
     m.op("ReduceSum", [whole], [8, 1], Axis={"INT": 1}, KeepDim=boolean(True))
 
 
+def virtual_nodes(m):
+    """A file before ARK compresses it: nodes that only name memory. ARK never wrote `Reshape`."""
+    whole = virtual(m, "Tensor", [], m.tensor([8, 8]))
+    left, right = (virtual(m, "Tensor", [whole], m.tensor(
+        [8, 4], buffer=whole["Buffer"], view=[8, 8], offsets=[0, column])) for column in (0, 4))
+    place = virtual(m, "Tensor", [], m.tensor([8, 4]))
+    total = m.op("Add", [left, right], output=place, after=[place])
+    flat = virtual(m, "Reshape", [total], m.tensor([32], buffer=total["Buffer"]))
+    unary(m, "Exp", virtual(m, "Tensor", [flat], m.again(flat)))
+    m.op("Noop", [whole], output=whole)
+    m.nodes[-1]["Op"].update({"WriteTensors": [], "ResultTensors": []})
+
+
+def virtual(m, kind, reads, result):
+    """A node that names memory and computes nothing."""
+    named = m.op(kind, reads, output=result)
+    op = m.nodes[-1]["Op"]
+    op.update({"IsVirtual": True, "WriteTensors": []})
+    return named
+
+
 # Several ranks
 
 
@@ -262,6 +283,7 @@ MODELS = [
     matmul_padded, matmul_forms, broadcast_outputs, unary_kinds, binary_kinds, scalar_kinds,
     rope_broadcast, embedding_rows, transpose_cycles, cast_pairs, reduce_axes, accumulation,
     hazard_war, hazard_raw_alias, hazard_waw, identity_deps, in_place_views,
+    virtual_nodes,
 ]
 RANKED = [(all_reduce, 2), (all_reduce, 4), (packet_reduce, 2), (reduce_send, 3)]
 

@@ -7,7 +7,8 @@
 Folders stand for their *.model.json. One line comes out per model: `ok`, `DIFFERS` with the buffers
 that do, `FAILED`, or `skipped` with the reason: communication, which needs every rank at once, and
 without --large models of more than a few thousand million multiply-adds or of very many bytes, which
-take a release build. Exit codes: 0 no model differs, 3 some do, 1 nothing to check.
+take a release build. Where X.virtual.model.json stands beside X.model.json, the two must give the same
+bytes. Exit codes: 0 no model differs, 3 some do, 1 nothing to check.
 
 Every element must be within the tolerance of the coarsest type that its buffer was computed from, or
 as near as numpy itself stays when it does not round 16-bit floats between ops: irc rounds once per
@@ -81,13 +82,24 @@ def check(path, args, flags):
     with tempfile.TemporaryDirectory() as folder:
         given, found = f"{folder}/inputs.npz", f"{folder}/outputs.npz"
         np.savez(given, **inputs)
-        command = [args.irc, "run", path, "--inputs", given, "--outputs", found, *flags]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            return "FAILED", f"irc exits with {done.returncode}: {done.stderr.strip()}"
+        twin = path.with_name(path.name.replace(".model.json", ".virtual.model.json"))
+        runs = [(path, found)] + [(twin, f"{folder}/twin.npz")] * twin.exists()
+        for model, outputs in runs:
+            command = [args.irc, "run", model, "--inputs", given, "--outputs", outputs, *flags]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                return "FAILED", f"irc exits with {done.returncode}: {done.stderr.strip()}"
+        if twin.exists() and not same_arrays(found, runs[-1][1]):
+            return "DIFFERS", f"{twin.name} gives other results"
         types_of = rank.memory.types.items()
         equal = {f"buffer_{key}" for key, dtype in types_of if dtype == args.exact}
         return verdict(expected, exact, dict(np.load(found)), types, equal)
+
+
+def same_arrays(left, right):
+    left, right = np.load(left), np.load(right)
+    same = left.files == right.files
+    return same and all(left[name].tobytes() == right[name].tobytes() for name in left.files)
 
 
 def evaluate(rank, inputs, flags):

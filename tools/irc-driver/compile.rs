@@ -33,7 +33,11 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
-    input::expect_model(&arguments.model, input::content(&bytes))?;
+    let content = input::content(&bytes);
+    if content == input::Content::Plan && kind == Kind::Mlir {
+        return write_tasks(arguments, input::source(&arguments.model, &bytes));
+    }
+    input::expect_model(&arguments.model, content)?;
     let source = input::source(&arguments.model, &bytes);
     let (session, file) = input::open(console, source.clone(), false)?;
     explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
@@ -57,6 +61,30 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     };
     drop(step);
     output::write(&arguments.output, &bytes, content)
+}
+
+/// Writes the kernels that a plan's tasks are, which have no stage before `kernels`: named by task
+/// info, step, and variant for tiles that are cut short.
+fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Stop> {
+    if !matches!(arguments.stage.as_deref(), None | Some("kernels")) {
+        let message =
+            "--stage: of a plan the kernels are written, after no other stage than kernels";
+        return Err(Stop::Usage(message.into()));
+    }
+    let mut session = Session::new();
+    let file = session.open_source(source.clone());
+    let tasks = session.task_kernels(file).map_err(|failure| Stop::failure(source, failure))?;
+    let mut text = String::new();
+    for (task, steps) in tasks.iter().enumerate() {
+        for (step, variants) in steps.iter().enumerate() {
+            for (variant, kernel) in variants.iter().enumerate() {
+                let name = format!("@task_{task}_{step}_{variant}(");
+                text += &kernel.replacen("@irc_kernel(", &name, 1);
+                text.push('\n');
+            }
+        }
+    }
+    output::write(&arguments.output, text.as_bytes(), Content::Text)
 }
 
 fn kind_of(path: &Path) -> Result<Kind, Stop> {

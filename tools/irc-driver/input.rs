@@ -3,9 +3,12 @@ use crate::{console::Console, crash, output::plain, stop::Stop};
 use irc::{CheckOptions, FileId, Session};
 use irc_diag::{Diagnostic, Source};
 use std::{
-    fs,
+    fs::File,
     io::{self, Read},
 };
+
+/// Most bytes of an input. No model, plan or library comes near; a device file has no end.
+const MAX_BYTES: u64 = 256 << 20;
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +26,26 @@ pub enum Content {
 /// Reads a file; `-` is standard input.
 pub fn read(name: &str) -> Result<Vec<u8>, Stop> {
     let read = if name == "-" {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        read_some(io::stdin().lock())
     } else {
-        fs::read(name)
+        File::open(name).and_then(read_some)
     };
-    read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))
+    let bytes =
+        read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let limit = MAX_BYTES >> 20;
+        return Err(Stop::problem(format!(
+            "{name} is larger than {limit} MiB, the most irc reads"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// One byte more than may be, at most.
+fn read_some(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A source for findings and for the reproducer.

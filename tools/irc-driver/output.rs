@@ -53,6 +53,39 @@ pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
     file.persist(target(path)).map(drop).map_err(|error| failed(error.error))
 }
 
+/// An artefact that is written little by little.
+pub struct Stream {
+    staged: Option<tempfile::NamedTempFile>,
+    path: PathBuf,
+}
+
+impl Stream {
+    /// Text that appears at the path when it is complete; `-` is standard output.
+    pub fn open(path: &Path) -> Result<Self, Stop> {
+        let in_place = is_stdout(path) || is_special(path);
+        let staged = if in_place { None } else { Some(staged(path, Content::Text)?) };
+        Ok(Self { staged, path: path.to_owned() })
+    }
+
+    /// Where to write.
+    pub fn writer(&self) -> Result<Box<dyn Write + Send>, Stop> {
+        let failed = |error: io::Error| unwritable(&self.path, &plain(&error));
+        let file = match &self.staged {
+            Some(file) => file.reopen().map_err(failed)?,
+            None if is_stdout(&self.path) => return Ok(Box::new(io::stdout())),
+            None => fs::File::create(&self.path).map_err(failed)?,
+        };
+        Ok(Box::new(io::BufWriter::new(file)))
+    }
+
+    /// Lets the artefact appear, once the writer is gone.
+    pub fn finish(self) -> Result<(), Stop> {
+        let Some(file) = self.staged else { return Ok(()) };
+        let kept = file.persist(target(&self.path));
+        kept.map(drop).map_err(|error| unwritable(&self.path, &plain(&error.error)))
+    }
+}
+
 /// Writes text to standard output.
 pub fn print(text: &str) -> Result<(), Stop> {
     write_stdout(text.as_bytes(), Content::Text)

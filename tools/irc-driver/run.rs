@@ -26,10 +26,12 @@ pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
     let files = read(&arguments.files)?;
     let found = match &files[..] {
         [(_, Content::Library)] => {
+            refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
             run_library(console, arguments, given)?
         }
         [(source, Content::Model)] if !world::communicates(source) => {
+            refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
             run_model(console, arguments, source.clone(), given)?
         }
@@ -94,12 +96,19 @@ fn run_world(
         "plans keep every buffer, and are fused already",
     )?;
     let target = processor::named(target_cpu.as_deref().unwrap_or("native"))?;
-    let world = World::open(console, files, &Preparation { target, race_check: false })?;
+    let race_check = arguments.race_check;
+    if race_check && arguments.threads > 1 {
+        console.note("a run that looks for races takes one thread");
+    }
+    let world = World::open(console, files, &Preparation { target, race_check })?;
     let mut memories = world.memories(given, arguments.seed)?;
+    let timeline = arguments.trace.as_deref().map(output::Stream::open).transpose()?;
+    let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
     let step = console.step("running");
     let threads = arguments.threads as usize;
-    world.run(&mut memories, irc_executor::Options { threads, ..Default::default() })?;
+    world.run(&mut memories, irc_executor::Options { threads, race_check, trace })?;
     drop(step);
+    timeline.map_or(Ok(()), output::Stream::finish)?;
     Ok(world.outputs(memories))
 }
 
@@ -134,6 +143,12 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
     ];
     let name = &arguments.files[0];
     refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
+}
+
+/// Refuses flags that say how plans run.
+fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
+    let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
+    refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
 }
 
 /// Refuses the first flag that is given.

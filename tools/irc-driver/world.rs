@@ -1,7 +1,7 @@
 //! The plans of the ranks of one world, checked, compiled and ready to run on the host.
 use crate::{
     console::Console,
-    input::{self, Content},
+    input::Content,
     output, plan,
     run::expect_runnable,
     stop::Stop,

@@ -141,7 +141,8 @@ impl Clock {
             time if time == link && link > longest => Bound::Link,
             _ => {
                 let all = [Bound::Latency, Bound::Matrix, Bound::Vector, Bound::Cache];
-                let largest = (0..4).max_by(|a, b| spent[*a].total_cmp(&spent[*b])).unwrap_or(0);
+                let largest =
+                    (0..4).rev().max_by(|a, b| spent[*a].total_cmp(&spent[*b])).unwrap_or(0);
                 all[largest]
             }
         };
@@ -199,7 +200,7 @@ fn round(share: &Share<'_>, tasks: i64, machine: &Machine) -> Round {
     let mut by_bound = [machine.task / machine.clock, 0.0, 0.0, 0.0];
     for op in &share.work.ops {
         let parts = parts(op, tasks, share.work.warps, machine);
-        let largest = (0..4).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
+        let largest = (0..4).rev().max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
         by_bound[largest] += parts[largest];
     }
     Round { time: by_bound.iter().sum(), by_bound }

@@ -3,6 +3,11 @@
 //! Each group starts at processor 0, so that it waits for those before it. Several kinds of task of
 //! a step run in one resource group over all processors, each kind starting at the processor after
 //! the last task of the one before; a few tasks have processors of their own instead.
+//!
+//! A processor's warps do not wait for each other between task groups. So kinds of several warps run
+//! in turn on one processor only when they split its warps and its memory in the same way
+//! ([`side_by_side`]): else the named barriers of the one would count warps of the other, and a task
+//! would write on-chip memory that another still reads. Other kinds get a group of their own.
 use super::{
     group::Draft,
     schedule::Step,
@@ -12,9 +17,6 @@ use irc_ark_format::{
     model::Model,
     plan::{Plan, ProcessorGroup, Range, ResourceGroup, TaskGroup, TaskInfo, tiling::num_tasks},
 };
-
-/// Alignment of the on-chip memory of a task, in bytes.
-const SRAM_ALIGNMENT: i64 = 16;
 
 /// The plan of drafts in steps, and by task and op the index of the node. Drafts in no step run
 /// nothing and come last.
@@ -37,15 +39,9 @@ pub fn assemble(
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
     for step in steps {
         let members: Vec<Draft> = step.iter().filter_map(|index| drafts[*index].take()).collect();
-        let first = plan.task_infos.len() as i64;
-        let group = processor_group(&members, first, setting);
-        plan.num_processors = plan.num_processors.max(group.processor_range.end);
-        for resources in &group.resource_groups {
-            let warps = resources.warp_range.end;
-            plan.num_warps_per_processor = plan.num_warps_per_processor.max(warps);
+        for members in split(members) {
+            add_group(members, setting, &mut plan, &mut nodes);
         }
-        plan.processor_groups.push(group);
-        add_infos(members, &mut plan, &mut nodes);
     }
     let idle: Vec<Draft> = drafts.into_iter().flatten().collect();
     if !idle.is_empty() {
@@ -65,6 +61,56 @@ pub fn assemble(
         add_infos(idle, &mut plan, &mut nodes);
     }
     (plan, nodes)
+}
+
+/// How tasks split the warps and the memory of a processor; nothing for tasks of one warp without
+/// memory, which wait for no other warp and stand beside any.
+pub fn side_by_side(warps: i64, sram: i64) -> Option<(i64, i64)> {
+    (warps > 1 || sram > 0).then_some((warps, sram))
+}
+
+/// Drafts that may run in one group, in their order.
+fn split(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
+    let mut groups: Vec<(Option<(i64, i64)>, Vec<Draft>)> = vec![];
+    for draft in drafts {
+        let (warps, sram) = needs(&draft.ops);
+        let own = side_by_side(warps, sram);
+        // Pinned warps and memory split a processor in a way of their own.
+        let is_pinned = has_split(&draft);
+        let fits = |(other, members): &&mut (Option<(i64, i64)>, Vec<Draft>)| {
+            let is_alone = is_pinned || members.iter().any(has_split);
+            !is_alone && (own.is_none() || other.is_none() || own == *other)
+        };
+        match groups.iter_mut().find(fits) {
+            Some((kind, members)) => {
+                *kind = kind.or(own);
+                members.push(draft);
+            }
+            None => groups.push((own, vec![draft])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+fn has_split(draft: &Draft) -> bool {
+    draft.pins.warp_range.is_some() || draft.pins.sram_range.is_some()
+}
+
+fn add_group(
+    members: Vec<Draft>,
+    setting: &Setting<'_>,
+    plan: &mut Plan,
+    nodes: &mut Vec<Vec<usize>>,
+) {
+    let first = plan.task_infos.len() as i64;
+    let group = processor_group(&members, first, setting);
+    plan.num_processors = plan.num_processors.max(group.processor_range.end);
+    for resources in &group.resource_groups {
+        let warps = resources.warp_range.end;
+        plan.num_warps_per_processor = plan.num_warps_per_processor.max(warps);
+    }
+    plan.processor_groups.push(group);
+    add_infos(members, plan, nodes);
 }
 
 fn add_infos(drafts: Vec<Draft>, plan: &mut Plan, nodes: &mut Vec<Vec<usize>>) {
@@ -134,26 +180,17 @@ fn apart(kinds: &[Kind<'_>], setting: &Setting<'_>) -> Vec<ResourceGroup> {
     kinds.iter().map(&mut own).collect()
 }
 
-/// All kinds on all processors, as few resource groups as their memory allows.
+/// All kinds on all processors; those with pinned ranges in resource groups of their own.
 fn in_turn(kinds: &[Kind<'_>], all: i64, setting: &Setting<'_>) -> Vec<ResourceGroup> {
     let whole = Range::new(0, all);
-    let mut groups = vec![];
-    let mut together: Vec<&Kind<'_>> = vec![];
-    for kind in kinds {
-        if kind.draft.pins.has_ranges() {
-            let range = kind.draft.pins.processor_range.unwrap_or(whole);
-            groups.push(share(&[kind], range, setting));
-            continue;
-        }
-        together.push(kind);
-        if !is_aligned(&together, &share(&together, whole, setting)) {
-            together.pop();
-            groups.push(share(&together, whole, setting));
-            together = vec![kind];
-        }
-    }
-    if !together.is_empty() {
-        groups.push(share(&together, whole, setting));
+    let (pinned, free): (Vec<&Kind<'_>>, Vec<&Kind<'_>>) =
+        kinds.iter().partition(|kind| kind.draft.pins.has_ranges());
+    let own = |kind: &&Kind<'_>| {
+        share(&[kind], kind.draft.pins.processor_range.unwrap_or(whole), setting)
+    };
+    let mut groups: Vec<ResourceGroup> = pinned.iter().map(own).collect();
+    if !free.is_empty() {
+        groups.push(share(&free, whole, setting));
     }
     groups
 }
@@ -174,17 +211,4 @@ fn share(kinds: &[&Kind<'_>], processors: Range, setting: &Setting<'_>) -> Resou
         sram_range: pinned(pins.sram_range, sram),
         task_groups: kinds.iter().map(|kind| kind.task_group()).collect(),
     }
-}
-
-/// Whether tasks side by side get memory that starts aligned.
-fn is_aligned(kinds: &[&Kind<'_>], group: &ResourceGroup) -> bool {
-    kinds.iter().filter(|kind| kind.sram > 0).all(|kind| {
-        let by_warps = group.warp_range.len() / kind.warps;
-        let slots = by_warps.min(group.sram_range.len() / kind.sram);
-        if slots <= 1 {
-            return slots == 1;
-        }
-        let part = group.sram_range.len() / slots;
-        part % kind.warps == 0 && part % SRAM_ALIGNMENT == 0
-    })
 }

@@ -3,6 +3,7 @@
 //! Tasks that run side by side fill waves together: three products of 64 tiles take two waves of
 //! 108 processors, not three. So the tile that is best for one alone need not be best for the step.
 use super::{
+    assemble::side_by_side,
     group::Draft,
     schedule::Step,
     variants::{Setting, variants},
@@ -100,8 +101,27 @@ fn improve(classes: &mut [Class], class: usize, fixed: &[Work], setting: &Settin
 }
 
 /// Nanoseconds of a step whose tasks run in turn on all processors, each kind starting where the
-/// last one ended.
+/// last one ended; kinds that cannot run in turn wait for each other.
 fn step_time(works: &[&Work], setting: &Setting<'_>) -> f64 {
+    let kind = |work: &Work| side_by_side(work.warps(), work.sram());
+    let mut kinds: Vec<_> = works.iter().filter_map(|work| kind(work)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let of = |(index, own): (usize, &(i64, i64))| {
+        let fits = |work: &&&Work| kind(work).map_or(index == 0, |kind| kind == *own);
+        let members: Vec<&Work> = works.iter().filter(fits).copied().collect();
+        in_turn(&members, setting)
+    };
+    match kinds.len() {
+        0 => in_turn(works, setting),
+        count => {
+            let barriers = (count - 1) as f64 * setting.barrier();
+            kinds.iter().enumerate().map(of).sum::<f64>() + barriers
+        }
+    }
+}
+
+fn in_turn(works: &[&Work], setting: &Setting<'_>) -> f64 {
     let processors = setting.target.processors;
     let mut start = 0;
     let mut shares = vec![];

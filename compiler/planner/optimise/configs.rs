@@ -62,11 +62,11 @@ pub fn is_elementwise(op: &Op) -> bool {
 ///
 /// # Errors
 /// The architecture has no kernel for the op.
-pub fn alone(op: &Op, target: &Target) -> Result<PlanOp, String> {
+pub fn alone(op: &Op, target: &Target, protocol: Protocol) -> Result<PlanOp, String> {
     match op.kind {
         OpKind::Noop => Ok(config(op, 1, 0, vec![("NumTasks", ConfigValue::Int(0))])),
         kind if kind.is_reduce() => Ok(reduction(op)),
-        kind if kind.is_communication() => Ok(communication(op, target)),
+        kind if kind.is_communication() => Ok(communication(op, target, protocol)),
         kind => Err(format!("no kernel of ARK computes {kind}")),
     }
 }
@@ -171,10 +171,38 @@ fn no_kernel(architecture: Architecture, what: &str) -> String {
     format!("{what} has no kernel that is known on {name}{help}")
 }
 
-/// ARK's own defaults: one task through the proxy, or packets tile by tile.
-fn communication(op: &Op, target: &Target) -> PlanOp {
+/// How ranks know that data has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Each `Send` signals and each `Recv` waits: ARK's defaults.
+    Signals,
+    /// A `DeviceSync` after the sends, none of which is followed by a `SendDone`, says so. A signal
+    /// of a send would be taken for that of the barrier, so sends give none and nobody waits for
+    /// them; processors write into the peer's memory themselves, for a proxy would be late.
+    Barriers,
+}
+
+impl Protocol {
+    /// The protocol that the ops of a model follow.
+    pub fn of(ops: &[(usize, Op)]) -> Self {
+        let has = |kind: OpKind| ops.iter().any(|(_, op)| op.kind == kind);
+        match has(OpKind::DeviceSync) && !has(OpKind::SendDone) {
+            true => Protocol::Barriers,
+            false => Protocol::Signals,
+        }
+    }
+}
+
+/// Elements that a task writes to a peer by itself.
+const SENT: i64 = 4096;
+
+/// ARK's own defaults, one task through the proxy or packets tile by tile; or what a protocol of
+/// barriers needs.
+fn communication(op: &Op, target: &Target, protocol: Protocol) -> PlanOp {
     let text = |value: &str| ConfigValue::Text(value.to_owned());
-    let proxy = ("ChannelType", text("Proxy"));
+    let is_direct = protocol == Protocol::Barriers;
+    let channel = ("ChannelType", text(if is_direct { "Sm" } else { "Proxy" }));
+    let signals = ConfigValue::Bool(!is_direct);
     let one = ("NumTasks", ConfigValue::Int(1));
     let is_rocm = target.architecture.warp_threads() == 64;
     let packet = if is_rocm { "mscclpp::LL8Packet" } else { "mscclpp::LL16Packet" };
@@ -185,15 +213,29 @@ fn communication(op: &Op, target: &Target) -> PlanOp {
         let tile = ConfigValue::Ints(vec![1, width]);
         [("Tile", tile), ("NumTasks", ConfigValue::Int(tasks))]
     };
+    let whole = || {
+        let width = op.results[0].shape.last().copied().unwrap_or(1);
+        let divides = |tile: &i64| width % tile == 0;
+        (1..=SENT.min(width)).rev().find(divides).unwrap_or(width)
+    };
+    let mut warps = 1;
     let keys = match op.kind {
-        OpKind::Send => vec![proxy, ("Signal", ConfigValue::Bool(true)), one],
-        OpKind::Recv => vec![proxy, ("Wait", ConfigValue::Bool(true)), one],
+        OpKind::Send if is_direct => {
+            warps = 8;
+            [vec![channel, ("Signal", signals)], tiles(whole()).into()].concat()
+        }
+        OpKind::Send => vec![channel, ("Signal", signals), one],
+        OpKind::Recv => vec![channel, ("Wait", signals), one],
         OpKind::SendPacket => [vec![packet], tiles(512).into()].concat(),
         OpKind::RecvPacket | OpKind::RecvReduceSendPacket => {
             [vec![packet], tiles(128).into()].concat()
         }
+        OpKind::RecvReduceSend if is_direct => {
+            warps = 8;
+            tiles(whole()).into()
+        }
         OpKind::RecvReduceSend => tiles(128).into(),
-        _ => vec![proxy, one],
+        _ => vec![channel, one],
     };
-    config(op, 1, 0, keys)
+    config(op, warps, 0, keys)
 }

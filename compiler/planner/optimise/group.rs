@@ -263,8 +263,7 @@ impl Grouping<'_> {
             sets.push(used.clone());
         }
         sets.extend(used.iter().rev().map(|slot| vec![*slot]));
-        let barrier = self.setting.machine.barrier
-            + self.setting.machine.barrier_processor * self.setting.target.processors as f64;
+        let barrier = self.setting.barrier();
         for set in sets {
             if !self.is_free(&set, needed) {
                 continue;

@@ -1,6 +1,6 @@
 //! The ways in which ops of one task can be cut.
 use super::{
-    configs::{self, is_elementwise, reduces_rows},
+    configs::{self, Protocol, is_elementwise, reduces_rows},
     layout::Layout,
     tile::{along_rows, suits, tile},
 };
@@ -48,6 +48,8 @@ pub struct Setting<'a> {
     pub warps: i64,
     /// Bytes of on-chip memory that tasks may use.
     pub sram: i64,
+    /// How ranks know that data has come.
+    pub protocol: Protocol,
     /// Where buffers lie.
     pub layout: &'a Layout,
 }
@@ -66,6 +68,7 @@ impl<'a> Setting<'a> {
             machine: machine(architecture),
             warps: if multiplies { WARPS_OF_PRODUCTS } else { WARPS.min(threads) },
             sram: sram.unwrap_or(any) - RESERVED_SRAM,
+            protocol: Protocol::of(ops),
             layout,
         }
     }
@@ -74,6 +77,11 @@ impl<'a> Setting<'a> {
     pub fn slots(&self, warps: i64, sram: i64) -> i64 {
         let by_warps = (self.warps / warps.max(1)).max(1);
         if sram > 0 { (self.sram / sram).clamp(1, by_warps) } else { by_warps }
+    }
+
+    /// Nanoseconds of a barrier over all processors.
+    pub fn barrier(&self) -> f64 {
+        self.machine.barrier + self.machine.barrier_processor * self.target.processors as f64
     }
 
     /// The work of ops of one task.
@@ -128,7 +136,7 @@ fn alone(op: &Op, setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
         OpKind::Matmul => configs::matmuls(op, setting.target).map(single),
         OpKind::Transpose => Ok(single(configs::transposes(op))),
         OpKind::Embedding => Ok(single(configs::embeddings(op))),
-        _ => configs::alone(op, setting.target).map(|op| single(vec![op])),
+        _ => configs::alone(op, setting.target, setting.protocol).map(|op| single(vec![op])),
     }
 }
 

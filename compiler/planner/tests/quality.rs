@@ -6,10 +6,14 @@ use irc_ark_format::{
     plan::{self, Architecture, Plan},
 };
 use irc_planner::{
-    Options, Target,
+    Options, Planner, Target,
     cost::{Estimate, estimate},
 };
-use support::{compressed, corpus, name, pinned, read_model, read_plan, read_rules};
+use support::{
+    compressed, corpus,
+    llama::{Llama, SEVEN, THIRTEEN, llama},
+    name, pinned, read_model, read_plan, read_rules,
+};
 
 fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan> {
     let target = Target::new(architecture, None).expect("a target");
@@ -68,21 +72,55 @@ fn plans_are_no_worse_than_arks() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// At most half the groups and the time of ARK's plan, and little more memory than is live at a time.
+fn assert_half(what: &str, ours: &Estimate, arks: &Estimate) {
+    assert!(ours.groups.len() * 2 <= arks.groups.len(), "{what}: {} groups", ours.groups.len());
+    assert!(ours.time * 2.0 <= arks.time, "{what}: {} of {}", ours.time, arks.time);
+    let arena = ours.memory.arena as f64 / arks.memory.live_peak as f64;
+    assert!(arena <= 1.2, "{what}: {arena}");
+}
+
 #[test]
 fn layers_of_llama_take_half() {
     for path in compressed(corpus(".model.json")) {
         if !name(&path).starts_with("llama2_") {
             continue;
         }
-        let model = read_model(&path);
-        let arks =
-            estimate(&read_plan(&path.with_file_name(name(&path).replace(".model.", ".plan."))));
-        let ours = planned(&model, Architecture::Cuda80, &name(&path)).expect("a plan");
-        println!("{}\n{}", name(&path), irc_planner::cost::table(&estimate(&ours)));
-        let ours = estimate(&ours);
-        assert!(ours.groups.len() * 2 <= arks.groups.len(), "{}", name(&path));
-        assert!(ours.time * 2.0 <= arks.time, "{}: {} of {}", name(&path), ours.time, arks.time);
-        let arena = ours.memory.arena as f64 / arks.memory.live_peak as f64;
-        assert!(arena <= 1.2, "{}: {arena}", name(&path));
+        for (architecture, suffix) in
+            [(Architecture::Cuda80, ".plan."), (Architecture::Rocm942, ".rocm_942.plan.")]
+        {
+            let what = name(&path).replace(".model.", suffix);
+            let arks = estimate(&read_plan(&path.with_file_name(&what)));
+            let ours = planned(&read_model(&path), architecture, &what).expect("a plan");
+            assert_half(&what, &estimate(&ours), &arks);
+        }
     }
+}
+
+#[test]
+fn layers_of_both_sizes_take_half() {
+    for (what, size) in [("7B", SEVEN), ("13B", THIRTEEN)] {
+        let model = llama(size);
+        for architecture in [Architecture::Cuda80, Architecture::Rocm942] {
+            let target = Target::new(architecture, None).expect("a target");
+            let options = Options { planner: Planner::Ark, ..Options::new(target) };
+            let arks = irc_planner::plan(&model, &options).expect("ARK's plan").plan;
+            let ours = planned(&model, architecture, what).expect("a plan");
+            assert!(plan::check_model(&ours, &model).is_empty());
+            assert_half(what, &estimate(&ours), &estimate(&arks));
+        }
+    }
+}
+
+#[test]
+fn as_many_groups_for_each_layer_of_many() {
+    let target = Target::new(Architecture::Cuda80, None).expect("a target");
+    let groups = |layers: usize| {
+        let model = llama(Llama { layers, ..SEVEN });
+        let planned = irc_planner::plan(&model, &Options::new(target)).expect("a plan");
+        planned.plan.processor_groups.len()
+    };
+    let (two, three) = (groups(2), groups(3));
+    // Fifty layers are two thousand nodes; a planner that grew with their square would not end.
+    assert_eq!(groups(50), three + 47 * (three - two));
 }

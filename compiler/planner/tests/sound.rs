@@ -2,11 +2,11 @@
 mod support;
 
 use irc_ark_format::{
-    model::{Hazard, Model, Op, Options as Reading, Region, Tensor, hazards},
+    model::{Hazard, Model, Op, OpKind, Options as Reading, Region, Tensor, hazards},
     plan::{self, Architecture, Plan},
 };
 use irc_diag::{Sink, Source};
-use irc_planner::{Options, Planned, Target};
+use irc_planner::{Finding, Options, Planned, Target};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -19,9 +19,30 @@ fn models() -> Vec<PathBuf> {
     paths
 }
 
+/// The plan of a model; nothing after a refusal, which must be of a matrix product.
 fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -> Option<Planned> {
     let target = Target::new(architecture, processors).expect("a target");
-    irc_planner::plan(model, &Options::new(target)).ok()
+    match irc_planner::plan(model, &Options::new(target)) {
+        Ok(planned) => Some(planned),
+        Err(findings) => {
+            findings.iter().for_each(|finding| assert_refusal(model, architecture, finding));
+            None
+        }
+    }
+}
+
+/// A refusal names a matrix product, and says that there is no kernel or that ARK's would be wrong.
+fn assert_refusal(model: &Model, architecture: Architecture, finding: &Finding) {
+    let Finding { node, message } = finding;
+    let kind = node.map(|node| model.nodes[node].op.kind);
+    assert_eq!(kind, Some(OpKind::Matmul), "{architecture:?}: {message}");
+    let is_known = ["has no kernel", "tile for Matmul", "are stepped as if"];
+    assert!(is_known.iter().any(|known| message.contains(known)), "{architecture:?}: {message}");
+    let without = [Architecture::Cuda90, Architecture::Rocm90a];
+    if without.contains(&architecture) {
+        assert!(message.contains(architecture.name()), "{message}");
+        assert!(message.contains("ARK has them for CUDA_80 and ROCM_942"), "{message}");
+    }
 }
 
 /// By node, the step of its task and its place in it.
@@ -139,6 +160,25 @@ fn assert_heard(path: &Path, plan: &Plan) {
     assert_eq!(read.as_ref(), Some(plan), "{}", path.display());
 }
 
+/// Tasks that run in turn on one processor without a barrier split its warps in one way: named
+/// barriers count warps, and on-chip memory is shared out by them.
+fn assert_split(path: &Path, plan: &Plan) {
+    for group in &plan.processor_groups {
+        let mut splits = BTreeSet::new();
+        for resources in &group.resource_groups {
+            for tasks in &resources.task_groups {
+                let info = &plan.task_infos[tasks.task_id as usize];
+                let warps = |op: &plan::PlanOp| op.config.int("NumWarps");
+                assert!(info.ops.iter().all(|op| warps(op) == Some(info.num_warps)));
+                if info.num_warps > 1 || info.sram_bytes > 0 {
+                    splits.insert((info.num_warps, info.sram_bytes, resources.sram_range.len()));
+                }
+            }
+        }
+        assert!(splits.len() <= 1, "{}: {splits:?}", path.display());
+    }
+}
+
 /// What the user gives and gets has its buffer, and lies where it lay.
 fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
     let ops = || model.nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
@@ -174,9 +214,12 @@ fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
 fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
     let found = plan::check(&planned.plan);
     assert!(found.iter().all(|finding| !finding.is_error()), "{}: {found:?}", path.display());
+    let found = plan::check_model(&planned.plan, model);
+    assert!(found.iter().all(|finding| !finding.is_error()), "{}: {found:?}", path.display());
     assert_order(path, model, planned);
     assert_meaning(path, model, planned);
     assert_heard(path, &planned.plan);
+    assert_split(path, &planned.plan);
     assert_interface(path, model, &planned.plan);
 }
 
@@ -231,4 +274,41 @@ fn no_processors_and_too_many_are_refused() {
     }
     assert!(Target::new(Architecture::Any, Some(4096)).is_ok());
     assert!(Target::new(Architecture::Any, Some(4097)).is_err());
+}
+
+#[test]
+fn plans_of_all_ranks_agree() {
+    for first in corpus(".model.json").iter().filter(|path| name(path).contains("_rank0of")) {
+        if name(first).contains(".virtual.") {
+            continue;
+        }
+        let world = read_model(first).world_size;
+        let plan_of = |rank: i64| {
+            let file = name(first).replace("_rank0of", &format!("_rank{rank}of"));
+            let model = read_model(&first.with_file_name(file));
+            planned(&model, Architecture::Cuda80, None).expect("a plan").plan
+        };
+        let plans: Vec<Plan> = (0..world).map(plan_of).collect();
+        let found = plan::check_ranks(&plans);
+        assert!(found.iter().all(|(_, finding)| !finding.is_error()), "{}: {found:?}", name(first));
+    }
+}
+
+#[test]
+fn what_lines_up_shares_a_task() {
+    use OpKind::*;
+    let tasks = |file: &str| -> Vec<Vec<OpKind>> {
+        let model = read_model(&root().join("examples").join(file));
+        let planned = planned(&model, Architecture::Cuda80, None).expect("a plan");
+        let kinds = |ops: &[plan::PlanOp]| ops.iter().map(|op| op.op.kind).collect();
+        planned.plan.task_infos.iter().map(|info| kinds(&info.ops)).collect()
+    };
+    assert_eq!(tasks("softmax.model.json"), [[ReduceMax, Sub, Exp, ReduceSum, Div]]);
+    assert_eq!(tasks("layernorm.model.json").len(), 1);
+    assert_eq!(tasks("rmsnorm.model.json").len(), 1);
+    // Both products have one grid, and what stands between them works on their tiles.
+    assert_eq!(
+        tasks("swiglu_ffn_f16.model.json"),
+        [vec![Matmul, Sigmoid, Mul, Matmul, Mul], vec![Matmul]]
+    );
 }

@@ -11,13 +11,16 @@ mod kernels;
 mod layout;
 mod machine;
 mod memory;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod race;
 mod rank;
 mod task;
+mod trace;
 
 pub use error::Error;
 pub use kernels::Kernels;
 pub use machine::{Options, Report, run};
 pub use memory::Memory;
-pub use race::Race;
+pub use race::{Race, Side};
 pub use rank::Rank;

@@ -8,11 +8,9 @@ use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::{ConfigValue, Plan};
 use irc_executor::{Error, Options, Rank};
 
-const LEN: i64 = 4 * TILE;
-
 fn checked(plans: impl IntoIterator<Item = Plan>) -> String {
     let ranks: Vec<Rank> = plans.into_iter().map(|plan| rank(plan).expect("a plan")).collect();
-    match run_all(&ranks, Options { race_check: true, threads: 2 }) {
+    match run_all(&ranks, Options { race_check: true, threads: 2, trace: None }) {
         Ok(_) => "no race".into(),
         Err(error @ Error::Race(_)) => error.to_string(),
         Err(error) => panic!("{error}"),
@@ -216,7 +214,8 @@ fn tiles_of_more_dimensions_cannot_be_checked() {
     let config = config.clone().with("Tile", ConfigValue::Ints(vec![1, 1, TILE]));
     plan.task_infos[1].ops[0].config = config;
     let rank = Rank::new(plan, &code, kernels()).expect("a plan");
-    let error = run_all(&[rank], Options { race_check: true, threads: 1 }).expect_err("unknown");
+    let error =
+        run_all(&[rank], Options { race_check: true, ..Options::default() }).expect_err("unknown");
     let expected = "rank 0, $.TaskInfos[1].Ops[0]: what the tasks of ScalarAdd 'add_1_2' touch is \
                     not known, so races cannot be checked";
     assert_eq!(error.to_string(), expected);

@@ -49,7 +49,8 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
-     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n\n{EXIT_CODES}"
+     irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
+     irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// ARK model file; - is standard input
@@ -119,7 +120,7 @@ pub enum Kind {
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
-     irc run rank0.plan.json rank1.plan.json --seed 1\n\n{EXIT_CODES}"
+     irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
     /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
@@ -146,6 +147,12 @@ pub struct Run {
     /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
+    /// File for a timeline of the run of plans, for ui.perfetto.dev
+    #[arg(long, value_name = "T.json")]
+    pub trace: Option<PathBuf>,
+    /// Stop the run of plans at the first two tasks that touch the same bytes in no order
+    #[arg(long)]
+    pub race_check: bool,
     /// What runs the model
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Backend,

@@ -1,6 +1,8 @@
 //! Files that tests read.
 #![allow(dead_code)]
 
+pub mod llama;
+
 use irc_ark_format::{
     model::{self, Model},
     plan::{self, Plan},

@@ -250,6 +250,20 @@ fn the_first_generation_is_read_with_warnings() {
 }
 
 #[test]
+fn arguments_of_the_first_generation_that_contradict_the_tensors_are_said() {
+    let flat: String = GENERATION_0.split_whitespace().collect();
+    let shape = "{\"DIMS\":[8,32,16]}";
+    assert_eq!(flat.matches(shape).count(), 1);
+    let (document, found) = parse(&flat.replace(shape, "{\"DIMS\":[8,32,17]}"));
+    assert!(document.is_some());
+    let message = "`ShapeMNK` is [8, 32, 17], the tensors say [8, 32, 16]: they count";
+    let place = found.iter().find(|finding| finding.message == message).map(|f| f.path.clone());
+    assert_eq!(place, Some(Some("$.Nodes[0].Ops[0].Args.ShapeMNK".to_owned())));
+    let (_, found) = parse(GENERATION_0);
+    assert!(!found.iter().any(|finding| finding.message.contains("they count")), "{found:?}");
+}
+
+#[test]
 fn both_readers_agree() {
     let text = edit("\"Rank\": 0,", "\"Comment\": [], \"Rank\": 0,");
     assert_eq!(parse(&text).0.map(|document| document.model), Some(small()));

@@ -196,15 +196,13 @@ impl Caller {
         walk.go_to(kernel, task);
         let digits = walk.digits;
         let mut mask = 0;
-        for dim in 0..4 {
-            mask |= usize::from(digits[dim] + 1 == kernel.counts[dim]) << dim;
+        for (dim, (digit, count)) in digits.into_iter().zip(kernel.counts).enumerate() {
+            mask |= usize::from(digit + 1 == count) << dim;
         }
         self.pointers.clear();
         for operand in &kernel.operands {
-            let mut bytes = 0;
-            for dim in 0..4 {
-                bytes += operand.steps[dim] * digits[dim] as usize;
-            }
+            let steps = operand.steps.into_iter().zip(digits);
+            let bytes = steps.map(|(step, digit)| step * digit as usize).sum();
             self.pointers.push(operand.base.wrapping_add(bytes).cast());
         }
         let Some(entry) = kernel.entries[mask & 15] else { return Err(i32::MIN) };

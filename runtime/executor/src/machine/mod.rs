@@ -12,4 +12,6 @@ mod processor;
 pub(crate) mod script;
 mod world;
 
+#[cfg(feature = "mpi")]
+pub(crate) use world::run_over;
 pub use world::{Options, Report, run};

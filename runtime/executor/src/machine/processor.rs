@@ -1,5 +1,7 @@
 //! One processor of a rank: how far it is in the script.
 
+use std::time::Instant;
+
 use super::deal::Hand;
 
 /// Where a processor stands.
@@ -11,6 +13,8 @@ pub(crate) struct Processor {
     pub hand: Option<Hand>,
     /// The task it waits in.
     pub at: Option<Place>,
+    /// Since when it waits, and for what, when a trace is written.
+    pub waits: Option<(Instant, String)>,
     /// Tasks run.
     pub tasks: u64,
 }

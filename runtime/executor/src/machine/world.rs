@@ -1,34 +1,40 @@
 //! All processors of all ranks of this process, run together.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::call::{BoundStep, BoundTask, Caller, Walk};
 use super::deadlock::waits;
 use super::pool::{Next, Pool};
 use super::processor::{Place, Processor, Stop};
 use super::script::{Entry, Share};
+use irc_ark_format::plan::Range;
+
 use crate::comm::manifest::{self, Manifest};
 use crate::comm::message::{Inbox, Message};
 use crate::comm::step::Port;
 use crate::comm::transport::{Activity, Here, InProcess, Transport, Verdict};
 use crate::memory::{Addresses, Memory};
 use crate::race::{Checker, Site};
+use crate::trace::{Trace, Track};
 use crate::{Error, Rank};
 
 /// How to run.
-#[derive(Debug)]
 pub struct Options {
     /// Threads that share the processors; at least one runs.
     pub threads: usize,
     /// Stop at the first two tasks that touch the same bytes in no order. Runs on one thread.
     pub race_check: bool,
+    /// Where a timeline goes, as JSON for Perfetto.
+    pub trace: Option<Box<dyn Write + Send>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { threads: 1, race_check: false }
+        Self { threads: 1, race_check: false, trace: None }
     }
 }
 
@@ -43,7 +49,8 @@ pub struct Report {
 ///
 /// # Errors
 /// [`Error::World`] before anything runs, when ranks or tags do not fit together;
-/// [`Error::Deadlock`]; [`Error::Kernel`]; [`Error::Race`].
+/// [`Error::Deadlock`]; [`Error::Kernel`]; [`Error::Race`];
+/// [`Error::Trace`].
 ///
 /// # Panics
 /// When a memory is not its rank's.
@@ -56,11 +63,14 @@ pub(crate) fn run_over(
     transport: &dyn Transport,
     ranks: &[&Rank],
     memories: &mut [Memory],
-    options: Options,
+    mut options: Options,
 ) -> Result<Report, Error> {
     assert_eq!(ranks.len(), memories.len(), "each rank has its memory");
     let manifests = manifests(transport, ranks)?;
-    let world = World::new(transport, ranks, memories, &manifests, &options)?;
+    let trace = options.trace.take();
+    let mut world = World::new(transport, ranks, memories, &manifests, &options)?;
+    let plans: Vec<_> = ranks.iter().map(|rank| &rank.plan).collect();
+    world.trace = trace.map(|out| Trace::new(out, &plans));
     let others = if options.race_check { 0 } else { options.threads.max(1) - 1 };
     std::thread::scope(|scope| {
         for _ in 0..others {
@@ -70,7 +80,8 @@ pub(crate) fn run_over(
     });
     let failure = world.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     let tasks = (0..world.processors.len()).map(|index| world.processor(index).tasks).sum();
-    failure.map_or(Ok(Report { tasks }), Err)
+    let written = world.trace.take().map_or(Ok(()), Trace::finish);
+    failure.map_or(written.map(|()| Report { tasks }), Err)
 }
 
 /// What every rank sends and receives, every tag with its partner.
@@ -102,6 +113,11 @@ pub(super) struct Bound<'r> {
 }
 
 impl<'r> Bound<'r> {
+    fn track(&self, processor: usize) -> Track {
+        let (rank, processor) = (self.rank.plan.rank, (processor - self.first) as i64);
+        Track { index: self.index, rank, processor }
+    }
+
     fn site(&self, share: &Share, processor: usize, task: i64) -> Site {
         let Share { group, number, task: info, .. } = *share;
         Site { rank: self.index, processor, group, number, info, task }
@@ -138,6 +154,7 @@ struct World<'r> {
     pool: Pool,
     scratch_bytes: u64,
     races: Option<Mutex<Checker<'r>>>,
+    trace: Option<Trace>,
     failure: Mutex<Option<Error>>,
 }
 
@@ -165,6 +182,7 @@ impl<'r> World<'r> {
         Ok(Self {
             transport,
             races: races.transpose()?,
+            trace: None,
             ranks: bound,
             processors: (0..count).map(|_| Mutex::default()).collect(),
             pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
@@ -225,6 +243,11 @@ impl<'r> World<'r> {
         self.transport.poll(self, activity)
     }
 
+    /// A wait that starts now, when a trace is written.
+    fn waiting(&self, what: impl FnOnce() -> String) -> Option<(Instant, String)> {
+        self.trace.as_ref().map(|_| (Instant::now(), what()))
+    }
+
     /// The rank of a processor.
     fn rank_of(&self, index: usize) -> &Bound<'r> {
         let after = self.ranks.partition_point(|bound| bound.first <= index);
@@ -236,6 +259,9 @@ impl<'r> World<'r> {
         let bound = self.rank_of(index);
         let number = (index - bound.first) as i64;
         let mut processor = self.processor(index);
+        if let (Some(trace), Some((since, what))) = (&self.trace, processor.waits.take()) {
+            trace.wait(bound.track(index), &what, since);
+        }
         while let Some(entry) = bound.rank.script.get(processor.entry) {
             let range = entry.range();
             if number < range.begin || number >= range.end {
@@ -243,12 +269,17 @@ impl<'r> World<'r> {
                 continue;
             }
             match entry {
-                Entry::Barrier { .. } => {
+                Entry::Barrier { range, before } => {
                     let at = processor.entry;
                     processor.entry += 1;
+                    processor.waits = self.waiting(|| {
+                        let Range { begin, end, .. } = range;
+                        format!("barrier over [{begin}, {end}) before group {before}")
+                    });
                     if !self.arrive(bound, at, index) {
                         return Ok(Stop::Parked);
                     }
+                    processor.waits = None;
                 }
                 Entry::Tasks(share) if bound.tasks[share.task].communicates => {
                     if !self.talk(bound, share, index, &mut processor, caller)? {
@@ -257,7 +288,7 @@ impl<'r> World<'r> {
                     processor.entry += 1;
                 }
                 Entry::Tasks(share) => {
-                    processor.tasks += self.compute(bound, share, number, caller)?;
+                    processor.tasks += self.compute(bound, share, index, caller)?;
                     processor.entry += 1;
                 }
             }
@@ -284,18 +315,19 @@ impl<'r> World<'r> {
         &self,
         bound: &Bound<'_>,
         share: &Share,
-        number: i64,
+        processor: usize,
         caller: &mut Caller,
     ) -> Result<u64, Error> {
         let steps = &bound.tasks[share.task].steps;
-        let (mut hand, mut count) = (share.deal.of(number), 0);
+        let (mut hand, mut count) = (share.deal.of((processor - bound.first) as i64), 0);
         let Some(mut task) = share.deal.draw(&mut hand) else { return Ok(count) };
+        let mut slice = self.trace.as_ref().map(|trace| Slice::new(trace, task));
         let mut walks = walks(steps, share, task);
         loop {
             for (index, (step, walk)) in steps.iter().zip(&mut walks).enumerate() {
                 if let (BoundStep::Kernel(kernel), Some(walk)) = (step, walk) {
                     if let Some(mut races) = self.races() {
-                        let site = bound.site(share, bound.first + number as usize, task);
+                        let site = bound.site(share, processor, task);
                         races.compute(site, bound.rank.tasks[share.task].steps[index].ops())?;
                     }
                     caller
@@ -304,7 +336,11 @@ impl<'r> World<'r> {
                 }
             }
             count += 1;
-            match share.deal.draw(&mut hand) {
+            let next = share.deal.draw(&mut hand);
+            if let Some(slice) = &mut slice {
+                slice.end_task(bound.track(processor), share.task, task, next);
+            }
+            match next {
                 Some(next) => task = next,
                 None => return Ok(count),
             }
@@ -334,6 +370,7 @@ impl<'r> World<'r> {
                 processor.hand = None;
                 return Ok(true);
             };
+            let mut slice = self.trace.as_ref().map(|trace| Slice::each(trace, at.task));
             if let Some(mut races) = self.races().filter(|_| at.step == 0 && at.phase == 0) {
                 races.start_task(index);
             }
@@ -341,10 +378,17 @@ impl<'r> World<'r> {
                 let version = bound.inbox.version();
                 if !self.talk_step(bound, share, index, step, &mut at, caller)? {
                     processor.at = Some(at);
+                    let BoundStep::Communicate(op) = step else { continue };
+                    processor.waits = self
+                        .waiting(|| format!("{} waits for {}", op.name, op.waits_for(at.phase)));
                     if bound.inbox.park(index, version) {
                         return Ok(false);
                     }
+                    processor.waits = None;
                 }
+            }
+            if let Some(slice) = &mut slice {
+                slice.end_task(bound.track(index), share.task, at.task, Some(at.task));
             }
             if let Some(mut races) = self.races() {
                 races.end_task(index);
@@ -427,6 +471,36 @@ impl Here for World<'_> {
             self.pool.wake(woken.into_iter());
         }
         Ok(())
+    }
+}
+
+/// Tasks that will be a slice of the trace.
+struct Slice<'t> {
+    trace: &'t Trace,
+    by_task: bool,
+    since: Instant,
+    first: i64,
+    count: u64,
+}
+
+impl<'t> Slice<'t> {
+    fn new(trace: &'t Trace, first: i64) -> Self {
+        Self { trace, by_task: trace.by_task, since: Instant::now(), first, count: 0 }
+    }
+
+    /// Of one task, whatever their number.
+    fn each(trace: &'t Trace, task: i64) -> Self {
+        Self { by_task: true, ..Self::new(trace, task) }
+    }
+
+    /// A task is done, and another or none comes after it.
+    fn end_task(&mut self, track: Track, info: usize, task: i64, next: Option<i64>) {
+        self.count += 1;
+        if self.by_task || next.is_none() {
+            self.trace.tasks(track, info, (self.first, task, self.count), self.since);
+            let by_task = self.by_task;
+            *self = Self { by_task, ..Self::new(self.trace, next.unwrap_or(task)) };
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::comm::view::View;
 use crate::layout::is_local;
 use crate::{Error, Rank};
 use clock::{Clock, Knowledge, barrier};
-pub use report::Race;
+pub use report::{Race, Side};
 use shadow::{Access, Shadow};
 
 /// What one op's tasks touch of a tensor.
@@ -55,8 +55,18 @@ pub(crate) struct Site {
     pub task: i64,
 }
 
-/// A signal or synchronisation on its way.
-type Letter = (Clock, u32);
+/// A way for signals or synchronisations: sender, receiver, and the tag of a signal.
+type Way = (i64, i64, Option<i64>);
+
+/// What is on such a way.
+struct Post {
+    /// Its place in clocks.
+    place: usize,
+    /// How many were sent.
+    sent: u32,
+    /// Those not received: what the sender knew, and which it is.
+    letters: VecDeque<(Clock, u32)>,
+}
 
 /// The state of a checked run.
 pub(crate) struct Checker<'r> {
@@ -68,9 +78,7 @@ pub(crate) struct Checker<'r> {
     known: Vec<Knowledge>,
     tiles: BTreeMap<(usize, usize, usize), Tiles>,
     shadows: BTreeMap<(usize, usize), Shadow>,
-    /// Place in clocks, and letters on their way, by sender, receiver, and tag if not a
-    /// synchronisation.
-    links: BTreeMap<(i64, i64, Option<i64>), (usize, u32, VecDeque<Letter>)>,
+    links: BTreeMap<Way, Post>,
     /// What each processor's present task has touched, when it may signal.
     touched: BTreeMap<usize, Vec<(usize, usize, u64, u64)>>,
 }
@@ -87,7 +95,7 @@ impl<'r> Checker<'r> {
         for key in all_links(ranks) {
             links.entry(key).or_insert_with(|| {
                 count += 1;
-                (count - 1, 0, VecDeque::new())
+                Post { place: count - 1, sent: 0, letters: VecDeque::new() }
             });
         }
         let mut tiles = BTreeMap::new();
@@ -192,8 +200,8 @@ impl<'r> Checker<'r> {
         self.touched.remove(&processor);
     }
 
-    fn signal(&mut self, site: Site, link: (i64, i64, Option<i64>)) {
-        let Some((place, sent, letters)) = self.links.get_mut(&link) else { return };
+    fn signal(&mut self, site: Site, link: Way) {
+        let Some(Post { place, sent, letters }) = self.links.get_mut(&link) else { return };
         *sent += 1;
         letters.push_back((self.known[site.processor].now().clone(), *sent));
         let access = Access { signal: Some((*place, *sent)), ..access(site, 0) };
@@ -202,8 +210,8 @@ impl<'r> Checker<'r> {
         }
     }
 
-    fn receive(&mut self, site: Site, link: (i64, i64, Option<i64>), count: u64) {
-        let Some((place, _, letters)) = self.links.get_mut(&link) else { return };
+    fn receive(&mut self, site: Site, link: Way, count: u64) {
+        let Some(Post { place, letters, .. }) = self.links.get_mut(&link) else { return };
         for _ in 0..count {
             let Some((mut clock, number)) = letters.pop_front() else { return };
             let entry = &mut std::sync::Arc::make_mut(&mut clock)[*place];
@@ -262,7 +270,7 @@ fn access(site: Site, op: usize) -> Access {
 }
 
 /// Every way for a signal or a synchronisation.
-fn all_links(ranks: &[(&Rank, usize)]) -> Vec<(i64, i64, Option<i64>)> {
+fn all_links(ranks: &[(&Rank, usize)]) -> Vec<Way> {
     let numbers: Vec<i64> = ranks.iter().map(|(rank, _)| rank.plan.rank).collect();
     let mut links = vec![];
     for (rank, _) in ranks {

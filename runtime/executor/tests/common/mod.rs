@@ -34,9 +34,18 @@ unsafe extern "C" fn fail(_: *const *mut c_void, _: *mut c_void) -> i32 {
     7
 }
 
+unsafe extern "C" fn nothing(_: *const *mut c_void, _: *mut c_void) -> i32 {
+    0
+}
+
+unsafe extern "C" fn die(_: *const *mut c_void, _: *mut c_void) -> i32 {
+    std::process::abort()
+}
+
 /// The kernels of every plan here.
 pub fn kernels() -> Kernels {
-    let entries: [(&str, Entry); 2] = [("add_one", add_one), ("fail", fail)];
+    let entries: [(&str, Entry); 4] =
+        [("add_one", add_one), ("nothing", nothing), ("fail", fail), ("die", die)];
     let named = entries.into_iter().map(|(name, entry)| (name.to_owned(), entry));
     // Safety: `code` describes what they touch.
     unsafe { Kernels::from_entries(named.collect()) }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::{TILE, sequence, vector};
 use irc_ark_format::model::{Arg, Buffer, DataType, Op, OpKind, Tensor};
-use irc_ark_format::plan::{Config, ConfigValue, PlanOp};
+use irc_ark_format::plan::{Config, ConfigValue, Plan, PlanOp};
 
 /// An op of one warp with these operands; its result is what it writes first.
 pub fn op(
@@ -133,4 +134,68 @@ pub fn part(whole: &Tensor, begin: i64, len: i64) -> Tensor {
 /// Buffers by name.
 pub fn given(buffers: &[(String, irc_tensor::Tensor)]) -> BTreeMap<String, irc_tensor::Tensor> {
     buffers.iter().cloned().collect()
+}
+
+/// Elements of each rank's part in the sums.
+pub const LEN: i64 = 4 * TILE;
+
+/// Sums the vectors of all ranks: each rank reduces its own part and sends it to all.
+pub fn all_reduce(rank: i64, world: i64) -> Plan {
+    let whole = vector(0, LEN * world);
+    let share = |rank: i64| part(&whole, rank * LEN, LEN);
+    let place = |rank: i64, other: i64| if other < rank { other } else { other - 1 };
+    let others: Vec<i64> = (0..world).filter(|&other| other != rank).collect();
+    let mut ops = vec![];
+    for &other in &others {
+        // My slot among the peers of the other.
+        let slot = place(other, rank);
+        let to = part(&packets(0, LEN, world - 1), slot * LEN * 8, LEN * 8);
+        let to = target(&to, 100 + other as u64, other, 1);
+        ops.push((send_packet(&share(other), &to, 64), LEN / 8));
+    }
+    let tags: Vec<[i64; 2]> = others.iter().map(|&other| [other, 1]).collect();
+    let scratch = tagged(&packets(1, LEN, world - 1), &[], &tags);
+    let result = |other: i64| target(&packets(0, LEN, 1), 200 + other as u64, other, 2 + rank);
+    let results: Vec<_> = others.iter().map(|&other| result(other)).collect();
+    let writes: Vec<_> = std::iter::once(&whole).chain(&results).collect();
+    let mine = share(rank);
+    let writes = [&[&mine], &writes[1..]].concat();
+    let kind = OpKind::RecvReduceSendPacket;
+    ops.push((reduce(kind, rank, (&mine, &scratch), &writes, 4), LEN / 4));
+    for &other in &others {
+        let scratch = tagged(&packets(10 + other as u64, LEN, 1), &[], &[[other, 2 + other]]);
+        let from = source(&share(other), 300 + other as u64, other, 2 + other);
+        ops.push((recv_packet(&from, &scratch, &share(other), 8), LEN / 8));
+    }
+    sequence(rank, world, 3, ops)
+}
+
+/// As `all_reduce`, with plain stores and synchronisations.
+pub fn all_reduce_stores(rank: i64, world: i64) -> Plan {
+    let others: Vec<i64> = (0..world).filter(|&other| other != rank).collect();
+    let tags: Vec<[i64; 2]> = others.iter().map(|&other| [other, 2]).collect();
+    let whole = tagged(&vector(0, LEN * world), &[], &tags);
+    let share = |rank: i64| part(&whole, rank * LEN, LEN);
+    let slot = |rank: i64, other: i64| if other < rank { other } else { other - 1 };
+    let mut ops = vec![];
+    for &other in &others {
+        let to = part(&vector(0, LEN * (world - 1)), slot(other, rank) * LEN, LEN);
+        let to = target(&to, 100 + other as u64, other, 1);
+        ops.push((send_tiles(&share(other), &to, TILE, false), LEN / TILE));
+    }
+    ops.push((device_sync(&whole, rank, world), 1));
+    let received: Vec<[i64; 2]> = others.iter().map(|&other| [other, 1]).collect();
+    let scratch = tagged(&vector(1, LEN * (world - 1)), &[], &received);
+    let mine = share(rank);
+    let results: Vec<_> =
+        others.iter().map(|&other| target(&mine, 200 + other as u64, other, 2)).collect();
+    let writes: Vec<_> = std::iter::once(&mine).chain(&results).collect();
+    let kind = OpKind::RecvReduceSend;
+    ops.push((reduce(kind, rank, (&mine, &scratch), &writes, TILE), LEN / TILE));
+    for &other in &others {
+        let from = source(&share(other), 300 + other as u64, other, 2);
+        ops.push((recv(&from, &share(other), false), 1));
+    }
+    ops.push((device_sync(&whole, rank, world), 1));
+    sequence(rank, world, 2, ops)
 }

@@ -123,6 +123,26 @@ mod tests {
         Model { rank: 0, world_size: 1, nodes: ops.iter().enumerate().map(node).collect() }
     }
 
+    /// The hazards of a model of the repository.
+    fn of(name: &str) -> Vec<(usize, usize, HazardKind)> {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/models");
+        let path = format!("{root}/{name}.model.json");
+        let text = std::fs::read_to_string(&path).expect("a model of the repository");
+        let source = irc_diag::Source::new(&path, &text);
+        let mut sink = irc_diag::Sink::new();
+        let document = crate::model::parse(&source, &Default::default(), &mut sink);
+        let found = hazards(&document.expect("a sound model").model);
+        found.iter().map(|hazard| (hazard.from, hazard.to, hazard.kind)).collect()
+    }
+
+    #[test]
+    fn order_comes_from_regions_where_no_edge_says_it_and_from_edges_where_no_region_does() {
+        assert_eq!(of("hazard_war"), [(0, 1, HazardKind::WriteAfterRead)]);
+        assert_eq!(of("hazard_raw_alias"), [(0, 1, HazardKind::ReadAfterWrite)]);
+        assert_eq!(of("hazard_waw"), [(0, 1, HazardKind::WriteAfterWrite)]);
+        assert_eq!(of("identity_deps"), [(0, 1, HazardKind::Edge)]);
+    }
+
     #[test]
     fn conflicts_follow_regions_not_ids() {
         use HazardKind::*;

@@ -8,6 +8,7 @@
 
 mod canonical;
 mod hazard;
+mod old_matmul;
 mod op;
 mod parse;
 pub(crate) mod read;

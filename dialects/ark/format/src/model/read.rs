@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use irc_diag::{Diagnostic, Sink};
 use jsonc_parser::ast::Value;
 
-use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor, validate};
+use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor, old_matmul, validate};
 use crate::json::{At, Object, Reader, clip};
 
 const OP_KEYS: [&str; 7] =
@@ -17,8 +17,18 @@ const TENSOR_KEYS: [&str; 8] =
     ["Id", "DataType", "Shape", "Strides", "Offsets", "PaddedShape", "Pads", "Buffer"];
 const BUFFER_KEYS: [&str; 5] = ["Id", "Rank", "SendTags", "RecvTags", "IsExternal"];
 
-/// Arguments of `Matmul` in the first generation, all derivable from the shapes.
-const OLD_MATMUL_ARGS: [&str; 4] = ["InputDimNC", "OtherDimNC", "ShapeMNK", "StridesACDB"];
+/// Op types of ARK's main of 2026, which this reader knows by name alone.
+const NEWER_OPS: [&str; 9] = [
+    "AllReducePacketFused",
+    "KvCacheSlot",
+    "LayerNorm",
+    "MatmulAdd",
+    "MatmulGelu",
+    "MatmulScale",
+    "Mma",
+    "Softmax",
+    "Store",
+];
 
 /// Reads an op; `extra` names further keys the caller reads itself.
 ///
@@ -47,8 +57,9 @@ pub(crate) fn op<'t>(
         Some(Op { kind, name, is_virtual, reads, writes, results, args })
     };
     let op = read();
-    if op.is_none() {
-        check_readable_tensors(reader, &object);
+    match (&op, object.get("Args")) {
+        (Some(op), Some(args)) => old_matmul::check(reader, op, args, &at.key("Args")),
+        _ => check_readable_tensors(reader, &object),
     }
     op
 }
@@ -83,6 +94,10 @@ fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKin
     }
     let kind = OpKind::from_name(name);
     if kind.is_none() {
+        if NEWER_OPS.contains(&name) {
+            report_newer(reader, name, value, at);
+            return None;
+        }
         let message = format!("unknown op type `{}`", clip(name));
         let mut finding = Diagnostic::error("ark-unknown-op", message);
         if let Some(near) = OpKind::nearest(name) {
@@ -91,6 +106,14 @@ fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKin
         reader.report(finding, value, at, "not an op type of this format");
     }
     kind
+}
+
+fn report_newer(reader: &mut Reader<'_>, name: &str, value: &Value<'_>, at: &At<'_>) {
+    let message = format!("op type `{name}` belongs to a later generation of the format");
+    let finding = Diagnostic::error("ark-unknown-op", message)
+        .with_note("ARK writes it since 2026 (G4); models are read up to the branch of October 2024 (G3)")
+        .help("write the model with the ops of that generation; Softmax is ReduceMax, Sub, Exp, ReduceSum, Div");
+    reader.report(finding, value, at, "not read yet");
 }
 
 fn tensors(
@@ -251,7 +274,7 @@ fn args<'t>(
     let mut complete = true;
     for (key, value) in object.entries() {
         let at = at.key(key);
-        if kind == Some(OpKind::Matmul) && OLD_MATMUL_ARGS.contains(&key) {
+        if kind == Some(OpKind::Matmul) && old_matmul::NAMES.contains(&key) {
             let message = format!("`{key}` is dropped: the shapes and strides say it");
             reader.accepted(&message, value, &at);
             continue;

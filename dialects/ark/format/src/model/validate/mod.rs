@@ -7,6 +7,8 @@ mod communicate;
 mod graph;
 mod identity;
 mod op;
+mod overlap;
+mod ranks;
 mod shapes;
 mod tensor;
 
@@ -46,6 +48,7 @@ pub fn validate_graph(model: &Model) -> Vec<Diagnostic> {
     check_ranks(model.rank, model.world_size, &mut sink);
     graph::check(&edges, &mut sink);
     identity::check(&ops, &mut sink);
+    check_foreign(Some((model.rank, model.world_size)), &ops, &mut sink);
     identity::check_order(&ops, &mut sink);
     sink.into_diagnostics()
 }
@@ -61,11 +64,20 @@ pub(crate) fn check(
         check_ranks(rank, world_size, &mut sink);
     }
     check_ops(ops, ranks, &mut sink);
+    check_foreign(ranks, ops, &mut sink);
     if let Some(edges) = edges {
         graph::check(edges, &mut sink);
     }
     identity::check_order(ops, &mut sink);
     sink.into_diagnostics()
+}
+
+/// Checks buffers and tags that ranks share, when the rank and the world make sense.
+fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], sink: &mut Sink) {
+    if let Some(world) = world.filter(|(rank, world_size)| (0..*world_size).contains(rank)) {
+        ranks::check(ops, world, sink);
+        ranks::check_tags(ops, world.0, sink);
+    }
 }
 
 /// Checks ops one by one, and that they agree on the tensors and buffers they share.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{communicate, shapes, tensor};
+use super::{communicate, overlap, shapes, tensor};
 use crate::json::At;
 use crate::model::{Arg, Op, OpKind, Tensor};
 
@@ -22,6 +22,7 @@ pub(super) fn check(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut 
     }
     check_result(op, at, sink);
     shapes::check(op, at, sink);
+    overlap::check(op, at, sink);
     communicate::check(op, at, ranks, sink);
 }
 

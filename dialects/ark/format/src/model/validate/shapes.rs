@@ -3,10 +3,11 @@
 use irc_diag::{Diagnostic, Sink};
 
 use crate::json::At;
-use crate::model::{Op, OpKind, Tensor, shape};
+use crate::model::{DataType, Op, OpKind, Tensor, shape};
 
 /// Checks the shapes and data types of an op whose signature holds.
 pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    check_numbers(op, at, sink);
     match op.kind {
         kind if kind.is_binary() => check_binary(op, at, sink),
         kind if kind.is_unary() => check_unary(op, at, sink),
@@ -17,6 +18,23 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
         OpKind::Tensor | OpKind::Reshape => check_view(op, at, sink),
         _ => {}
     }
+}
+
+/// Functions of real numbers take floats, and arithmetic takes numbers.
+fn check_numbers(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    use OpKind::*;
+    let Some(dtype) = op.reads.first().map(|tensor| tensor.dtype) else { return };
+    let is_real = matches!(op.kind, Exp | Gelu | Rope | Rsqrt | Sigmoid | Sqrt);
+    let moves = matches!(op.kind, Copy | Cast);
+    let computes = !moves && (op.kind.is_unary() || op.kind.is_binary() || op.kind.is_reduce());
+    let expected = match (is_real && !dtype.is_float(), computes && dtype == DataType::Byte) {
+        (true, _) => "FP32, FP16 or BF16",
+        (_, true) => "numbers",
+        _ => return,
+    };
+    let message = format!("`{}` computes {expected}, found {dtype}", op.kind);
+    let finding = Diagnostic::error("ark-dtype", message);
+    sink.push(finding.path(path(at, "ReadTensors", 0, "DataType")).help("insert a `Cast`"));
 }
 
 /// Path of a value of the tensor at `index` of a list of the op.

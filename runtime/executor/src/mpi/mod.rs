@@ -1,0 +1,302 @@
+//! Ranks in processes of their own, over MPI.
+//!
+//! One thread, the one that started MPI, sends and receives, between the processors that it runs.
+//! A rank that can do nothing by itself tells rank 0 how many messages it has sent to each rank and
+//! received from each. When every rank has, and for every pair the two numbers agree, no message is
+//! on its way: then all are done, or none ever will be.
+
+mod ffi;
+mod wire;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::comm::manifest::Manifest;
+use crate::comm::message::Message;
+use crate::comm::transport::{Activity, Here, Transport, Verdict};
+use crate::machine::{Options, Report, run_over};
+use crate::{Error, Memory, Rank};
+use ffi::Sending;
+use wire::{Parcel, Status};
+
+/// The processes that `mpirun` started, of which this is one.
+///
+/// Ends MPI when dropped. When a run has failed, it ends the other processes instead, so that none
+/// waits for this one: say what is wrong before dropping it.
+pub struct World {
+    post: PostOffice,
+    has_failed: Cell<bool>,
+    // MPI belongs to the thread that started it.
+    _thread: PhantomData<*mut ()>,
+}
+
+impl World {
+    /// Starts MPI, once in a process.
+    ///
+    /// # Errors
+    /// [`Error::Transport`].
+    pub fn start() -> Result<Self, Error> {
+        let (rank, size) = ffi::start()?;
+        let post = PostOffice { rank, size, outbox: Mutex::default(), desk: Mutex::default() };
+        Ok(Self { post, has_failed: Cell::new(false), _thread: PhantomData })
+    }
+
+    /// The rank of this process: that of the plan it is to run.
+    pub fn rank(&self) -> i64 {
+        self.post.rank
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> i64 {
+        self.post.size
+    }
+
+    /// Runs this process' rank, while the other processes run theirs.
+    ///
+    /// # Errors
+    /// As [`crate::run`]; [`Error::Transport`].
+    pub fn run(
+        &self,
+        rank: &Rank,
+        memory: Memory,
+        options: Options,
+    ) -> Result<(Memory, Report), Error> {
+        let mut memories = [memory];
+        let result =
+            self.check(rank).and_then(|()| run_over(&self.post, &[rank], &mut memories, options));
+        self.has_failed.set(self.has_failed.get() || result.is_err());
+        let [memory] = memories;
+        result.map(|report| (memory, report))
+    }
+
+    fn check(&self, rank: &Rank) -> Result<(), Error> {
+        let (plan, size) = (rank.plan(), self.size());
+        if plan.world_size != size {
+            return Err(Error::World(format!(
+                "the plan of rank {} is for a world of {}, and mpirun started {size} processes",
+                plan.rank, plan.world_size
+            )));
+        }
+        if plan.rank != self.rank() {
+            return Err(Error::World(format!(
+                "the plan of rank {} was given to process {}",
+                plan.rank,
+                self.rank()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Ends every process of the world with this exit code.
+    pub fn abort(&self, code: i32) -> ! {
+        ffi::abort(code)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if self.has_failed.get() || std::thread::panicking() {
+            ffi::abort(1);
+        }
+        ffi::end();
+    }
+}
+
+/// Sends and receives for one rank.
+struct PostOffice {
+    rank: i64,
+    size: i64,
+    outbox: Mutex<Outbox>,
+    desk: Mutex<Desk>,
+}
+
+/// What is to be sent.
+#[derive(Default)]
+struct Outbox {
+    parcels: VecDeque<(i64, Vec<u8>)>,
+    /// Messages put here for each rank, since the start.
+    sent: BTreeMap<i64, u64>,
+}
+
+/// What only the thread of MPI uses.
+#[derive(Default)]
+struct Desk {
+    sending: Vec<Sending>,
+    received: BTreeMap<i64, u64>,
+    /// The last status told.
+    told: Option<Status>,
+    /// On rank 0, the last status of each rank.
+    statuses: BTreeMap<i64, Status>,
+    /// What rank 0 has said.
+    end: Option<Option<String>>,
+}
+
+impl PostOffice {
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts to send all that is to be sent.
+    fn send(&self, desk: &mut Desk) -> Result<(), Error> {
+        let parcels = std::mem::take(&mut self.outbox().parcels);
+        for (to, bytes) in parcels {
+            desk.sending.push(Sending::start(bytes, to)?);
+        }
+        let mut left = vec![];
+        for sending in desk.sending.drain(..) {
+            if !sending.is_done()? {
+                left.push(sending);
+            }
+        }
+        desk.sending = left;
+        Ok(())
+    }
+
+    /// Takes in all that has come; whether anything has.
+    fn receive(&self, desk: &mut Desk, here: &dyn Here) -> Result<bool, Error> {
+        let mut has_come = false;
+        while let Some((from, bytes)) = ffi::receive()? {
+            match Parcel::decode(&bytes, from, self.rank).map_err(Error::Transport)? {
+                Parcel::Message(message) => {
+                    has_come = true;
+                    *desk.received.entry(from).or_default() += 1;
+                    here.deliver(message)?;
+                }
+                Parcel::Status(status) => {
+                    desk.statuses.insert(from, status);
+                }
+                Parcel::End(waits) => desk.end = Some(waits),
+            }
+        }
+        Ok(has_come)
+    }
+
+    /// Tells rank 0 what this rank has come to.
+    fn tell(&self, desk: &mut Desk, waits: Option<String>) -> Result<(), Error> {
+        let all = |counts: &BTreeMap<i64, u64>| {
+            (0..self.size).map(|rank| counts.get(&rank).copied().unwrap_or_default()).collect()
+        };
+        let outbox = self.outbox();
+        let status = Status { waits, sent: all(&outbox.sent), received: all(&desk.received) };
+        drop(outbox);
+        if desk.told.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        desk.told = Some(status.clone());
+        if self.rank == 0 {
+            desk.statuses.insert(0, status);
+            return Ok(());
+        }
+        desk.sending.push(Sending::start(Parcel::Status(status).encode(), 0)?);
+        Ok(())
+    }
+
+    /// On rank 0: whether all is over, and tells the others.
+    fn judge(&self, desk: &mut Desk) -> Result<(), Error> {
+        let Some(end) = verdict(&desk.statuses, self.size) else { return Ok(()) };
+        let bytes = Parcel::End(end.clone()).encode();
+        for to in 1..self.size {
+            desk.sending.push(Sending::start(bytes.clone(), to)?);
+        }
+        while !desk.sending.is_empty() {
+            self.send(desk)?;
+        }
+        desk.end = Some(end);
+        Ok(())
+    }
+}
+
+/// What the ranks have come to, when no message is on its way: a text when some wait.
+fn verdict(statuses: &BTreeMap<i64, Status>, size: i64) -> Option<Option<String>> {
+    let all: Vec<&Status> = (0..size).filter_map(|rank| statuses.get(&rank)).collect();
+    if all.len() as i64 != size {
+        return None;
+    }
+    let arrived = (0..all.len())
+        .all(|from| (0..all.len()).all(|to| all[from].sent.get(to) == all[to].received.get(from)));
+    let waits: Vec<_> = all.iter().filter_map(|status| status.waits.as_deref()).collect();
+    arrived.then(|| (!waits.is_empty()).then(|| waits.join("\n")))
+}
+
+impl Transport for PostOffice {
+    fn exchange(&self, own: BTreeMap<i64, Manifest>) -> Result<BTreeMap<i64, Manifest>, Error> {
+        let text = own.get(&self.rank).map(|manifest| serde_json::json!(manifest).to_string());
+        let all = ffi::gather(text.unwrap_or_default().as_bytes(), self.size as usize)?;
+        let mut found = BTreeMap::new();
+        for (rank, text) in all.iter().enumerate() {
+            let manifest: Manifest = serde_json::from_slice(text).map_err(|error| {
+                Error::Transport(format!(
+                    "what rank {rank} tells of itself cannot be read: {error}"
+                ))
+            })?;
+            found.insert(manifest.rank, manifest);
+        }
+        Ok(found)
+    }
+
+    fn post(&self, message: Message, here: &dyn Here) -> Result<(), Error> {
+        if message.to == self.rank {
+            return here.deliver(message);
+        }
+        let to = message.to;
+        let bytes = Parcel::Message(message).encode();
+        let mut outbox = self.outbox();
+        *outbox.sent.entry(to).or_default() += 1;
+        outbox.parcels.push_back((to, bytes));
+        Ok(())
+    }
+
+    fn is_distributed(&self) -> bool {
+        true
+    }
+
+    fn poll(&self, here: &dyn Here, activity: Activity) -> Result<Verdict, Error> {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send(&mut desk)?;
+        let has_come = self.receive(&mut desk, here)?;
+        if !has_come {
+            match activity {
+                Activity::Busy => {}
+                Activity::Waiting(waits) => self.tell(&mut desk, Some(waits))?,
+                Activity::Finished => self.tell(&mut desk, None)?,
+            }
+        }
+        if self.rank == 0 && desk.end.is_none() {
+            self.judge(&mut desk)?;
+        }
+        match desk.end.take() {
+            None => Ok(Verdict::GoOn),
+            Some(None) => {
+                // The next run starts afresh.
+                *desk = Desk::default();
+                *self.outbox() = Outbox::default();
+                Ok(Verdict::Over)
+            }
+            Some(Some(waits)) => Err(Error::Deadlock { waits }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(waits: Option<&str>, sent: [u64; 2], received: [u64; 2]) -> Status {
+        Status { waits: waits.map(str::to_owned), sent: sent.into(), received: received.into() }
+    }
+
+    #[test]
+    fn nothing_is_over_while_a_message_is_on_its_way() {
+        let of = |first, second| verdict(&BTreeMap::from([(0, first), (1, second)]), 2);
+        let done = of(status(None, [0, 3], [0, 1]), status(None, [1, 0], [3, 0]));
+        assert_eq!(done, Some(None));
+        let waits = of(status(Some("a"), [0, 3], [0, 1]), status(None, [1, 0], [3, 0]));
+        assert_eq!(waits, Some(Some("a".into())));
+        // The totals agree, and yet each status is from before the other's message.
+        let stale = of(status(Some("a"), [0, 0], [0, 0]), status(Some("b"), [1, 0], [1, 0]));
+        assert_eq!(stale, None);
+        assert_eq!(verdict(&BTreeMap::from([(0, status(None, [0; 2], [0; 2]))]), 2), None);
+    }
+}

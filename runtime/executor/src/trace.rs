@@ -1,0 +1,162 @@
+//! A timeline of a run, in the JSON that Perfetto and Chrome read.
+//!
+//! Ranks are processes, processors are threads. A slice is one task, or, when a run has many, all
+//! tasks of a task group on one processor; and one wait. Events are written as they end, so a run
+//! of any length takes no memory, and beyond a million of them the rest is left out and said so.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use irc_ark_format::plan::Plan;
+
+use crate::Error;
+
+/// Most tasks of a run that each get a slice.
+const MAX_TASKS: i64 = 20_000;
+
+/// Most events of a file.
+const MAX_EVENTS: u64 = 1_000_000;
+
+/// A timeline being written.
+pub(crate) struct Trace {
+    start: Instant,
+    /// Whether each task gets a slice.
+    pub by_task: bool,
+    /// The ops of each task info, by rank in this process.
+    names: Vec<Vec<String>>,
+    file: Mutex<File>,
+}
+
+struct File {
+    out: Box<dyn Write + Send>,
+    events: u64,
+    /// The first failure to write.
+    error: Option<std::io::Error>,
+}
+
+/// What a slice is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Track {
+    /// Index of the rank among those here.
+    pub index: usize,
+    /// The rank.
+    pub rank: i64,
+    /// The processor.
+    pub processor: i64,
+}
+
+impl Trace {
+    /// Starts a timeline of the plans of these ranks.
+    pub(crate) fn new(out: Box<dyn Write + Send>, plans: &[&Plan]) -> Self {
+        let file = File { out, events: 0, error: None };
+        let trace = Self {
+            start: Instant::now(),
+            by_task: plans.iter().fold(0i64, |sum, plan| sum.saturating_add(tasks(plan)))
+                <= MAX_TASKS,
+            names: plans.iter().map(|plan| names(plan)).collect(),
+            file: Mutex::new(file),
+        };
+        trace.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+        for plan in plans {
+            let rank = plan.rank;
+            trace.event(&format!(
+                "\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{rank},\
+                 \"args\":{{\"name\":\"rank {rank}\"}}"
+            ));
+            for processor in 0..plan.num_processors {
+                trace.event(&format!(
+                    "\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{processor},\
+                     \"args\":{{\"name\":\"processor {processor}\"}}"
+                ));
+            }
+        }
+        trace
+    }
+
+    /// Some tasks of a task info have run: the first, the last, and how many.
+    pub(crate) fn tasks(
+        &self,
+        track: Track,
+        info: usize,
+        (first, last, count): (i64, i64, u64),
+        since: Instant,
+    ) {
+        let args = format!(
+            "{{\"task info\":{info},\"first task\":{first},\"last task\":{last},\"tasks\":{count}}}"
+        );
+        self.slice(track, &self.names[track.index][info], "task", &args, since);
+    }
+
+    /// A processor has waited.
+    pub(crate) fn wait(&self, track: Track, what: &str, since: Instant) {
+        self.slice(track, what, "wait", "{}", since);
+    }
+
+    fn slice(&self, track: Track, name: &str, kind: &str, args: &str, since: Instant) {
+        let begin = since.duration_since(self.start).as_nanos();
+        let length = since.elapsed().as_nanos();
+        // Microseconds, to the nanosecond.
+        let micros = |nanos: u128| format!("{}.{:03}", nanos / 1000, nanos % 1000);
+        let name = serde_json::Value::from(name);
+        self.event(&format!(
+            "\"name\":{name},\"cat\":\"{kind}\",\"ph\":\"X\",\"ts\":{},\"dur\":{},\"pid\":{},\
+             \"tid\":{},\"args\":{args}",
+            micros(begin),
+            micros(length),
+            track.rank,
+            track.processor
+        ));
+    }
+
+    fn event(&self, body: &str) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let comma = if file.events == 0 { "" } else { "," };
+        file.events += 1;
+        if file.events <= MAX_EVENTS {
+            file.write(&format!("{comma}\n{{{body}}}"));
+        }
+    }
+
+    fn write(&self, text: &str) {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).write(text);
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The first failure to write it.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let mut file = self.file.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let lost = file.events.saturating_sub(MAX_EVENTS);
+        file.write(&format!("\n],\"otherData\":{{\"events left out\":\"{lost}\"}}}}\n"));
+        if let Err(error) = file.out.flush() {
+            file.error.get_or_insert(error);
+        }
+        file.error.map_or(Ok(()), |error| Err(Error::Trace(error)))
+    }
+}
+
+impl File {
+    fn write(&mut self, text: &str) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+}
+
+/// Tasks that a plan runs.
+fn tasks(plan: &Plan) -> i64 {
+    let resources = plan.processor_groups.iter().flat_map(|group| &group.resource_groups);
+    let groups = resources.flat_map(|resource| &resource.task_groups);
+    groups.fold(0, |sum: i64, group| sum.saturating_add(group.task_range.len()))
+}
+
+/// The names of the ops of each task info.
+fn names(plan: &Plan) -> Vec<String> {
+    let of = |info: &irc_ark_format::plan::TaskInfo| {
+        let names: Vec<_> = info.ops.iter().map(|op| op.op.name.as_str()).collect();
+        names.join(" + ")
+    };
+    plan.task_infos.iter().map(of).collect()
+}
