@@ -15,7 +15,6 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     check_arena(plan, sink);
     for (place, plan_op) in ops(plan) {
         let at = At::op(place);
-        check_foreign(&plan_op.op, &at, sink);
         match plan_op.op.kind {
             OpKind::Matmul => matmul::check(plan, plan_op, &at, sink),
             OpKind::Transpose => check_transpose(&plan_op.op, &at, sink),
@@ -104,28 +103,6 @@ fn rows(tensor: &Tensor) -> (i64, i64) {
         stride *= view;
     }
     (start, row)
-}
-
-/// Only ops that communicate reach buffers of other ranks.
-fn check_foreign(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    if op.kind.is_communication() {
-        return;
-    }
-    let lists =
-        [("ReadTensors", &op.reads), ("WriteTensors", &op.writes), ("ResultTensors", &op.results)];
-    for (key, tensors) in lists {
-        let at = at.key(key);
-        let is_foreign = |tensor: &&(usize, &Tensor)| tensor.1.buffer.rank >= 0;
-        let tensors: Vec<(usize, &Tensor)> = tensors.iter().enumerate().collect();
-        for (index, tensor) in tensors.iter().filter(is_foreign) {
-            let rank = tensor.buffer.rank;
-            let message = format!("`{}` cannot reach a buffer of rank {rank}", op.kind);
-            let tensor_at = at.index(*index);
-            let buffer_at = tensor_at.key("Buffer");
-            let finding = Diagnostic::error("plan-foreign-buffer", message);
-            sink.push(finding.path(buffer_at.key("Rank").to_string()));
-        }
-    }
 }
 
 fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {
