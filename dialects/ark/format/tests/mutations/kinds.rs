@@ -83,7 +83,11 @@ pub fn all() -> Vec<Kind> {
         kind("a transposition moves nothing", "plan-transpose-identity", transpose_identity),
         kind("a warp reduces an axis that is not the last", "plan-reduce-impl", wrong_axis),
         kind("a reduction drops its dimension", "plan-reduce-keep-dim", dropped_dimension),
-        kind("an op reaches another rank", "plan-foreign-buffer", foreign_buffer),
+        kind("an op reaches another rank", "ark-foreign-buffer", foreign_buffer),
+        kind("a buffer lies on no rank", "ark-remote-rank", no_such_rank),
+        kind("a tag is of no rank", "plan-ranks", no_such_peer),
+        kind("a proxy sends parts of rows", "plan-send-strided", strided_send),
+        kind("peers are in another order", "plan-peers", other_peer),
         // Tensors.
         kind("an operand has another type", "ark-dtype", operand_dtype),
         kind("an operand has another shape", "ark-tensor-redefined", operand_shape),
@@ -102,7 +106,7 @@ pub fn all() -> Vec<Kind> {
         kind("what is sent is overwritten", "plan-race", no_send_done),
         // Ranks.
         kind("a tag is another", "plan-tag", other_tag),
-        kind("two buffers share a tag", "plan-tag-collision", shared_tag),
+        kind("two buffers share a tag", "ark-tag-collision", shared_tag),
         kind("a rank is there twice", "plan-ranks", same_rank),
         kind("worlds differ in size", "plan-ranks", other_world),
         kind("a receive is dropped", "plan-signal", |s, r| without(s, r, "Recv", "Wait")),
@@ -124,7 +128,7 @@ pub fn all() -> Vec<Kind> {
         kind("an input is renamed", "plan-changed-op", renamed_input),
         kind("a buffer is reused too early", "plan-changed-op", reused_buffer),
         kind("an input is overwritten", "plan-visible-buffer", overwritten_input),
-        kind("a reduction works in place", "plan-group-race", reduced_in_place),
+        kind("a reduction works in place", "ark-overlap", reduced_in_place),
     ]
 }
 
@@ -636,7 +640,56 @@ fn foreign_buffer(set: &mut Set, seeded: &mut Seeded) -> Done {
     let is_tagged = plan.pointer(&path)?.pointer("/ReadTensors/0/Buffer/SendTags")?;
     (list(is_tagged).is_empty() && plan.pointer(&path)?["Type"] != "RecvReduceSend")
         .then_some(())?;
-    each_buffer(plan, &id, &|buffer| buffer["Rank"] = json!(0))
+    let other = (plan["Rank"].as_i64()? + 1) % plan["WorldSize"].as_i64()?;
+    (plan["WorldSize"].as_i64()? > 1).then_some(())?;
+    each_buffer(plan, &id, &move |buffer| buffer["Rank"] = json!(other))
+}
+
+fn no_such_rank(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, |op| !list(&op["WriteTensors"]).is_empty()), seeded)?;
+    let id = plan.pointer(&path)?["WriteTensors"][0]["Buffer"]["Id"].clone();
+    each_buffer(plan, &id, &|buffer| buffer["Rank"] = json!(77))
+}
+
+/// A tag of a rank that is not in the world.
+fn no_such_peer(set: &mut Set, seeded: &mut Seeded) -> Done {
+    is_world(set)?;
+    let plan = plan(set, seeded);
+    let id = pick(landings(plan), seeded)?;
+    each_buffer(plan, &id, &|buffer| {
+        buffer["RecvTags"].as_array_mut().expect("tags").push(json!([77, 0]));
+    })
+}
+
+/// A proxy is to send a part of each row.
+fn strided_send(set: &mut Set, seeded: &mut Seeded) -> Done {
+    is_world(set)?;
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, is("Send")), seeded)?;
+    (plan.pointer(&path)?["Config"]["ChannelType"] == "Proxy").then_some(())?;
+    let width = numbers(&plan.pointer(&path)?["ReadTensors"][0]["Shape"]);
+    (width.len() == 1 && width[0] % 2 == 0).then_some(())?;
+    // The same elements as rows of two, each followed by two that are not sent.
+    for (key, id) in
+        [("ReadTensors", 900_001), ("WriteTensors", 900_002), ("ResultTensors", 900_003)]
+    {
+        let tensor = plan.pointer_mut(&format!("{path}/{key}/0"))?;
+        let rows = width[0] / 4;
+        tensor["Id"] = json!(id);
+        (tensor["Shape"], tensor["PaddedShape"]) = (json!([rows, 2]), json!([rows, 2]));
+        (tensor["Strides"], tensor["Offsets"]) = (json!([rows, 4]), json!([0, 0]));
+    }
+    Some(())
+}
+
+/// What a reducing op writes to its peers is in another order.
+fn other_peer(set: &mut Set, seeded: &mut Seeded) -> Done {
+    is_world(set)?;
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, |op| list(&op["WriteTensors"]).len() > 2), seeded)?;
+    plan.pointer_mut(&format!("{path}/WriteTensors"))?.as_array_mut()?.swap(1, 2);
+    Some(())
 }
 
 /// Changes every mention of a buffer.

@@ -78,6 +78,16 @@ pub fn carried() -> Vec<Set> {
             None,
         ),
         Set::new(
+            "all-reduce by stores",
+            &[
+                data!("all_reduce_sm_rank0.plan.json"),
+                data!("all_reduce_sm_rank1.plan.json"),
+                data!("all_reduce_sm_rank2.plan.json"),
+                data!("all_reduce_sm_rank3.plan.json"),
+            ],
+            None,
+        ),
+        Set::new(
             "packet reduce",
             &[data!("packet_reduce_rank0.plan.json"), data!("packet_reduce_rank1.plan.json")],
             None,

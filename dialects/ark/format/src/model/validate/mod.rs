@@ -73,7 +73,7 @@ pub(crate) fn check(
 }
 
 /// Checks buffers and tags that ranks share, when the rank and the world make sense.
-fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], sink: &mut Sink) {
+pub(crate) fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     if let Some(world) = world.filter(|(rank, world_size)| (0..*world_size).contains(rank)) {
         ranks::check(ops, world, sink);
         ranks::check_tags(ops, world.0, sink);

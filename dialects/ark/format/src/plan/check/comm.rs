@@ -12,7 +12,7 @@ use crate::plan::{Plan, PlanOp};
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
         let at = At::op(place);
-        check_ranks(plan, plan_op, &at, sink);
+        check_tags(plan, plan_op, &at, sink);
         match plan_op.op.kind {
             OpKind::Send => {
                 check_contiguous(plan_op, &at, sink);
@@ -29,8 +29,8 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// Buffers and tags name ranks of the world.
-fn check_ranks(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
+/// Tags name ranks of the world.
+fn check_tags(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let op = &plan_op.op;
     let lists =
         [("ReadTensors", &op.reads), ("WriteTensors", &op.writes), ("ResultTensors", &op.results)];
@@ -42,7 +42,7 @@ fn check_ranks(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
             let buffer = &tensor.buffer;
             let tags = buffer.send_tags.iter().map(|[peer, _]| ("SendTags", *peer));
             let tags = tags.chain(buffer.recv_tags.iter().map(|[peer, _]| ("RecvTags", *peer)));
-            for (key, rank) in [("Rank", buffer.rank)].into_iter().chain(tags) {
+            for (key, rank) in tags {
                 if rank >= plan.world_size {
                     let world = plan.world_size;
                     let message = format!("rank {rank} is not in a world of {world}");

@@ -46,58 +46,12 @@ pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
         ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
     for (position, later) in accesses.iter().enumerate() {
         for earlier in &accesses[..position] {
-            if earlier.op == later.op {
-                check_in_place(task, ops, earlier, later, sink);
-            } else {
+            // What one op may do in place is a rule of ops.
+            if earlier.op != later.op {
                 check_pair(task, ops, earlier, later, sink);
             }
         }
     }
-}
-
-/// An op may write over what it reads only element by element.
-fn check_in_place(
-    task: usize,
-    ops: &[PlanOp],
-    read: &Access<'_>,
-    write: &Access<'_>,
-    sink: &mut Sink,
-) {
-    let kind = ops[read.op].op.kind;
-    let is_pair = !read.is_write && write.is_write;
-    if !is_pair || kind.is_communication() || !overlap(read.tensor, write.tensor) {
-        return;
-    }
-    let is_elementwise = kind.is_unary() || kind.is_binary();
-    let proven = stays_within(read, write);
-    if is_elementwise && proven == Some(true) {
-        return;
-    }
-    let strayed = strays(ops, read, write);
-    let place = At::op(OpPlace::Task(task, read.op));
-    let finding = match strayed {
-        Some(Witness { first, second, bytes }) => {
-            let message = format!(
-                "race: index {second} of task {task} (`{kind}`) overwrites byte {} of buffer {}, \
-                 which index {first} reads, and nothing orders the two",
-                bytes.0, read.tensor.buffer.id
-            );
-            Diagnostic::error("plan-group-race", message)
-        }
-        None if !is_elementwise => {
-            let message = format!("`{kind}` overwrites what it still reads");
-            Diagnostic::error("plan-group-race", message)
-        }
-        None => {
-            let message = format!("`{kind}` overwrites what another index may read");
-            Diagnostic::warning("plan-order-unproven", message)
-        }
-    };
-    let finding = finding
-        .path(place.key("WriteTensors").index(write.index).to_string())
-        .related(place.key("ReadTensors").index(read.index).to_string(), "read here")
-        .help("write to a buffer of its own");
-    sink.push(finding);
 }
 
 /// Two different indices that touch the same bytes, where some are found.

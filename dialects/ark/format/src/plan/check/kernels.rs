@@ -15,7 +15,6 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     check_arena(plan, sink);
     for (place, plan_op) in ops(plan) {
         let at = At::op(place);
-        check_foreign(&plan_op.op, &at, sink);
         match plan_op.op.kind {
             OpKind::Matmul => matmul::check(plan, plan_op, &at, sink),
             OpKind::Transpose => check_transpose(&plan_op.op, &at, sink),
@@ -23,6 +22,10 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
             OpKind::ScalarAssign => check_fill(&plan_op.op, &at, sink),
             kind if kind.is_reduce() => check_reduce(plan_op, &at, sink),
             _ => {}
+        }
+        let kind = plan_op.op.kind;
+        if kind.is_unary() || kind.is_binary() || kind == OpKind::ScalarAssign {
+            check_rows(plan_op, &at, sink);
         }
     }
 }
@@ -48,26 +51,58 @@ fn check_arena(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// Only ops that communicate reach buffers of other ranks.
-fn check_foreign(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    if op.kind.is_communication() {
+/// Kernels that go through tiles take whole vectors of a tile's row, so each row of each operand
+/// must start at a multiple of one.
+fn check_rows(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
+    let op = &plan_op.op;
+    let (Some(&[_, width]), Some(result)) = (plan_op.config.ints("Tile"), op.results.first())
+    else {
         return;
-    }
-    let lists =
-        [("ReadTensors", &op.reads), ("WriteTensors", &op.writes), ("ResultTensors", &op.results)];
+    };
+    let extent = result.shape.last().copied().unwrap_or(1);
+    let lists = [("ReadTensors", &op.reads), ("WriteTensors", &op.writes)];
     for (key, tensors) in lists {
-        let at = at.key(key);
-        let is_foreign = |tensor: &&(usize, &Tensor)| tensor.1.buffer.rank >= 0;
-        let tensors: Vec<(usize, &Tensor)> = tensors.iter().enumerate().collect();
-        for (index, tensor) in tensors.iter().filter(is_foreign) {
-            let rank = tensor.buffer.rank;
-            let message = format!("`{}` cannot reach a buffer of rank {rank}", op.kind);
-            let tensor_at = at.index(*index);
-            let buffer_at = tensor_at.key("Buffer");
-            let finding = Diagnostic::error("plan-foreign-buffer", message);
-            sink.push(finding.path(buffer_at.key("Rank").to_string()));
+        let list = at.key(key);
+        for (index, tensor) in tensors.iter().enumerate() {
+            let size = tensor.dtype.bytes() as i64;
+            let vector = power_of_two(width.min(extent) * size);
+            let (start, row) = rows(tensor);
+            let is_stretched = tensor.shape.last() == Some(&1);
+            if is_stretched || (start % vector == 0 && row % vector == 0) {
+                continue;
+            }
+            let message = format!(
+                "rows start at {start} bytes and every {row} after; tiles are moved {vector} bytes \
+                 at a time"
+            );
+            let tensor_at = list.index(index);
+            let finding = Diagnostic::warning("plan-alignment", message)
+                .path(tensor_at.key("Strides").to_string())
+                .help("choose a tile width that only shorter vectors divide");
+            sink.push(finding);
         }
     }
+}
+
+/// The largest power of two that divides a number of bytes, at most a vector.
+fn power_of_two(bytes: i64) -> i64 {
+    (bytes & bytes.wrapping_neg()).clamp(1, VECTOR_BYTES)
+}
+
+/// Where the rows of a tensor start in its buffer: the first, and the distance of others; both in
+/// bytes, the distance zero when there is one row.
+fn rows(tensor: &Tensor) -> (i64, i64) {
+    let size = tensor.dtype.bytes() as i64;
+    let (mut stride, mut start, mut row) = (size, 0, 0);
+    let dims = tensor.strides.iter().zip(&tensor.offsets).zip(&tensor.shape).rev();
+    for (index, ((view, offset), extent)) in dims.enumerate() {
+        start += offset * stride;
+        if index > 0 && *extent > 1 && row == 0 {
+            row = stride;
+        }
+        stride *= view;
+    }
+    (start, row)
 }
 
 fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {

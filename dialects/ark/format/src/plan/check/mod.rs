@@ -43,7 +43,6 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
         resources::check(plan, &mut sink);
         kernels::check(plan, &mut sink);
         comm::check(plan, &mut sink);
-        ranks::check_own(plan, &mut sink);
         fused::check(plan, &mut sink);
         order::check(plan, &mut sink);
         uses::check(plan, &mut sink);
@@ -68,7 +67,9 @@ fn check_ops(plan: &Plan, sink: &mut Sink) {
         let finding = Diagnostic::error("plan-virtual-op", message);
         sink.push(finding.path(At::op(*place).key("IsVirtual").to_string()));
     }
-    validate::check_ops(&ops, Some((plan.rank, plan.world_size)), sink);
+    let world = Some((plan.rank, plan.world_size));
+    validate::check_ops(&ops, world, sink);
+    validate::check_foreign(world, &ops, sink);
 }
 
 /// Every op of a plan and its place.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::Diagnostic;
 
 use super::order::world;
 use super::{ops, pairs};
@@ -31,8 +31,6 @@ struct Listed {
     remote_receives: BTreeMap<Link, (u64, String)>,
     /// Links whose sending buffer is elsewhere, as this rank believes.
     remote_sends: BTreeMap<Link, (u64, String)>,
-    /// Two buffers under one link.
-    collisions: Vec<(Link, String)>,
 }
 
 /// Every finding in the plans of several ranks, each with the index of the plan it is in.
@@ -61,14 +59,6 @@ pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
         found.extend(world::check(plans));
     }
     found
-}
-
-/// Two buffers of one plan under one link.
-pub(super) fn check_own(plan: &Plan, sink: &mut Sink) {
-    for (Link { from, to, tag }, path) in list(plan).collisions {
-        let message = format!("two buffers share tag {tag} from rank {from} to {to}");
-        sink.push(Diagnostic::error("plan-tag-collision", message).path(path));
-    }
 }
 
 /// Only where data goes must agree: a kernel that writes straight into a peer's buffer lists no
@@ -131,7 +121,7 @@ fn list_buffer(rank: i64, buffer: &Buffer, path: &str, listed: &mut Listed) {
             true => (&mut listed.sends, Link { from: rank, to: peer, tag }),
             false => (&mut listed.remote_sends, Link { from: buffer.rank, to: rank, tag }),
         };
-        insert(map, link, buffer.id, format!("{path}.SendTags"), &mut listed.collisions);
+        insert(map, link, buffer.id, format!("{path}.SendTags"));
     }
     for &[peer, tag] in &buffer.recv_tags {
         let (map, link) = match is_local {
@@ -139,19 +129,11 @@ fn list_buffer(rank: i64, buffer: &Buffer, path: &str, listed: &mut Listed) {
             true => (&mut listed.receives, Link { from: peer, to: rank, tag }),
             false => (&mut listed.remote_receives, Link { from: rank, to: buffer.rank, tag }),
         };
-        insert(map, link, buffer.id, format!("{path}.RecvTags"), &mut listed.collisions);
+        insert(map, link, buffer.id, format!("{path}.RecvTags"));
     }
 }
 
-fn insert(
-    map: &mut BTreeMap<Link, (u64, String)>,
-    link: Link,
-    buffer: u64,
-    path: String,
-    collisions: &mut Vec<(Link, String)>,
-) {
-    let first = map.entry(link).or_insert_with(|| (buffer, path.clone()));
-    if first.0 != buffer {
-        collisions.push((link, path));
-    }
+/// Of several buffers under one link, which is an error by itself, the first counts.
+fn insert(map: &mut BTreeMap<Link, (u64, String)>, link: Link, buffer: u64, path: String) {
+    map.entry(link).or_insert((buffer, path));
 }
