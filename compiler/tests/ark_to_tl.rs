@@ -144,6 +144,13 @@ fn examples_agree_with_numpy() {
 }
 
 #[test]
+fn small_models_agree_with_numpy() {
+    let models = models(&root().join("tests/models"));
+    assert!(!models.is_empty(), "the repository carries models");
+    models.iter().for_each(|path| check(path));
+}
+
+#[test]
 fn corpus_agrees_with_numpy() {
     models(&corpus()).iter().for_each(|path| check(path));
 }

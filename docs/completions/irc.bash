@@ -139,7 +139,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --cost --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -169,11 +169,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-<<<<<<< HEAD
-            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
-=======
-            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
->>>>>>> main
+            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -341,11 +337,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-<<<<<<< HEAD
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --backend --target-cpu --results --explain-fusion --diagnostics --color --progress --help --version"
-=======
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --backend --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
->>>>>>> main
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -381,6 +373,10 @@ _irc() {
                     ;;
                 --trace)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
+                    COMPREPLY=($(compgen -W "inprocess mpi" -- "${cur}"))
                     return 0
                     ;;
                 --backend)

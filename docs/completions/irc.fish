@@ -81,6 +81,8 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Fill inputs not
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'ONNX test data: input_N.pb and output_N.pb (not built yet)' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of the run of plans, for ui.perfetto.dev' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks reach each other; with mpi, mpirun starts a process for each' -r -f -a "inprocess\t'All of them run in one process'
+mpi\t'Each runs in a process of its own, and writes files of its own: y.rank0.npz for y.npz'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs the model' -r -f -a "llvm\t'Code from LLVM'
 reference\t'The reference evaluator: slow, and the meaning of everything else'
 cranelift\t'Code from Cranelift (not built yet)'
@@ -98,11 +100,8 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
 none\t'Nothing'
 plain\t'A line for each step'"
-<<<<<<< HEAD
 complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first two tasks that touch the same bytes in no order'
-=======
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
->>>>>>> main
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r

@@ -87,6 +87,8 @@ _arguments "${_arguments_options[@]}" : \
 '--data-set=[ONNX test data\: input_N.pb and output_N.pb (not built yet)]:DIR:_files' \
 '--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
 '--trace=[File for a timeline of the run of plans, for ui.perfetto.dev]:T.json:_files' \
+'--transport=[How ranks reach each other; with mpi, mpirun starts a process for each]:HOW:((inprocess\:"All of them run in one process"
+mpi\:"Each runs in a process of its own, and writes files of its own\: y.rank0.npz for y.npz"))' \
 '--backend=[What runs the model]:NAME:((llvm\:"Code from LLVM"
 reference\:"The reference evaluator\: slow, and the meaning of everything else"
 cranelift\:"Code from Cranelift (not built yet)"
@@ -104,11 +106,8 @@ never\:"Never"))' \
 '--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
 none\:"Nothing"
 plain\:"A line for each step"))' \
-<<<<<<< HEAD
 '--race-check[Stop the run of plans at the first two tasks that touch the same bytes in no order]' \
-=======
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
->>>>>>> main
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

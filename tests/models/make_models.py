@@ -86,9 +86,9 @@ def rope_broadcast(m):
 def embedding_rows(m):
     """Indices wrap from the end; the result of one dimension of them has four."""
     for dtype in FLOATS:
-        index, table = m.tensor([6], "INT32"), m.tensor([5, 4], dtype)
+        index, table = m.tensor([6], "INT32"), m.tensor([16, 4], dtype)
         m.op("Embedding", [index, table], [1, 1, 6, 4], dtype)
-    m.op("Embedding", [m.tensor([2, 3], "INT32"), m.tensor([5, 4])], [1, 2, 3, 4], "FP32")
+    m.op("Embedding", [m.tensor([2, 3], "INT32"), m.tensor([16, 4])], [1, 2, 3, 4], "FP32")
 
 
 def transpose_cycles(m):

@@ -24,12 +24,15 @@ def matmul(a, b, dtype):
         return np.matmul(tf32(a), tf32(b))
     if dtype != "FP16":
         return np.matmul(a, b)
-    total = np.float32(0)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    total = np.zeros((*batch, a.shape[-2], b.shape[-1]), np.float32)
+    partial, product = np.empty_like(total), np.empty_like(total)
     for start in range(0, a.shape[-1], STEP):
-        partial = np.float32(0)
+        partial[...] = 0
         for k in range(start, min(start + STEP, a.shape[-1])):
-            partial = partial + a[..., :, k, None] * b[..., k, None, :]
-        total = rounded(total + partial, dtype)
+            np.multiply(a[..., :, k, None], b[..., k, None, :], out=product)
+            partial += product
+        total[...] = (total + partial).astype(np.float16)
     return total
 
 

@@ -150,8 +150,16 @@ def compute(op, inputs, output, accumulate):
     if kind == "Transpose":
         return np.transpose(inputs[0], argument(op, "Permutation"))
     if kind == "Embedding":
-        return inputs[1][inputs[0].astype(np.int64)]
+        return rows(op, *inputs)
     raise ModelError(f"{op['Name']}: {kind} is not an op that is known here")
+
+
+def rows(op, index, table):
+    """Rows of the table; an index below zero counts from the end, once."""
+    index, count = index.astype(np.int64), table.shape[0]
+    if np.any((index < -count) | (index >= count)):
+        raise ModelError(f"{op['Name']}: an index is beyond the {count} rows of the table")
+    return table[index]
 
 
 def reduced(kind, values, axis, dtype, accumulate):

@@ -42,14 +42,19 @@ pub fn guard(
     command: impl FnOnce() -> Result<(), Stop>,
 ) -> ExitCode {
     let Err(stop) = caught(command) else { return ExitCode::SUCCESS };
-    match &stop {
+    tell(console, arguments, &stop);
+    ExitCode::from(stop.code())
+}
+
+/// Says why a command ended early.
+pub fn tell(console: &Console, arguments: &[String], stop: &Stop) {
+    match stop {
         Stop::Findings(source, findings) => console.findings(source, findings),
         Stop::Problem { message, help } => console.error(message, help.as_deref()),
         Stop::Usage(message) => console.error(message, Some("--help says what is possible")),
         Stop::Reported | Stop::Mismatch => {}
         Stop::Internal(message) => console.error(&account(message, arguments), None),
     }
-    ExitCode::from(stop.code())
 }
 
 /// Runs a command; a panic is an internal error.

@@ -13,9 +13,11 @@ mod opt;
 mod output;
 mod plan;
 mod run;
+mod run_plans;
 mod stop;
 mod target;
 mod translate;
+mod transport;
 mod values;
 mod world;
 

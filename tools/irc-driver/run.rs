@@ -3,11 +3,11 @@ use crate::{
     compile,
     console::Console,
     input::{self, Content},
-    output,
+    output, run_plans,
     stop::Stop,
-    target as processor,
+    transport::Transport,
     values::{self, Buffers},
-    world::{self, Preparation, World},
+    world,
 };
 use irc::{CompileOptions, FileId, Results, Session, Target};
 use irc_cli::{Backend, Run};
@@ -18,7 +18,14 @@ use std::path::Path;
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
     refuse_not_built(arguments)?;
-    if let Some(path) = &arguments.outputs {
+    let transport = Transport::open(arguments.transport)?;
+    let result = run_over(&transport, console, arguments);
+    transport.close(console, result)
+}
+
+fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result<(), Stop> {
+    let outputs = arguments.outputs.as_deref().map(|path| transport.own(path));
+    if let Some(path) = &outputs {
         output::probe(path)?;
     }
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
@@ -35,15 +42,21 @@ pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
             say_threads(console, arguments.threads);
             run_model(console, arguments, source.clone(), given)?
         }
-        _ => run_world(console, arguments, &files, given)?,
+        _ => run_plans::run(transport, console, arguments, &files, given)?,
     };
-    if let Some(path) = &arguments.outputs {
+    if let Some(path) = &outputs {
         values::write(path, &found)?;
     } else if expected.is_none() {
         output::print(&values::summary(&found))?;
     }
     match expected {
-        Some(expected) => values::check(console, expected, &found, arguments.tolerance),
+        Some(mut expected) => {
+            if let Some(rank) = transport.rank() {
+                let own = world::prefix(rank);
+                expected.retain(|name, _| name.starts_with(&own) || !name.starts_with("rank"));
+            }
+            values::check(console, expected, &found, arguments.tolerance)
+        }
         None => Ok(()),
     }
 }
@@ -73,43 +86,6 @@ fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
         ))),
         None => Ok(files),
     }
-}
-
-/// Runs the plans of all ranks; those of models are made first.
-fn run_world(
-    console: &Console,
-    arguments: &Run,
-    files: &[(Source, Content)],
-    given: Buffers,
-) -> Result<Buffers, Stop> {
-    if arguments.backend == Backend::Reference {
-        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
-    }
-    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
-        &arguments.compile;
-    refuse_flags(
-        &[
-            ("--results", results.is_some()),
-            ("--ark-accumulate", *ark_accumulate),
-            ("--explain-fusion", explain_fusion.is_some()),
-        ],
-        "plans keep every buffer, and are fused already",
-    )?;
-    let target = processor::named(target_cpu.as_deref().unwrap_or("native"))?;
-    let race_check = arguments.race_check;
-    if race_check && arguments.threads > 1 {
-        console.note("a run that looks for races takes one thread");
-    }
-    let world = World::open(console, files, &Preparation { target, race_check })?;
-    let mut memories = world.memories(given, arguments.seed)?;
-    let timeline = arguments.trace.as_deref().map(output::Stream::open).transpose()?;
-    let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
-    let step = console.step("running");
-    let threads = arguments.threads as usize;
-    world.run(&mut memories, irc_executor::Options { threads, race_check, trace })?;
-    drop(step);
-    timeline.map_or(Ok(()), output::Stream::finish)?;
-    Ok(world.outputs(memories))
 }
 
 fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
@@ -152,7 +128,7 @@ fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
 }
 
 /// Refuses the first flag that is given.
-fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
+pub fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
     match flags.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Stop::Usage(format!("{flag} has no effect here: {why}"))),
         None => Ok(()),

@@ -43,12 +43,16 @@ pub struct Preparation {
     pub target: Target,
     /// Whether the run looks for races.
     pub race_check: bool,
+    /// The only rank to run here; nothing for all of them.
+    pub rank: Option<i64>,
 }
 
 /// The ranks of a world, in order.
 pub struct World {
     /// The plans with their code.
     pub ranks: Vec<Rank>,
+    /// Whether there are several, here or elsewhere.
+    several: bool,
     /// Where the code lies; removed when the ranks are.
     _folder: tempfile::TempDir,
 }
@@ -74,6 +78,12 @@ impl World {
             .collect::<Result<Vec<_>, _>>()?;
         plans.sort_by_key(|(_, plan)| plan.rank);
         check_together(console, &plans)?;
+        let several = plans.len() > 1;
+        plans.retain(|(_, plan)| preparation.rank.is_none_or(|rank| rank == plan.rank));
+        if let (Some(rank), true) = (preparation.rank, plans.is_empty()) {
+            let problem = Stop::problem(format!("this process is rank {rank}, which has no plan"));
+            return Err(problem.help("give every process the plans of all ranks"));
+        }
         let _step = console.step("compiling");
         let folder = tempfile::tempdir().map_err(|error| {
             Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
@@ -82,15 +92,12 @@ impl World {
             let path = folder.path().join(format!("plan_{index}.so"));
             compile(source, plan, &preparation.target, &path)
         });
-        Ok(Self { ranks: ranks.collect::<Result<_, _>>()?, _folder: folder })
+        Ok(Self { ranks: ranks.collect::<Result<_, _>>()?, several, _folder: folder })
     }
 
     /// What precedes the names of a rank's buffers.
     fn prefix(&self, rank: &Rank) -> String {
-        match self.ranks.len() {
-            1 => String::new(),
-            _ => format!("rank{}/", rank.plan().rank),
-        }
+        if self.several { prefix(rank.plan().rank) } else { String::new() }
     }
 
     /// The memory of each rank with the buffers given, and random values with a seed.
@@ -113,7 +120,9 @@ impl World {
                 own.into_iter().map(|(name, tensor)| (name[prefix.len()..].to_owned(), tensor));
             memories.push(rank.memory(own.collect()).map_err(problem)?);
         }
-        match given.keys().next() {
+        let is_elsewhere = |name: &&String| self.several && name.starts_with("rank");
+        let left = given.keys().find(|name| self.ranks.len() > 1 || !is_elsewhere(name));
+        match left {
             None => Ok(memories),
             Some(name) => Err(Stop::problem(format!("input '{name}' is no rank's"))
                 .help("names are rank<r>/buffer_<Id> when there are several ranks")),
@@ -138,6 +147,11 @@ impl World {
         });
         each.collect()
     }
+}
+
+/// What precedes the names of the buffers of a rank that is one of several.
+pub fn prefix(rank: i64) -> String {
+    format!("rank{rank}/")
 }
 
 /// Whether the nodes of a model exchange data with other ranks, for which it must become a plan.

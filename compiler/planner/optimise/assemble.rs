@@ -63,21 +63,27 @@ pub fn assemble(
     (plan, nodes)
 }
 
+/// Warps and bytes of on-chip memory of a task.
+pub type Split = (i64, i64);
+
 /// How tasks split the warps and the memory of a processor; nothing for tasks of one warp without
 /// memory, which wait for no other warp and stand beside any.
-pub fn side_by_side(warps: i64, sram: i64) -> Option<(i64, i64)> {
+pub fn side_by_side(warps: i64, sram: i64) -> Option<Split> {
     (warps > 1 || sram > 0).then_some((warps, sram))
 }
 
+/// Drafts of one group, and how those that do split a processor.
+type Together = (Option<Split>, Vec<Draft>);
+
 /// Drafts that may run in one group, in their order.
 fn split(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
-    let mut groups: Vec<(Option<(i64, i64)>, Vec<Draft>)> = vec![];
+    let mut groups: Vec<Together> = vec![];
     for draft in drafts {
         let (warps, sram) = needs(&draft.ops);
         let own = side_by_side(warps, sram);
         // Pinned warps and memory split a processor in a way of their own.
         let is_pinned = has_split(&draft);
-        let fits = |(other, members): &&mut (Option<(i64, i64)>, Vec<Draft>)| {
+        let fits = |(other, members): &&mut Together| {
             let is_alone = is_pinned || members.iter().any(has_split);
             !is_alone && (own.is_none() || other.is_none() || own == *other)
         };

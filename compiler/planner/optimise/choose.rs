@@ -3,7 +3,7 @@
 //! Tasks that run side by side fill waves together: three products of 64 tiles take two waves of
 //! 108 processors, not three. So the tile that is best for one alone need not be best for the step.
 use super::{
-    assemble::side_by_side,
+    assemble::{Split, side_by_side},
     group::Draft,
     schedule::Step,
     variants::{Setting, variants},
@@ -107,7 +107,7 @@ fn step_time(works: &[&Work], setting: &Setting<'_>) -> f64 {
     let mut kinds: Vec<_> = works.iter().filter_map(|work| kind(work)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let of = |(index, own): (usize, &(i64, i64))| {
+    let of = |(index, own): (usize, &Split)| {
         let fits = |work: &&&Work| kind(work).map_or(index == 0, |kind| kind == *own);
         let members: Vec<&Work> = works.iter().filter(fits).copied().collect();
         in_turn(&members, setting)

@@ -2,7 +2,7 @@
 use super::{
     configs,
     refine::refine,
-    variants::{Setting, first, needs, variants},
+    variants::{Setting, needs, variants},
 };
 use crate::{
     Finding,
@@ -286,9 +286,6 @@ impl Grouping<'_> {
     /// The draft of ops that run as one task, in the order given; nothing when they cannot.
     pub(super) fn draft(&self, members: &[(usize, &Op)]) -> Option<Draft> {
         let all: Vec<&Op> = members.iter().map(|(_, op)| *op).collect();
-        if all.len() > 1 && first(&all, self.setting).is_none() {
-            return None;
-        }
         let (price, ops) = self.price(&all).ok()?;
         let nodes = members.iter().map(|(node, _)| *node).collect();
         Some(Draft { ops, nodes, is_fixed: false, pins: Pins::default(), price })
@@ -328,6 +325,22 @@ impl Grouping<'_> {
     /// Says in which slot an op is.
     pub(super) fn rehome(&mut self, position: usize, slot: usize) {
         self.home[position] = slot;
+    }
+
+    /// Whether a slot waits for another.
+    pub(super) fn waits_for(&self, slot: usize, other: usize) -> bool {
+        self.before[slot].contains(other)
+    }
+
+    /// Lets a slot, and all that wait for it, wait for another.
+    pub(super) fn wait(&mut self, slot: usize, other: usize) {
+        let mut more = self.before[other].clone();
+        more.insert(other);
+        for (index, before) in self.before.iter_mut().enumerate() {
+            if index == slot || before.contains(slot) {
+                before.extend(&more);
+            }
+        }
     }
 
     /// Finds anew which slot waits for which; whether none waits for itself.

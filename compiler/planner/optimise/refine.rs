@@ -13,17 +13,15 @@ const WORTH: f64 = 0.999;
 pub(super) fn refine(grouping: &mut Grouping<'_>, waits: &[Vec<usize>]) {
     let users = after(waits);
     for slot in 0..grouping.len() {
-        while move_tail(grouping, slot, waits, &users) {}
+        while move_tail(grouping, slot, &users) {}
     }
+    // Moves only add to what drafts are known to wait for; what they no longer wait for goes here.
+    let is_sound = grouping.follow(waits);
+    assert!(is_sound, "a draft waits for itself");
 }
 
 /// Moves the last op of a draft; whether it did.
-fn move_tail(
-    grouping: &mut Grouping<'_>,
-    slot: usize,
-    waits: &[Vec<usize>],
-    users: &[Vec<usize>],
-) -> bool {
+fn move_tail(grouping: &mut Grouping<'_>, slot: usize, users: &[Vec<usize>]) -> bool {
     let Some(draft) = grouping.open(slot).filter(|draft| draft.nodes.len() > 1) else {
         return false;
     };
@@ -32,7 +30,7 @@ fn move_tail(
     homes.sort_unstable();
     homes.dedup();
     homes.retain(|home| *home != slot);
-    homes.into_iter().any(|home| try_move(grouping, position, slot, home, waits))
+    homes.iter().any(|to| try_move(grouping, position, slot, *to, &homes))
 }
 
 fn try_move(
@@ -40,11 +38,13 @@ fn try_move(
     position: usize,
     from: usize,
     to: usize,
-    waits: &[Vec<usize>],
+    users: &[usize],
 ) -> bool {
-    let (Some(old), Some(new)) = (grouping.open(from).cloned(), grouping.open(to).cloned()) else {
+    let others = || users.iter().copied().filter(|user| *user != to);
+    if others().any(|user| grouping.waits_for(to, user)) {
         return false;
-    };
+    }
+    let (Some(old), Some(new)) = (grouping.open(from), grouping.open(to)) else { return false };
     let (node, op) = grouping.op(position);
     let rest: Vec<(usize, &Op)> = old.members().filter(|(other, _)| *other != node).collect();
     let mut more: Vec<(usize, &Op)> = new.members().chain([(node, op)]).collect();
@@ -58,13 +58,6 @@ fn try_move(
     grouping.replace(from, rest);
     grouping.replace(to, more);
     grouping.rehome(position, to);
-    if grouping.follow(waits) {
-        return true;
-    }
-    // Something waits for the op that the other draft waits for.
-    grouping.replace(from, old);
-    grouping.replace(to, new);
-    grouping.rehome(position, from);
-    grouping.follow(waits);
-    false
+    others().for_each(|user| grouping.wait(user, to));
+    true
 }

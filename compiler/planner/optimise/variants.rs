@@ -108,11 +108,6 @@ pub fn variants(ops: &[&Op], setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, 
     Ok(together(ops, setting))
 }
 
-/// The first way to run ops as one task.
-pub fn first(ops: &[&Op], setting: &Setting<'_>) -> Option<Vec<PlanOp>> {
-    together(ops, setting).into_iter().next()
-}
-
 fn together(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
     if ops.iter().any(|op| op.kind == OpKind::Matmul) {
         return products(ops, setting);

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use irc_ark_format::model::{DataType, Op, OpKind, Region, Tensor, buffer_bytes};
-use irc_ark_format::plan::{Plan, TaskGroup};
+use irc_ark_format::plan::{Plan, PlanOp, TaskGroup};
 use irc_runtime::{Interface, Port};
 use irc_tensor::DType;
 
 use crate::Error;
+
+/// Largest extent of a tile: beyond any tensor, and small enough to add to an extent.
+const MAX_TILE: u64 = 1 << 57;
 
 /// A buffer that this rank allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +93,7 @@ impl Layout {
     }
 }
 
-/// Tensors are boxes in their views, and views can be counted in bytes.
+/// Tensors are boxes in their views, views can be counted in bytes, and tiles have extents.
 fn check_tensors(plan: &Plan) -> Result<(), Error> {
     for (task, info) in plan.task_infos.iter().enumerate() {
         for (index, op) in info.ops.iter().enumerate() {
@@ -99,9 +102,20 @@ fn check_tensors(plan: &Plan) -> Result<(), Error> {
                 let reason = format!("tensor {} is no box inside its view", tensor.id);
                 return Err(Error::Plan { place, reason });
             }
+            if let Some(tile) = wrong_tile(op) {
+                let place = format!("rank {}, $.TaskInfos[{task}].Ops[{index}].Config", plan.rank);
+                let reason = format!("{tile} is no extent of a tile");
+                return Err(Error::Plan { place, reason });
+            }
         }
     }
     Ok(())
+}
+
+/// An extent that is none; below zero all of a dimension is meant.
+fn wrong_tile(op: &PlanOp) -> Option<i64> {
+    let tiles = ["Tile", "TileShapeMNK"].into_iter().filter_map(|key| op.config.ints(key));
+    tiles.flatten().copied().find(|tile| *tile == 0 || tile.unsigned_abs() > MAX_TILE)
 }
 
 fn is_box(tensor: &Tensor) -> bool {

@@ -120,7 +120,8 @@ pub enum Kind {
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
-     irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n\n{EXIT_CODES}"
+     irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
+     mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
     /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
@@ -153,12 +154,25 @@ pub struct Run {
     /// Stop the run of plans at the first two tasks that touch the same bytes in no order
     #[arg(long)]
     pub race_check: bool,
+    /// How ranks reach each other; with mpi, mpirun starts a process for each
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub transport: Transport,
     /// What runs the model
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Backend,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
+}
+
+/// How ranks reach each other.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// All of them run in one process
+    #[default]
+    Inprocess,
+    /// Each runs in a process of its own, and writes files of its own: y.rank0.npz for y.npz
+    Mpi,
 }
 
 /// What runs a model.

@@ -8,7 +8,7 @@ mod irc;
 mod translate;
 
 pub use common::{Color, Compile, Console, Diagnostics, Explain, Planner, Progress, Results};
-pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate};
+pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
 pub use translate::{Emit, Import, Translate, double_dashes};
 
 /// What the exit codes of every tool mean; at the end of every `--help`.

@@ -58,7 +58,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         }
         Content::Plan => {
             let source = input::source(&arguments.file, &bytes);
-            let preparation = Preparation { target: target.clone(), race_check: false };
+            let preparation = Preparation { target: target.clone(), race_check: false, rank: None };
             let world = World::open(console, &[(source, content)], &preparation)?;
             let flops = world.ranks.iter().map(|rank| work::of_plan(rank.plan())).sum();
             let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();

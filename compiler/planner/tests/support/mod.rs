@@ -57,7 +57,7 @@ pub fn text(path: &Path) -> String {
 
 /// A model.
 pub fn read_model(path: &Path) -> Model {
-    let source = Source::new(path.to_string_lossy(), &text(path));
+    let source = Source::new(path.to_string_lossy(), text(path));
     let mut sink = Sink::new();
     let document = model::parse(&source, &model::Options::default(), &mut sink);
     document.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100))).model
@@ -65,7 +65,7 @@ pub fn read_model(path: &Path) -> Model {
 
 /// A plan, whether its rules hold or not.
 pub fn read_plan(path: &Path) -> Plan {
-    let source = Source::new(path.to_string_lossy(), &text(path));
+    let source = Source::new(path.to_string_lossy(), text(path));
     let options = model::Options { validate: false, ..Default::default() };
     let mut sink = Sink::new();
     let plan = plan::parse(&source, &options, &mut sink);
@@ -85,7 +85,7 @@ const RULES: [(&str, &str); 6] = [
 /// Rules of the tests.
 pub fn read_rules(file: &str) -> Rules {
     let path = root().join("compiler/planner/tests/rules").join(file);
-    let source = Source::new(path.to_string_lossy(), &text(&path));
+    let source = Source::new(path.to_string_lossy(), text(&path));
     let mut sink = Sink::new();
     let rules = rules::read(&source, &mut sink);
     rules.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100)))

@@ -95,7 +95,7 @@ mod tests {
         let below = tie - f32::EPSILON;
         let rounded = apply(&Op::RoundTf32, &[unit, tie, -tie, below, f32::MAX, 1e-40]);
         assert_eq!(rounded[..5], [unit, unit, -unit, 1.0, f32::INFINITY]);
-        assert_eq!(rounded[5].to_bits(), 1e-40f32.to_bits() + (1 << 12) >> 13 << 13);
+        assert_eq!(rounded[5].to_bits(), ((1e-40f32.to_bits() + (1 << 12)) >> 13) << 13);
         assert!(apply(&Op::RoundTf32, &[f32::from_bits(0x7fff_ffff)])[0].is_nan());
         let halves = Tensor::zeros(crate::TensorType::new(crate::DType::F16, [1]));
         let error = Op::RoundTf32.eval(&[&halves.expect("a tensor")]).expect_err("not f32");

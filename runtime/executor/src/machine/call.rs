@@ -199,11 +199,16 @@ impl Caller {
         for (dim, (digit, count)) in digits.into_iter().zip(kernel.counts).enumerate() {
             mask |= usize::from(digit + 1 == count) << dim;
         }
-        self.pointers.clear();
-        for operand in &kernel.operands {
-            let steps = operand.steps.into_iter().zip(digits);
-            let bytes = steps.map(|(step, digit)| step * digit as usize).sum();
-            self.pointers.push(operand.base.wrapping_add(bytes).cast());
+        if self.pointers.len() < kernel.operands.len() {
+            self.pointers.resize(kernel.operands.len(), std::ptr::null_mut());
+        }
+        for (pointer, operand) in self.pointers.iter_mut().zip(&kernel.operands) {
+            let [a, b, c, d] = operand.steps;
+            let [i, j, k, l] = digits.map(|digit| digit as usize);
+            // Each sum is below the size of a buffer.
+            let bytes = a.wrapping_mul(i).wrapping_add(b.wrapping_mul(j));
+            let bytes = bytes.wrapping_add(c.wrapping_mul(k)).wrapping_add(d.wrapping_mul(l));
+            *pointer = operand.base.wrapping_add(bytes).cast();
         }
         let Some(entry) = kernel.entries[mask & 15] else { return Err(i32::MIN) };
         // Safety: every address was checked to lie in its buffer when the plan was prepared, and

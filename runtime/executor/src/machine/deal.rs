@@ -40,7 +40,8 @@ impl Deal {
     /// The tasks of a processor, `t` ascending.
     pub(crate) fn of(&self, processor: i64) -> Hand {
         let place = (processor + self.grid - self.current).rem_euclid(self.grid);
-        Hand { next: place.saturating_mul(self.granularity), left: self.granularity, turn: 0 }
+        let next = place.saturating_mul(self.granularity);
+        Hand { next, left: self.granularity, turn: 0, jump: self.jump() }
     }
 
     /// Tasks from the last of a granule to the first of the processor's next.
@@ -58,7 +59,7 @@ impl Deal {
             if hand.left > 0 {
                 hand.next += 1;
             } else {
-                hand.next = task.saturating_add(self.jump());
+                hand.next = task.saturating_add(hand.jump);
                 hand.left = self.granularity;
             }
             if self.manned == self.slots || turn % self.slots < self.manned {
@@ -78,6 +79,8 @@ pub(crate) struct Hand {
     left: i64,
     /// The `t` of the next task.
     turn: i64,
+    /// See [`Deal::jump`].
+    jump: i64,
 }
 
 /// How many tasks of a group a processor holds side by side: `(slots, of those with warps)`.

@@ -49,6 +49,25 @@ struct Cell {
     reads: Vec<Access>,
 }
 
+impl Cell {
+    /// Whether a use of the cell, which begins at a byte, comes after those that it conflicts with.
+    fn check(
+        &self,
+        access: &Access,
+        known: &Clock,
+        is_write: bool,
+        begin: u64,
+    ) -> Result<(), Conflict> {
+        let write = self.write.iter().map(|write| (write, true));
+        let reads = self.reads.iter().filter(|_| is_write).map(|read| (read, false));
+        let found = write.chain(reads).find(|(earlier, _)| earlier.races(access, known));
+        found.map_or(Ok(()), |(earlier, is_earlier_write)| {
+            let earlier = earlier.clone();
+            Err(Conflict { earlier, is_earlier_write, begin, end: self.end })
+        })
+    }
+}
+
 /// Two uses of the same bytes that nothing orders.
 #[derive(Debug)]
 pub(super) struct Conflict {
@@ -66,6 +85,11 @@ impl Shadow {
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// The cell of exactly these bytes: the usual case, when ops have equal tiles.
+    fn exact(&mut self, (begin, end): (u64, u64)) -> Option<&mut Cell> {
+        self.0.get_mut(&begin).filter(|cell| cell.end == end)
     }
 
     /// Cuts the cell that reaches over a byte.
@@ -86,6 +110,14 @@ impl Shadow {
         known: &Clock,
         learnt: Option<&mut Vec<Clock>>,
     ) -> Result<(), Conflict> {
+        let carries = |write: &Access| write.packets.is_some();
+        if let Some(cell) = self.exact((begin, end))
+            && !cell.write.as_ref().is_some_and(carries)
+        {
+            cell.check(access, known, false, begin)?;
+            note(&mut cell.reads, access);
+            return Ok(());
+        }
         self.cut(begin);
         self.cut(end);
         let mut gaps = vec![];
@@ -103,10 +135,7 @@ impl Shadow {
                 brought.push(packets);
                 cell.write = None;
             }
-            if let Some(write) = cell.write.as_ref().filter(|write| write.races(access, known)) {
-                let earlier = write.clone();
-                return Err(Conflict { earlier, is_earlier_write: true, begin: start, end: at });
-            }
+            cell.check(access, known, false, start)?;
             note(&mut cell.reads, access);
         }
         if at < end {
@@ -125,18 +154,17 @@ impl Shadow {
         access: &Access,
         known: &Clock,
     ) -> Result<(), Conflict> {
+        if let Some(cell) = self.exact((begin, end)) {
+            cell.check(access, known, true, begin)?;
+            (cell.write, cell.reads) = (Some(access.clone()), vec![]);
+            return Ok(());
+        }
         self.cut(begin);
         self.cut(end);
         let mut covered = vec![];
         for (&start, cell) in self.0.range(begin..end) {
             covered.push(start);
-            let write = cell.write.iter().map(|write| (write, true));
-            let reads = cell.reads.iter().map(|read| (read, false));
-            let found = write.chain(reads).find(|(earlier, _)| earlier.races(access, known));
-            if let Some((earlier, is_earlier_write)) = found {
-                let (earlier, end) = (earlier.clone(), cell.end);
-                return Err(Conflict { earlier, is_earlier_write, begin: start, end });
-            }
+            cell.check(access, known, true, start)?;
         }
         covered.iter().for_each(|start| {
             self.0.remove(start);
@@ -170,6 +198,7 @@ fn note(reads: &mut Vec<Access>, access: &Access) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::sync::Arc;
 
     fn access(processor: usize, group: u32, task: i64) -> Access {
@@ -202,5 +231,62 @@ mod tests {
         let mut alone = Shadow::default();
         alone.read((0, 8), &access(0, 0, 2), &nothing, None).expect("a read");
         alone.write((4, 5), &access(0, 0, 2), &nothing).expect("of the same task");
+    }
+
+    /// One use of bytes: processor, whether in its next group, task, bytes, whether a write, and
+    /// groups of the others that are known.
+    type Use = (usize, bool, i64, (u64, u64), bool, [u32; 3]);
+
+    fn uses() -> impl Strategy<Value = Vec<Use>> {
+        let bytes = (0u64..24, 1u64..9).prop_map(|(begin, len)| (begin, begin + len));
+        let known = prop::array::uniform3(0u32..6);
+        let one = (0usize..3, any::<bool>(), 0i64..3, bytes, any::<bool>(), known);
+        prop::collection::vec(one, 1..40)
+    }
+
+    /// Every use of every byte, and whether a new one conflicts with any since the last write.
+    fn conflicts(
+        bytes: &mut BTreeMap<u64, Vec<(Access, bool)>>,
+        range: (u64, u64),
+        access: &Access,
+        is_write: bool,
+        known: &Clock,
+    ) -> bool {
+        let mut found = false;
+        for at in range.0..range.1 {
+            let uses = bytes.entry(at).or_default();
+            let conflicts = uses.iter().filter(|(_, wrote)| *wrote || is_write);
+            found |= conflicts.map(|(earlier, _)| earlier).any(|e| e.races(access, known));
+            if is_write {
+                uses.clear();
+            }
+            uses.push((access.clone(), is_write));
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_find_what_single_bytes_do(uses in uses()) {
+            let (mut shadow, mut bytes) = (Shadow::default(), BTreeMap::new());
+            let mut groups = [0; 3];
+            for (processor, moves_on, task, range, is_write, others) in uses {
+                groups[processor] += u32::from(moves_on);
+                let group = groups[processor];
+                let access = Access { number: group, ..access(processor, group, task) };
+                let mut known = others.to_vec();
+                known[processor] = group;
+                let known = Arc::new(known);
+                let expected = conflicts(&mut bytes, range, &access, is_write, &known);
+                let found = match is_write {
+                    true => shadow.write(range, &access, &known),
+                    false => shadow.read(range, &access, &known, None),
+                };
+                prop_assert_eq!(found.is_err(), expected);
+                if expected {
+                    break;
+                }
+            }
+        }
     }
 }

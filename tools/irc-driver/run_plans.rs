@@ -1,0 +1,62 @@
+//! `irc run` on plans: those of the files, or of the models that the files hold.
+use crate::{
+    console::Console,
+    input::Content,
+    output,
+    run::refuse_flags,
+    stop::Stop,
+    target as processor,
+    transport::Transport,
+    values::Buffers,
+    world::{Preparation, World},
+};
+use irc_cli::{Backend, Run};
+use irc_diag::Source;
+use irc_executor::Options;
+
+/// Runs the ranks of a world that are in this process; what came out of them.
+pub fn run(
+    transport: &Transport,
+    console: &Console,
+    arguments: &Run,
+    files: &[(Source, Content)],
+    given: Buffers,
+) -> Result<Buffers, Stop> {
+    refuse_without_effect(arguments)?;
+    let race_check = arguments.race_check;
+    if race_check && arguments.threads > 1 {
+        console.note("a run that looks for races takes one thread");
+    }
+    let target_cpu = arguments.compile.target_cpu.as_deref();
+    let preparation = Preparation {
+        target: processor::named(target_cpu.unwrap_or("native"))?,
+        race_check,
+        rank: transport.rank(),
+    };
+    let world = World::open(console, files, &preparation)?;
+    let memories = world.memories(given, arguments.seed)?;
+    let trace = arguments.trace.as_deref().map(|path| transport.own(path));
+    let timeline = trace.as_deref().map(output::Stream::open).transpose()?;
+    let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
+    let step = console.step("running");
+    let options = Options { threads: arguments.threads as usize, race_check, trace };
+    let memories = transport.run(&world, memories, options)?;
+    drop(step);
+    timeline.map_or(Ok(()), output::Stream::finish)?;
+    Ok(world.outputs(memories))
+}
+
+/// Refuses flags that say nothing about how plans run.
+fn refuse_without_effect(arguments: &Run) -> Result<(), Stop> {
+    if arguments.backend == Backend::Reference {
+        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
+    }
+    let irc_cli::Compile { target_cpu: _, results, ark_accumulate, explain_fusion } =
+        &arguments.compile;
+    let flags = [
+        ("--results", results.is_some()),
+        ("--ark-accumulate", *ark_accumulate),
+        ("--explain-fusion", explain_fusion.is_some()),
+    ];
+    refuse_flags(&flags, "plans keep every buffer, accumulate in f32 and are fused already")
+}
