@@ -16,8 +16,13 @@ use std::collections::BTreeMap;
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
+    // What went wrong with a file is told in its turn.
+    let mut turns: Vec<Result<usize, Stop>> = Vec::new();
     for name in &arguments.files {
-        files.extend(tell(console, read_file(name, arguments.strict), &mut failed)?);
+        turns.push(read_file(name, arguments.strict).map(|file| {
+            files.push(file);
+            files.len() - 1
+        }));
     }
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
@@ -29,7 +34,10 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     }
     let mut records: Vec<Value> = Vec::new();
     let mut costs: Vec<Value> = Vec::new();
-    for file in &files {
+    for turn in turns {
+        let Some(file) = tell(console, turn, &mut failed)?.map(|index| &files[index]) else {
+            continue;
+        };
         failed |= file.findings.iter().any(Diagnostic::is_error);
         if arguments.json {
             let found = irc_diag::to_json(&file.source, &file.findings);

@@ -88,7 +88,12 @@ fn check_set(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     }
     if let Some(plan) = plans.first().filter(|plan| plan.world_size != seen.len() as i64) {
         let message = format!("plans of {} of {} ranks", seen.len(), plan.world_size);
-        found.push((0, Diagnostic::warning("plan-ranks", message).path("$.WorldSize")));
+        let finding = match plans.len() {
+            1 => Diagnostic::note("plan-ranks", message)
+                .help("give the plans of all ranks to check what they do to each other"),
+            _ => Diagnostic::warning("plan-ranks", message),
+        };
+        found.push((0, finding.path("$.WorldSize")));
     }
     found
 }
