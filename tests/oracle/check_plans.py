@@ -94,7 +94,7 @@ def check(name, models, irc, large):
         # Plans that irc makes put values that only pass between tasks where others are dead.
         kept = last_written(ranks) if paths is models else expected.keys()
         pick = lambda arrays: {key: array for key, array in arrays.items() if key in kept}
-        yield paths[0].name, *verdict(pick(expected), pick(exact), pick(found), types)
+        yield paths[0].name, *verdict(pick(expected), pick(exact), pick(found), types, set())
 
 
 def last_written(ranks):
