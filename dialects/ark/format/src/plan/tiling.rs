@@ -109,6 +109,8 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
     let elementwise = |dim: usize| if shape[dim] == 1 { Cover::All } else { tile(dim) };
     let all = [Cover::All; 4];
     match op.kind {
+        // A 1-D operand is one row or one column, as long as the products are deep.
+        OpKind::Matmul if op.reads[index].rank() == 1 => Some(all),
         OpKind::Matmul => {
             let transposed = ["TransposeInput", "TransposeOther"][index];
             let transposed = op.bool_arg(transposed).unwrap_or(false);
