@@ -81,7 +81,7 @@ pub fn task_texts(
 }
 
 /// The steps of a task; on failure the index of an op and what is wrong with it.
-fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, (usize, String)> {
+fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, OpError> {
     let step = |step| match step {
         TaskStep::Communicate(op) => Ok(TextStep::Communicate(op)),
         TaskStep::Kernel(segment) => {
@@ -92,10 +92,11 @@ fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, (usize, String)> {
     tasks::steps(task)?.into_iter().map(step).collect()
 }
 
-fn kernel_texts(
-    task: &TaskInfo,
-    segment: &Segment,
-) -> Result<(Kernel, Vec<Arc<str>>), (usize, String)> {
+/// An op of a task by its index, and what is wrong with it.
+type OpError = (usize, String);
+
+/// A kernel and the texts of its variants.
+fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<str>>), OpError> {
     let lasts = tasks::variants(segment);
     let mut broken = None;
     let texts = in_context(|context| {
