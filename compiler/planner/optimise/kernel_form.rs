@@ -3,7 +3,9 @@
 //! | op | becomes | why |
 //! |---|---|---|
 //! | `Transpose` that moves nothing | `Copy` | there is no such kernel |
+//! | `Cast` of rows that are no whole pairs | on views with one more dimension, of 1, at the end | the kernel takes elements two by two, but one by one of a row of one |
 //! | reduction without `KeepDim` | with it, onto a view of the output with the axis as 1 | of fewer than 4 dimensions the kernel takes a wrong axis |
+use super::tile::takes_pairs;
 use irc_ark_format::model::{Arg, Model, Op, OpKind, Tensor};
 
 /// Rewrites ops, each with the index of its node. Tensors of new shapes get ids that the model does
@@ -20,6 +22,9 @@ fn kernel_form(op: &Op, next_id: &mut u64) -> Op {
     if op.kind.is_reduce() && op.bool_arg("KeepDim") == Some(false) {
         return keep_dim(op, next_id);
     }
+    if op.kind == OpKind::Cast && !takes_pairs(op) {
+        return column(op, next_id).unwrap_or_else(|| op.clone());
+    }
     op.clone()
 }
 
@@ -33,14 +38,7 @@ fn keep_dim(op: &Op, next_id: &mut u64) -> Op {
         let mut tensor = tensor.clone();
         // A vector reduced to one element keeps its one dimension.
         if tensor.rank() < op.reads[0].rank() {
-            for (list, value) in [
-                (&mut tensor.shape, 1),
-                (&mut tensor.strides, 1),
-                (&mut tensor.offsets, 0),
-                (&mut tensor.padded_shape, 1),
-            ] {
-                list.insert(axis, value);
-            }
+            insert(&mut tensor, axis);
             tensor.id = *next_id;
             *next_id += 1;
         }
@@ -51,4 +49,62 @@ fn keep_dim(op: &Op, next_id: &mut u64) -> Op {
     rewritten.results = op.results.iter().map(&mut kept).collect();
     rewritten.args.insert("KeepDim".to_owned(), Arg::Bool(true));
     rewritten
+}
+
+/// The op on views whose last dimension is 1. Of four dimensions two must be seen as one for that;
+/// nothing when no two can be.
+fn column(op: &Op, next_id: &mut u64) -> Option<Op> {
+    let mut column = op.clone();
+    for tensor in column.reads.iter_mut().chain(&mut column.writes).chain(&mut column.results) {
+        while tensor.rank() < op.results[0].rank() {
+            insert(tensor, 0);
+        }
+        tensor.id = *next_id;
+        *next_id += 1;
+    }
+    let extents = &op.results[0].shape;
+    let tensors = || column.reads.iter().chain(&column.writes);
+    let joint = (0..extents.len() - 1).find(|dim| {
+        tensors().all(|tensor| {
+            tensor.shape[*dim..*dim + 2] == extents[*dim..*dim + 2] && is_one(tensor, *dim)
+        })
+    });
+    if extents.len() == 4 && joint.is_none() {
+        return None;
+    }
+    for tensor in column.reads.iter_mut().chain(&mut column.writes).chain(&mut column.results) {
+        if let Some(dim) = joint.filter(|_| extents.len() == 4) {
+            join(tensor, dim);
+        }
+        let end = tensor.rank();
+        insert(tensor, end);
+    }
+    Some(column)
+}
+
+/// Whether a dimension and the next are one to those who go through their elements.
+fn is_one(tensor: &Tensor, dim: usize) -> bool {
+    tensor.shape[dim] == 1 || tensor.strides[dim + 1] == tensor.shape[dim + 1]
+}
+
+/// Makes one dimension of two.
+fn join(tensor: &mut Tensor, dim: usize) {
+    let inner = tensor.strides.remove(dim + 1);
+    tensor.strides[dim] *= inner;
+    tensor.offsets[dim] = tensor.offsets[dim] * inner + tensor.offsets.remove(dim + 1);
+    tensor.shape[dim] *= tensor.shape.remove(dim + 1);
+    tensor.padded_shape.remove(dim + 1);
+    tensor.padded_shape[dim] = tensor.shape[dim];
+}
+
+/// Adds a dimension of 1.
+fn insert(tensor: &mut Tensor, dim: usize) {
+    for (list, value) in [
+        (&mut tensor.shape, 1),
+        (&mut tensor.strides, 1),
+        (&mut tensor.offsets, 0),
+        (&mut tensor.padded_shape, 1),
+    ] {
+        list.insert(dim, value);
+    }
 }

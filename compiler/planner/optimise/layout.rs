@@ -6,7 +6,7 @@
 use irc_ark_format::model::{Buffer, Op, OpKind, Region, Tensor, buffer_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that every buffer of the pool is a multiple of, but for small ones at its end.
+/// Bytes that every buffer starts at a multiple of.
 pub const ALIGNMENT: u64 = 16;
 
 /// Buffers and their places.
@@ -14,8 +14,6 @@ pub const ALIGNMENT: u64 = 16;
 pub struct Layout {
     /// Bytes of each buffer that may share memory with others.
     pub pooled: BTreeMap<u64, u64>,
-    /// By id, where a buffer starts; of one in the pool, a number as aligned as it will be.
-    pub starts: BTreeMap<u64, i64>,
     /// The first id of the pool.
     pub first_id: u64,
 }
@@ -27,24 +25,9 @@ impl Layout {
         let first_id = tensors().map(|tensor| tensor.buffer.id + 1).max().unwrap_or(0);
         let local = tensors().filter(|tensor| tensor.buffer.rank < 0);
         let hidden = hidden(ops);
-        let mut layout = Self { first_id, ..Self::default() };
-        let mut end = 0;
-        for (id, bytes) in buffer_bytes(local) {
-            if hidden.contains(&id) {
-                layout.pooled.insert(id, bytes);
-            } else {
-                layout.starts.insert(id, end);
-                end += bytes.cast_signed();
-            }
-        }
-        let power = |bytes: i64| if bytes == 0 { ALIGNMENT as i64 } else { bytes & -bytes };
-        let odd = layout.pooled.values().filter(|bytes| **bytes % ALIGNMENT != 0);
-        let least = odd.map(|bytes| power(bytes.cast_signed())).min().unwrap_or(ALIGNMENT as i64);
-        for (id, bytes) in &layout.pooled {
-            let own = if bytes % ALIGNMENT == 0 { ALIGNMENT as i64 } else { least };
-            layout.starts.insert(*id, power(end).min(own));
-        }
-        layout
+        let mut pooled = buffer_bytes(local);
+        pooled.retain(|id, _| hidden.contains(id));
+        Self { pooled, first_id }
     }
 }
 

@@ -8,6 +8,7 @@
 //! 5. [`choose`]: of each step's tiles and warps, those of the shortest time.
 //! 6. [`reuse`]: intermediate buffers share memory, now that it is known when they are used.
 //! 7. [`assemble`]: steps become processor groups.
+//! 8. [`padding`]: every buffer starts aligned.
 //!
 //! Every step starts at processor 0, so a barrier orders it after all steps before it. Whatever
 //! comes out is checked by the rules of the plan format.
@@ -19,6 +20,7 @@ mod group;
 mod kernel_form;
 mod layout;
 mod pack;
+mod padding;
 mod refine;
 mod reuse;
 mod schedule;
@@ -43,13 +45,14 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
     let ops = kernel_form::rewrite(&ops, model);
     let layout = layout::Layout::of(&ops);
     let waits = dependencies::of(model, &ops);
-    let setting = variants::Setting::new(target, &ops, &layout);
+    let setting = variants::Setting::new(target, &ops);
     let mut drafts = group::group(&ops, &waits, pins, &setting)?;
     let steps = schedule::steps(&drafts);
     choose::choose(&mut drafts.drafts, &steps, &setting);
     reuse::reuse(&mut drafts.drafts, &steps, &layout);
     let mut warnings = drafts.warnings;
-    let (plan, nodes) = assemble::assemble(model, &setting, drafts.drafts, &steps);
+    let (mut plan, nodes) = assemble::assemble(model, &setting, drafts.drafts, &steps);
+    padding::pad(&mut plan);
     let (errors, found): (Vec<_>, Vec<_>) =
         plan::check(&plan).into_iter().partition(Diagnostic::is_error);
     if !errors.is_empty() {

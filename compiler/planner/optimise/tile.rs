@@ -2,50 +2,100 @@
 //!
 //! A thread moves as many elements at once as the bytes of a tile's row allow, 16 bytes at most. So
 //! a tile must be such that rows hold a whole number of those vectors and every operand is aligned
-//! to them: else ARK's kernels fault, or write past the end of a row.
+//! to them: else ARK's kernels fault, or write past the end of a row. Buffers themselves are aligned
+//! ([`super::padding`]); rows need not be.
+//!
+//! Kernels of `Cast` and `Rope` go through the elements of a tile two by two instead, and every
+//! pair must lie in one row: their tiles are of even width. Only where a row is one element does a
+//! `Cast` take elements one by one.
 use irc_ark_format::{
     model::{Op, OpKind, Tensor},
     plan::tiling::four,
 };
-use std::collections::BTreeMap;
 
 /// Bytes of the longest vector access.
 const VECTOR: i64 = 16;
 
+/// Places of the last two of four dimensions.
+const ROWS: usize = 2;
+const COLUMNS: usize = 3;
+
 /// The tile `[height, width]` of about so many elements for ops that share a grid; all have results
-/// of one shape.
-pub fn tile(ops: &[&Op], elements: i64, arena: &BTreeMap<u64, i64>) -> [i64; 2] {
+/// of one shape. Nothing when an op is exact with none.
+pub fn tile(ops: &[&Op], elements: i64) -> Option<[i64; 2]> {
     let [_, _, height, width] = four(&ops[0].results[0].shape);
-    if width == 1 {
-        return [along(height, elements, ops, arena), 1];
+    if width == 1 && ops.iter().any(|op| in_pairs(op)) {
+        // The second of each pair is beside the row, and nobody takes it.
+        return Some([elements.min(height), 2]);
     }
-    let tile_width = along(width, elements, ops, arena);
+    if width == 1 {
+        return Some([along(height, elements, ops, ROWS)?, 1]);
+    }
+    let tile_width = along(width, elements, ops, COLUMNS)?;
+    Some([(elements / tile_width).clamp(1, height), tile_width])
+}
+
+/// The tile of an op that is exact with none: of even width, it writes past the end of a row only.
+pub fn least_wrong(op: &Op, elements: i64) -> [i64; 2] {
+    let [_, _, height, width] = four(&op.results[0].shape);
+    let tile_width = (width + width % 2).min(elements);
     [(elements / tile_width).clamp(1, height), tile_width]
 }
 
 /// The longest extent of a tile along a dimension of `extent` that every op can take.
-fn along(extent: i64, elements: i64, ops: &[&Op], arena: &BTreeMap<u64, i64>) -> i64 {
-    let fits = |length: i64| ops.iter().all(|op| suits(op, length, extent, arena));
-    (1..=extent.min(elements)).rev().find(|length| fits(*length)).unwrap_or(1)
+fn along(extent: i64, elements: i64, ops: &[&Op], dim: usize) -> Option<i64> {
+    let fits = |length: &i64| ops.iter().all(|op| suits_along(op, *length, extent, dim));
+    (1..=extent.min(elements)).rev().find(fits)
 }
 
 /// Whether whole rows of a width suit an op's kernel.
-pub fn along_rows(op: &Op, width: i64, longest: i64, arena: &BTreeMap<u64, i64>) -> bool {
-    width <= longest && suits(op, width, width, arena)
+pub fn along_rows(op: &Op, width: i64, longest: i64) -> bool {
+    width <= longest && suits(op, width, width)
 }
 
-/// Whether rows of `length` of a dimension of `extent` elements suit an op's kernel.
-pub fn suits(op: &Op, length: i64, extent: i64, arena: &BTreeMap<u64, i64>) -> bool {
-    if matches!(op.kind, OpKind::Cast | OpKind::Rope) && extent % 2 == 0 && length % 2 != 0 {
-        return false;
+/// Whether tiles with rows of `length` of the `extent` elements of a row suit an op's kernel.
+pub fn suits(op: &Op, length: i64, extent: i64) -> bool {
+    suits_along(op, length, extent, COLUMNS)
+}
+
+fn suits_along(op: &Op, length: i64, extent: i64, dim: usize) -> bool {
+    if in_pairs(op) {
+        return takes_pairs(op) && (length % 2 == 0 || extent == 1);
+    }
+    // Columns are moved by vectors only where they are all there is of every operand's view.
+    let is_column = |tensor: &Tensor| four(&tensor.strides)[COLUMNS] == 1;
+    if dim == ROWS && !op.results.iter().chain(&op.reads).all(is_column) {
+        return true;
     }
     op.results.iter().chain(&op.reads).all(|tensor| {
         let size = tensor.dtype.bytes().cast_signed();
         let vector = power_of_two(length * size);
         // One element for all is read alone.
-        let is_stretched = four(&tensor.shape)[3] == 1 && extent != 1;
-        is_stretched || (extent * size % vector == 0 && alignment(tensor, arena) % vector == 0)
+        let is_stretched = four(&tensor.shape)[dim] == 1 && extent != 1;
+        is_stretched || (extent * size % vector == 0 && alignment(tensor, dim) % vector == 0)
     })
+}
+
+/// Whether an op's kernel takes elements two by two, whatever the tile.
+pub fn in_pairs(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Cast | OpKind::Rope)
+}
+
+/// Whether tiles of even width are exact for an op whose kernel takes elements two by two.
+pub fn takes_pairs(op: &Op) -> bool {
+    let [_, _, _, width] = four(&op.results[0].shape);
+    if width == 1 {
+        return true;
+    }
+    let mut tensors = op.results.iter().chain(&op.reads);
+    // Pairs of bytes are moved byte by byte, and those that are turned element by element.
+    let is_moved = op.kind == OpKind::Cast && tensors.clone().all(|t| t.dtype.bytes() > 1);
+    width % 2 == 0
+        && tensors.all(|tensor| {
+            let pair = 2 * tensor.dtype.bytes().cast_signed();
+            let is_aligned = !is_moved || alignment(tensor, COLUMNS) % pair == 0;
+            four(&tensor.shape)[COLUMNS] == width && is_aligned
+        })
 }
 
 /// The largest power of two that divides a number of bytes, at most a vector.
@@ -53,16 +103,16 @@ fn power_of_two(bytes: i64) -> i64 {
     if bytes == 0 { VECTOR } else { (bytes & -bytes).min(VECTOR) }
 }
 
-/// The alignment of every row of a tensor, in bytes.
-fn alignment(tensor: &Tensor, arena: &BTreeMap<u64, i64>) -> i64 {
+/// The alignment in bytes of everywhere that a tensor's elements along a dimension start.
+fn alignment(tensor: &Tensor, dim: usize) -> i64 {
     let size = tensor.dtype.bytes().cast_signed();
     let mut stride = size;
-    let mut start = arena.get(&tensor.buffer.id).copied().unwrap_or_default();
+    let mut start = 0;
     let mut rows = VECTOR;
     let dims = tensor.strides.iter().zip(&tensor.offsets).zip(&tensor.shape).rev();
     for (index, ((view, offset), extent)) in dims.enumerate() {
         start += offset * stride;
-        if index > 0 && *extent > 1 {
+        if index > COLUMNS - dim && *extent > 1 {
             rows = rows.min(power_of_two(stride));
         }
         stride *= view;
@@ -74,6 +124,7 @@ fn alignment(tensor: &Tensor, arena: &BTreeMap<u64, i64>) -> i64 {
 mod tests {
     use super::*;
     use irc_ark_format::model::{Buffer, DataType};
+    use std::collections::BTreeMap;
 
     fn relu(input: Tensor, output: Tensor) -> Op {
         Op {
@@ -93,9 +144,8 @@ mod tests {
 
     #[test]
     fn wide_rows_are_cut_and_narrow_ones_gathered() {
-        let of = |shape: &[i64]| {
-            tile(&[&relu(dense(shape, 0), dense(shape, 1))], 1024, &BTreeMap::new())
-        };
+        let of =
+            |shape: &[i64]| tile(&[&relu(dense(shape, 0), dense(shape, 1))], 1024).expect("a tile");
         assert_eq!(of(&[512, 11008]), [1, 1024]);
         assert_eq!(of(&[512, 64]), [16, 64]);
         assert_eq!(of(&[4096, 1]), [1024, 1]);
@@ -107,8 +157,22 @@ mod tests {
     fn misaligned_rows_take_narrow_vectors() {
         let strided = Tensor { strides: vec![8, 65], ..dense(&[8, 64], 0) };
         let op = relu(strided, dense(&[8, 64], 1));
-        assert_eq!(tile(&[&op], 1024, &BTreeMap::new()), [8, 63]);
-        let shifted = BTreeMap::from([(0, 2), (1, 0)]);
-        assert!(!suits(&relu(dense(&[8], 0), dense(&[8], 1)), 8, 8, &shifted));
+        assert_eq!(tile(&[&op], 1024), Some([8, 63]));
+        let shifted = Tensor { strides: vec![9], offsets: vec![1], ..dense(&[8], 0) };
+        assert!(!suits(&relu(shifted, dense(&[8], 1)), 8, 8));
+    }
+
+    #[test]
+    fn pairs_take_even_tiles() {
+        let cast = |input: Tensor, output: Tensor| Op { kind: OpKind::Cast, ..relu(input, output) };
+        let of = |shape: &[i64]| tile(&[&cast(dense(shape, 0), dense(shape, 1))], 1024);
+        assert_eq!(of(&[512, 64]), Some([16, 64]));
+        assert_eq!(of(&[512, 1]), Some([512, 2]));
+        assert_eq!(of(&[4, 4098]), Some([1, 1024]));
+        assert_eq!(of(&[4, 33]), None);
+        let strided = Tensor { strides: vec![8, 65], ..dense(&[8, 64], 0) };
+        assert!(!takes_pairs(&cast(strided.clone(), dense(&[8, 64], 1))));
+        let bytes = Tensor { dtype: DataType::Uint8, ..dense(&[8, 64], 1) };
+        assert!(takes_pairs(&cast(strided, bytes)));
     }
 }

@@ -1,8 +1,7 @@
 //! The ways in which ops of one task can be cut.
 use super::{
     configs::{self, Protocol, is_elementwise, reduces_rows},
-    layout::Layout,
-    tile::{along_rows, suits, tile},
+    tile::{along_rows, in_pairs, least_wrong, suits, tile},
 };
 use crate::{
     Target,
@@ -50,13 +49,11 @@ pub struct Setting<'a> {
     pub sram: i64,
     /// How ranks know that data has come.
     pub protocol: Protocol,
-    /// Where buffers lie.
-    pub layout: &'a Layout,
 }
 
 impl<'a> Setting<'a> {
     /// The setting of a model's ops.
-    pub fn new(target: &'a Target, ops: &[(usize, Op)], layout: &'a Layout) -> Self {
+    pub fn new(target: &'a Target, ops: &[(usize, Op)]) -> Self {
         let multiplies = ops.iter().any(|(_, op)| op.kind == OpKind::Matmul);
         let architecture = target.architecture;
         let larger = LARGER_SRAM.iter().find(|(known, _)| *known == architecture);
@@ -69,7 +66,6 @@ impl<'a> Setting<'a> {
             warps: if multiplies { WARPS_OF_PRODUCTS } else { WARPS.min(threads) },
             sram: sram.unwrap_or(any) - RESERVED_SRAM,
             protocol: Protocol::of(ops),
-            layout,
         }
     }
 
@@ -120,7 +116,7 @@ fn alone(op: &Op, setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
     if is_elementwise(op) {
         return Ok(tiles(&[op], setting));
     }
-    if row_width(op).is_some_and(|width| suits(op, width, width, &setting.layout.starts)) {
+    if row_width(op).is_some_and(|width| suits(op, width, width)) {
         let found = rows(&[op], setting);
         if !found.is_empty() {
             return Ok(found);
@@ -152,7 +148,7 @@ fn products(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
                 .filter(|_| configs::same_product(first, op)),
             _ => {
                 let extent = *op.results.first()?.shape.last()?;
-                let fits = is_elementwise(op) && suits(op, width, extent, &setting.layout.starts);
+                let fits = is_elementwise(op) && suits(op, width, extent);
                 fits.then(|| configs::tiled(op, [height, width], warps))
             }
         };
@@ -171,7 +167,11 @@ fn tiles(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
     let mut known = vec![];
     let mut found = vec![];
     for elements in ELEMENTS {
-        let tile = tile(ops, elements, &setting.layout.starts);
+        let tile = match (tile(ops, elements), ops) {
+            (Some(tile), _) => tile,
+            (None, [op]) => least_wrong(op, elements),
+            (None, _) => return vec![],
+        };
         for warps in TASK_WARPS {
             // A warp without a lane's worth of elements waits for the others only.
             let is_idle = warps > 1 && tile[0] * tile[1] < warps * setting.machine.lanes * 8;
@@ -194,10 +194,11 @@ fn rows(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
         let config = |op: &&Op| {
             let reduced = row_width(op);
             let width = reduced.or(op.results.first()?.shape.last().copied())?;
-            let fits = along_rows(op, width, LONGEST_ROW, &setting.layout.starts);
+            let fits = along_rows(op, width, LONGEST_ROW);
             match reduced {
                 _ if !fits => None,
                 Some(_) => Some(configs::row(op, warps)),
+                None if width == 1 && in_pairs(op) => Some(configs::tiled(op, [1, 2], warps)),
                 None => is_elementwise(op).then(|| configs::tiled(op, [1, width], warps)),
             }
         };

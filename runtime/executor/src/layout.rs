@@ -1,6 +1,6 @@
 //! The buffers of a plan on its own rank: sizes, types, and which of them are given and returned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use irc_ark_format::model::{DataType, Op, OpKind, Region, Tensor, buffer_bytes};
 use irc_ark_format::plan::{Plan, PlanOp, TaskGroup};
@@ -48,9 +48,16 @@ impl Layout {
     /// # Errors
     /// A buffer that is not a whole number of elements of its type.
     pub(crate) fn of(plan: &Plan) -> Result<Self, Error> {
+        // A `Noop` that never runs lengthens a buffer only so that the next starts aligned on a
+        // device; here each starts aligned by itself.
+        let runs: BTreeSet<usize> = tasks_in_order(plan).into_iter().collect();
         let tensors = || {
-            let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
-            let real = ops.map(|op| &op.op).filter(|op| !op.is_virtual);
+            let infos = plan.task_infos.iter().enumerate();
+            let ops = infos.flat_map(|(task, info)| info.ops.iter().map(move |op| (task, &op.op)));
+            let real = ops
+                .filter(|(task, op)| op.kind != OpKind::Noop || runs.contains(task))
+                .map(|(_, op)| op)
+                .filter(|op| !op.is_virtual);
             real.flat_map(Op::tensors).filter(|tensor| is_local(plan, tensor))
         };
         check_tensors(plan)?;

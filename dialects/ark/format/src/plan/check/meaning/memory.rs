@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Arg, DataType, Op, OpKind, Region, Tensor};
+use crate::plan::tiling::four;
 
 /// What an op computes or a user brings; equal names are equal values.
 pub(super) type Name = usize;
@@ -200,8 +201,17 @@ fn computed(op: &Op, reads: &[Content]) -> Computed {
     let kind = if is_copy { OpKind::Copy } else { op.kind };
     let is_free = |name: &str| is_copy || (op.kind.is_reduce() && name == "KeepDim");
     let args = op.args.iter().filter(|(name, _)| !is_free(name));
+    let is_elementwise = (kind.is_unary() || kind.is_binary()) && kind != OpKind::Rope;
+    let views = is_elementwise.then(|| patterns(op));
+    let viewed = |index: usize, tensor: &Tensor| match &views {
+        Some(views) => views[index].clone(),
+        None => kept(tensor),
+    };
     let write = |tensor: &Tensor| {
-        let shape = if op.kind.is_reduce() { plain(tensor) } else { kept(tensor) };
+        let shape = match op.kind {
+            kind if kind.is_reduce() => plain(tensor),
+            _ => viewed(op.reads.len(), tensor),
+        };
         (tensor.dtype, shape)
     };
     let is_communication = op.kind.is_communication();
@@ -212,11 +222,37 @@ fn computed(op: &Op, reads: &[Content]) -> Computed {
             .reads
             .iter()
             .zip(reads)
-            .map(|(tensor, content)| (tensor.dtype, kept(tensor), content.clone()))
+            .enumerate()
+            .map(|(index, (tensor, content))| {
+                (tensor.dtype, viewed(index, tensor), content.clone())
+            })
             .collect(),
         writes: op.writes.iter().map(write).collect(),
         peers: op.reads.iter().chain(&op.writes).filter(|_| is_communication).map(peer).collect(),
     }
+}
+
+/// Of an elementwise op, the extents of each operand and then of its result, as few as tell which
+/// element goes with which: dimensions of 1 left out, and neighbours that all go through alike made
+/// one. A view of the same elements in the same order has the same.
+fn patterns(op: &Op) -> Vec<Vec<i64>> {
+    let tensors = || op.reads.iter().chain(&op.writes[..1]);
+    let shapes: Vec<[i64; 4]> = tensors().map(|tensor| four(&tensor.shape)).collect();
+    let result = shapes[shapes.len() - 1];
+    let mut patterns: Vec<Vec<i64>> = vec![vec![]; shapes.len()];
+    let mut last: Option<Vec<bool>> = None;
+    for dim in (0..4).filter(|dim| result[*dim] != 1) {
+        let stretched: Vec<bool> = shapes.iter().map(|shape| shape[dim] != result[dim]).collect();
+        let is_joined = last.as_ref() == Some(&stretched);
+        for (pattern, shape) in patterns.iter_mut().zip(&shapes) {
+            match pattern.last_mut().filter(|_| is_joined) {
+                Some(extent) => *extent *= shape[dim],
+                None => pattern.push(shape[dim]),
+            }
+        }
+        last = Some(stretched);
+    }
+    patterns
 }
 
 fn arg_key(arg: &Arg) -> ArgKey {

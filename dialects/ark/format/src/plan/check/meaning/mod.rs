@@ -4,8 +4,8 @@
 //! its arguments and the names of what it reads, and memory is followed by the bytes of each write.
 //! So two ops have one name exactly when they compute the same, whatever tensors and buffers are
 //! called, and a buffer used twice is no hindrance. Rewrites that keep the meaning are undone
-//! first: a `Transpose` that moves nothing is a `Copy`, and `KeepDim` changes only how a result is
-//! viewed.
+//! first: a `Transpose` that moves nothing is a `Copy`, `KeepDim` changes only how a result is
+//! viewed, and an elementwise op may see all its operands as of another shape.
 
 mod memory;
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use irc_diag::{Diagnostic, Sink};
 
 use crate::json::{At, OpPlace};
-use crate::model::{Model, Op, OpKind, Tensor, buffer_bytes};
+use crate::model::{Model, Op, OpKind, Region, Tensor, buffer_bytes};
 use crate::plan::Plan;
 use memory::{Content, Memory, Name, Names};
 
@@ -198,7 +198,9 @@ fn different_tensor(a: &Op, b: &Op) -> Option<(&'static str, usize, &'static str
     let lists = [("ReadTensors", &a.reads, &b.reads), ("WriteTensors", &a.writes, &b.writes)];
     for (key, a_list, b_list) in lists {
         for (index, (x, y)) in a_list.iter().zip(b_list).enumerate() {
-            let is_view = a.kind.is_reduce() && key == "WriteTensors";
+            let same_count = || x.shape.iter().product::<i64>() == y.shape.iter().product::<i64>();
+            let is_view = (a.kind.is_reduce() && key == "WriteTensors")
+                || ((a.kind.is_unary() || a.kind.is_binary()) && same_count());
             if x.dtype != y.dtype {
                 return Some((key, index, "DataType"));
             }
@@ -244,8 +246,13 @@ impl<'a> Visible<'a> {
             if ran.op.kind == OpKind::Noop {
                 outputs.extend(ran.op.reads.iter().map(|tensor| (ran.op, tensor)));
             } else if !used.contains(&ran.name) {
-                let local = ran.op.writes.iter().filter(|tensor| tensor.buffer.rank < 0);
-                outputs.extend(local.map(|tensor| (ran.op, tensor)));
+                // What later results that are used have overwritten whole nobody sees.
+                let is_seen = |tensor: &&Tensor| {
+                    let left = wanted.memory.content(&Region::of(tensor));
+                    tensor.buffer.rank < 0
+                        && left.pieces.iter().any(|(name, ..)| !used.contains(name))
+                };
+                outputs.extend(ran.op.writes.iter().filter(is_seen).map(|tensor| (ran.op, tensor)));
             }
         }
         Self { outputs, inputs }
