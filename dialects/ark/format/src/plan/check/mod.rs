@@ -4,6 +4,7 @@
 //! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
 //! shown either way, and what merely costs, is a warning.
 
+mod barriers;
 mod comm;
 mod config;
 mod distribute;
@@ -18,6 +19,7 @@ mod resources;
 mod schema;
 mod tasks;
 mod uses;
+mod warps;
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -41,6 +43,8 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
     if !sink.has_errors() {
         tasks::check(plan, &mut sink);
         resources::check(plan, &mut sink);
+        warps::check(plan, &mut sink);
+        barriers::check(plan, &mut sink);
         kernels::check(plan, &mut sink);
         comm::check(plan, &mut sink);
         fused::check(plan, &mut sink);
