@@ -33,7 +33,8 @@ fn ports(
         let ty = tensor_type_of(*ty)?;
         ty.byte_size().map_err(|error| error.to_string())?;
         Ok(Port {
-            name: name.map_or_else(|| format!("{fallback}_{index}"), |name| name.value().to_owned()),
+            name: name
+                .map_or_else(|| format!("{fallback}_{index}"), |name| name.value().to_owned()),
             dtype: ty.dtype.name().to_owned(),
             shape: ty.shape,
             kept: attribute("irc.kept").is_some(),

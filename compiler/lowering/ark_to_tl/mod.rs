@@ -24,9 +24,9 @@ pub(crate) use emit::{Emitter, Val, ty};
 use irc_ark_format::model::Node;
 use irc_dialects::ark;
 use irc_mlir::{
-    Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike,
-    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type,
-    Value, attr, block_with, context_of, function,
+    Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike, OperationRef,
+    OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, attr,
+    block_with, context_of, function,
 };
 use memory::Memory;
 pub(crate) use ops::evaluate;

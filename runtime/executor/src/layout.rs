@@ -204,7 +204,8 @@ fn interface(plan: &Plan, layout: &Layout) -> Interface {
     }
     let input = |slot: usize| Port { kept: !is_read_first[slot], ..layout.port(slot) };
     let inputs = (0..count).filter(|&slot| is_input[slot]).map(input).collect();
-    let outputs = (0..count).filter(|&slot| is_output[slot]).map(|slot| layout.port(slot)).collect();
+    let outputs =
+        (0..count).filter(|&slot| is_output[slot]).map(|slot| layout.port(slot)).collect();
     Interface { inputs, outputs, ..no_ports() }
 }
 

@@ -31,7 +31,9 @@ mod tests {
         assert_eq!(Op::fill(f64::NAN, [], DType::F32), Op::fill(-f64::NAN, [], DType::F32));
         let error = Op::fill(0.0, [-1], DType::F32).infer(&[]).expect_err("negative");
         assert_eq!(error.to_string(), "fill: dimension 0 of f32[-1] is negative");
-        for (value, expected) in [(-3.0, 0.0), (-0.5, 0.0), (1e10, 255.0), (2.7, 2.0), (f64::NAN, 0.0)] {
+        for (value, expected) in
+            [(-3.0, 0.0), (-0.5, 0.0), (1e10, 255.0), (2.7, 2.0), (f64::NAN, 0.0)]
+        {
             let tensor = Op::fill(value, [1], DType::U8).eval(&[]).expect("no operand");
             assert_eq!(tensor.to_f64(), [expected], "{value}");
         }
