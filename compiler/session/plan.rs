@@ -10,6 +10,7 @@ use crate::{
     tasks::{self, Segment, TaskStep},
 };
 use irc_ark_format::{
+    json,
     model::Options,
     plan::{self, Plan, TaskInfo},
 };
@@ -72,9 +73,11 @@ pub fn task_texts(
     let plan = plan_of(db, file)?;
     let texts = plan.task_infos.iter().enumerate().map(|(index, task)| {
         task_text(task).map_err(|(op, message)| {
-            let finding = Diagnostic::error("plan-task", message);
-            let finding = finding.path(format!("$.TaskInfos[{index}].Ops[{op}]"));
-            Failure { diagnostics: vec![finding], internal: false }
+            let tile = task.ops[op].config.ints("Tile").map_or("", |_| ".Tile");
+            let path = format!("$.TaskInfos[{index}].Ops[{op}].Config{tile}");
+            let mut findings = vec![Diagnostic::error("plan-task", message).path(path)];
+            json::place(file.source(db).text(), &mut findings);
+            Failure { diagnostics: findings, internal: false }
         })
     });
     Ok(Arc::new(texts.collect::<Result<_, _>>()?))

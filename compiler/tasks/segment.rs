@@ -95,6 +95,13 @@ impl Accesses {
         let [written] = &op.writes[..] else {
             return Err(format!("{}: expected one tensor written", op.kind));
         };
+        let (width, tile) = (tiling::extents(op, written)[3], grid.tile[3]);
+        if op.kind == OpKind::Rope && tile % 2 != 0 && tile < width {
+            return Err(format!(
+                "Rope rotates pairs of adjacent elements: expected tiles of an even width, found \
+                 {tile} of the row's {width} elements"
+            ));
+        }
         let read = |index: usize| {
             let view = View::read(op, &grid, index).ok_or_else(unknown)?;
             Ok((view, region(op, &op.reads[index])))

@@ -25,6 +25,10 @@ pub struct Port {
     pub dtype: String,
     /// Extents, outermost first.
     pub shape: Vec<i64>,
+    /// Of an input: whether nothing is read there before the model writes some of it. What the
+    /// buffer holds is kept where nothing is written; random inputs leave it zero.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
 }
 
 impl Port {

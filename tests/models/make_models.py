@@ -77,6 +77,16 @@ def scalar_kinds(m):
         m.op("ScalarAssign", [], [5], dtype, Value=real(1.1))
 
 
+def factor_ranges(m):
+    """Factors that the type cannot hold saturate: below zero in an unsigned one, or too large."""
+    for dtype in INTEGERS:
+        x = m.tensor([9], dtype)
+        for factor in (-3.0, -0.5, 300.0, 1e10):
+            m.op("ScalarAdd", [x], [9], Factor=real(factor))
+            m.op("ScalarMul", [x], [9], Factor=real(factor))
+            m.op("ScalarAssign", [], [9], dtype, Value=real(factor))
+
+
 def rope_broadcast(m):
     """Pairs are adjacent; the table of cosines and sines repeats over the outer dimensions."""
     for dtype in FLOATS:
@@ -168,6 +178,22 @@ def identity_deps(m):
     """An edge that no tensor shows: `identity(x, [y])` of ARK, its virtual node removed."""
     first = m.op("Exp", [m.tensor([16])], [16])
     m.op("Relu", [m.tensor([16])], [16], after=[first])
+
+
+def windows(m):
+    """Outputs that are boxes of larger buffers: constants, copies, and what is computed there."""
+    for dtype in FLOATS + ("UINT8",):
+        boxes = (([2], [11], [0]), ([12, 16], [15, 18], [2, 2]), ([3, 1, 5, 2], [11, 3, 9, 6], [8, 1, 2, 3]))
+        for shape, view, offsets in boxes:
+            place = m.tensor(shape, dtype, view=view, offsets=offsets)
+            m.op("ScalarAssign", [], output=place, Value=real(2.5))
+            m.op("Copy", [m.tensor([1], dtype)], output=m.tensor(shape, dtype, view=view, offsets=offsets))
+    place = m.tensor([4, 3], view=[6, 9], offsets=[1, 5])
+    transposed = boolean(False)
+    flags = {"TransposeInput": transposed, "TransposeOther": transposed}
+    m.op("Matmul", [m.tensor([4, 5]), m.tensor([5, 3])], output=place, **flags)
+    sums = m.tensor([4, 1], view=[6, 9], offsets=[1, 8])
+    m.op("ReduceSum", [place], output=sums, Axis={"INT": 1}, KeepDim=boolean(True))
 
 
 def in_place_views(m):
@@ -281,8 +307,8 @@ def reduce_send(m, elements=60):
 
 MODELS = [
     matmul_padded, matmul_forms, broadcast_outputs, unary_kinds, binary_kinds, scalar_kinds,
-    rope_broadcast, embedding_rows, transpose_cycles, cast_pairs, reduce_axes, accumulation,
-    hazard_war, hazard_raw_alias, hazard_waw, identity_deps, in_place_views,
+    factor_ranges, rope_broadcast, embedding_rows, transpose_cycles, cast_pairs, reduce_axes, accumulation,
+    hazard_war, hazard_raw_alias, hazard_waw, identity_deps, windows, in_place_views,
     virtual_nodes,
 ]
 RANKED = [(all_reduce, 2), (all_reduce, 4), (packet_reduce, 2), (reduce_send, 3)]

@@ -100,7 +100,7 @@ class Memory:
 def inputs_and_outputs(model):
     """Buffers read before they are written, and buffers written, of this rank, in file order."""
     inputs, outputs = {}, {}
-    for op in ops_of(model):
+    for op in (op for op in ops_of(model) if op["Type"] != "Noop"):
         for place, tensor in enumerate(op["ReadTensors"]):
             given = place not in ARRIVING.get(op["Type"], ()) and is_local(model, tensor)
             if given and tensor["Buffer"]["Id"] not in outputs:

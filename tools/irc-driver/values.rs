@@ -28,9 +28,9 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
-/// Gives every input that is not given yet random values.
+/// Gives every input that is read and not given yet random values.
 pub fn fill(given: &mut Buffers, interface: &Interface, seed: u64) -> Result<(), Stop> {
-    for port in interface.inputs.iter().filter(|port| port.tensor_type().is_some()) {
+    for port in interface.inputs.iter().filter(|port| !port.kept) {
         if given.contains_key(&port.name) {
             continue;
         }

@@ -52,6 +52,7 @@ struct Buffer {
     bytes: u64,
     dtype: DataType,
     is_argument: bool,
+    is_read_first: bool,
     is_written: bool,
     is_read_after_write: bool,
 }
@@ -74,6 +75,7 @@ impl Buffers {
                 let is_complete = complete.get(&id).copied().unwrap_or_default();
                 let buffer = buffers.buffer_mut(id);
                 buffer.is_argument |= !is_complete;
+                buffer.is_read_first |= !buffer.is_written;
                 buffer.is_read_after_write = true;
             }
             for access in Access::writes(op) {
@@ -103,6 +105,7 @@ impl Buffers {
                 bytes: sizes[&id],
                 dtype,
                 is_argument: false,
+                is_read_first: false,
                 is_written: false,
                 is_read_after_write: false,
             });
@@ -140,6 +143,11 @@ impl Buffers {
     /// Buffers whose first contents matter.
     pub fn arguments(&self) -> Vec<u64> {
         self.having(|buffer| buffer.is_argument)
+    }
+
+    /// Whether nothing reads a buffer before some of it is written.
+    pub fn is_kept(&self, id: u64) -> bool {
+        !self.0[&id].is_read_first
     }
 
     /// Buffers written.

@@ -3,8 +3,9 @@
 //! Before: a module with one `ark.model`. After: `func.func @main` of `tl` ops in its place. The
 //! arguments are the buffers that are read, or written in part, before they are entirely written;
 //! the results are the buffers written; both by ascending id, each whole and 1-D in the type of the
-//! first tensor on it, named by the attribute `irc.name`. Nodes run in list order, so hazards that
-//! only memory shows come out right. Virtual ops name memory and leave nothing behind.
+//! first tensor on it, named by the attribute `irc.name`; `irc.kept` marks arguments that nothing
+//! reads before some of them is written. Nodes run in list order, so hazards that only memory shows
+//! come out right. Virtual ops name memory and leave nothing behind.
 //!
 //! With `accumulate=ark`, sums and products of 16-bit floats round as ARK's kernels do, in the order
 //! that `docs/accumulation.md` gives.
@@ -23,9 +24,9 @@ pub(crate) use emit::{Emitter, Val, ty};
 use irc_ark_format::model::Node;
 use irc_dialects::ark;
 use irc_mlir::{
-    Attribute, Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike,
-    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type,
-    Value, attr, block_with, context_of, function,
+    Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike, OperationRef,
+    OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, attr,
+    block_with, context_of, function,
 };
 use memory::Memory;
 pub(crate) use ops::evaluate;
@@ -172,16 +173,18 @@ fn declare<'c: 'a, 'a>(
     let types = |ids: &[u64]| -> Vec<Type<'c>> {
         ids.iter().map(|id| emit::ty(context, buffers.dtype(*id), &buffers.shape(*id))).collect()
     };
-    let names = |ids: &[u64]| -> Attribute<'c> {
-        let name = |id| attr::parse(context, &format!("{{irc.name = \"buffer_{id}\"}}"));
-        attr::array(context, &ids.iter().map(name).collect::<Vec<_>>())
+    let named = |id: u64, kept: bool| {
+        let kept = if kept { ", irc.kept" } else { "" };
+        attr::parse(context, &format!("{{irc.name = \"buffer_{id}\"{kept}}}"))
     };
     let arguments = buffers.arguments();
     let (_, block): (_, Block<'c>) = block_with(&types(&arguments), model.location());
     let inputs = types(&arguments);
+    let given: Vec<_> = arguments.iter().map(|id| named(*id, buffers.is_kept(*id))).collect();
+    let results: Vec<_> = returned.iter().map(|id| named(*id, false)).collect();
     function(context, "main", &inputs, &types(returned), block, model.location())
-        .attr("arg_attrs", names(&arguments))
-        .attr("res_attrs", names(returned))
+        .attr("arg_attrs", attr::array(context, &given))
+        .attr("res_attrs", attr::array(context, &results))
         .append(&entry(module))
 }
 

@@ -650,6 +650,10 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
     ) -> Result<Value<'c, 'a>> {
         let (e, lanes) = (self.e, self.point.lanes);
         let source = self.cg.kernel.view_of(operand(op, 0)?);
+        let splat = source.and_then(|(tensor, ..)| Some((tensor, splat_of(self.cg, tensor)?)));
+        if let Some((tensor, scalar)) = splat {
+            return Ok(e.constant(scalar, self.cg.kernel.tensors[tensor].element, lanes));
+        }
         let placed = source.and_then(|(tensor, offset, strides)| {
             Some((self.cg.places[tensor].buffer()?, offset, strides))
         });

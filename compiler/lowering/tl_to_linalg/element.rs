@@ -55,6 +55,15 @@ impl<'c> Element<'c> {
         self.kind == Kind::Float && self.bits == 16
     }
 
+    /// The integer that a constant of this type holds: without its fraction, within the type's range,
+    /// 0 for NaN, and 1 for every `true`.
+    pub fn saturate(&self, value: f64) -> i128 {
+        let value = if self.bits == 1 { f64::from(value != 0.0) } else { value };
+        let magnitude = if self.kind == Kind::Signed { self.bits - 1 } else { self.bits };
+        let low = if self.kind == Kind::Signed { -(1i128 << magnitude) } else { 0 };
+        (value as i128).clamp(low, (1i128 << magnitude) - 1)
+    }
+
     /// The type arithmetic is done in.
     pub fn compute(&self, context: &'c Context) -> Self {
         if self.is_half() { Self::f32(context) } else { *self }

@@ -255,7 +255,7 @@ fn constant_spec<'c>(
 ) -> OpSpec<'c> {
     let value = match element.kind {
         super::element::Kind::Float => attr::float(context, element.storage, value),
-        _ => attr::parse(context, &format!("{} : {}", value as i128, element.storage)),
+        _ => attr::parse(context, &format!("{} : {}", element.saturate(value), element.storage)),
     };
     OpSpec::new(context, "arith.constant", location)
         .attr("value", value)

@@ -196,7 +196,11 @@ fn lower_op<'c: 'a, 'a>(
         "tl.sequential_sum" => sequential::lower(op, emitter, &operands[0], element)?,
         "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
         "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,
-        "tl.bitcast" if operands[0].element.storage == element.storage => operands[0].held.clone(),
+        "tl.bitcast" if operands[0].element == element => operands[0].held.clone(),
+        // A number that is the same everywhere is another one under another sign.
+        "tl.bitcast" if operands[0].element.storage == element.storage => {
+            Held::Tensor(emitter.materialise(&operands[0]))
+        }
         "tl.reshape" => moves::reshape(emitter, &operands[0], &shape),
         "tl.update" => moves::update(op, emitter, &operands[0], &operands[1])?,
         "tl.gather" => moves::gather(emitter, &operands[1], &operands[0], &shape),

@@ -304,7 +304,6 @@ fn float_to_integer<'c: 'b, 'b>(
     let magnitude = if signed { to.bits - 1 } else { to.bits };
     let above = 2f64.powi(magnitude as i32);
     let (low, high) = (if signed { -above } else { 0.0 }, above);
-    let highest = ((1i128 << magnitude) - 1) as f64;
     let name = if signed { "arith.fptosi" } else { "arith.fptoui" };
     let inside: Value = scope.op(name, &[wide], to.storage);
 
@@ -318,9 +317,8 @@ fn float_to_integer<'c: 'b, 'b>(
             &[("predicate", attr::i64(scope.context, predicate))],
         )
     };
-    let highest: Value =
-        if to.bits == 64 { saturated_i64(scope, to, signed) } else { scope.constant(to, highest) };
-    let lowest: Value = scope.constant(to, low);
+    // Constants saturate as well.
+    let (lowest, highest): (Value, Value) = (scope.constant(to, low), scope.constant(to, high));
     let (greater_equal, less, unordered) = (3, 4, 14);
     let clipped: Value =
         scope.op("arith.select", &[compare(greater_equal, high), highest, inside], to.storage);
@@ -331,14 +329,4 @@ fn float_to_integer<'c: 'b, 'b>(
         &[compare(unordered, 0.0), scope.constant(to, 0.0), clipped],
         to.storage,
     )
-}
-
-fn saturated_i64<'c: 'b, 'b>(
-    scope: &Scope<'c, '_>,
-    to: Element<'c>,
-    signed: bool,
-) -> Value<'c, 'b> {
-    let value = if signed { i64::MAX as i128 } else { u64::MAX as i128 };
-    let text = format!("{value} : {}", to.storage);
-    scope.with("arith.constant", &[], to.storage, &[("value", attr::parse(scope.context, &text))])
 }

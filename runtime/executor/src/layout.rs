@@ -96,6 +96,7 @@ impl Layout {
             name: buffer_name(*id),
             dtype: host_type(*dtype).name().to_owned(),
             shape: vec![count],
+            kept: false,
         }
     }
 }
@@ -185,16 +186,18 @@ fn region(op: &Op, tensor: &Tensor) -> Region {
     }
 }
 
-/// Inputs are buffers whose first contents matter; outputs are all that are written.
+/// Inputs are buffers whose first contents matter, kept where nothing reads them before it writes;
+/// outputs are all that are written.
 fn interface(plan: &Plan, layout: &Layout) -> Interface {
     let count = layout.buffers.len();
     let (mut is_input, mut is_output) = (vec![false; count], vec![false; count]);
-    let mut is_complete = vec![false; count];
+    let (mut is_complete, mut is_read_first) = (vec![false; count], vec![false; count]);
     let ops = tasks_in_order(plan).into_iter().flat_map(|index| &plan.task_infos[index].ops);
     let acts = |op: &&Op| !op.is_virtual && op.kind != OpKind::Noop;
     for op in ops.map(|op| &op.op).filter(acts) {
         for slot in given(plan, op).filter_map(|tensor| layout.slot(tensor.buffer.id)) {
             is_input[slot] |= !is_complete[slot];
+            is_read_first[slot] |= !is_output[slot];
         }
         for tensor in written(plan, op) {
             let Some(slot) = layout.slot(tensor.buffer.id) else { continue };
@@ -206,10 +209,11 @@ fn interface(plan: &Plan, layout: &Layout) -> Interface {
             is_output[slot] = true;
         }
     }
-    let ports = |chosen: &[bool]| {
-        (0..count).filter(|&slot| chosen[slot]).map(|slot| layout.port(slot)).collect()
-    };
-    Interface { inputs: ports(&is_input), outputs: ports(&is_output), ..no_ports() }
+    let input = |slot: usize| Port { kept: !is_read_first[slot], ..layout.port(slot) };
+    let inputs = (0..count).filter(|&slot| is_input[slot]).map(input).collect();
+    let outputs =
+        (0..count).filter(|&slot| is_output[slot]).map(|slot| layout.port(slot)).collect();
+    Interface { inputs, outputs, ..no_ports() }
 }
 
 /// Indices of the task infos that run, in the order in which they first do.

@@ -111,7 +111,8 @@ pub enum Kind {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
     "Keys of .npz files are buffer_<Id>: the whole buffer, 1-D; BF16 as the bits of uint16.\n\
-     Buffers not given start as zero, or as random values with --seed.\n\
+     Buffers not given start as zero; with --seed, those read before they are written start as\n\
+     random values.\n\
      Several plans, or models, are the ranks of one world; keys are then rank<r>/buffer_<Id>. Plans\n\
      run as the machine they describe: its processors share the threads.\n\n\
      Examples:\n  \

@@ -184,3 +184,28 @@ func.func @k(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32
         0.0,
     );
 }
+
+#[test]
+fn a_gather_from_a_constant_is_the_constant() {
+    check(
+        r#"
+#id = affine_map<(d0) -> (d0)>
+func.func @k(%x: tensor<21xf32>) -> tensor<21xf32> attributes {irc.kernel} {
+  %c = arith.constant 2.5 : f32
+  %last = arith.constant 3 : index
+  %e = tensor.empty() : tensor<4xf32>
+  %t = linalg.fill ins(%c : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %o = tensor.empty() : tensor<21xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+    ins(%x : tensor<21xf32>) outs(%o : tensor<21xf32>) {
+  ^bb0(%a: f32, %u: f32):
+    %i = linalg.index 0 : index
+    %j = arith.minsi %i, %last : index
+    %g = tensor.extract %t[%j] : tensor<4xf32>
+    %s = arith.addf %a, %g : f32
+    linalg.yield %s : f32 } -> tensor<21xf32>
+  return %0 : tensor<21xf32>
+}"#,
+        0.0,
+    );
+}

@@ -1,4 +1,7 @@
 //! A constant everywhere.
+//!
+//! Integers take the value without its fraction, saturating, and 0 for NaN: the factor of an ARK op is a
+//! float, which the device converts so.
 
 use crate::EvalError;
 use irc_tensor::{DType, Tensor, TensorType};
@@ -28,6 +31,12 @@ mod tests {
         assert_eq!(Op::fill(f64::NAN, [], DType::F32), Op::fill(-f64::NAN, [], DType::F32));
         let error = Op::fill(0.0, [-1], DType::F32).infer(&[]).expect_err("negative");
         assert_eq!(error.to_string(), "fill: dimension 0 of f32[-1] is negative");
+        for (value, expected) in
+            [(-3.0, 0.0), (-0.5, 0.0), (1e10, 255.0), (2.7, 2.0), (f64::NAN, 0.0)]
+        {
+            let tensor = Op::fill(value, [1], DType::U8).eval(&[]).expect("no operand");
+            assert_eq!(tensor.to_f64(), [expected], "{value}");
+        }
         let huge = Op::fill(0.0, [1 << 62], DType::F32).eval(&[]).expect_err("too large");
         assert!(huge.to_string().contains("overflows"));
     }

@@ -16,14 +16,20 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
         for (r, read) in op.reads.iter().enumerate() {
             // A reduction onto the very tensor it reads has a finding of its own.
             let named = op.kind.is_reduce() && read.id == written.id;
-            if named || !Region::of(read).overlaps(&region) || in_place(op.kind, read, written) {
+            if named || in_place(op.kind, read, written) {
                 continue;
             }
+            let Some((first, end)) = Region::of(read).common(&region) else { continue };
             let message = format!("`{}` overwrites elements that it reads elsewhere", op.kind);
+            let buffer = written.buffer.id;
+            let bytes =
+                format!("bytes [{first}, {end}) of buffer {buffer} are read and overwritten");
             let finding = Diagnostic::error("ark-overlap", message)
                 .path(at.key("WriteTensors").index(w).to_string())
                 .related(at.key("ReadTensors").index(r).to_string(), "read here")
-                .with_note("its tasks run in any order; only equal boxes may be written in place");
+                .with_note(bytes)
+                .with_note("its tasks run in any order; only equal boxes may be written in place")
+                .help("write to another buffer, and copy from there if it must lie here");
             sink.push(finding);
         }
     }
