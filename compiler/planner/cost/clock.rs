@@ -1,6 +1,6 @@
 //! Processors and their clocks.
 use super::{Bound, Machine, Work, work::OpWork};
-use irc_ark_format::plan::Range;
+use irc_ark_format::plan::{Barriers, Range};
 
 /// Tasks given to some processors.
 #[derive(Clone, Copy, Debug)]
@@ -59,15 +59,14 @@ pub(crate) fn time(shares: &[Share<'_>], processors: i64, machine: Machine) -> f
 pub(super) struct Clock {
     machine: Machine,
     free: Vec<f64>,
-    /// Ranges that ran without a barrier since.
-    unsynced: Vec<Range>,
+    waits: Barriers,
     barriers: i64,
 }
 
 impl Clock {
     pub fn new(processors: i64, machine: Machine) -> Self {
         let free = vec![0.0; usize::try_from(processors).unwrap_or(0)];
-        Self { machine, free, unsynced: vec![], barriers: 0 }
+        Self { machine, free, waits: Barriers::default(), barriers: 0 }
     }
 
     /// Number of barriers so far.
@@ -82,7 +81,9 @@ impl Clock {
 
     /// Runs the barriers before a group, then its shares.
     pub fn run(&mut self, range: Range, shares: &[Share<'_>]) -> Parts {
-        self.synchronise(range);
+        for over in self.waits.before(range) {
+            self.barrier(over);
+        }
         let machine = self.machine;
         let places = self.places(range);
         let start = self.free[places.clone()].iter().copied().fold(0.0, f64::max);
@@ -146,35 +147,12 @@ impl Clock {
                 all[largest]
             }
         };
-        self.unsynced.push(range);
         Parts { time, traffic, bytes, flops, waves, bound }
     }
 
     fn places(&self, range: Range) -> std::ops::Range<usize> {
         let place = |at: i64| usize::try_from(at).unwrap_or(0).min(self.free.len());
         place(range.begin)..place(range.end).max(place(range.begin))
-    }
-
-    /// ARK's barriers before a group on a range.
-    fn synchronise(&mut self, range: Range) {
-        if range.is_empty() {
-            return;
-        }
-        let mut sync_range = false;
-        for earlier in std::mem::take(&mut self.unsynced) {
-            if !earlier.overlaps(range) {
-                self.unsynced.push(earlier);
-                continue;
-            }
-            let inside = range.contains(earlier);
-            if !inside {
-                self.barrier(earlier);
-            }
-            sync_range |= inside || !earlier.contains(range);
-        }
-        if sync_range {
-            self.barrier(range);
-        }
     }
 
     fn barrier(&mut self, range: Range) {

@@ -1,11 +1,9 @@
 //! What the processors of a rank do, in order: barriers, and shares of task groups.
 //!
 //! Every processor goes through the same list and takes part where it is in the range. Between
-//! processor groups the rule of ARK's code generator holds: of the ranges that ran without a barrier
-//! since, each that meets the new range P and is not inside it gets a barrier over itself; when one
-//! is inside P, or neither is inside the other, there is one over P.
+//! processor groups stand the barriers of ARK's code generator ([`Barriers`]).
 
-use irc_ark_format::plan::{Plan, ProcessorGroup, Range, ResourceGroup};
+use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 
 use super::deal::{Deal, deal, slots};
 use crate::Error;
@@ -65,12 +63,12 @@ pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
     }
     let mut entries = vec![];
     let mut count = 0;
-    let mut unsynced = vec![];
+    let mut unsynced = Barriers::default();
     for (index, group) in plan.processor_groups.iter().enumerate() {
         let place = format!("$.ProcessorGroups[{index}]");
         check_range(group.processor_range, "ProcessorRange")
             .map_err(|reason| problem(&place, reason))?;
-        let barriers = barriers(&mut unsynced, group.processor_range);
+        let barriers = unsynced.before(group.processor_range);
         entries.extend(barriers.into_iter().map(|range| Entry::Barrier { range, before: index }));
         for (inner, resource) in group.resource_groups.iter().enumerate() {
             let place = format!("{place}.ResourceGroups[{inner}]");
@@ -88,31 +86,6 @@ fn check_range(range: Range, what: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("`{what}` is [{}, {}]: expected 0 <= begin <= end", range.begin, range.end))
-}
-
-/// The barriers before a group on `range`, in order.
-fn barriers(unsynced: &mut Vec<Range>, range: Range) -> Vec<Range> {
-    if range.is_empty() {
-        return vec![];
-    }
-    let mut found = vec![];
-    let mut sync_range = false;
-    for earlier in std::mem::take(unsynced) {
-        if !earlier.overlaps(range) {
-            unsynced.push(earlier);
-            continue;
-        }
-        let inside = range.contains(earlier);
-        if !inside {
-            found.push(earlier);
-        }
-        sync_range |= inside || !earlier.contains(range);
-    }
-    if sync_range {
-        found.push(range);
-    }
-    unsynced.push(range);
-    found
 }
 
 fn shares(
@@ -150,29 +123,4 @@ fn shares(
         found.push(Share { group: index, number: first + found.len(), task, deal });
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all_barriers(ranges: &[(i64, i64)]) -> Vec<Vec<(i64, i64)>> {
-        let mut unsynced = vec![];
-        let of = |&(begin, end): &(i64, i64)| {
-            let found = barriers(&mut unsynced, Range::new(begin, end));
-            found.iter().map(|range| (range.begin, range.end)).collect()
-        };
-        ranges.iter().map(of).collect()
-    }
-
-    #[test]
-    fn barriers_are_over_the_ranges_that_meet() {
-        assert_eq!(all_barriers(&[(0, 4), (0, 4)]), [vec![], vec![(0, 4)]]);
-        assert_eq!(all_barriers(&[(0, 4), (0, 2)]), [vec![], vec![(0, 4)]]);
-        assert_eq!(all_barriers(&[(0, 2), (0, 4)]), [vec![], vec![(0, 4)]]);
-        assert_eq!(all_barriers(&[(0, 4), (2, 6)]), [vec![], vec![(0, 4), (2, 6)]]);
-        assert_eq!(all_barriers(&[(0, 2), (2, 4)]), [vec![], vec![]]);
-        assert_eq!(all_barriers(&[(0, 2), (2, 4), (0, 4)])[2], [(0, 4)]);
-        assert_eq!(all_barriers(&[(0, 4), (1, 1), (0, 4)])[2], [(0, 4)]);
-    }
 }

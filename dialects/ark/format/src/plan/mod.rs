@@ -8,12 +8,14 @@
 //! [`parse`] reads text, [`write()`] writes ARK's own layout, [`check`] proves what one plan alone
 //! can prove, and [`check_ranks`] what the plans of all ranks together can.
 
+mod barriers;
 mod check;
 mod config;
 mod parse;
 pub mod tiling;
 mod write;
 
+pub use barriers::Barriers;
 pub use check::{MatmulKernel, check, check_model, check_ranks, fuses, matmul_kernels};
 pub use config::{Config, ConfigValue};
 pub use parse::parse;

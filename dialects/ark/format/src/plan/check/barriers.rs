@@ -7,7 +7,7 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::order::clocks::Barriers;
+use crate::plan::Barriers;
 use crate::plan::{Plan, Range};
 
 /// A range with a barrier, and the processor group that it is before.

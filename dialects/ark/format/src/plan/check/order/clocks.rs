@@ -47,45 +47,6 @@ impl Stretches {
     }
 }
 
-/// The barriers that the executor puts before each group.
-///
-/// It keeps a list of processor ranges that have run without a barrier since. Before a new group on
-/// range P, for each such range U that meets P: when U is not inside P there is a barrier over U;
-/// when U is inside P, or neither is inside the other, there is one over P. A group that meets no
-/// earlier range starts at once.
-#[derive(Clone, Debug, Default)]
-pub(in crate::plan::check) struct Barriers {
-    /// Ranges that ran without a barrier since; no two meet.
-    unsynced: Vec<Range>,
-}
-
-impl Barriers {
-    /// Ranges of the barriers before a group on `range`, in order.
-    pub fn before(&mut self, range: Range) -> Vec<Range> {
-        let mut found = vec![];
-        if range.is_empty() {
-            return found;
-        }
-        let mut whole = false;
-        self.unsynced.retain(|&earlier| {
-            if !earlier.overlaps(range) {
-                return true;
-            }
-            let inside = range.contains(earlier);
-            if !inside {
-                found.push(earlier);
-            }
-            whole |= inside || !earlier.contains(range);
-            false
-        });
-        if whole {
-            found.push(range);
-        }
-        self.unsynced.push(range);
-        found
-    }
-}
-
 /// The clocks of stretches, and how far each is itself.
 #[derive(Clone, Debug)]
 pub(in crate::plan::check) struct Clocks {

@@ -17,8 +17,9 @@ use super::distribute::{advance, granules};
 use super::ops;
 use crate::json::OpPlace;
 use crate::model::OpKind;
+use crate::plan::Barriers;
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup};
-use clocks::{Barriers, Clock, Clocks, Stretches};
+use clocks::{Clock, Clocks, Stretches};
 use touch::{Access, Spot, Witness, accesses};
 
 /// Accesses of a buffer that are kept before those that all know to be finished are dropped.
