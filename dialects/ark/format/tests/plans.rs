@@ -353,12 +353,14 @@ fn packets(sends: bool) -> Plan {
         false => op(OpKind::RecvPacket, vec![near, scratch], data(0, 0), &flag),
     };
     let packet = ConfigValue::Text("mscclpp::LL16Packet".into());
-    let config = tiles([1, 512], 2).with("PacketType", packet);
+    // Tiles of the packets' bytes, or of what they carry.
+    let tasks = if sends { 8 } else { 2 };
+    let config = tiles([1, 512], tasks).with("PacketType", packet);
     Plan {
         rank: i64::from(!sends),
         world_size: 2,
         task_infos: vec![task(0, 1, 0, vec![(packet_op, config)])],
-        processor_groups: vec![group(0, 2, Range::new(0, 2), 1, 0)],
+        processor_groups: vec![group(0, tasks, Range::new(0, 2), 1, 0)],
         ..sound()
     }
 }
@@ -442,4 +444,61 @@ fn batches_are_stepped_as_the_result_is() {
     };
     assert_eq!(stretch(1), []);
     assert_eq!(stretch(3), at("ReadTensors", 0));
+}
+
+/// Errors of a receiver or sender of packets.
+fn packet_errors(sends: bool, change: impl FnOnce(&mut Op)) -> Vec<&'static str> {
+    let mut plan = packets(sends);
+    let op = &mut plan.task_infos[0].ops[0].op;
+    change(op);
+    op.results[0] = Tensor { id: 90, ..op.writes[0].clone() };
+    let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+    found.map(|finding| finding.code).collect()
+}
+
+/// The same elements in another shape.
+fn reshape(tensor: &mut Tensor, shape: &[i64]) {
+    *tensor = Tensor::dense(tensor.id, tensor.dtype, shape, tensor.buffer.clone());
+}
+
+#[test]
+fn packets_carry_one_row() {
+    let shape = ["plan-packet-shape"];
+    assert_eq!(packet_errors(true, |_| {}), [""; 0]);
+    // Sent one after the other, whatever the rows.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[8, 128])), [""; 0]);
+    assert_eq!(packet_errors(true, |op| op.reads[0].strides[0] = 1024 + 8), [""; 0]);
+    // A row of one packet is taken for one that is stretched.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[256, 4])), shape);
+    let gaps = |op: &mut Op| {
+        reshape(&mut op.reads[0], &[8, 128]);
+        op.reads[0].strides[1] = 136;
+    };
+    assert_eq!(packet_errors(true, gaps), shape);
+    // Two elements that fill no packet.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[1022])), shape);
+    let receive = |data: &[i64], packets: &[i64]| {
+        packet_errors(false, |op| {
+            reshape(&mut op.reads[0], data);
+            reshape(&mut op.reads[1], packets);
+            reshape(&mut op.writes[0], data);
+        })
+    };
+    assert_eq!(receive(&[1024], &[4096]), [""; 0]);
+    assert_eq!(receive(&[2, 512], &[4096]), shape);
+    assert_eq!(receive(&[2, 512], &[2, 2048]), [""; 0]);
+    assert_eq!(receive(&[1022], &[4096]), shape);
+}
+
+#[test]
+fn tasks_cover_the_packets() {
+    let codes = |change: fn(&mut Plan)| {
+        let mut plan = packets(false);
+        change(&mut plan);
+        let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+        found.map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(|_| {}), [""; 0]);
+    assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 128]))), ["plan-num-tasks"]);
+    assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 2]))), ["plan-peer-tile"]);
 }
