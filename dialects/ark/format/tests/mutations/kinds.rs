@@ -66,6 +66,9 @@ pub fn all() -> Vec<Kind> {
         }),
         kind("warps that are no power of two", "plan-warps", |s, r| in_task(s, r, "NumWarps", 3)),
         kind("a task has fewer warps than its op", "plan-warps", fewer_task_warps),
+        kind("a task has more warps than its product", "plan-warps", more_task_warps),
+        kind("a receive waits on several warps", "plan-warps", wide_receive),
+        kind("a barrier lies inside another", "plan-barrier-state", nested_barriers),
         kind("too much on-chip memory", "plan-sram", too_much_sram),
         kind("too little on-chip memory", "plan-sram", too_little_sram),
         kind("a task has less memory than its op", "plan-sram", less_task_sram),
@@ -493,6 +496,48 @@ fn fewer_task_warps(set: &mut Set, seeded: &mut Seeded) -> Done {
     let needs = |op: &Value| op["Config"]["NumWarps"].as_i64() > Some(1);
     list(&plan["TaskInfos"][task]["Ops"]).iter().find(|op| needs(op))?;
     set_at(plan, &format!("/TaskInfos/{task}/NumWarps"), json!(1))
+}
+
+/// Gives a task twice the warps, and room for them.
+fn widen(plan: &mut Value, task: usize) -> Done {
+    let path = format!("/TaskInfos/{task}/NumWarps");
+    let warps = 2 * plan.pointer(&path)?.as_i64()?;
+    set_at(plan, &path, json!(warps))?;
+    let most = plan["NumWarpsPerProcessor"].as_i64()?;
+    plan["NumWarpsPerProcessor"] = json!(most.max(warps));
+    for group in task_groups(plan) {
+        if plan.pointer(&group)?["TaskId"] == task {
+            let resource = group.rsplitn(3, '/').nth(2)?.to_owned();
+            set_at(plan, &format!("{resource}/WarpRange"), json!([0, warps]))?;
+        }
+    }
+    Some(())
+}
+
+fn more_task_warps(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, is("Matmul")), seeded)?;
+    widen(plan, task_of(&path))
+}
+
+fn wide_receive(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, is("Recv")), seeded)?;
+    let task = task_of(&path);
+    widen(plan, task)?;
+    let warps = plan["TaskInfos"][task]["NumWarps"].clone();
+    set_at(plan, &format!("{path}/Config/NumWarps"), warps)
+}
+
+/// Groups that do nothing, but for their barriers.
+fn nested_barriers(set: &mut Set, seeded: &mut Seeded) -> Done {
+    let plan = plan(set, seeded);
+    let end = plan["NumProcessors"].as_i64().filter(|&end| end > 2)?;
+    let groups = plan["ProcessorGroups"].as_array_mut()?;
+    for range in [[0, end], [1, 2], [1, 2]] {
+        groups.push(json!({"ProcessorRange": range, "ResourceGroups": []}));
+    }
+    Some(())
 }
 
 fn too_much_sram(set: &mut Set, seeded: &mut Seeded) -> Done {

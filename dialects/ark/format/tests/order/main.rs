@@ -2,6 +2,7 @@
 
 mod build;
 mod ranks;
+mod warps;
 
 use build::{group, plan, relu, split};
 use irc_ark_format::plan::{self, Plan, Range};
@@ -102,7 +103,10 @@ fn ten_thousand_groups_are_checked_at_once() {
         // A barrier for all.
         groups.push(group(task, Range::new(0, 108), 0, 0));
     }
-    assert_eq!(errors(&plan(tasks, groups)), []);
+    // That ARK has no table for so many barriers is another rule.
+    let mut found = errors(&plan(tasks, groups));
+    found.retain(|(code, _)| *code != "plan-barrier-state");
+    assert_eq!(found, []);
 }
 
 #[test]

@@ -4,13 +4,17 @@
 //! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
 //! shown either way, and what merely costs, is a warning.
 
+mod align;
+mod barriers;
 mod comm;
 mod config;
 mod distribute;
 mod fused;
 mod kernels;
+mod lanes;
 mod matmul;
 mod meaning;
+mod memory;
 mod order;
 mod pairs;
 mod ranks;
@@ -18,6 +22,7 @@ mod resources;
 mod schema;
 mod tasks;
 mod uses;
+mod warps;
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -41,6 +46,8 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
     if !sink.has_errors() {
         tasks::check(plan, &mut sink);
         resources::check(plan, &mut sink);
+        warps::check(plan, &mut sink);
+        barriers::check(plan, &mut sink);
         kernels::check(plan, &mut sink);
         comm::check(plan, &mut sink);
         fused::check(plan, &mut sink);

@@ -4,8 +4,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::{ops, resource_groups, resource_path};
 use crate::json::{At, OpPlace};
-use crate::model::{OpKind, Region};
-use crate::plan::{Plan, PlanOp, ResourceGroup, TaskInfo};
+use crate::plan::{Plan, ResourceGroup, TaskInfo};
 
 /// Bytes of on-chip memory the executor keeps for itself.
 const RESERVED_SRAM: i64 = 128;
@@ -81,7 +80,6 @@ fn check_tasks(plan: &Plan, sink: &mut Sink) {
             ("SramBytes", info.sram_bytes, "plan-sram"),
         ];
         for (key, has, code) in needs {
-            check_idle_warps(key, op, has, &at, sink);
             if let Some(need) = op.config.int(key).filter(|&need| need > has) {
                 let message = format!("the op needs {need} in `{key}`, its task has {has}");
                 let finding = Diagnostic::error(code, message)
@@ -91,30 +89,6 @@ fn check_tasks(plan: &Plan, sink: &mut Sink) {
             }
         }
     }
-}
-
-/// The warps of a task beyond those of an op do its work again; that is harmless only where doing
-/// it twice at once is.
-fn check_idle_warps(key: &str, op: &PlanOp, has: i64, at: &At<'_>, sink: &mut Sink) {
-    let Some(own) = op.config.int("NumWarps").filter(|&own| key == "NumWarps" && own < has) else {
-        return;
-    };
-    let kind = op.op.kind;
-    let in_place = op.op.writes.iter().any(|write| {
-        let write = Region::of(write);
-        op.op.reads.iter().any(|read| Region::of(read).overlaps(&write))
-    });
-    if kind == OpKind::Noop || !(kind == OpKind::Matmul || kind.is_communication() || in_place) {
-        return;
-    }
-    let why = if in_place { "in place" } else { "with shared memory or signals" };
-    let message =
-        format!("the op runs on {own} warps, its task on {has}: it is done several times");
-    let finding = Diagnostic::error("plan-warps", message)
-        .path(at.key(key).to_string())
-        .with_note(format!("`{kind}` works {why}, so it must be done once"))
-        .help("give the op and its task the same `NumWarps`");
-    sink.push(finding);
 }
 
 fn check_processors(plan: &Plan, outer: usize, group: &ResourceGroup, path: &str, sink: &mut Sink) {
