@@ -502,3 +502,40 @@ fn tasks_cover_the_packets() {
     assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 128]))), ["plan-num-tasks"]);
     assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 2]))), ["plan-peer-tile"]);
 }
+
+/// Two products of `[512, 64]` and `[64, 128]` on one processor, one after the other, with these
+/// bytes and tiles; each on four of eight warps.
+fn products(kernels: [(i64, [i64; 3]); 2]) -> Vec<&'static str> {
+    let product = |(index, (bytes, tile)): (u64, (i64, [i64; 3]))| {
+        let id = 10 * index;
+        let no = Arg::Bool(false);
+        let args = [("TransposeInput", no.clone()), ("TransposeOther", no)];
+        let reads = vec![tensor(id, &[512, 64], id), tensor(id + 1, &[64, 128], id + 1)];
+        let tasks = 512 / tile[0] * (128 / tile[1]);
+        let config = Config::default()
+            .with("NumWarps", ConfigValue::Int(4))
+            .with("SramBytes", ConfigValue::Int(bytes))
+            .with("TileShapeMNK", ConfigValue::Ints(tile.to_vec()))
+            .with("NumTasks", ConfigValue::Int(tasks));
+        let op = op(OpKind::Matmul, reads, tensor(id + 2, &[512, 128], id + 2), &args);
+        (task(index as i64, 4, bytes, vec![(op, config)]), tasks)
+    };
+    let made: Vec<_> = (0..).zip(kernels).map(product).collect();
+    let mut both = group(0, made[0].1, Range::new(0, 1), 8, 163_840);
+    let second = TaskGroup { task_id: 1, task_range: Range::new(0, made[1].1), granularity: 1 };
+    both.resource_groups[0].task_groups.push(second);
+    let task_infos = made.into_iter().map(|(info, _)| info).collect();
+    let plan = Plan { task_infos, processor_groups: vec![both], ..sound() };
+    let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+    found.map(|finding| finding.code).collect()
+}
+
+#[test]
+fn neighbours_share_no_memory() {
+    let (one, two) = ((98_304, [128, 128, 64]), (81_920, [256, 64, 32]));
+    assert_eq!(products([two, two]), [""; 0]);
+    assert_eq!(products([one, one]), [""; 0]);
+    // The second place starts inside what the one place before still uses, and the reverse.
+    assert_eq!(products([one, two]), ["plan-group-sram"]);
+    assert_eq!(products([two, one]), ["plan-group-sram"]);
+}
