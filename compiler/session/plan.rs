@@ -95,10 +95,13 @@ fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, (usize, String)> {
     tasks::steps(task)?.into_iter().map(step).collect()
 }
 
+/// A kernel without its symbols, and each variant's text.
+type KernelTexts = (Kernel, Vec<Arc<str>>);
+
 fn kernel_texts(
     task: &TaskInfo,
     segment: &Segment,
-) -> Result<(Kernel, Vec<Arc<str>>), (usize, String)> {
+) -> Result<KernelTexts, (usize, String)> {
     let lasts = tasks::variants(segment);
     let mut broken = None;
     let texts = in_context(|context| {
