@@ -98,10 +98,7 @@ fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, (usize, String)> {
 /// A kernel without its symbols, and each variant's text.
 type KernelTexts = (Kernel, Vec<Arc<str>>);
 
-fn kernel_texts(
-    task: &TaskInfo,
-    segment: &Segment,
-) -> Result<KernelTexts, (usize, String)> {
+fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<KernelTexts, (usize, String)> {
     let lasts = tasks::variants(segment);
     let mut broken = None;
     let texts = in_context(|context| {
