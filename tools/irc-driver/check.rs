@@ -4,6 +4,7 @@ use crate::{
     cost,
     input::{self, Content},
     output,
+    rank_sets::{self, Member},
     stop::Stop,
 };
 use irc::planner::cost::{estimate, table};
@@ -27,6 +28,9 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
         models.extend(tell(console, read_model(name, arguments.strict), &mut failed)?);
+    }
+    if arguments.cost {
+        expect_plans(&files)?;
     }
     check_worlds(&mut files);
     if !models.is_empty() {
@@ -61,6 +65,17 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
+/// Refuses models where what plans cost is asked for.
+fn expect_plans(files: &[File]) -> Result<(), Stop> {
+    match files.iter().find(|file| file.content == Content::Model) {
+        Some(file) => Err(Stop::Usage(format!(
+            "--cost is for plans, and {} is a model; irc compile -o model.plan.json makes one of it",
+            file.source.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Tells of what went wrong with one file, so that the next is looked at.
 fn tell<T>(
     console: &Console,
@@ -80,12 +95,25 @@ fn tell<T>(
 /// A file and what was found in it.
 struct File {
     source: Source,
+    content: Content,
     findings: Vec<Diagnostic>,
     /// The plan it holds, when that has no error.
     plan: Option<plan::Plan>,
 }
 
 impl File {
+    /// What a plan says of its world.
+    fn member(&self) -> Option<Member> {
+        let name = self.source.name();
+        match &self.plan {
+            Some(plan) => {
+                let (rank, world_size) = (plan.rank, plan.world_size);
+                Some(Member { name: name.to_owned(), rank, world_size })
+            }
+            None => Member::of_text(name, self.source.text()),
+        }
+    }
+
     /// Adds findings that have paths, and gives them their places.
     fn add(&mut self, mut findings: Vec<Diagnostic>) {
         spans::place(self.source.text(), &mut findings);
@@ -108,7 +136,7 @@ fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
         Content::Library => return Err(unknown(name, "a compiled library")),
         Content::Archive => return Err(unknown(name, "a tar archive")),
     };
-    Ok(File { source, findings: sink.into_diagnostics(), plan })
+    Ok(File { source, content, findings: sink.into_diagnostics(), plan })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
@@ -127,41 +155,28 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
         .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
 }
 
-/// Checks the plans of each world together.
-///
-/// Plans are of one world when their files are called the same but for their rank, or when nothing
-/// in the name tells them apart; and when their worlds are equally large.
+/// Checks the plans of each world together, those without errors.
 fn check_worlds(files: &mut [File]) {
-    let mut worlds: BTreeMap<(i64, String), Vec<usize>> = BTreeMap::new();
-    for (index, file) in files.iter().enumerate() {
-        if let Some(plan) = file.plan.as_ref().filter(|plan| plan.world_size > 1) {
-            let key = (plan.world_size, world_name(file.source.name(), plan.rank));
-            worlds.entry(key).or_default().push(index);
-        }
-    }
-    for members in worlds.values() {
-        let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
+    let plans = (0..files.len()).filter(|&index| files[index].content == Content::Plan);
+    let known: Vec<_> =
+        plans.clone().filter_map(|index| Some((index, files[index].member()?))).collect();
+    // It may be a rank that seems to be missing.
+    let is_one_unknown = known.len() < plans.count();
+    let members: Vec<_> = known.iter().map(|(_, member)| member.clone()).collect();
+    for world in rank_sets::worlds(&members) {
+        let all: Vec<usize> = world.iter().map(|&member| known[member].0).collect();
+        let sound = all.iter().filter_map(|&index| Some((index, files[index].plan.clone()?)));
+        let (sound, plans): (Vec<usize>, Vec<_>) = sound.unzip();
+        let is_about_others = sound.len() < all.len() || is_one_unknown;
         let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
         for (plan, finding) in plan::check_ranks(&plans) {
-            found.entry(members[plan]).or_default().push(finding);
+            // That a rank is missing is no news where one has errors.
+            if finding.is_error() || finding.code != "plan-ranks" || !is_about_others {
+                found.entry(sound[plan]).or_default().push(finding);
+            }
         }
         found.into_iter().for_each(|(index, findings)| files[index].add(findings));
     }
-}
-
-/// A file's name without the number of its rank; nothing when there is none.
-fn world_name(name: &str, rank: i64) -> String {
-    let number = rank.to_string();
-    let marked = ["rank", "gpu"].iter().find_map(|word| {
-        let pattern = format!("{word}{number}");
-        let ends = |at: usize| {
-            let rest = &name[at + pattern.len()..];
-            !rest.starts_with(|next: char| next.is_ascii_digit())
-        };
-        let at = name.rmatch_indices(&pattern).map(|(at, _)| at).find(|&at| ends(at))?;
-        Some(format!("{}{word}*{}", &name[..at], &name[at + pattern.len()..]))
-    });
-    marked.unwrap_or_default()
 }
 
 /// Checks each plan against the model of its rank.
@@ -176,20 +191,5 @@ fn check_models(files: &mut [File], models: &[model::Model]) {
             }
         };
         file.add(found);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plans_of_one_world_differ_in_their_rank() {
-        let first = world_name("a/ffn_rank0of4.plan.json", 0);
-        assert_eq!(first, world_name("a/ffn_rank3of4.plan.json", 3));
-        assert_ne!(first, world_name("a/moe_rank3of4.plan.json", 3));
-        assert_eq!(world_name("plan_gpu1.json", 1), world_name("plan_gpu2.json", 2));
-        assert_eq!(world_name("plan_rank1.json", 1), world_name("plan_rank12.json", 12));
-        assert_eq!(world_name("left.json", 0), world_name("right.json", 1));
     }
 }
