@@ -11,9 +11,8 @@ use irc::planner::cost::{estimate, table};
 use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-/// Checks all files, and plans of one world together; an error in one does not hide the next.
+/// Checks all files, and those of one world together; an error in one does not hide the next.
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
@@ -99,17 +98,22 @@ struct File {
     findings: Vec<Diagnostic>,
     /// The plan it holds, when that has no error.
     plan: Option<plan::Plan>,
+    /// The model it holds, when that has no error.
+    model: Option<model::Model>,
 }
 
 impl File {
-    /// What a plan says of its world.
+    /// The rank and the size of the world of its plan or model.
+    fn rank(&self) -> Option<(i64, i64)> {
+        let plan = self.plan.as_ref().map(|plan| (plan.rank, plan.world_size));
+        plan.or(self.model.as_ref().map(|model| (model.rank, model.world_size)))
+    }
+
+    /// What it says of its world, even with errors.
     fn member(&self) -> Option<Member> {
         let name = self.source.name();
-        match &self.plan {
-            Some(plan) => {
-                let (rank, world_size) = (plan.rank, plan.world_size);
-                Some(Member { name: name.to_owned(), rank, world_size })
-            }
+        match self.rank() {
+            Some((rank, world_size)) => Some(Member { name: name.to_owned(), rank, world_size }),
             None => Member::of_text(name, self.source.text()),
         }
     }
@@ -127,16 +131,14 @@ fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
-    let plan = match content {
-        Content::Plan => plan::parse(&source, &options, &mut sink),
-        Content::Model => {
-            model::parse(&source, &options, &mut sink);
-            None
-        }
+    let (plan, model) = match content {
+        Content::Plan => (plan::parse(&source, &options, &mut sink), None),
+        Content::Model => (None, model::parse(&source, &options, &mut sink)),
         Content::Library => return Err(unknown(name, "a compiled library")),
         Content::Archive => return Err(unknown(name, "a tar archive")),
     };
-    Ok(File { source, content, findings: sink.into_diagnostics(), plan })
+    let model = model.map(|document| document.model);
+    Ok(File { source, content, findings: sink.into_diagnostics(), plan, model })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
@@ -155,27 +157,37 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
         .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
 }
 
-/// Checks the plans of each world together, those without errors.
+/// Checks the plans of each world together, and the models of each: those without errors.
 fn check_worlds(files: &mut [File]) {
-    let plans = (0..files.len()).filter(|&index| files[index].content == Content::Plan);
-    let known: Vec<_> =
-        plans.clone().filter_map(|index| Some((index, files[index].member()?))).collect();
-    // It may be a rank that seems to be missing.
-    let is_one_unknown = known.len() < plans.count();
-    let members: Vec<_> = known.iter().map(|(_, member)| member.clone()).collect();
-    for world in rank_sets::worlds(&members) {
-        let all: Vec<usize> = world.iter().map(|&member| known[member].0).collect();
-        let sound = all.iter().filter_map(|&index| Some((index, files[index].plan.clone()?)));
-        let (sound, plans): (Vec<usize>, Vec<_>) = sound.unzip();
-        let is_about_others = sound.len() < all.len() || is_one_unknown;
-        let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
-        for (plan, finding) in plan::check_ranks(&plans) {
-            // That a rank is missing is no news where one has errors.
-            if finding.is_error() || finding.code != "plan-ranks" || !is_about_others {
-                found.entry(sound[plan]).or_default().push(finding);
-            }
+    for content in [Content::Plan, Content::Model] {
+        let alike = (0..files.len()).filter(|&index| files[index].content == content);
+        let known: Vec<_> =
+            alike.clone().filter_map(|index| Some((index, files[index].member()?))).collect();
+        // It may be a rank that seems to be missing.
+        let is_one_unknown = known.len() < alike.count();
+        let members: Vec<_> = known.iter().map(|(_, member)| member.clone()).collect();
+        for world in rank_sets::worlds(&members) {
+            let all: Vec<usize> = world.iter().map(|&member| known[member].0).collect();
+            check_world(files, &all, is_one_unknown);
         }
-        found.into_iter().for_each(|(index, findings)| files[index].add(findings));
+    }
+}
+
+/// Checks the ranks of one world together; that a rank is missing is no news where one has errors.
+fn check_world(files: &mut [File], all: &[usize], is_one_unknown: bool) {
+    let is_sound = |index: &usize| files[*index].rank().is_some();
+    let sound: Vec<usize> = all.iter().copied().filter(is_sound).collect();
+    let plans: Vec<_> = sound.iter().filter_map(|&index| files[index].plan.clone()).collect();
+    let models: Vec<_> = sound.iter().filter_map(|&index| files[index].model.clone()).collect();
+    let mut found = match plans.is_empty() {
+        true => model::check_ranks(&models),
+        false => plan::check_ranks(&plans),
+    };
+    if is_one_unknown || sound.len() < all.len() {
+        found.retain(|(_, finding)| finding.is_error() || finding.code != "plan-ranks");
+    }
+    for (member, finding) in found {
+        files[sound[member]].add(vec![finding]);
     }
 }
 
