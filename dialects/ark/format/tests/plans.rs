@@ -387,3 +387,59 @@ fn both_ends_of_a_link_agree() {
     let expected = "$.TaskInfos[0].Ops[0].WriteTensors[0].Buffer.RecvTags";
     assert_eq!(found(untagged), [(0, "plan-tag", expected.to_owned())]);
 }
+
+/// A batch of two by three products of `[128, 64]` and `[64, 256]`.
+fn batched(change: impl FnOnce(&mut Op)) -> Vec<(&'static str, String)> {
+    let dense = |id, shape: [i64; 4]| tensor(id, &shape, id);
+    let no = Arg::Bool(false);
+    let args = [("TransposeInput", no.clone()), ("TransposeOther", no)];
+    let reads = vec![dense(0, [2, 3, 128, 64]), dense(1, [2, 3, 64, 256])];
+    let mut matmul = op(OpKind::Matmul, reads, dense(2, [2, 3, 128, 256]), &args);
+    change(&mut matmul);
+    let (write, result) = (matmul.writes[0].clone(), &mut matmul.results[0]);
+    *result = Tensor { id: result.id, ..write };
+    let tasks = matmul.results[0].shape.iter().rev().skip(2).product();
+    let config = Config::default()
+        .with("NumWarps", ConfigValue::Int(8))
+        .with("SramBytes", ConfigValue::Int(147_456))
+        .with("TileShapeMNK", ConfigValue::Ints(vec![128, 256, 64]))
+        .with("NumTasks", ConfigValue::Int(tasks));
+    let plan = Plan {
+        task_infos: vec![task(0, 8, 147_456, vec![(matmul, config)])],
+        processor_groups: vec![group(0, tasks, Range::new(0, 2), 8, 147_456)],
+        ..sound()
+    };
+    let found = plan::check(&plan).into_iter();
+    found.map(|finding| (finding.code, finding.path.unwrap_or_default())).collect()
+}
+
+#[test]
+fn batches_are_stepped_as_the_result_is() {
+    let at = |list: &str, index: usize| {
+        let path = format!("$.TaskInfos[0].Ops[0].{list}[{index}].Strides");
+        vec![("plan-matmul-batch", path)]
+    };
+    assert_eq!(batched(|_| {}), []);
+    // Padding of the number of matrices is not computed on.
+    let pad = |op: &mut Op| {
+        for tensor in op.reads.iter_mut().chain(&mut op.writes) {
+            (tensor.shape[0], tensor.shape[1]) = (1, 2);
+            (tensor.strides[0], tensor.padded_shape[0]) = (1, 1);
+        }
+    };
+    assert_eq!(batched(pad), []);
+    assert_eq!(batched(|op| op.reads[0].strides[1] = 4), at("ReadTensors", 0));
+    assert_eq!(batched(|op| op.reads[1].strides[1] = 4), at("ReadTensors", 1));
+    assert_eq!(batched(|op| op.writes[0].strides[1] = 4), at("WriteTensors", 0));
+    assert_eq!(batched(|op| op.reads[0].strides[2] = 136), at("ReadTensors", 0));
+    assert_eq!(batched(|op| op.reads[1].strides[3] = 264), at("ReadTensors", 1));
+    // One matrix for all of an outer index is stepped as one.
+    let stretch = |view: i64| {
+        batched(|op| {
+            let a = &mut op.reads[0];
+            (a.shape[1], a.padded_shape[1], a.strides[1]) = (1, 1, view);
+        })
+    };
+    assert_eq!(stretch(1), []);
+    assert_eq!(stretch(3), at("ReadTensors", 0));
+}

@@ -35,7 +35,7 @@ fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: 
     let Some(why) = repeat_fault(info, index, plan_op, own) else { return };
     let config = at.key("Config");
     let message =
-        format!("the op runs on {own} warps, its task on {has}: it is done several times");
+        format!("the op takes {own} of the {has} warps of its task: it is done several times");
     let finding = Diagnostic::error("plan-warps", message)
         .path(config.key("NumWarps").to_string())
         .with_note(format!("`{kind}` {why}"))
