@@ -2,11 +2,16 @@
 mod support;
 
 use irc_ark_format::{
-    model::{Model, OpKind},
+    model::{Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{self, Architecture, Plan, Range},
 };
 use irc_diag::{Sink, Source};
-use irc_planner::{Finding, Options, Planner, Rules, Target, rules};
+use irc_planner::{
+    Finding, Options, Planner, Rules, Target,
+    cost::{estimate, table},
+    rules,
+};
+use std::collections::BTreeMap;
 use support::{read_model, root};
 
 fn softmax() -> Model {
@@ -83,6 +88,62 @@ fn processors_are_obeyed_and_barriers_stay() {
     let ranges = plan.processor_groups.iter().flat_map(|group| &group.resource_groups);
     let pinned = Range::new(8, 24);
     assert_eq!(ranges.filter(|resources| resources.processor_range == pinned).count(), 2);
+}
+
+/// Two independent ops of rows, and their sum.
+fn fork() -> Model {
+    let dense = |id: u64, buffer: u64| {
+        Tensor::dense(id, DataType::Fp16, &[256, 1024], Buffer::local(buffer))
+    };
+    let op = |kind: OpKind, reads: Vec<Tensor>, buffer: u64| Op {
+        kind,
+        name: kind.name().to_lowercase(),
+        is_virtual: false,
+        reads,
+        writes: vec![dense(10 + buffer, buffer)],
+        results: vec![dense(20 + buffer, buffer)],
+        args: BTreeMap::new(),
+    };
+    let node = |id: u64, producers: Vec<u64>, consumers: Vec<u64>, op: Op| Node {
+        id,
+        producers,
+        consumers,
+        op,
+    };
+    let nodes = vec![
+        node(0, vec![], vec![2], op(OpKind::Relu, vec![dense(0, 0)], 2)),
+        node(1, vec![], vec![2], op(OpKind::Exp, vec![dense(1, 1)], 3)),
+        node(2, vec![0, 1], vec![], op(OpKind::Add, vec![dense(22, 2), dense(23, 3)], 4)),
+    ];
+    Model { rank: 0, world_size: 1, nodes }
+}
+
+#[test]
+fn disjoint_processors_run_side_by_side() {
+    let pinned = |relu: &str, exp: &str| {
+        ours(
+            &fork(),
+            &format!(
+                r#"[{{"Match": {{"Type": "Relu"}}, "Config": {{"Tile": [4, 1024], "NumWarps": 4}},
+                     "ProcessorRange": [0, 54], "WarpRange": [0, {relu}]}},
+                    {{"Match": {{"Type": "Exp"}}, "Config": {{"Tile": [4, 1024], "NumWarps": 4}},
+                     "ProcessorRange": {exp}, "WarpRange": [0, 8]}}]"#
+            ),
+        )
+    };
+    let apart = pinned("4", "[54, 108]");
+    let cost = estimate(&apart);
+    assert_eq!((cost.groups.len(), cost.barriers), (2, 1));
+    let ranges: Vec<Range> = cost.groups[0].resources.iter().map(|part| part.processors).collect();
+    assert_eq!(ranges, [Range::new(0, 54), Range::new(54, 108)]);
+    let text = table(&cost);
+    let line = |range: &str| text.lines().find(|line| line.trim_start().starts_with(range));
+    assert!(line("[0, 54)").is_some_and(|line| line.ends_with("Relu")), "{text}");
+    assert!(line("[54, 108)").is_some_and(|line| line.ends_with("Exp")), "{text}");
+    // On processors of both they would split warps in two ways at once.
+    let meet = estimate(&pinned("4", "[53, 108]"));
+    assert_eq!((meet.groups.len(), meet.barriers), (3, 2));
+    assert!(cost.time < meet.time && cost.groups[0].waves == 2, "{text}");
 }
 
 #[test]
