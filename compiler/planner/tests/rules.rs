@@ -5,7 +5,7 @@ use irc_ark_format::{
     model::{Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{self, Architecture, Plan, Range},
 };
-use irc_diag::{Sink, Source};
+use irc_diag::{Diagnostic, Sink, Source};
 use irc_planner::{
     Finding, Options, Planner, Rules, Target,
     cost::{estimate, table},
@@ -195,7 +195,50 @@ fn wrong_rules_are_all_told() {
 fn a_rule_that_matches_nothing_is_told() {
     let rules =
         read(r#"[{"Match": {"Type": "Exp"}, "Task": "x"}, {"Match": {"Name": "q"}, "Task": "x"}]"#);
-    let found = rules.unmatched(&softmax());
+    let found = rules.findings(&softmax());
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].code, found[0].is_error()), ("rules-unmatched", false));
+}
+
+/// The text that a finding in rules points at, and what it says.
+fn placed(text: &str, found: &[Diagnostic]) -> Vec<(String, &'static str, String)> {
+    let of = |finding: &Diagnostic| {
+        let span = finding.primary_span().expect("a place");
+        let help = finding.help.clone().unwrap_or_default();
+        (text[span].to_owned(), finding.code, format!("{}; {help}", finding.message))
+    };
+    found.iter().map(of).collect()
+}
+
+#[test]
+fn keys_that_no_op_has_are_told_at_the_key() {
+    let told = |text: &str| {
+        let mut sink = Sink::new();
+        assert_eq!(rules::read(&Source::new("rules.json", text), &mut sink), None, "{text}");
+        placed(text, &sink.into_diagnostics())
+    };
+    let found = told(r#"[{"Match": {}, "Config": {"TileShpeMNK": [1, 2, 3]}}]"#);
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""TileShpeMNK""#, "rules-unknown-key"));
+    assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
+    let found = told(r#"[{"Match": {"Type": "Matmul"}, "Config": {"Tile": [64, 64]}}]"#);
+    assert!(found[0].2.contains("no config of Matmul has a key `Tile`"), "{found:?}");
+    assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
+    let found = told(r#"[{"Match": {}, "Config": {"NumWarps": 0, "TileShapeMNK": "big"}}]"#);
+    let places: Vec<&str> = found.iter().map(|(place, ..)| place.as_str()).collect();
+    assert_eq!(places, [r#""NumWarps""#, r#""TileShapeMNK""#]);
+    assert!(found.iter().all(|(_, code, _)| *code == "rules-value"), "{found:?}");
+    assert!(found[1].2.contains("expected three positive extents, found \"big\""), "{found:?}");
+}
+
+#[test]
+fn keys_that_no_matched_op_has_are_told_at_the_key() {
+    let text = r#"[{"Match": {"Name": "exp*"}, "Config": {"ImplType": "WarpWise"}}]"#;
+    let found = placed(text, &read(text).findings(&softmax()));
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""ImplType""#, "rules-unknown-key"));
+    let text = r#"[{"Match": {}, "Config": {"Tile": [-1, 8]}}]"#;
+    let found = placed(text, &read(text).findings(&softmax()));
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""Tile""#, "rules-value"));
+    let text = r#"[{"Match": {}, "Config": {"Tile": [1, 8], "ImplType": "WarpWise"}}]"#;
+    assert_eq!(read(text).findings(&softmax()), []);
 }
