@@ -65,6 +65,18 @@ fn a_tile_is_obeyed_and_its_tasks_counted() {
 }
 
 #[test]
+fn a_tile_of_a_product_brings_its_warps_and_bytes() {
+    let plan = ours(
+        &ffn(),
+        r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [64, 64, 32]}}]"#,
+    );
+    let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
+    let products = ops.filter(|op| op.op.kind == OpKind::Matmul);
+    let needs = products.map(|op| (op.config.int("NumWarps"), op.config.int("SramBytes")));
+    assert_eq!(needs.collect::<Vec<_>>(), [(Some(4), Some(49_152)); 2]);
+}
+
+#[test]
 fn later_rules_win_key_by_key() {
     let text = r#"[
         {"Match": {}, "Config": {"NumWarps": 2, "Tile": [1, 64]}},
@@ -168,7 +180,14 @@ fn what_cannot_be_obeyed_says_why() {
     assert!(found.starts_with("task `everything` cannot hold this op"), "{found}");
     let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [32, 32, 32]}}]"#;
     let found = refusal(&ffn(), text).message;
-    assert!(found.contains("no FP32 kernel for the tile 32x32x32"), "{found}");
+    let expected = "CUDA_80 has no FP32 kernel for the tile 32x32x32; its tiles are \
+                    128x256x32 (8 warps, 147456 bytes), 128x128x32 (4 warps, 98304 bytes), \
+                    64x64x32 (4 warps, 49152 bytes)";
+    assert_eq!(found, expected);
+    let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [64, 64, 32],
+                   "NumWarps": 8}}]"#;
+    let found = refusal(&ffn(), text).message;
+    assert!(found.contains("for the tile 64x64x32 with 8 warps; its tiles are"), "{found}");
 }
 
 #[test]
