@@ -57,8 +57,8 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
         let mut drafts = drafts.drafts.clone();
         choose::choose(&mut drafts, steps, &setting);
         reuse::reuse(&mut drafts, steps, &layout);
-        let (mut plan, nodes) = assemble::assemble(model, &setting, drafts, steps);
-        padding::pad(&mut plan);
+        let (mut plan, mut nodes) = assemble::assemble(model, &setting, drafts, steps);
+        padding::pad(&mut plan, &mut nodes);
         (plan, nodes)
     };
     let (early, late) = (schedule::steps(&drafts), schedule::late(&drafts, &layout));

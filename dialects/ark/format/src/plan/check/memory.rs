@@ -20,10 +20,11 @@ impl Memory {
     pub fn of(plan: &Plan) -> Self {
         let local = |tensor: &&Tensor| tensor.buffer.rank < 0 || tensor.buffer.rank == plan.rank;
         let all = || ops(plan).flat_map(|(_, plan_op)| plan_op.op.tensors()).filter(local);
-        let mut offset = 0;
+        let mut end = 0u64;
         let place = |(id, bytes)| {
-            offset += bytes;
-            (id, (offset - bytes, bytes))
+            let start = end;
+            end = end.saturating_add(bytes);
+            (id, (start, bytes))
         };
         let buffers = buffer_bytes(all()).into_iter().map(place).collect();
         let mut tensors: BTreeMap<u64, BTreeMap<Region, u64>> = BTreeMap::new();

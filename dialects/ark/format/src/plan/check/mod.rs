@@ -16,6 +16,7 @@ mod matmul;
 mod meaning;
 mod memory;
 mod order;
+mod packets;
 mod pairs;
 mod ranks;
 mod resources;

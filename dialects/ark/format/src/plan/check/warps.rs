@@ -14,6 +14,9 @@ use crate::json::{At, OpPlace};
 use crate::model::{Op, OpKind, Region};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo};
 
+/// Processors that two task groups are compared on; no device has more.
+const MAX_PROCESSORS: i64 = 4096;
+
 /// Checks the warps of ops against those of their tasks, and of tasks against each other.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
@@ -190,7 +193,7 @@ fn fault(plan: &Plan, earlier: &Use<'_>, later: &Use<'_>) -> Option<Diagnostic> 
     let begin = earlier.processors.begin.max(later.processors.begin);
     let end = earlier.processors.end.min(later.processors.end);
     let busy = |group: &Use<'_>, processor| group.busy(processor, plan.num_processors);
-    (begin..end).find_map(|processor| {
+    (begin..end.min(begin + MAX_PROCESSORS)).find_map(|processor| {
         let clash = clash(earlier, later, busy(earlier, processor), busy(later, processor))?;
         Some(match clash {
             Clash::Warps => mixed_warps(earlier, later, processor),
