@@ -376,14 +376,19 @@ impl OpKind {
 
     /// The registered name most like `name`, for a hint.
     pub fn nearest(name: &str) -> Option<OpKind> {
-        let name = &name.to_lowercase();
-        if name.len() > 32 {
-            return None;
-        }
-        let distance = |kind: OpKind| edit_distance(&kind.name().to_lowercase(), name);
-        let (distance, kind) = OpKind::ALL.iter().map(|&kind| (distance(kind), kind)).min()?;
-        (distance <= 2).then_some(kind)
+        OpKind::from_name(nearest_name(name, OpKind::ALL.iter().map(|kind| kind.name()))?)
     }
+}
+
+/// The name most like another, for a hint.
+pub fn nearest_name<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let name = &name.to_lowercase();
+    if name.len() > 32 {
+        return None;
+    }
+    let distance = |known: &str| edit_distance(&known.to_lowercase(), name);
+    let (distance, nearest) = known.map(|known| (distance(known), known)).min()?;
+    (distance <= 2).then_some(nearest)
 }
 
 /// Levenshtein distance in bytes.

@@ -25,22 +25,54 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
             Some(value) => check_value(op.op.kind, value, kind, &at.key(key), sink),
         }
     }
-    let optional = [
-        ("NumTasks", Kind::Count),
-        ("SramBytes", Kind::Count),
-        ("NumWarps", Kind::Positive),
-        ("Tile", Kind::Tile),
-        ("TileShapeMNK", Kind::Mnk),
-        ("ImplType", IMPL),
-        ("ChannelType", CHANNEL),
-        ("PacketType", PACKET),
-        ("Granularity", Kind::Positive),
-    ];
-    for (key, kind) in optional.into_iter().filter(|o| !required(op.op.kind).contains(o)) {
+    let optional = OPTIONAL.iter().chain(UNREAD);
+    for &(key, kind) in optional.filter(|o| !required(op.op.kind).contains(o)) {
         if let Some(value) = op.config.get(key) {
             check_value(op.op.kind, value, kind, &at.key(key), sink);
         }
     }
+}
+
+/// Keys that the planner reads, and that any op may have.
+const OPTIONAL: &[(&str, Kind)] = &[
+    ("NumTasks", Kind::Count),
+    ("SramBytes", Kind::Count),
+    ("NumWarps", Kind::Positive),
+    ("Granularity", Kind::Positive),
+];
+
+/// Keys that ops of some kinds have, and that mean nothing to the others.
+const UNREAD: &[(&str, Kind)] = &[
+    ("Tile", Kind::Tile),
+    ("TileShapeMNK", Kind::Mnk),
+    ("ImplType", IMPL),
+    ("ChannelType", CHANNEL),
+    ("PacketType", PACKET),
+];
+
+/// The keys that mean something in the config of an op, with what their values must be.
+fn read(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
+    // A `Send` that writes to its peer by itself is cut into tiles.
+    let tile = (kind == OpKind::Send).then_some(("Tile", Kind::Tile));
+    required(kind).iter().copied().chain(OPTIONAL.iter().copied()).chain(tile)
+}
+
+/// The names of the keys that mean something in the config of an op.
+pub fn config_keys(kind: OpKind) -> Vec<&'static str> {
+    let mut names: Vec<&str> = vec![];
+    for (name, _) in read(kind) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What the value of a key in the config of an op should have been; nothing when it is that, or
+/// when the key means nothing there.
+pub fn expected_config(op: OpKind, key: &str, value: &ConfigValue) -> Option<String> {
+    let (_, kind) = read(op).find(|(name, _)| *name == key)?;
+    unexpected(op, value, kind)
 }
 
 /// What a value must be.
@@ -108,10 +140,18 @@ fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
 }
 
 fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &mut Sink) {
+    if let Some(expected) = unexpected(op, value, kind) {
+        let message = format!("expected {expected}");
+        sink.push(Diagnostic::error("plan-config", message).path(at.to_string()));
+    }
+}
+
+/// What a value should have been; nothing when it is.
+fn unexpected(op: OpKind, value: &ConfigValue, kind: Kind) -> Option<String> {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
     // A negative extent of a transposition's tile stands for the whole stride.
     let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
-    let (sound, expected) = match (kind, value) {
+    let (sound, expected): (bool, String) = match (kind, value) {
         (Kind::Count, ConfigValue::Int(n)) => (fits(0, *n), "a non-negative integer".into()),
         (Kind::Count, _) => (false, "a non-negative integer".into()),
         (Kind::Positive, ConfigValue::Int(n)) => (fits(1, *n), "a positive integer".into()),
@@ -131,8 +171,5 @@ fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &
         }
         (Kind::Name(names), _) => (false, format!("one of {}", names.join(", "))),
     };
-    if !sound {
-        let message = format!("expected {expected}");
-        sink.push(Diagnostic::error("plan-config", message).path(at.to_string()));
-    }
+    (!sound).then_some(expected)
 }
