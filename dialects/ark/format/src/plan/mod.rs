@@ -16,7 +16,9 @@ pub mod tiling;
 mod write;
 
 pub use barriers::Barriers;
-pub use check::{MatmulKernel, check, check_model, check_ranks, fuses, matmul_kernels};
+pub use check::{
+    ConfigKey, MatmulKernel, check, check_model, check_ranks, config_keys, fuses, matmul_kernels,
+};
 pub use config::{Config, ConfigValue};
 pub use parse::parse;
 pub use tiling::{derived_tasks, num_tasks};

@@ -25,22 +25,36 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
             Some(value) => check_value(op.op.kind, value, kind, &at.key(key), sink),
         }
     }
-    let optional = [
-        ("NumTasks", Kind::Count),
-        ("SramBytes", Kind::Count),
-        ("NumWarps", Kind::Positive),
-        ("Tile", Kind::Tile),
-        ("TileShapeMNK", Kind::Mnk),
-        ("ImplType", IMPL),
-        ("ChannelType", CHANNEL),
-        ("PacketType", PACKET),
-        ("Granularity", Kind::Positive),
-    ];
-    for (key, kind) in optional.into_iter().filter(|o| !required(op.op.kind).contains(o)) {
+    for (key, kind) in optional(op.op.kind) {
         if let Some(value) = op.config.get(key) {
             check_value(op.op.kind, value, kind, &at.key(key), sink);
         }
     }
+}
+
+/// A key that the config of an op may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigKey {
+    /// The key.
+    pub name: &'static str,
+    /// What its value must be, in words.
+    pub value: String,
+    /// Whether ARK's code generator refuses a config without it.
+    pub is_required: bool,
+}
+
+/// The keys that are read of the config of an op of a kind, by its kernel or by a planner; others
+/// are ignored.
+pub fn config_keys(kind: OpKind) -> Vec<ConfigKey> {
+    let key = |is_required| {
+        move |(name, kind): (&'static str, Kind)| ConfigKey {
+            name,
+            value: kind.expected(),
+            is_required,
+        }
+    };
+    let required = required(kind).iter().copied().map(key(true));
+    required.chain(optional(kind).map(key(false))).collect()
 }
 
 /// What a value must be.
@@ -107,32 +121,52 @@ fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
     }
 }
 
+/// Keys that may be absent: those that planners read of every op, and tiles with a default.
+fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
+    let common = [
+        ("NumWarps", Kind::Positive),
+        ("SramBytes", Kind::Count),
+        ("NumTasks", Kind::Count),
+        ("Granularity", Kind::Positive),
+    ];
+    // One `Send` moves all of its tensor, and the newest generation tiles a product by `Tile`.
+    let has_tile = matches!(kind, OpKind::Send | OpKind::Matmul);
+    let tile = has_tile.then_some(("Tile", Kind::Tile));
+    let is_required = move |name| required(kind).iter().any(|&(required, _)| required == name);
+    common.into_iter().chain(tile).filter(move |&(name, _)| !is_required(name))
+}
+
+impl Kind {
+    /// What a value must be, in words.
+    fn expected(self) -> String {
+        match self {
+            Kind::Count => "a non-negative integer".into(),
+            Kind::Positive => "a positive integer".into(),
+            Kind::Tile => "two positive extents".into(),
+            Kind::Mnk => "three positive extents".into(),
+            Kind::Flag => "a boolean".into(),
+            Kind::Name(names) => format!("one of {}", names.join(", ")),
+        }
+    }
+}
+
 fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &mut Sink) {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
     // A negative extent of a transposition's tile stands for the whole stride.
     let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
-    let (sound, expected) = match (kind, value) {
-        (Kind::Count, ConfigValue::Int(n)) => (fits(0, *n), "a non-negative integer".into()),
-        (Kind::Count, _) => (false, "a non-negative integer".into()),
-        (Kind::Positive, ConfigValue::Int(n)) => (fits(1, *n), "a positive integer".into()),
-        (Kind::Positive, _) => (false, "a positive integer".into()),
-        (Kind::Tile, ConfigValue::Ints(tile)) => (
-            (2..=4).contains(&tile.len()) && tile.iter().all(is_extent),
-            "two positive extents".into(),
-        ),
-        (Kind::Tile, _) => (false, "two positive extents".into()),
-        (Kind::Mnk, ConfigValue::Ints(tile)) => {
-            (tile.len() == 3 && tile.iter().all(|&n| fits(1, n)), "three positive extents".into())
+    let is_sound = match (kind, value) {
+        (Kind::Count, ConfigValue::Int(n)) => fits(0, *n),
+        (Kind::Positive, ConfigValue::Int(n)) => fits(1, *n),
+        (Kind::Tile, ConfigValue::Ints(tile)) => {
+            (2..=4).contains(&tile.len()) && tile.iter().all(is_extent)
         }
-        (Kind::Mnk, _) => (false, "three positive extents".into()),
-        (Kind::Flag, value) => (matches!(value, ConfigValue::Bool(_)), "a boolean".into()),
-        (Kind::Name(names), ConfigValue::Text(name)) => {
-            (names.contains(&&name[..]), format!("one of {}", names.join(", ")))
-        }
-        (Kind::Name(names), _) => (false, format!("one of {}", names.join(", "))),
+        (Kind::Mnk, ConfigValue::Ints(tile)) => tile.len() == 3 && tile.iter().all(|&n| fits(1, n)),
+        (Kind::Flag, ConfigValue::Bool(_)) => true,
+        (Kind::Name(names), ConfigValue::Text(name)) => names.contains(&&name[..]),
+        _ => false,
     };
-    if !sound {
-        let message = format!("expected {expected}");
+    if !is_sound {
+        let message = format!("expected {}", kind.expected());
         sink.push(Diagnostic::error("plan-config", message).path(at.to_string()));
     }
 }
