@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p irc --example plan_and_run -- examples/softmax.model.json`
 
-use irc::{CompileOptions, Session, Target, planner};
+use irc::{CompileOptions, Failure, Session, Target, planner};
 use irc_ark_format::{
     model,
     plan::{self, Architecture, Plan},
@@ -48,7 +48,8 @@ fn run_model(
 ) -> Result<(Buffers, Buffers), Box<dyn Error>> {
     let file = session.open_source(source.clone());
     let options = CompileOptions::default();
-    let compiled = session.compile(file, &options).map_err(|f| told(source, &f.diagnostics))?;
+    let told = |failure: Failure| told(source, &failure.diagnostics);
+    let compiled = session.compile(file, &options).map_err(told)?;
     let library = folder.join("model.so");
     fs::write(&library, &compiled.library)?;
     let mut inputs = Buffers::new();
@@ -92,9 +93,8 @@ fn run_plan(
 ) -> Result<Buffers, Box<dyn Error>> {
     let source = Source::new("plan.json", plan::write(&plan));
     let file = session.open_source(source.clone());
-    let target = Target::host();
-    let compiled =
-        session.compile_plan(file, &target).map_err(|f| told(&source, &f.diagnostics))?;
+    let told = |failure: Failure| told(&source, &failure.diagnostics);
+    let compiled = session.compile_plan(file, &Target::host()).map_err(told)?;
     let library = folder.join("plan.so");
     fs::write(&library, &compiled.library)?;
     let rank = Rank::new(plan, &compiled.code, Kernels::load(&library)?)?;
