@@ -15,10 +15,21 @@ use std::{collections::BTreeMap, env, error::Error, fs, path::Path};
 
 type Buffers = BTreeMap<String, Tensor>;
 
+/// A model of the repository.
+const SOFTMAX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/softmax.model.json");
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/softmax.model.json");
-    let path = env::args().nth(1).unwrap_or_else(|| example.to_owned());
-    let source = Source::new(&path, fs::read_to_string(&path)?);
+    run(&env::args().nth(1).unwrap_or_else(|| SOFTMAX.to_owned()))
+}
+
+#[test]
+fn the_plan_gives_what_the_model_gives() -> Result<(), Box<dyn Error>> {
+    run(SOFTMAX)
+}
+
+/// Does all of it for one model file.
+fn run(path: &str) -> Result<(), Box<dyn Error>> {
+    let source = Source::new(path, fs::read_to_string(path)?);
     let folder = tempfile::tempdir()?;
     let mut session = Session::new();
     let (inputs, expected) = run_model(&mut session, &source, folder.path())?;
