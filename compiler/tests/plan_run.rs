@@ -65,6 +65,7 @@ impl Case {
         let inputs: Buffers = interface
             .inputs
             .iter()
+            .filter(|port| !port.kept)
             .map(|port| {
                 let seed = seed_for(1, &port.name);
                 let tensor = Tensor::random(port.tensor_type().unwrap(), seed).unwrap();

@@ -3,7 +3,7 @@
 // A partial write updates the buffer, whose first contents are then an argument; a read of
 // exactly what was written takes the value.
 //
-// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {irc.name = "buffer_1"})
+// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {irc.kept, irc.name = "buffer_1"})
 // CHECK: %[[X:.*]] = tl.relu
 // CHECK: %[[V:.*]] = tl.reshape %[[B]]
 // CHECK: %[[U:.*]] = tl.update %[[X]] into %[[V]] {ark.node = 0 : i64, offsets = array<i64: 0, 3>}

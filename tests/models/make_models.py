@@ -189,9 +189,7 @@ def windows(m):
             m.op("ScalarAssign", [], output=place, Value=real(2.5))
             m.op("Copy", [m.tensor([1], dtype)], output=m.tensor(shape, dtype, view=view, offsets=offsets))
     place = m.tensor([4, 3], view=[6, 9], offsets=[1, 5])
-    transposed = boolean(False)
-    flags = {"TransposeInput": transposed, "TransposeOther": transposed}
-    m.op("Matmul", [m.tensor([4, 5]), m.tensor([5, 3])], output=place, **flags)
+    m.op("Transpose", [m.tensor([3, 4])], output=place, Permutation={"DIMS": [1, 0]})
     sums = m.tensor([4, 1], view=[6, 9], offsets=[1, 8])
     m.op("ReduceSum", [place], output=sums, Axis={"INT": 1}, KeepDim=boolean(True))
 

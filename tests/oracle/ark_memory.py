@@ -41,11 +41,11 @@ def box(tensor, flat):
 class Memory:
     """Every buffer of a model on its own rank, as bytes.
 
-    With `unrounded`, ops read what 16-bit floats were before they were rounded; what is stored, and
-    comes back, is rounded all the same.
+    With `unrounded`, a float type, ops read in it what floats were before they were rounded; what is
+    stored, and comes back, is rounded all the same.
     """
 
-    def __init__(self, model, unrounded=False):
+    def __init__(self, model, unrounded=None):
         self.types, sizes = {}, {}
         for op in ops_of(model):
             for tensor in filter(lambda tensor: is_local(model, tensor), tensors_of(op)):
@@ -53,8 +53,8 @@ class Memory:
                 self.types.setdefault(key, tensor["DataType"])
                 sizes[key] = max(bytes_of(tensor), sizes.get(key, 0))
         self.bytes = {key: np.zeros(size, np.uint8) for key, size in sizes.items()}
-        wide = {key: np.zeros(size // 2, np.float32) for key, size in sizes.items() if unrounded}
-        self.wide = wide
+        # By buffer and bytes of an element, where something was stored.
+        self.unrounded, self.wide = unrounded, {}
 
     def whole(self, key):
         return self.bytes[key].view(STORAGE[self.types[key]])
@@ -68,25 +68,28 @@ class Memory:
         return box(tensor, held[: bytes_of(tensor)].view(dtype))
 
     def load(self, tensor):
-        stored = self.view(tensor)
-        values, wide = widen(stored, tensor["DataType"]), self.unrounded(tensor)
+        stored, dtype = self.view(tensor), tensor["DataType"]
+        values = widen(stored, dtype)
+        if self.unrounded is None or dtype not in FLOATS:
+            return values
+        values = values.astype(self.unrounded)
+        wide = self.wide.get(self.place(tensor))
         if wide is None:
             return values
+        wide = box(tensor, wide[: int(np.prod(tensor["Strides"]))])
         # What rounds to other bits is left from before a write under another type.
-        return np.where(narrow(wide, tensor["DataType"]) == stored, wide, values)
+        return np.where(narrow(wide, dtype) == stored, wide, values)
 
     def store(self, tensor, values):
-        self.view(tensor)[...] = narrow(values, tensor["DataType"])
-        wide = self.unrounded(tensor)
-        if wide is not None:
-            wide[...] = values
+        dtype = tensor["DataType"]
+        self.view(tensor)[...] = narrow(values, dtype)
+        if self.unrounded is not None and dtype in FLOATS:
+            id_, size = place = self.place(tensor)
+            wide = self.wide.setdefault(place, np.zeros(self.bytes[id_].size // size, self.unrounded))
+            box(tensor, wide[: int(np.prod(tensor["Strides"]))])[...] = values
 
-    def unrounded(self, tensor):
-        """The box of a 16-bit tensor before rounding, when that is kept."""
-        wide = self.wide.get(tensor["Buffer"]["Id"])
-        if wide is None or tensor["DataType"] not in ("FP16", "BF16"):
-            return None
-        return box(tensor, wide[: bytes_of(tensor) // 2])
+    def place(self, tensor):
+        return tensor["Buffer"]["Id"], np.dtype(STORAGE[tensor["DataType"]]).itemsize
 
     def fill(self, key, values):
         whole = self.whole(key)

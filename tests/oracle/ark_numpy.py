@@ -27,7 +27,7 @@ from ark_ops import ModelError
 from ark_ranks import COMMUNICATION, Rank, World
 
 
-def load(paths, unrounded=False):
+def load(paths, unrounded=None):
     """The ranks of the model, in order."""
     models = [json.load(open(path)) for path in paths]
     models.sort(key=lambda model: model["Rank"])

@@ -77,7 +77,7 @@ def gelu(x):
 
 def mean(x, axis):
     if np.issubdtype(x.dtype, np.floating):
-        return np.mean(x, axis=axis, keepdims=True, dtype=np.float32)
+        return np.mean(x, axis=axis, keepdims=True, dtype=x.dtype)
     total = np.sum(x, axis=axis, keepdims=True, dtype=np.int64)
     return divide(total, np.full_like(total, x.shape[axis])).astype(x.dtype)
 

@@ -10,6 +10,7 @@ plans itself. One line comes out per run: `ok`, `DIFFERS` with the buffers that 
 Exit codes: 0 no plan differs, 3 some do, 1 nothing to check.
 """
 import argparse
+import functools
 import pathlib
 import subprocess
 import sys
@@ -17,10 +18,10 @@ import tempfile
 
 import numpy as np
 
-from ark_numpy import buffer_named, load, prefix, run
+from ark_numpy import load, prefix
 from ark_ops import ModelError
-from check_models import HALVES, LARGE_BYTES, LARGE_PRODUCTS
-from check_models import coarsest_types, product_count, random_inputs, verdict
+from check_models import LARGE_BYTES, LARGE_PRODUCTS, coarsest_types, evaluate
+from check_models import product_count, random_inputs, unrounded, verdict
 from ark_memory import ops_of
 from check_ranks import sets_of
 
@@ -81,11 +82,10 @@ def check(name, models, irc, large):
         inputs = {f"{prefix(rank, ranks)}{key}": array for rank, key, array in inputs_of(ranks)}
         expected = evaluate(ranks, inputs)
         types = types_of(ranks)
-        halves = any(dtype in HALVES for dtype in types.values())
-        exact = evaluate(load(models, unrounded=True), inputs) if halves else expected
     except ModelError as error:
         yield name, "FAILED", str(error)
         return
+    exact = functools.cache(lambda: unrounded(models, inputs))
     for paths in runs:
         found, trouble = run_irc(irc, paths, inputs)
         if trouble:
@@ -94,7 +94,7 @@ def check(name, models, irc, large):
         # Plans that irc makes put values that only pass between tasks where others are dead.
         kept = last_written(ranks) if paths is models else expected.keys()
         pick = lambda arrays: {key: array for key, array in arrays.items() if key in kept}
-        yield paths[0].name, *verdict(pick(expected), pick(exact), pick(found), types, set())
+        yield paths[0].name, *verdict(pick(expected), exact, pick(found), types, set())
 
 
 def last_written(ranks):
@@ -129,13 +129,6 @@ def types_of(ranks):
     # What ranks send each other is as coarse as the coarsest of them.
     coarsest = next((t for t in ("BF16", "FP16") if t in types.values()), None)
     return {name: coarsest or dtype for name, dtype in types.items()} if len(ranks) > 1 else types
-
-
-def evaluate(ranks, inputs):
-    for name, array in inputs.items():
-        rank, key = buffer_named(name, ranks)
-        rank.memory.fill(key, array)
-    return run(ranks)
 
 
 def run_irc(irc, paths, inputs):

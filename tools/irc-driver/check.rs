@@ -12,7 +12,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Checks all files, and plans of one world together; an error in one does not hide the next.
+/// Checks all files, and those of one world together; an error in one does not hide the next.
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
@@ -83,9 +83,17 @@ struct File {
     findings: Vec<Diagnostic>,
     /// The plan it holds, when that has no error.
     plan: Option<plan::Plan>,
+    /// The model it holds, when that has no error.
+    model: Option<model::Model>,
 }
 
 impl File {
+    /// The rank and the size of the world of its plan or model.
+    fn rank(&self) -> Option<(i64, i64)> {
+        let plan = self.plan.as_ref().map(|plan| (plan.rank, plan.world_size));
+        plan.or(self.model.as_ref().map(|model| (model.rank, model.world_size)))
+    }
+
     /// Adds findings that have paths, and gives them their places.
     fn add(&mut self, mut findings: Vec<Diagnostic>) {
         spans::place(self.source.text(), &mut findings);
@@ -99,16 +107,14 @@ fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
-    let plan = match content {
-        Content::Plan => plan::parse(&source, &options, &mut sink),
-        Content::Model => {
-            model::parse(&source, &options, &mut sink);
-            None
-        }
+    let (plan, model) = match content {
+        Content::Plan => (plan::parse(&source, &options, &mut sink), None),
+        Content::Model => (None, model::parse(&source, &options, &mut sink)),
         Content::Library => return Err(unknown(name, "a compiled library")),
         Content::Archive => return Err(unknown(name, "a tar archive")),
     };
-    Ok(File { source, findings: sink.into_diagnostics(), plan })
+    let model = model.map(|document| document.model);
+    Ok(File { source, findings: sink.into_diagnostics(), plan, model })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
@@ -127,25 +133,30 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
         .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
 }
 
-/// Checks the plans of each world together.
+/// Checks the plans of each world together, and the models of each.
 ///
-/// Plans are of one world when their files are called the same but for their rank, or when nothing
-/// in the name tells them apart; and when their worlds are equally large.
+/// Files are of one world when they are called the same but for their rank, or when nothing in the
+/// name tells them apart; and when their worlds are equally large.
 fn check_worlds(files: &mut [File]) {
-    let mut worlds: BTreeMap<(i64, String), Vec<usize>> = BTreeMap::new();
+    let mut worlds: BTreeMap<(bool, i64, String), Vec<usize>> = BTreeMap::new();
     for (index, file) in files.iter().enumerate() {
-        if let Some(plan) = file.plan.as_ref().filter(|plan| plan.world_size > 1) {
-            let key = (plan.world_size, world_name(file.source.name(), plan.rank));
-            worlds.entry(key).or_default().push(index);
-        }
+        let Some((rank, world_size)) = file.rank().filter(|(_, world_size)| *world_size > 1) else {
+            continue;
+        };
+        let key = (file.plan.is_some(), world_size, world_name(file.source.name(), rank));
+        worlds.entry(key).or_default().push(index);
     }
     for members in worlds.values() {
         let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
-        let mut found: BTreeMap<usize, Vec<Diagnostic>> = BTreeMap::new();
-        for (plan, finding) in plan::check_ranks(&plans) {
-            found.entry(members[plan]).or_default().push(finding);
+        let models: Vec<_> =
+            members.iter().filter_map(|&index| files[index].model.clone()).collect();
+        let found = match plans.is_empty() {
+            true => model::check_ranks(&models),
+            false => plan::check_ranks(&plans),
+        };
+        for (member, finding) in found {
+            files[members[member]].add(vec![finding]);
         }
-        found.into_iter().for_each(|(index, findings)| files[index].add(findings));
     }
 }
 

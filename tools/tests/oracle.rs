@@ -68,6 +68,14 @@ fn ark_accumulation_is_numpys() {
     }
 }
 
+#[test]
+fn seeded_inputs_are_numpys() {
+    for name in ["windows", "in_place_views", "virtual_nodes", "embedding_rows"] {
+        let model = root().join(format!("tests/models/{name}.model.json"));
+        check_models(&model, &["--seed", "7"]);
+    }
+}
+
 /// The corpus of ARK files: `IRC_CORPUS`, or beside the repository.
 fn corpus() -> Option<PathBuf> {
     let default = root().join("../shared/corpus");

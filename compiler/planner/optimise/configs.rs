@@ -213,11 +213,16 @@ fn communication(op: &Op, target: &Target, protocol: Protocol) -> PlanOp {
         let tile = ConfigValue::Ints(vec![1, width]);
         [("Tile", tile), ("NumTasks", ConfigValue::Int(tasks))]
     };
-    let whole = || {
+    // The longest part of a row that divides it, of whole packets of so many elements: what reduces
+    // goes by tiles alone, past the end of a row if they do.
+    let part = |longest: i64, packet: i64| {
         let width = op.results[0].shape.last().copied().unwrap_or(1);
-        let divides = |tile: &i64| width % tile == 0;
-        (1..=SENT.min(width)).rev().find(divides).unwrap_or(width)
+        let fits = |tile: &i64| width % tile == 0 && tile % packet == 0;
+        (1..=longest.min(width)).rev().find(fits)
     };
+    let whole = || part(SENT, 1).unwrap_or(1);
+    let payload = if is_rocm { 4 } else { 8 };
+    let in_packet = payload / op.results[0].dtype.bytes().cast_signed();
     let mut warps = 1;
     let keys = match op.kind {
         OpKind::Send if is_direct => {
@@ -227,14 +232,16 @@ fn communication(op: &Op, target: &Target, protocol: Protocol) -> PlanOp {
         OpKind::Send => vec![channel, ("Signal", signals), one],
         OpKind::Recv => vec![channel, ("Wait", signals), one],
         OpKind::SendPacket => [vec![packet], tiles(512).into()].concat(),
-        OpKind::RecvPacket | OpKind::RecvReduceSendPacket => {
-            [vec![packet], tiles(128).into()].concat()
+        OpKind::RecvPacket => [vec![packet], tiles(128).into()].concat(),
+        OpKind::RecvReduceSendPacket => {
+            let width = part(128, in_packet.max(1)).unwrap_or(128);
+            [vec![packet], tiles(width).into()].concat()
         }
         OpKind::RecvReduceSend if is_direct => {
             warps = 8;
             tiles(whole()).into()
         }
-        OpKind::RecvReduceSend => tiles(128).into(),
+        OpKind::RecvReduceSend => tiles(part(128, 1).unwrap_or(1)).into(),
         _ => vec![channel, one],
     };
     config(op, warps, 0, keys)

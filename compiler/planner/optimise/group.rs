@@ -2,7 +2,6 @@
 use super::{
     configs,
     refine::refine,
-    tile::{in_pairs, takes_pairs},
     variants::{Setting, needs, variants},
 };
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
 };
 use irc_ark_format::{
     model::{Op, OpKind},
-    plan::{Architecture, ConfigValue, PlanOp, Range, derived_tasks, fuses, tiling::four},
+    plan::{Architecture, ConfigValue, PlanOp, Range, derived_tasks, fuses},
 };
 use std::collections::BTreeSet;
 
@@ -145,16 +144,8 @@ pub(super) fn after(waits: &[Vec<usize>]) -> Vec<Vec<usize>> {
     users
 }
 
-/// What is said of an op whose kernel is not exact, or that no known device confirms.
+/// What is said of a matrix product whose kernel no known device confirms.
 fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
-    if in_pairs(op) && !takes_pairs(op) {
-        let [_, _, _, width] = four(&op.results[0].shape);
-        return Some(format!(
-            "ARK's kernel of `{}` takes elements two by two, and rows of {width} with these strides \
-             are no whole pairs; it touches one beside each row",
-            op.kind
-        ));
-    }
     if op.kind != OpKind::Matmul {
         return None;
     }

@@ -27,12 +27,18 @@ mod schedule;
 mod tile;
 mod variants;
 
-use crate::{Finding, Planned, Target, findings, rules::Pins};
+use crate::{
+    Finding, Planned, Target,
+    cost::{Estimate, estimate},
+    findings,
+    rules::Pins,
+};
 use irc_ark_format::{
     model::{Model, Op},
     plan,
 };
 use irc_diag::Diagnostic;
+use schedule::Step;
 
 /// Plans a model with what is pinned for each node.
 ///
@@ -46,13 +52,24 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
     let layout = layout::Layout::of(&ops);
     let waits = dependencies::of(model, &ops);
     let setting = variants::Setting::new(target, &ops);
-    let mut drafts = group::group(&ops, &waits, pins, &setting)?;
-    let steps = schedule::steps(&drafts);
-    choose::choose(&mut drafts.drafts, &steps, &setting);
-    reuse::reuse(&mut drafts.drafts, &steps, &layout);
+    let drafts = group::group(&ops, &waits, pins, &setting)?;
+    let scheduled = |steps: &[Step]| {
+        let mut drafts = drafts.drafts.clone();
+        choose::choose(&mut drafts, steps, &setting);
+        reuse::reuse(&mut drafts, steps, &layout);
+        let (mut plan, mut nodes) = assemble::assemble(model, &setting, drafts, steps);
+        padding::pad(&mut plan, &mut nodes);
+        (plan, nodes)
+    };
+    let (early, late) = (schedule::steps(&drafts), schedule::late(&drafts, &layout));
+    let (mut plan, mut nodes) = scheduled(&early);
+    if late != early {
+        let other = scheduled(&late);
+        if is_better(&estimate(&other.0), &estimate(&plan)) {
+            (plan, nodes) = other;
+        }
+    }
     let mut warnings = drafts.warnings;
-    let (mut plan, nodes) = assemble::assemble(model, &setting, drafts.drafts, &steps);
-    padding::pad(&mut plan);
     let (errors, found): (Vec<_>, Vec<_>) =
         plan::check(&plan).into_iter().partition(Diagnostic::is_error);
     if !errors.is_empty() {
@@ -60,4 +77,15 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
     }
     warnings.extend(findings(&found, &nodes));
     Ok(Planned { plan, nodes, warnings })
+}
+
+/// How much of its time a plan may lose for each share of memory that it saves.
+const TIME_FOR_MEMORY: f64 = 0.4;
+
+/// Whether a plan saves more memory than it loses time for.
+fn is_better(one: &Estimate, other: &Estimate) -> bool {
+    let of = |estimate: &Estimate| estimate.memory.arena.max(1) as f64;
+    let saved = 1.0 - of(one) / of(other);
+    let lost = one.time / other.time.max(f64::MIN_POSITIVE) - 1.0;
+    lost < saved * TIME_FOR_MEMORY
 }

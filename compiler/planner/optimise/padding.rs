@@ -11,8 +11,9 @@ use irc_ark_format::{
 };
 use std::collections::BTreeMap;
 
-/// Lengthens buffers that others come after, where the next would not start aligned.
-pub fn pad(plan: &mut Plan) {
+/// Lengthens buffers that others come after, where the next would not start aligned. The node of what
+/// is added is one that uses the buffer.
+pub fn pad(plan: &mut Plan, nodes: &mut Vec<Vec<usize>>) {
     let tensors =
         || plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors());
     let is_local = |tensor: &&Tensor| tensor.buffer.rank < 0 || tensor.buffer.rank == plan.rank;
@@ -21,16 +22,26 @@ pub fn pad(plan: &mut Plan) {
     let views: BTreeMap<u64, &Tensor> =
         tensors().filter(is_local).map(|tensor| (tensor.buffer.id, tensor)).collect();
     let mut next_id = tensors().map(|tensor| tensor.id + 1).max().unwrap_or(0);
+    let mut users: BTreeMap<u64, usize> = BTreeMap::new();
+    for (op, node) in plan.task_infos.iter().flat_map(|info| &info.ops).zip(nodes.iter().flatten())
+    {
+        for tensor in op.op.tensors() {
+            users.entry(tensor.buffer.id).or_insert(*node);
+        }
+    }
     let mut ops = vec![];
+    let mut added = vec![];
     for (id, bytes) in &sizes {
         if bytes % ALIGNMENT != 0 && Some(*id) != last {
             ops.push(longer(views[id], bytes.next_multiple_of(ALIGNMENT), next_id));
             next_id += 1;
+            added.push(users[id]);
         }
     }
     if !ops.is_empty() {
         let id = plan.task_infos.len() as i64;
         plan.task_infos.push(TaskInfo { id, num_warps: 1, sram_bytes: 0, ops });
+        nodes.push(added);
     }
 }
 

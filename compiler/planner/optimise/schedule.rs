@@ -1,6 +1,11 @@
 //! Steps: tasks that wait for none of each other run side by side.
-use super::{dependencies::is_seen, group::Drafts};
-use irc_ark_format::model::OpKind;
+use super::{
+    dependencies::is_seen,
+    group::{Draft, Drafts},
+    layout::Layout,
+};
+use irc_ark_format::model::{OpKind, Tensor};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Drafts of one step, by index, in the order in which they are listed.
 pub type Step = Vec<usize>;
@@ -9,18 +14,85 @@ pub type Step = Vec<usize>;
 /// as the longest chain of drafts is long, and fewer there cannot be. Drafts of `Noop` alone, which
 /// run nothing, are in none.
 pub fn steps(drafts: &Drafts) -> Vec<Step> {
-    let mut level = vec![0; drafts.drafts.len()];
-    let mut steps: Vec<Step> = vec![];
+    listed(drafts, &levels(drafts))
+}
+
+/// As many steps, but drafts run as late as those that wait for them allow, where memory is not
+/// needed longer for what they read than it is needed shorter for what they write.
+pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
+    let mut levels = levels(drafts);
+    let touched: Vec<Touched> =
+        drafts.drafts.iter().map(|draft| Touched::of(draft, layout)).collect();
+    let mut users: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, touched) in touched.iter().enumerate() {
+        touched.all().for_each(|id| users.entry(id).or_default().push(index));
+    }
+    let mut latest = vec![usize::MAX; levels.len()];
+    for index in drafts.order().into_iter().rev() {
+        let own = latest[index];
+        let ops = || drafts.drafts[index].ops.iter().map(|op| &op.op);
+        if own != usize::MAX && own > levels[index] && !ops().any(is_seen) {
+            let grows = |id: &u64| {
+                let others = users[id].iter().filter(|other| **other != index);
+                others.map(|other| levels[*other]).max().is_none_or(|last| last < own)
+            };
+            let bytes = |id: &u64| layout.pooled[id];
+            let more: u64 = touched[index].reads.iter().filter(|id| grows(id)).map(bytes).sum();
+            let less: u64 = touched[index].writes.iter().map(bytes).sum();
+            if more <= less {
+                levels[index] = own;
+            }
+        }
+        if !is_idle(drafts, index) {
+            for other in drafts.waits(index) {
+                latest[other] = latest[other].min(levels[index].saturating_sub(1));
+            }
+        }
+    }
+    listed(drafts, &levels)
+}
+
+/// Intermediate buffers that a draft reads from others, and those that it makes.
+struct Touched {
+    reads: BTreeSet<u64>,
+    writes: BTreeSet<u64>,
+}
+
+impl Touched {
+    fn of(draft: &Draft, layout: &Layout) -> Self {
+        let pooled = |tensors: &[Tensor]| -> Vec<u64> {
+            let ids = tensors.iter().map(|tensor| tensor.buffer.id);
+            ids.filter(|id| layout.pooled.contains_key(id)).collect()
+        };
+        let ops = || draft.ops.iter().map(|op| &op.op);
+        let writes: BTreeSet<u64> = ops().flat_map(|op| pooled(&op.writes)).collect();
+        let reads = ops().flat_map(|op| pooled(&op.reads));
+        Self { reads: reads.filter(|id| !writes.contains(id)).collect(), writes }
+    }
+
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.reads.iter().chain(&self.writes).copied()
+    }
+}
+
+/// By draft, its step: the first in which all it waits for is done.
+fn levels(drafts: &Drafts) -> Vec<usize> {
+    let mut levels = vec![0; drafts.drafts.len()];
     for index in drafts.order() {
         let before = drafts.waits(index).filter(|other| !is_idle(drafts, *other));
-        level[index] = before.map(|other| level[other] + 1).max().unwrap_or(0);
-        if is_idle(drafts, index) {
-            continue;
+        levels[index] = before.map(|other| levels[other] + 1).max().unwrap_or(0);
+    }
+    levels
+}
+
+/// The steps of drafts, those that run nothing left out.
+fn listed(drafts: &Drafts, levels: &[usize]) -> Vec<Step> {
+    let mut steps: Vec<Step> = vec![];
+    for index in drafts.order().into_iter().filter(|index| !is_idle(drafts, *index)) {
+        if steps.len() <= levels[index] {
+            steps.resize(levels[index] + 1, vec![]);
         }
-        if steps.len() <= level[index] {
-            steps.resize(level[index] + 1, vec![]);
-        }
-        steps[level[index]].push(index);
+        steps[levels[index]].push(index);
     }
     for step in &mut steps {
         // What a peer waits for is sent first, and what waits for a peer comes last.

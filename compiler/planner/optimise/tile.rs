@@ -35,7 +35,8 @@ pub fn tile(ops: &[&Op], elements: i64) -> Option<[i64; 2]> {
     Some([(elements / tile_width).clamp(1, height), tile_width])
 }
 
-/// The tile of an op that is exact with none: of even width, it writes past the end of a row only.
+/// The tile of an op that is exact with none: of even width, it leaves nothing out. The checks of the
+/// plan format say what it touches besides.
 pub fn least_wrong(op: &Op, elements: i64) -> [i64; 2] {
     let [_, _, height, width] = four(&op.results[0].shape);
     let tile_width = (width + width % 2).min(elements);

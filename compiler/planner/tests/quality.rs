@@ -13,6 +13,7 @@ use support::{
     compressed, corpus,
     llama::{Llama, SEVEN, THIRTEEN, llama},
     name, pinned, read_model, read_plan, read_rules,
+    transformer::{decoder, encoder},
 };
 
 fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan> {
@@ -98,9 +99,14 @@ fn layers_of_llama_take_half() {
 }
 
 #[test]
-fn layers_of_both_sizes_take_half() {
-    for (what, size) in [("7B", SEVEN), ("13B", THIRTEEN)] {
-        let model = llama(size);
+fn generated_layers_take_half() {
+    let models = [
+        ("7B", llama(SEVEN)),
+        ("13B", llama(THIRTEEN)),
+        ("encoder", encoder()),
+        ("decoder", decoder()),
+    ];
+    for (what, model) in models {
         for architecture in [Architecture::Cuda80, Architecture::Rocm942] {
             let target = Target::new(architecture, None).expect("a target");
             let options = Options { planner: Planner::Ark, ..Options::new(target) };

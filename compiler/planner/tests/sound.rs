@@ -2,7 +2,7 @@
 mod support;
 
 use irc_ark_format::{
-    model::{Hazard, Model, Op, OpKind, Options as Reading, Region, Tensor, hazards},
+    model::{Hazard, Model, Op, OpKind, Options as Reading, Region, Tensor, buffer_bytes, hazards},
     plan::{self, Architecture, Plan},
 };
 use irc_diag::{Sink, Source};
@@ -179,6 +179,21 @@ fn assert_split(path: &Path, plan: &Plan) {
     }
 }
 
+/// Buffers start aligned, and kernels that go by pairs get tiles of even width.
+fn assert_vectors(path: &Path, plan: &Plan) {
+    let ops = || plan.task_infos.iter().flat_map(|info| &info.ops);
+    let is_local = |tensor: &&Tensor| tensor.buffer.rank < 0 || tensor.buffer.rank == plan.rank;
+    let mut start = 0;
+    for bytes in buffer_bytes(ops().flat_map(|op| op.op.tensors()).filter(is_local)).into_values() {
+        assert_eq!(start % 16, 0, "{}", path.display());
+        start += bytes;
+    }
+    for op in ops().filter(|op| matches!(op.op.kind, OpKind::Cast | OpKind::Rope)) {
+        let tile = op.config.ints("Tile").expect("a tile");
+        assert_eq!(tile[1] % 2, 0, "{}: {tile:?}", path.display());
+    }
+}
+
 /// What the user gives and gets has its buffer, and lies where it lay.
 fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
     let ops = || model.nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
@@ -220,6 +235,7 @@ fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
     assert_meaning(path, model, planned);
     assert_heard(path, &planned.plan);
     assert_split(path, &planned.plan);
+    assert_vectors(path, &planned.plan);
     assert_interface(path, model, &planned.plan);
 }
 

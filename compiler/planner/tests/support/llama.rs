@@ -20,26 +20,26 @@ pub const THIRTEEN: Llama =
     Llama { hidden: 5120, heads: 40, inner: 13_824, sequence: 2048, layers: 1 };
 
 #[derive(Default)]
-struct Builder {
+pub(super) struct Builder {
     ops: Vec<Op>,
     tensors: u64,
     buffers: u64,
 }
 
 impl Builder {
-    fn tensor(&mut self, dtype: DataType, shape: &[i64]) -> Tensor {
+    pub(super) fn tensor(&mut self, dtype: DataType, shape: &[i64]) -> Tensor {
         self.buffers += 1;
         self.tensors += 1;
         Tensor::dense(self.tensors, dtype, shape, Buffer::local(self.buffers))
     }
 
     /// The same memory under another id and shape.
-    fn view(&mut self, tensor: &Tensor, shape: &[i64]) -> Tensor {
+    pub(super) fn view(&mut self, tensor: &Tensor, shape: &[i64]) -> Tensor {
         self.tensors += 1;
         Tensor::dense(self.tensors, tensor.dtype, shape, tensor.buffer.clone())
     }
 
-    fn op(
+    pub(super) fn op(
         &mut self,
         kind: OpKind,
         reads: &[&Tensor],
@@ -61,7 +61,7 @@ impl Builder {
         result
     }
 
-    fn like(&mut self, kind: OpKind, reads: &[&Tensor]) -> Tensor {
+    pub(super) fn like(&mut self, kind: OpKind, reads: &[&Tensor]) -> Tensor {
         let output = self.tensor(reads[0].dtype, &reads[0].shape.clone());
         self.op(kind, reads, output, &[])
     }
@@ -71,7 +71,7 @@ impl Builder {
         self.op(OpKind::Cast, &[input], output, &[])
     }
 
-    fn reduce(&mut self, kind: OpKind, input: &Tensor) -> Tensor {
+    pub(super) fn reduce(&mut self, kind: OpKind, input: &Tensor) -> Tensor {
         let mut shape = input.shape.clone();
         *shape.last_mut().expect("a dimension") = 1;
         let axis = Arg::Int(shape.len() as i32 - 1);
@@ -79,14 +79,20 @@ impl Builder {
         self.op(kind, &[input], output, &[("Axis", axis), ("KeepDim", Arg::Bool(true))])
     }
 
-    fn matmul(&mut self, a: &Tensor, b: &Tensor, shape: &[i64], transposed: bool) -> Tensor {
+    pub(super) fn matmul(
+        &mut self,
+        a: &Tensor,
+        b: &Tensor,
+        shape: &[i64],
+        transposed: bool,
+    ) -> Tensor {
         let output = self.tensor(a.dtype, shape);
         let args =
             [("TransposeInput", Arg::Bool(false)), ("TransposeOther", Arg::Bool(transposed))];
         self.op(OpKind::Matmul, &[a, b], output, &args)
     }
 
-    fn transpose(&mut self, input: &Tensor, permutation: &[i64]) -> Tensor {
+    pub(super) fn transpose(&mut self, input: &Tensor, permutation: &[i64]) -> Tensor {
         let shape: Vec<i64> = permutation.iter().map(|dim| input.shape[*dim as usize]).collect();
         let output = self.tensor(input.dtype, &shape);
         let args = [("Permutation", Arg::Dims(permutation.to_vec()))];
@@ -104,12 +110,19 @@ impl Builder {
         self.cast(&weighted, DataType::Fp16)
     }
 
-    fn softmax(&mut self, x: &Tensor) -> Tensor {
+    pub(super) fn softmax(&mut self, x: &Tensor) -> Tensor {
         let most = self.reduce(OpKind::ReduceMax, x);
         let less = self.like(OpKind::Sub, &[x, &most]);
         let power = self.like(OpKind::Exp, &[&less]);
         let sum = self.reduce(OpKind::ReduceSum, &power);
         self.like(OpKind::Div, &[&power, &sum])
+    }
+
+    /// The model of all that was added.
+    pub(super) fn model(self) -> Model {
+        let node = |(id, op)| Node { id: id as u64, producers: vec![], consumers: vec![], op };
+        let nodes = self.ops.into_iter().enumerate().map(node).collect();
+        Model { rank: 0, world_size: 1, nodes }
     }
 
     fn layer(&mut self, x: &Tensor, turns: &Tensor, mask: &Tensor, size: Llama) -> Tensor {
@@ -165,6 +178,5 @@ pub fn llama(size: Llama) -> Model {
     for _ in 0..size.layers {
         x = builder.layer(&x, &turns, &mask, size);
     }
-    let node = |(id, op)| Node { id: id as u64, producers: vec![], consumers: vec![], op };
-    Model { rank: 0, world_size: 1, nodes: builder.ops.into_iter().enumerate().map(node).collect() }
+    builder.model()
 }

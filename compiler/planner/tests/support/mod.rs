@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod llama;
+pub mod transformer;
 
 use irc_ark_format::{
     model::{self, Model},

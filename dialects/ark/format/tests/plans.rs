@@ -353,12 +353,14 @@ fn packets(sends: bool) -> Plan {
         false => op(OpKind::RecvPacket, vec![near, scratch], data(0, 0), &flag),
     };
     let packet = ConfigValue::Text("mscclpp::LL16Packet".into());
-    let config = tiles([1, 512], 2).with("PacketType", packet);
+    // Tiles of the packets' bytes, or of what they carry.
+    let tasks = if sends { 8 } else { 2 };
+    let config = tiles([1, 512], tasks).with("PacketType", packet);
     Plan {
         rank: i64::from(!sends),
         world_size: 2,
         task_infos: vec![task(0, 1, 0, vec![(packet_op, config)])],
-        processor_groups: vec![group(0, 2, Range::new(0, 2), 1, 0)],
+        processor_groups: vec![group(0, tasks, Range::new(0, 2), 1, 0)],
         ..sound()
     }
 }
@@ -386,4 +388,154 @@ fn both_ends_of_a_link_agree() {
     let untagged = |p: &mut Plan| p.task_infos[0].ops[0].op.reads[1].buffer.recv_tags.clear();
     let expected = "$.TaskInfos[0].Ops[0].WriteTensors[0].Buffer.RecvTags";
     assert_eq!(found(untagged), [(0, "plan-tag", expected.to_owned())]);
+}
+
+/// A batch of two by three products of `[128, 64]` and `[64, 256]`.
+fn batched(change: impl FnOnce(&mut Op)) -> Vec<(&'static str, String)> {
+    let dense = |id, shape: [i64; 4]| tensor(id, &shape, id);
+    let no = Arg::Bool(false);
+    let args = [("TransposeInput", no.clone()), ("TransposeOther", no)];
+    let reads = vec![dense(0, [2, 3, 128, 64]), dense(1, [2, 3, 64, 256])];
+    let mut matmul = op(OpKind::Matmul, reads, dense(2, [2, 3, 128, 256]), &args);
+    change(&mut matmul);
+    let (write, result) = (matmul.writes[0].clone(), &mut matmul.results[0]);
+    *result = Tensor { id: result.id, ..write };
+    let tasks = matmul.results[0].shape.iter().rev().skip(2).product();
+    let config = Config::default()
+        .with("NumWarps", ConfigValue::Int(8))
+        .with("SramBytes", ConfigValue::Int(147_456))
+        .with("TileShapeMNK", ConfigValue::Ints(vec![128, 256, 64]))
+        .with("NumTasks", ConfigValue::Int(tasks));
+    let plan = Plan {
+        task_infos: vec![task(0, 8, 147_456, vec![(matmul, config)])],
+        processor_groups: vec![group(0, tasks, Range::new(0, 2), 8, 147_456)],
+        ..sound()
+    };
+    let found = plan::check(&plan).into_iter();
+    found.map(|finding| (finding.code, finding.path.unwrap_or_default())).collect()
+}
+
+#[test]
+fn batches_are_stepped_as_the_result_is() {
+    let at = |list: &str, index: usize| {
+        let path = format!("$.TaskInfos[0].Ops[0].{list}[{index}].Strides");
+        vec![("plan-matmul-batch", path)]
+    };
+    assert_eq!(batched(|_| {}), []);
+    // Padding of the number of matrices is not computed on.
+    let pad = |op: &mut Op| {
+        for tensor in op.reads.iter_mut().chain(&mut op.writes) {
+            (tensor.shape[0], tensor.shape[1]) = (1, 2);
+            (tensor.strides[0], tensor.padded_shape[0]) = (1, 1);
+        }
+    };
+    assert_eq!(batched(pad), []);
+    assert_eq!(batched(|op| op.reads[0].strides[1] = 4), at("ReadTensors", 0));
+    assert_eq!(batched(|op| op.reads[1].strides[1] = 4), at("ReadTensors", 1));
+    assert_eq!(batched(|op| op.writes[0].strides[1] = 4), at("WriteTensors", 0));
+    assert_eq!(batched(|op| op.reads[0].strides[2] = 136), at("ReadTensors", 0));
+    assert_eq!(batched(|op| op.reads[1].strides[3] = 264), at("ReadTensors", 1));
+    // One matrix for all of an outer index is stepped as one.
+    let stretch = |view: i64| {
+        batched(|op| {
+            let a = &mut op.reads[0];
+            (a.shape[1], a.padded_shape[1], a.strides[1]) = (1, 1, view);
+        })
+    };
+    assert_eq!(stretch(1), []);
+    assert_eq!(stretch(3), at("ReadTensors", 0));
+}
+
+/// Errors of a receiver or sender of packets.
+fn packet_errors(sends: bool, change: impl FnOnce(&mut Op)) -> Vec<&'static str> {
+    let mut plan = packets(sends);
+    let op = &mut plan.task_infos[0].ops[0].op;
+    change(op);
+    op.results[0] = Tensor { id: 90, ..op.writes[0].clone() };
+    let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+    found.map(|finding| finding.code).collect()
+}
+
+/// The same elements in another shape.
+fn reshape(tensor: &mut Tensor, shape: &[i64]) {
+    *tensor = Tensor::dense(tensor.id, tensor.dtype, shape, tensor.buffer.clone());
+}
+
+#[test]
+fn packets_carry_one_row() {
+    let shape = ["plan-packet-shape"];
+    assert_eq!(packet_errors(true, |_| {}), [""; 0]);
+    // Sent one after the other, whatever the rows.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[8, 128])), [""; 0]);
+    assert_eq!(packet_errors(true, |op| op.reads[0].strides[0] = 1024 + 8), [""; 0]);
+    // A row of one packet is taken for one that is stretched.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[256, 4])), shape);
+    let gaps = |op: &mut Op| {
+        reshape(&mut op.reads[0], &[8, 128]);
+        op.reads[0].strides[1] = 136;
+    };
+    assert_eq!(packet_errors(true, gaps), shape);
+    // Two elements that fill no packet.
+    assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[1022])), shape);
+    let receive = |data: &[i64], packets: &[i64]| {
+        packet_errors(false, |op| {
+            reshape(&mut op.reads[0], data);
+            reshape(&mut op.reads[1], packets);
+            reshape(&mut op.writes[0], data);
+        })
+    };
+    assert_eq!(receive(&[1024], &[4096]), [""; 0]);
+    assert_eq!(receive(&[2, 512], &[4096]), shape);
+    assert_eq!(receive(&[2, 512], &[2, 2048]), [""; 0]);
+    assert_eq!(receive(&[1022], &[4096]), shape);
+}
+
+#[test]
+fn tasks_cover_the_packets() {
+    let codes = |change: fn(&mut Plan)| {
+        let mut plan = packets(false);
+        change(&mut plan);
+        let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+        found.map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(|_| {}), [""; 0]);
+    assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 128]))), ["plan-num-tasks"]);
+    assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 2]))), ["plan-peer-tile"]);
+}
+
+/// Two products of `[512, 64]` and `[64, 128]` on one processor, one after the other, with these
+/// bytes and tiles; each on four of eight warps.
+fn products(kernels: [(i64, [i64; 3]); 2]) -> Vec<&'static str> {
+    let product = |(index, (bytes, tile)): (u64, (i64, [i64; 3]))| {
+        let id = 10 * index;
+        let no = Arg::Bool(false);
+        let args = [("TransposeInput", no.clone()), ("TransposeOther", no)];
+        let reads = vec![tensor(id, &[512, 64], id), tensor(id + 1, &[64, 128], id + 1)];
+        let tasks = 512 / tile[0] * (128 / tile[1]);
+        let config = Config::default()
+            .with("NumWarps", ConfigValue::Int(4))
+            .with("SramBytes", ConfigValue::Int(bytes))
+            .with("TileShapeMNK", ConfigValue::Ints(tile.to_vec()))
+            .with("NumTasks", ConfigValue::Int(tasks));
+        let op = op(OpKind::Matmul, reads, tensor(id + 2, &[512, 128], id + 2), &args);
+        (task(index as i64, 4, bytes, vec![(op, config)]), tasks)
+    };
+    let made: Vec<_> = (0..).zip(kernels).map(product).collect();
+    let mut both = group(0, made[0].1, Range::new(0, 1), 8, 163_840);
+    let second = TaskGroup { task_id: 1, task_range: Range::new(0, made[1].1), granularity: 1 };
+    both.resource_groups[0].task_groups.push(second);
+    let task_infos = made.into_iter().map(|(info, _)| info).collect();
+    let plan = Plan { task_infos, processor_groups: vec![both], ..sound() };
+    let found = plan::check(&plan).into_iter().filter(Diagnostic::is_error);
+    found.map(|finding| finding.code).collect()
+}
+
+#[test]
+fn neighbours_share_no_memory() {
+    let (one, two) = ((98_304, [128, 128, 64]), (81_920, [256, 64, 32]));
+    assert_eq!(products([two, two]), [""; 0]);
+    assert_eq!(products([one, one]), [""; 0]);
+    // The second place starts inside what the one place before still uses, and the reverse.
+    assert_eq!(products([one, two]), ["plan-group-sram"]);
+    assert_eq!(products([two, one]), ["plan-group-sram"]);
 }

@@ -1,13 +1,15 @@
 //! The model file: nodes, ops, tensors, buffers.
 //!
 //! [`parse`] reads text, tolerating the older and newer generations of the format with a warning;
-//! [`validate`] checks a [`Model`] wherever it came from; [`write()`] writes ARK's own layout.
+//! [`validate`] checks a [`Model`] wherever it came from, [`check_ranks`] those of several ranks
+//! together; [`write()`] writes ARK's own layout.
 //!
 //! Identifiers are plain integers: a node id names a [`Node`], a tensor id a [`Tensor`]
 //! definition, a buffer id a memory space. Tensors with different ids may share a buffer.
 
 mod canonical;
 mod hazard;
+pub(crate) mod links;
 mod old_matmul;
 mod op;
 mod parse;
@@ -19,6 +21,7 @@ pub(crate) mod validate;
 pub(crate) mod write;
 
 pub use hazard::{Hazard, HazardKind, hazards};
+pub use links::check_ranks;
 pub use op::{Arg, ArgKind, Float, Op, OpKind, Signature};
 pub use parse::{Document, Options, Origin, parse};
 pub use region::{Region, buffer_bytes, element_offsets};

@@ -23,14 +23,21 @@ pub struct Grid {
 }
 
 impl Grid {
-    fn new(shape: [i64; 4], tile: [i64; 4]) -> Self {
-        let count = |dim: usize| (shape[dim] + tile[dim] - 1) / tile[dim];
-        Self { counts: [count(0), count(1), count(2), count(3)], tile }
+    /// Tiles of these extents; nothing where one is not positive.
+    fn new(shape: [i64; 4], tile: [i64; 4]) -> Option<Self> {
+        if tile.iter().any(|&extent| extent < 1) {
+            return None;
+        }
+        let count = |dim: usize| match shape[dim] {
+            extent if extent > 0 => (extent - 1) / tile[dim] + 1,
+            _ => 0,
+        };
+        Some(Self { counts: [count(0), count(1), count(2), count(3)], tile })
     }
 
-    /// Number of tasks.
+    /// Number of tasks; the most there can be where that is more.
     pub fn tasks(&self) -> i64 {
-        self.counts.iter().product()
+        self.counts.iter().fold(1, |tasks, &count| tasks.saturating_mul(count))
     }
 
     /// The digits of a task index.
@@ -46,7 +53,8 @@ impl Grid {
 }
 
 /// The grid of an op whose tasks are tiles of its result; nothing for ops that move data between
-/// ranks, whose task count the config alone states, and for tiles of more than two dimensions.
+/// ranks, whose task count the config alone states, for tiles of more than two dimensions, and for
+/// tiles without extent.
 pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     let PlanOp { op, config } = plan_op;
     let result = op.results.first()?;
@@ -60,16 +68,16 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
             else {
                 return None;
             };
-            Some(Grid::new(four(&result.padded_shape), [1, 1, m, n]))
+            Grid::new(extents(op, result), [1, 1, m, n])
         }
-        kind if kind.is_reduce() => Some(Grid::new(shape, [1; 4])),
-        OpKind::Embedding => Some(Grid::new(shape, [1, 1, 1, shape[3]])),
+        kind if kind.is_reduce() => Grid::new(shape, [1; 4]),
+        OpKind::Embedding => Grid::new(shape, [1, 1, 1, shape[3]]),
         _ => {
             let &[height, width] = config.ints("Tile")? else { return None };
             let extent = |tile: i64, stride: i64| if tile < 0 { stride } else { tile };
             let strides = four(&result.strides);
             let tile = [1, 1, extent(height, strides[2]), extent(width, strides[3])];
-            Some(Grid::new(shape, tile))
+            Grid::new(shape, tile)
         }
     }
 }
@@ -154,12 +162,13 @@ pub fn writes(grid: &Grid) -> [Cover; 4] {
     [tile(0), tile(1), tile(2), tile(3)]
 }
 
-/// The extents of a tensor that tasks may touch: with its padding for `Matmul`, whose kernel
-/// computes on it.
+/// The extents of a tensor that tasks may touch: with the padding of its matrices, not of their
+/// number, for `Matmul`, whose kernel computes on it.
 pub fn extents(op: &Op, tensor: &Tensor) -> [i64; 4] {
+    let (shape, padded) = (four(&tensor.shape), four(&tensor.padded_shape));
     match op.kind {
-        OpKind::Matmul => four(&tensor.padded_shape),
-        _ => four(&tensor.shape),
+        OpKind::Matmul => [shape[0], shape[1], padded[2], padded[3]],
+        _ => shape,
     }
 }
 
@@ -195,6 +204,18 @@ mod tests {
         assert_eq!(grid.digits(0), [0, 0, 0, 0]);
         assert_eq!(grid.digits(4), [0, 0, 1, 0]);
         assert_eq!(grid.digits(23), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn any_tile_has_an_answer() {
+        let tiles = |shape: [i64; 4], tile: i64| {
+            Grid::new(shape, [1, 1, tile, tile]).map(|grid| grid.tasks())
+        };
+        assert_eq!(tiles([1, 1, 8, 8], i64::MAX), Some(1));
+        assert_eq!(tiles([1, 1, 8, 8], 0), None);
+        assert_eq!(tiles([1, 1, 8, 8], -1), None);
+        assert_eq!(tiles([1, 1, 0, 8], 4), Some(0));
+        assert_eq!(tiles([i64::MAX; 4], 1), Some(i64::MAX));
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub fn all() -> Vec<Kind> {
         kind("a buffer lies on no rank", "ark-remote-rank", no_such_rank),
         kind("a tag is of no rank", "plan-ranks", no_such_peer),
         kind("a proxy sends parts of rows", "plan-send-strided", strided_send),
+        kind("what peers send has a rest", "plan-peer-tile", peer_rest),
+        kind("what is received as packets has rows", "plan-packet-shape", packet_rows),
         kind("peers are in another order", "plan-peers", other_peer),
         // Tensors.
         kind("an operand has another type", "ark-dtype", operand_dtype),
@@ -724,6 +726,37 @@ fn strided_send(set: &mut Set, seeded: &mut Seeded) -> Done {
         tensor["Id"] = json!(id);
         (tensor["Shape"], tensor["PaddedShape"]) = (json!([rows, 2]), json!([rows, 2]));
         (tensor["Strides"], tensor["Offsets"]) = (json!([rows, 4]), json!([0, 0]));
+    }
+    Some(())
+}
+
+/// Tiles of which the last is not whole, for a kernel that does not look.
+fn peer_rest(set: &mut Set, seeded: &mut Seeded) -> Done {
+    is_world(set)?;
+    let plan = plan(set, seeded);
+    let reduces = |op: &Value| op["Type"].as_str().is_some_and(|t| t.starts_with("RecvReduceSend"));
+    let path = pick(ops(plan, reduces), seeded)?;
+    let width = numbers(&plan.pointer(&path)?["WriteTensors"][0]["Shape"]);
+    set_at(plan, &format!("{path}/Config/Tile"), json!([1, width.last()? - 8]))
+}
+
+/// The same elements as two rows, of which each would be made of the same packets.
+fn packet_rows(set: &mut Set, seeded: &mut Seeded) -> Done {
+    is_world(set)?;
+    let plan = plan(set, seeded);
+    let path = pick(ops(plan, is("RecvPacket")), seeded)?;
+    let op = plan.pointer_mut(&path)?;
+    let width = numbers(&op["WriteTensors"][0]["Shape"]);
+    (width.len() == 1 && width[0] % 2 == 0).then_some(())?;
+    for (key, id) in [("WriteTensors", 900_001), ("ResultTensors", 900_002)] {
+        let tensor = &mut op[key][0];
+        let (view, offset) = (numbers(&tensor["Strides"])[0], numbers(&tensor["Offsets"])[0]);
+        let half = width[0] / 2;
+        (view % half == 0 && offset % half == 0).then_some(())?;
+        tensor["Id"] = json!(id);
+        (tensor["Shape"], tensor["PaddedShape"]) = (json!([2, half]), json!([2, half]));
+        (tensor["Strides"], tensor["Offsets"]) =
+            (json!([view / half, half]), json!([offset / half, 0]));
     }
     Some(())
 }

@@ -2,7 +2,7 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::ops;
+use super::{ops, packets};
 use crate::json::{At, OpPlace};
 use crate::model::{OpKind, Tensor};
 use crate::plan::tiling::four;
@@ -23,9 +23,13 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
                 check_peers(plan, plan_op, &at, sink);
                 check_tiles(plan_op, &at, sink);
             }
-            OpKind::RecvReduceSendPacket => check_peers(plan, plan_op, &at, sink),
+            OpKind::RecvReduceSendPacket => {
+                check_peers(plan, plan_op, &at, sink);
+                check_tiles(plan_op, &at, sink);
+            }
             _ => {}
         }
+        packets::check(plan_op, &at, sink);
     }
 }
 

@@ -3,7 +3,8 @@
 use irc_diag::{Diagnostic, Sink};
 
 use crate::json::At;
-use crate::model::{DataType, Op, shape};
+use crate::model::{DataType, Op, Tensor, shape};
+use crate::plan::tiling::four;
 use crate::plan::{Architecture, Plan, PlanOp};
 
 /// A matrix kernel: tile, warps and bytes of on-chip memory, all exact.
@@ -183,28 +184,47 @@ fn check_divides(op: &Op, (m, n, k): (i64, i64, Option<i64>), at: &At<'_>, sink:
     }
 }
 
-/// The kernel steps from one matrix of a batch to the next by the strides of the *result*; an
-/// operand whose rows or columns are laid out otherwise would be read at wrong addresses.
+/// The kernel steps from one matrix of a batch to the next by the rows and columns that the
+/// *result* lies in, and by the number of matrices it has, never by the strides of an operand; one
+/// that is laid out otherwise would be read at wrong addresses.
 fn check_batch(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    let result = &op.writes[0];
-    let rank = result.rank();
-    let reads = at.key("ReadTensors");
-    let sides = [("TransposeInput", rank - 2, "rows"), ("TransposeOther", rank - 1, "columns")];
+    let (result, reads, writes) = (&op.writes[0], at.key("ReadTensors"), at.key("WriteTensors"));
+    let matrices = four(&result.shape)[1];
+    check_step(result, matrices, "matrices", 1, &writes.index(0), sink);
+    let sides = [("TransposeInput", 2, "rows"), ("TransposeOther", 3, "columns")];
     for (index, (transposed, result_dim, what)) in sides.into_iter().enumerate() {
         let operand = &op.reads[index];
-        let batch: i64 = operand.shape.iter().rev().skip(2).product();
-        if batch == 1 || operand.rank() < 2 {
+        let [outer, inner, ..] = four(&operand.shape);
+        if outer * inner == 1 || operand.rank() < 2 {
             continue;
         }
         let transposed = op.bool_arg(transposed).unwrap_or(false);
-        let dim = operand.rank() - 2 + (index ^ usize::from(transposed));
-        let (found, expected) = (operand.strides[dim], result.strides[result_dim]);
-        if found != expected {
-            let message = format!("batches of {found} {what} are stepped as if of {expected}");
-            let finding = Diagnostic::error("plan-matmul-batch", message)
-                .path(reads.index(index).key("Strides").to_string())
-                .with_note("ARK's kernel steps by the strides of the result");
-            sink.push(finding);
-        }
+        let dim = 2 + (index ^ usize::from(transposed));
+        let expected = four(&result.strides)[result_dim];
+        check_step(operand, expected, what, dim, &reads.index(index), sink);
+        // What is the same for all of an outer index is stepped as one matrix.
+        let expected = if inner == 1 { 1 } else { matrices };
+        check_step(operand, expected, "matrices", 1, &reads.index(index), sink);
+    }
+}
+
+/// The view of a batch has as many of a dimension as the kernel steps by.
+fn check_step(
+    tensor: &Tensor,
+    expected: i64,
+    what: &str,
+    dim: usize,
+    at: &At<'_>,
+    sink: &mut Sink,
+) {
+    let found = four(&tensor.strides)[dim];
+    let is_stepped = four(&tensor.shape)[..dim.min(2)].iter().any(|&extent| extent > 1);
+    if is_stepped && found != expected {
+        let message = format!("batches of {found} {what} are stepped as if of {expected}");
+        let finding = Diagnostic::error("plan-matmul-batch", message)
+            .path(at.key("Strides").to_string())
+            .with_note("ARK's kernel steps by the shape and strides of the result")
+            .help("copy it to a view of its own");
+        sink.push(finding);
     }
 }

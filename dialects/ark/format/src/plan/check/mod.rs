@@ -4,15 +4,19 @@
 //! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
 //! shown either way, and what merely costs, is a warning.
 
+mod align;
 mod barriers;
 mod comm;
 mod config;
 mod distribute;
 mod fused;
 mod kernels;
+mod lanes;
 mod matmul;
 mod meaning;
+mod memory;
 mod order;
+mod packets;
 mod pairs;
 mod ranks;
 mod resources;

@@ -14,6 +14,9 @@ use crate::json::{At, OpPlace};
 use crate::model::{Op, OpKind, Region};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo};
 
+/// Processors that two task groups are compared on; no device has more.
+const MAX_PROCESSORS: i64 = 4096;
+
 /// Checks the warps of ops against those of their tasks, and of tasks against each other.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
@@ -35,7 +38,7 @@ fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: 
     let Some(why) = repeat_fault(info, index, plan_op, own) else { return };
     let config = at.key("Config");
     let message =
-        format!("the op runs on {own} warps, its task on {has}: it is done several times");
+        format!("the op takes {own} of the {has} warps of its task: it is done several times");
     let finding = Diagnostic::error("plan-warps", message)
         .path(config.key("NumWarps").to_string())
         .with_note(format!("`{kind}` {why}"))
@@ -190,7 +193,7 @@ fn fault(plan: &Plan, earlier: &Use<'_>, later: &Use<'_>) -> Option<Diagnostic> 
     let begin = earlier.processors.begin.max(later.processors.begin);
     let end = earlier.processors.end.min(later.processors.end);
     let busy = |group: &Use<'_>, processor| group.busy(processor, plan.num_processors);
-    (begin..end).find_map(|processor| {
+    (begin..end.min(begin + MAX_PROCESSORS)).find_map(|processor| {
         let clash = clash(earlier, later, busy(earlier, processor), busy(later, processor))?;
         Some(match clash {
             Clash::Warps => mixed_warps(earlier, later, processor),

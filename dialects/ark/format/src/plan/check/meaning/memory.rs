@@ -261,3 +261,38 @@ fn arg_key(arg: &Arg) -> ArgKey {
         other => format!("{other:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Buffer;
+
+    fn op(shapes: &[&[i64]]) -> Op {
+        let tensor = |(id, shape): (usize, &&[i64])| {
+            Tensor::dense(id as u64, DataType::Fp16, shape, Buffer::local(id as u64))
+        };
+        let mut tensors: Vec<Tensor> = shapes.iter().enumerate().map(tensor).collect();
+        let output = tensors.pop().expect("a result");
+        Op {
+            kind: OpKind::Add,
+            name: String::new(),
+            is_virtual: false,
+            reads: tensors,
+            writes: vec![output.clone()],
+            results: vec![output],
+            args: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn views_of_one_order_have_one_pattern() {
+        let all: &[i64] = &[2, 3, 5];
+        let column: &[i64] = &[6, 5, 1];
+        assert_eq!(patterns(&op(&[all, all, all])), patterns(&op(&[column, column, column])));
+        let rows = patterns(&op(&[all, &[2, 3, 1], all]));
+        assert_eq!(rows, patterns(&op(&[column, &[6, 1, 1], column])));
+        assert_eq!(rows, [vec![6, 5], vec![6, 1], vec![6, 5]]);
+        assert_ne!(rows, patterns(&op(&[all, &[5], all])));
+        assert_ne!(rows, patterns(&op(&[&[5, 6], &[5, 1], &[5, 6]])));
+    }
+}
