@@ -1,6 +1,17 @@
 //! What the documentation copies from the code is the same there; `cargo xtask docs` copies anew.
-use irc::pipeline::{PIPELINES, Pipeline};
+use irc::{
+    Session, Target,
+    pipeline::{PIPELINES, Pipeline},
+};
+use irc_ark_format::{
+    model::{self, DataType, OpKind},
+    plan::{self, Architecture, ConfigKey, MatmulKernel},
+};
+use irc_diag::{Sink, Source};
+use irc_executor::{Kernels, Rank};
+use irc_tensor::{DType, Tensor, TensorType};
 use std::{
+    collections::BTreeMap,
     collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
@@ -29,20 +40,176 @@ fn with_part(text: &str, open: &str, part: &str) -> Option<String> {
     Some(format!("{before}{open}{part}<!-- end -->{after}"))
 }
 
-#[test]
-fn the_architecture_page_has_every_stage() {
-    let (path, text) = page("ARCHITECTURE.md");
+/// Holds a page to its parts that are copied from the code, each behind its mark; or copies them.
+fn hold(name: &str, parts: impl IntoIterator<Item = (String, String)>) {
+    let (path, text) = page(name);
     let mut expected = text.clone();
-    for pipeline in PIPELINES {
-        let open = format!("<!-- stages of {}, by cargo xtask docs -->\n", pipeline.name);
-        expected = with_part(&expected, &open, &table(pipeline))
-            .unwrap_or_else(|| panic!("docs/ARCHITECTURE.md lacks {open}"));
+    for (what, part) in parts {
+        let open = format!("<!-- {what}, by cargo xtask docs -->\n");
+        expected = with_part(&expected, &open, &part)
+            .unwrap_or_else(|| panic!("docs/{name} lacks {open}"));
     }
     if env::var_os("IRC_BLESS").is_some() {
         fs::write(path, &expected).expect("the page can be written");
     } else {
-        assert!(text == expected, "docs/ARCHITECTURE.md is out of date: run cargo xtask docs");
+        assert!(text == expected, "docs/{name} is out of date: run cargo xtask docs");
     }
+}
+
+#[test]
+fn the_architecture_page_has_every_stage() {
+    let part = |pipeline: &Pipeline| (format!("stages of {}", pipeline.name), table(pipeline));
+    hold("ARCHITECTURE.md", PIPELINES.iter().map(part));
+}
+
+/// Words between backquotes, separated by commas; a dash when there are none.
+fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+}
+
+/// The kinds that may be in a plan, those with an equal `row` together.
+fn kinds_by(row: impl Fn(OpKind) -> String) -> String {
+    let mut rows: Vec<(String, Vec<&str>)> = vec![];
+    let kinds = OpKind::ALL.iter().copied();
+    for kind in kinds.filter(|kind| !matches!(kind, OpKind::Tensor | OpKind::Reshape)) {
+        let row = row(kind);
+        match rows.iter_mut().find(|(other, _)| *other == row) {
+            Some((_, names)) => names.push(kind.name()),
+            None => rows.push((row, vec![kind.name()])),
+        }
+    }
+    let line = |(row, names): &(String, Vec<&str>)| {
+        format!("| {} | {row} |\n", quoted(names.iter().copied()))
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Operands, results and arguments of each kind of op.
+fn ops() -> String {
+    let row = |kind: OpKind| {
+        let signature = kind.signature();
+        let (reads, writes, results) = (signature.reads, signature.writes, signature.results);
+        let writes = match *writes.end() {
+            usize::MAX => format!("{} or more", writes.start()),
+            _ => writes.start().to_string(),
+        };
+        let args = signature.args.iter().map(|(name, kind)| format!("{name}: {}", kind.name()));
+        let args: Vec<_> = args.collect();
+        let args = quoted(args.iter().map(String::as_str));
+        format!("{} | {writes} | {} | {args}", reads.start(), results.start())
+    };
+    format!("| op | read | written | results | `Args` |\n|---|---|---|---|---|\n{}", kinds_by(row))
+}
+
+/// What is demanded of the config of each kind of op, and what is read besides.
+fn configs() -> String {
+    let common = ["NumWarps", "SramBytes", "NumTasks", "Granularity"];
+    let row = |kind: OpKind| {
+        let keys = plan::config_keys(kind);
+        let names = |keys: &[ConfigKey], is_required| {
+            let keys = keys.iter().filter(|key| key.is_required == is_required);
+            let names: Vec<_> = keys.map(|key| key.name).collect();
+            quoted(names.into_iter().filter(|name| is_required || !common.contains(name)))
+        };
+        format!("{} | {}", names(&keys, true), names(&keys, false))
+    };
+    format!("| op | demanded | read besides |\n|---|---|---|\n{}", kinds_by(row))
+}
+
+/// Every matrix kernel, with the data types that have it.
+fn matmul_kernels() -> String {
+    let mut rows = String::from(
+        "| architecture | data types | `TileShapeMNK` | `NumWarps` | `SramBytes` |\n|---|---|---|---|---|\n",
+    );
+    for architecture in Architecture::ALL {
+        let mut kernels: Vec<(MatmulKernel, Vec<&str>)> = vec![];
+        for dtype in DataType::ALL {
+            for kernel in plan::matmul_kernels(architecture, dtype) {
+                match kernels.iter_mut().find(|(other, _)| *other == kernel) {
+                    Some((_, dtypes)) => dtypes.push(dtype.name()),
+                    None => kernels.push((kernel, vec![dtype.name()])),
+                }
+            }
+        }
+        for (MatmulKernel { m, n, k, warps, sram }, dtypes) in kernels {
+            let (name, dtypes) = (architecture.name(), quoted(dtypes.into_iter()));
+            rows += &format!("| `{name}` | {dtypes} | `[{m},{n},{k}]` | {warps} | {sram} |\n");
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_page_of_plan_files_has_every_op_config_and_kernel() {
+    let parts = [("ops", ops()), ("configs", configs()), ("matmul kernels", matmul_kernels())];
+    hold("plan-files.md", parts.map(|(what, part)| (what.to_owned(), part)));
+}
+
+#[test]
+fn the_page_of_plan_files_has_every_name() {
+    let (_, text) = page("plan-files.md");
+    let mut values = BTreeMap::new();
+    for key in OpKind::ALL.iter().flat_map(|&kind| plan::config_keys(kind)) {
+        values.insert(key.name, key.value);
+    }
+    let rows = values.iter().map(|(key, value)| format!("\n| `{key}` | {value} |"));
+    let names = Architecture::ALL.map(Architecture::name).into_iter();
+    let names = names.chain(DataType::ALL.map(DataType::name)).map(|name| format!("`{name}`"));
+    let missing: Vec<_> = rows.chain(names).filter(|part| !text.contains(part)).collect();
+    assert!(missing.is_empty(), "docs/plan-files.md lacks {missing:?}");
+}
+
+/// The first block of a page that is in this language.
+fn block<'t>(text: &'t str, language: &str) -> &'t str {
+    let (_, rest) = text.split_once(&format!("```{language}\n")).expect("a block");
+    rest.split_once("```").expect("the end of the block").0
+}
+
+#[test]
+fn the_plan_by_hand_is_sound_and_runs() {
+    let (_, text) = page("plan-files.md");
+    let text = block(&text, "json");
+    let source = Source::new("by-hand.plan.json", text);
+    let mut sink = Sink::new();
+    let options = model::Options { strict: true, ..Default::default() };
+    let plan = plan::parse(&source, &options, &mut sink).expect("a plan");
+    assert_eq!(sink.diagnostics(), []);
+    let mut session = Session::new();
+    let file = session.open_source(source);
+    let compiled = session.compile_plan(file, &Target::host()).expect("its kernels");
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("plan.so");
+    fs::write(&library, &compiled.library).expect("the library can be written");
+    let kernels = Kernels::load(&library).expect("the library");
+    let rank = Rank::new(plan, &compiled.code, kernels).expect("the plan goes with its code");
+    let x: Vec<f32> = (0..64 * 256).map(|index| (index % 7) as f32).collect();
+    let ty = TensorType::new(DType::F32, [64 * 256]);
+    let input = Tensor::from_f32(ty, &x).expect("the input");
+    let inputs = BTreeMap::from([("buffer_0".to_owned(), input)]);
+    let mut memories = [rank.memory(inputs).expect("memory")];
+    let options = irc_executor::Options { threads: 2, ..Default::default() };
+    irc_executor::run(&[&rank], &mut memories, options).expect("it runs");
+    let [memory] = memories;
+    let found = rank.outputs(memory)["buffer_3"].to_f32();
+    for (row, found) in x.chunks(256).zip(found.chunks(256)) {
+        let sum: f32 = row.iter().map(|x| x.exp()).sum();
+        for (x, found) in row.iter().zip(found) {
+            let expected = x.exp() / sum;
+            assert!((found - expected).abs() <= 1e-5 * expected, "{found} is not {expected}");
+        }
+    }
+}
+
+#[test]
+fn what_the_readme_shows_of_the_library_is_in_the_example() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).expect("the page");
+    let example = fs::read_to_string(root.join("compiler/examples/plan_and_run.rs"));
+    let example = example.expect("the example");
+    let has = |line: &str| example.lines().any(|other| other.trim() == line.trim());
+    let missing: Vec<_> = block(&readme, "rust").lines().filter(|line| !has(line)).collect();
+    assert!(missing.is_empty(), "the example lacks {missing:?}");
 }
 
 /// The first string literal after each of some calls, in all sources below a folder.
@@ -98,6 +265,8 @@ fn what_the_pages_name_exists() {
         "docs/diagnostics.md",
         "docs/how-to-add.md",
         "docs/kernels.md",
+        "docs/plan-files.md",
+        "docs/running-plans.md",
         "docs/tolerances.md",
         "docs/dialects/ark-rationale.md",
         "docs/dialects/plan-rationale.md",

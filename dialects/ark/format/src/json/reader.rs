@@ -8,6 +8,7 @@ use jsonc_parser::ast::{Object as AstObject, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{At, place_in};
+use crate::names::nearest;
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub(crate) struct Reader<'s> {
@@ -130,6 +131,18 @@ impl<'s> Reader<'s> {
 
     /// Reports keys that occur twice, and keys that are not in `known`.
     pub fn check_keys(&mut self, object: &Object<'_, '_>, known: &[&str]) {
+        let message = |key: &str| format!("unknown key `{key}` is ignored");
+        self.check_known(object, known, "ark-unknown-key", message);
+    }
+
+    /// As [`Self::check_keys`], with the code and the message for keys that are not in `known`.
+    pub fn check_known(
+        &mut self,
+        object: &Object<'_, '_>,
+        known: &[&str],
+        code: &'static str,
+        message: impl Fn(&str) -> String,
+    ) {
         self.check_duplicates(object);
         for property in &object.object.properties {
             let key = property.name.as_str();
@@ -137,8 +150,10 @@ impl<'s> Reader<'s> {
                 continue;
             }
             let severity = if self.strict { Severity::Error } else { Severity::Note };
-            let message = format!("unknown key `{}` is ignored", clip(key));
-            let finding = Diagnostic::new(severity, "ark-unknown-key", message);
+            let mut finding = Diagnostic::new(severity, code, message(&clip(key)));
+            if let Some(near) = nearest(key, known.iter().copied()) {
+                finding = finding.help(format!("did you mean `{near}`?"));
+            }
             let name = &property.name;
             self.report_at(finding, name.start()..name.end(), &object.at.key(key), "");
         }

@@ -17,7 +17,7 @@ mod write;
 
 pub use barriers::Barriers;
 pub use check::{
-    MatmulKernel, check, check_model, check_ranks, config_keys, expected_config, fuses,
+    ConfigKey, MatmulKernel, check, check_model, check_ranks, config_keys, expected_config, fuses,
     matmul_kernels,
 };
 pub use config::{Config, ConfigValue};

@@ -5,10 +5,10 @@ use jsonc_parser::ast::Value;
 
 use super::{
     Architecture, Config, ConfigValue, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup,
-    TaskGroup, TaskInfo, check,
+    TaskGroup, TaskInfo, check, config_keys,
 };
 use crate::json::{self, At, Object, OpPlace, Reader, clip};
-use crate::model::{Options, read};
+use crate::model::{OpKind, Options, read};
 
 const PLAN_KEYS: [&str; 7] = [
     "Rank",
@@ -122,15 +122,28 @@ fn plan_op(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<Pl
     // The op reader has reported a value that is no object.
     let Value::Object(_) = value else { return None };
     let object = reader.object(value, at)?;
+    let kind = op.as_ref().map(|op| op.kind);
     let config = reader
         .required(&object, "Config")
-        .and_then(|value| config(reader, value, &at.key("Config")));
+        .and_then(|value| config(reader, value, kind, &at.key("Config")));
     Some(PlanOp { op: op?, config: config? })
 }
 
-fn config(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<Config> {
+fn config(
+    reader: &mut Reader<'_>,
+    value: &Value<'_>,
+    kind: Option<OpKind>,
+    at: &At<'_>,
+) -> Option<Config> {
     let object = reader.object(value, at)?;
-    reader.check_duplicates(&object);
+    match kind {
+        Some(kind) => {
+            let known: Vec<&str> = config_keys(kind).iter().map(|key| key.name).collect();
+            let message = |key: &str| format!("key `{key}` is ignored: `{kind}` does not read it");
+            reader.check_known(&object, &known, "plan-unknown-config", message);
+        }
+        None => reader.check_duplicates(&object),
+    }
     let mut config = Config::default();
     let mut complete = true;
     for (key, value) in object.entries() {

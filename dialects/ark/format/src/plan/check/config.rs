@@ -25,53 +25,43 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
             Some(value) => check_value(op.op.kind, value, kind, &at.key(key), sink),
         }
     }
-    let optional = OPTIONAL.iter().chain(UNREAD);
-    for &(key, kind) in optional.filter(|o| !required(op.op.kind).contains(o)) {
+    for (key, kind) in optional(op.op.kind) {
         if let Some(value) = op.config.get(key) {
             check_value(op.op.kind, value, kind, &at.key(key), sink);
         }
     }
 }
 
-/// Keys that the planner reads, and that any op may have.
-const OPTIONAL: &[(&str, Kind)] = &[
-    ("NumTasks", Kind::Count),
-    ("SramBytes", Kind::Count),
-    ("NumWarps", Kind::Positive),
-    ("Granularity", Kind::Positive),
-];
-
-/// Keys that ops of some kinds have, and that mean nothing to the others.
-const UNREAD: &[(&str, Kind)] = &[
-    ("Tile", Kind::Tile),
-    ("TileShapeMNK", Kind::Mnk),
-    ("ImplType", IMPL),
-    ("ChannelType", CHANNEL),
-    ("PacketType", PACKET),
-];
-
-/// The keys that mean something in the config of an op, with what their values must be.
-fn read(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
-    // A `Send` that writes to its peer by itself is cut into tiles.
-    let tile = (kind == OpKind::Send).then_some(("Tile", Kind::Tile));
-    required(kind).iter().copied().chain(OPTIONAL.iter().copied()).chain(tile)
+/// A key that the config of an op may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigKey {
+    /// The key.
+    pub name: &'static str,
+    /// What its value must be, in words.
+    pub value: String,
+    /// Whether ARK's code generator refuses a config without it.
+    pub is_required: bool,
 }
 
-/// The names of the keys that mean something in the config of an op.
-pub fn config_keys(kind: OpKind) -> Vec<&'static str> {
-    let mut names: Vec<&str> = vec![];
-    for (name, _) in read(kind) {
-        if !names.contains(&name) {
-            names.push(name);
+/// The keys that are read of the config of an op of a kind, by its kernel or by a planner; others
+/// are ignored.
+pub fn config_keys(kind: OpKind) -> Vec<ConfigKey> {
+    let key = |is_required| {
+        move |(name, kind): (&'static str, Kind)| ConfigKey {
+            name,
+            value: kind.expected(),
+            is_required,
         }
-    }
-    names
+    };
+    let required = required(kind).iter().copied().map(key(true));
+    required.chain(optional(kind).map(key(false))).collect()
 }
 
 /// What the value of a key in the config of an op should have been; nothing when it is that, or
-/// when the key means nothing there.
+/// when the op does not read the key.
 pub fn expected_config(op: OpKind, key: &str, value: &ConfigValue) -> Option<String> {
-    let (_, kind) = read(op).find(|(name, _)| *name == key)?;
+    let mut known = required(op).iter().copied().chain(optional(op));
+    let (_, kind) = known.find(|(name, _)| *name == key)?;
     unexpected(op, value, kind)
 }
 
@@ -139,6 +129,35 @@ fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
     }
 }
 
+/// Keys that may be absent: those that planners read of every op, and tiles with a default.
+fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
+    let common = [
+        ("NumWarps", Kind::Positive),
+        ("SramBytes", Kind::Count),
+        ("NumTasks", Kind::Count),
+        ("Granularity", Kind::Positive),
+    ];
+    // One `Send` moves all of its tensor, and the newest generation tiles a product by `Tile`.
+    let has_tile = matches!(kind, OpKind::Send | OpKind::Matmul);
+    let tile = has_tile.then_some(("Tile", Kind::Tile));
+    let is_required = move |name| required(kind).iter().any(|&(required, _)| required == name);
+    common.into_iter().chain(tile).filter(move |&(name, _)| !is_required(name))
+}
+
+impl Kind {
+    /// What a value must be, in words.
+    fn expected(self) -> String {
+        match self {
+            Kind::Count => "a non-negative integer".into(),
+            Kind::Positive => "a positive integer".into(),
+            Kind::Tile => "two positive extents".into(),
+            Kind::Mnk => "three positive extents".into(),
+            Kind::Flag => "a boolean".into(),
+            Kind::Name(names) => format!("one of {}", names.join(", ")),
+        }
+    }
+}
+
 fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &mut Sink) {
     if let Some(expected) = unexpected(op, value, kind) {
         let message = format!("expected {expected}");
@@ -151,25 +170,16 @@ fn unexpected(op: OpKind, value: &ConfigValue, kind: Kind) -> Option<String> {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
     // A negative extent of a transposition's tile stands for the whole stride.
     let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
-    let (sound, expected): (bool, String) = match (kind, value) {
-        (Kind::Count, ConfigValue::Int(n)) => (fits(0, *n), "a non-negative integer".into()),
-        (Kind::Count, _) => (false, "a non-negative integer".into()),
-        (Kind::Positive, ConfigValue::Int(n)) => (fits(1, *n), "a positive integer".into()),
-        (Kind::Positive, _) => (false, "a positive integer".into()),
-        (Kind::Tile, ConfigValue::Ints(tile)) => (
-            (2..=4).contains(&tile.len()) && tile.iter().all(is_extent),
-            "two positive extents".into(),
-        ),
-        (Kind::Tile, _) => (false, "two positive extents".into()),
-        (Kind::Mnk, ConfigValue::Ints(tile)) => {
-            (tile.len() == 3 && tile.iter().all(|&n| fits(1, n)), "three positive extents".into())
+    let is_sound = match (kind, value) {
+        (Kind::Count, ConfigValue::Int(n)) => fits(0, *n),
+        (Kind::Positive, ConfigValue::Int(n)) => fits(1, *n),
+        (Kind::Tile, ConfigValue::Ints(tile)) => {
+            (2..=4).contains(&tile.len()) && tile.iter().all(is_extent)
         }
-        (Kind::Mnk, _) => (false, "three positive extents".into()),
-        (Kind::Flag, value) => (matches!(value, ConfigValue::Bool(_)), "a boolean".into()),
-        (Kind::Name(names), ConfigValue::Text(name)) => {
-            (names.contains(&&name[..]), format!("one of {}", names.join(", ")))
-        }
-        (Kind::Name(names), _) => (false, format!("one of {}", names.join(", "))),
+        (Kind::Mnk, ConfigValue::Ints(tile)) => tile.len() == 3 && tile.iter().all(|&n| fits(1, n)),
+        (Kind::Flag, ConfigValue::Bool(_)) => true,
+        (Kind::Name(names), ConfigValue::Text(name)) => names.contains(&&name[..]),
+        _ => false,
     };
-    (!sound).then_some(expected)
+    (!is_sound).then(|| kind.expected())
 }

@@ -1,0 +1,122 @@
+//! Compiles and runs a model, plans it, runs the plan too, and compares.
+//!
+//! `cargo run -p irc --example plan_and_run -- examples/softmax.model.json`
+
+use irc::{CompileOptions, Failure, Session, Target, planner};
+use irc_ark_format::{
+    model,
+    plan::{self, Architecture, Plan},
+};
+use irc_diag::{Diagnostic, Sink, Source, render};
+use irc_executor::{Kernels, Rank};
+use irc_runtime::Library;
+use irc_tensor::{Tensor, Tolerance, compare, seed_for};
+use std::{collections::BTreeMap, env, error::Error, fs, path::Path};
+
+type Buffers = BTreeMap<String, Tensor>;
+
+/// A model of the repository.
+const SOFTMAX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/softmax.model.json");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(&env::args().nth(1).unwrap_or_else(|| SOFTMAX.to_owned()))
+}
+
+#[test]
+fn the_plan_gives_what_the_model_gives() -> Result<(), Box<dyn Error>> {
+    run(SOFTMAX)
+}
+
+/// Does all of it for one model file.
+fn run(path: &str) -> Result<(), Box<dyn Error>> {
+    let source = Source::new(path, fs::read_to_string(path)?);
+    let folder = tempfile::tempdir()?;
+    let mut session = Session::new();
+    let (inputs, expected) = run_model(&mut session, &source, folder.path())?;
+    let plan = make_plan(&source)?;
+    println!(
+        "{} processor groups on {} processors",
+        plan.processor_groups.len(),
+        plan.num_processors
+    );
+    let found = run_plan(&mut session, plan, inputs, folder.path())?;
+    for (name, expected) in &expected {
+        let found = found.get(name).ok_or_else(|| format!("the plan does not write {name}"))?;
+        let comparison = compare(expected, found, Tolerance::of(expected.dtype()))?;
+        if !comparison.is_match() {
+            return Err(format!("{name}: {comparison}").into());
+        }
+        println!("{name}: the plan gives what the model gives");
+    }
+    Ok(())
+}
+
+/// Runs a model as a library on random inputs, which come back with the outputs.
+fn run_model(
+    session: &mut Session,
+    source: &Source,
+    folder: &Path,
+) -> Result<(Buffers, Buffers), Box<dyn Error>> {
+    let file = session.open_source(source.clone());
+    let options = CompileOptions::default();
+    let told = |failure: Failure| told(source, &failure.diagnostics);
+    let compiled = session.compile(file, &options).map_err(told)?;
+    let library = folder.join("model.so");
+    fs::write(&library, &compiled.library)?;
+    let mut inputs = Buffers::new();
+    for port in &compiled.interface.inputs {
+        let seed = seed_for(1, &port.name);
+        let ty = port.tensor_type().ok_or("an input of a type that no tensor has")?;
+        inputs.insert(port.name.clone(), Tensor::random(ty, seed)?);
+    }
+    let outputs = Library::load(&library)?.run(inputs.clone())?;
+    Ok((inputs, outputs))
+}
+
+/// Plans a model for an A100, and checks the plan by the rules of plans.
+fn make_plan(source: &Source) -> Result<Plan, Box<dyn Error>> {
+    let mut sink = Sink::new();
+    let document = model::parse(source, &model::Options::default(), &mut sink)
+        .ok_or_else(|| told(source, sink.diagnostics()))?;
+    let target = planner::Target::new(Architecture::Cuda80, None)?;
+    let options = planner::Options::new(target);
+    let planned = planner::plan(&document.model, &options).map_err(messages)?;
+    let findings = plan::check(&planned.plan);
+    if findings.iter().any(Diagnostic::is_error) {
+        let source = Source::new("plan.json", plan::write(&planned.plan));
+        return Err(told(&source, &findings).into());
+    }
+    Ok(planned.plan)
+}
+
+/// What a planner could not do, a line each.
+fn messages(found: Vec<planner::Finding>) -> String {
+    let messages: Vec<_> = found.into_iter().map(|finding| finding.message).collect();
+    messages.join("\n")
+}
+
+/// Runs a plan as the machine that it describes; every buffer that it writes comes back.
+fn run_plan(
+    session: &mut Session,
+    plan: Plan,
+    inputs: Buffers,
+    folder: &Path,
+) -> Result<Buffers, Box<dyn Error>> {
+    let source = Source::new("plan.json", plan::write(&plan));
+    let file = session.open_source(source.clone());
+    let told = |failure: Failure| told(&source, &failure.diagnostics);
+    let compiled = session.compile_plan(file, &Target::host()).map_err(told)?;
+    let library = folder.join("plan.so");
+    fs::write(&library, &compiled.library)?;
+    let rank = Rank::new(plan, &compiled.code, Kernels::load(&library)?)?;
+    let mut memories = [rank.memory(inputs)?];
+    let options = irc_executor::Options { threads: 2, ..Default::default() };
+    irc_executor::run(&[&rank], &mut memories, options)?;
+    let [memory] = memories;
+    Ok(rank.outputs(memory))
+}
+
+/// Findings as text, with the lines they are about.
+fn told(source: &Source, findings: &[Diagnostic]) -> String {
+    render(source, findings, false, 100)
+}
