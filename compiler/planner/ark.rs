@@ -4,12 +4,13 @@
 //! are reproduced too: what the checks of the plan format find is a warning here.
 use crate::{
     Finding, Planned, Target,
+    kernels::{self, Wanted},
     rules::{Pins, set},
 };
 use irc_ark_format::{
     model::{DataType, Model, Op, OpKind, shape},
     plan::{
-        self, Architecture, Config, ConfigValue, Plan, PlanOp, ProcessorGroup, Range,
+        self, Architecture, Config, ConfigValue, MatmulKernel, Plan, PlanOp, ProcessorGroup, Range,
         ResourceGroup, TaskGroup, TaskInfo, tiling::four,
     },
 };
@@ -65,7 +66,8 @@ impl Drawn {
 
     fn add(&mut self, node: usize, op: &Op, config: Config, pins: &Pins) -> Result<(), String> {
         let need = |key: &str| {
-            config.int(key).ok_or_else(|| format!("Config field not found: {key} in {}", op.name))
+            let missing = || refusal(format!("Config field not found: {key} in {}", op.name));
+            config.int(key).ok_or_else(missing)
         };
         let (warps, tasks, sram) = (need("NumWarps")?, need("NumTasks")?, need("SramBytes")?);
         let granularity = config.int("Granularity").unwrap_or(1);
@@ -101,13 +103,30 @@ impl Drawn {
     }
 }
 
+/// What ARK's planner says against a model, told apart from what is said here.
+fn refusal(message: String) -> String {
+    format!("ARK's planner refuses this model: {message}")
+}
+
 /// What is pinned, whole or over the default.
 fn config(op: &Op, architecture: Architecture, pins: &Pins) -> Result<Config, String> {
-    let Some(pinned) = &pins.config else { return default_config(op, architecture) };
+    let Some(pinned) = &pins.config else {
+        return default_config(op, architecture).map_err(refusal);
+    };
     if !pins.is_merged {
         return Ok(pinned.clone());
     }
-    let mut config = default_config(op, architecture)?;
+    let wanted = Wanted::of(pinned);
+    let mut config = match op.kind {
+        // ARK's own tile is not asked whether it divides the product.
+        OpKind::Matmul if wanted.tile.is_some() => {
+            let dtype = op.results[0].dtype;
+            let whole =
+                wanted.whole().map_or_else(|| kernels::pinned(architecture, dtype, wanted), Ok);
+            tiled_by(whole?, 0)
+        }
+        _ => default_config(op, architecture).map_err(refusal)?,
+    };
     for (key, value) in &pinned.0 {
         set(&mut config, key, value.clone());
     }
@@ -208,8 +227,7 @@ fn matmul(op: &Op, architecture: Architecture) -> Result<Config, String> {
         _ => {
             let name = architecture.name();
             return Err(format!(
-                "ARK's planner has no default config of Matmul on {name} (InternalError: \
-                 Unexpected error)"
+                "no default config of Matmul on {name} (InternalError: Unexpected error)"
             ));
         }
     };
@@ -223,9 +241,14 @@ fn matmul(op: &Op, architecture: Architecture) -> Result<Config, String> {
     }
     let [batch, channels, _, _] = four(&op.results[0].shape);
     let tasks = batch * channels * (size.m / m) * (size.n / n);
-    Ok(Config::default()
-        .with("NumWarps", ConfigValue::Int(warps))
-        .with("SramBytes", ConfigValue::Int(sram))
-        .with("TileShapeMNK", ConfigValue::Ints(vec![m, n, depth]))
-        .with("NumTasks", ConfigValue::Int(tasks)))
+    Ok(tiled_by(MatmulKernel { m, n, k: depth, warps, sram }, tasks))
+}
+
+/// The config of a matrix product by a kernel.
+fn tiled_by(kernel: MatmulKernel, tasks: i64) -> Config {
+    Config::default()
+        .with("NumWarps", ConfigValue::Int(kernel.warps))
+        .with("SramBytes", ConfigValue::Int(kernel.sram))
+        .with("TileShapeMNK", ConfigValue::Ints(vec![kernel.m, kernel.n, kernel.k]))
+        .with("NumTasks", ConfigValue::Int(tasks))
 }

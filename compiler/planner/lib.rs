@@ -7,6 +7,7 @@
 //! rules of the plan format; what they prove wrong is an error at the node.
 mod ark;
 pub mod cost;
+mod kernels;
 mod optimise;
 pub mod rules;
 mod target;

@@ -100,7 +100,7 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells of progress; auto: a bar on a terminal, when it takes long' -r -f -a "auto\t'A bar on a terminal, nothing otherwise'
 none\t'Nothing'
 plain\t'A line for each step'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first two tasks that touch the same bytes in no order'
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first race; one that irc check finds must show in the run'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'

@@ -106,7 +106,7 @@ never\:"Never"))' \
 '--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
 none\:"Nothing"
 plain\:"A line for each step"))' \
-'--race-check[Stop the run of plans at the first two tasks that touch the same bytes in no order]' \
+'--race-check[Stop the run of plans at the first race; one that irc check finds must show in the run]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \

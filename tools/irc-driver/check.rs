@@ -4,13 +4,13 @@ use crate::{
     cost,
     input::{self, Content},
     output,
+    rank_sets::{self, Member},
     stop::Stop,
 };
 use irc::planner::cost::{estimate, table};
 use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// Checks all files, and those of one world together; an error in one does not hide the next.
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
@@ -27,6 +27,9 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
         models.extend(tell(console, read_model(name, arguments.strict), &mut failed)?);
+    }
+    if arguments.cost {
+        expect_plans(&files)?;
     }
     check_worlds(&mut files);
     if !models.is_empty() {
@@ -61,6 +64,17 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
+/// Refuses models where what plans cost is asked for.
+fn expect_plans(files: &[File]) -> Result<(), Stop> {
+    match files.iter().find(|file| file.content == Content::Model) {
+        Some(file) => Err(Stop::Usage(format!(
+            "--cost is for plans, and {} is a model; irc compile -o model.plan.json makes one of it",
+            file.source.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Tells of what went wrong with one file, so that the next is looked at.
 fn tell<T>(
     console: &Console,
@@ -80,6 +94,7 @@ fn tell<T>(
 /// A file and what was found in it.
 struct File {
     source: Source,
+    content: Content,
     findings: Vec<Diagnostic>,
     /// The plan it holds, when that has no error.
     plan: Option<plan::Plan>,
@@ -92,6 +107,15 @@ impl File {
     fn rank(&self) -> Option<(i64, i64)> {
         let plan = self.plan.as_ref().map(|plan| (plan.rank, plan.world_size));
         plan.or(self.model.as_ref().map(|model| (model.rank, model.world_size)))
+    }
+
+    /// What it says of its world, even with errors.
+    fn member(&self) -> Option<Member> {
+        let name = self.source.name();
+        match self.rank() {
+            Some((rank, world_size)) => Some(Member { name: name.to_owned(), rank, world_size }),
+            None => Member::of_text(name, self.source.text()),
+        }
     }
 
     /// Adds findings that have paths, and gives them their places.
@@ -114,7 +138,7 @@ fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
         Content::Archive => return Err(unknown(name, "a tar archive")),
     };
     let model = model.map(|document| document.model);
-    Ok(File { source, findings: sink.into_diagnostics(), plan, model })
+    Ok(File { source, content, findings: sink.into_diagnostics(), plan, model })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
@@ -133,46 +157,38 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
         .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
 }
 
-/// Checks the plans of each world together, and the models of each.
-///
-/// Files are of one world when they are called the same but for their rank, or when nothing in the
-/// name tells them apart; and when their worlds are equally large.
+/// Checks the plans of each world together, and the models of each: those without errors.
 fn check_worlds(files: &mut [File]) {
-    let mut worlds: BTreeMap<(bool, i64, String), Vec<usize>> = BTreeMap::new();
-    for (index, file) in files.iter().enumerate() {
-        let Some((rank, world_size)) = file.rank().filter(|(_, world_size)| *world_size > 1) else {
-            continue;
-        };
-        let key = (file.plan.is_some(), world_size, world_name(file.source.name(), rank));
-        worlds.entry(key).or_default().push(index);
-    }
-    for members in worlds.values() {
-        let plans: Vec<_> = members.iter().filter_map(|&index| files[index].plan.clone()).collect();
-        let models: Vec<_> =
-            members.iter().filter_map(|&index| files[index].model.clone()).collect();
-        let found = match plans.is_empty() {
-            true => model::check_ranks(&models),
-            false => plan::check_ranks(&plans),
-        };
-        for (member, finding) in found {
-            files[members[member]].add(vec![finding]);
+    for content in [Content::Plan, Content::Model] {
+        let alike = (0..files.len()).filter(|&index| files[index].content == content);
+        let known: Vec<_> =
+            alike.clone().filter_map(|index| Some((index, files[index].member()?))).collect();
+        // It may be a rank that seems to be missing.
+        let is_one_unknown = known.len() < alike.count();
+        let members: Vec<_> = known.iter().map(|(_, member)| member.clone()).collect();
+        for world in rank_sets::worlds(&members) {
+            let all: Vec<usize> = world.iter().map(|&member| known[member].0).collect();
+            check_world(files, &all, is_one_unknown);
         }
     }
 }
 
-/// A file's name without the number of its rank; nothing when there is none.
-fn world_name(name: &str, rank: i64) -> String {
-    let number = rank.to_string();
-    let marked = ["rank", "gpu"].iter().find_map(|word| {
-        let pattern = format!("{word}{number}");
-        let ends = |at: usize| {
-            let rest = &name[at + pattern.len()..];
-            !rest.starts_with(|next: char| next.is_ascii_digit())
-        };
-        let at = name.rmatch_indices(&pattern).map(|(at, _)| at).find(|&at| ends(at))?;
-        Some(format!("{}{word}*{}", &name[..at], &name[at + pattern.len()..]))
-    });
-    marked.unwrap_or_default()
+/// Checks the ranks of one world together; that a rank is missing is no news where one has errors.
+fn check_world(files: &mut [File], all: &[usize], is_one_unknown: bool) {
+    let is_sound = |index: &usize| files[*index].rank().is_some();
+    let sound: Vec<usize> = all.iter().copied().filter(is_sound).collect();
+    let plans: Vec<_> = sound.iter().filter_map(|&index| files[index].plan.clone()).collect();
+    let models: Vec<_> = sound.iter().filter_map(|&index| files[index].model.clone()).collect();
+    let mut found = match plans.is_empty() {
+        true => model::check_ranks(&models),
+        false => plan::check_ranks(&plans),
+    };
+    if is_one_unknown || sound.len() < all.len() {
+        found.retain(|(_, finding)| finding.is_error() || finding.code != "plan-ranks");
+    }
+    for (member, finding) in found {
+        files[sound[member]].add(vec![finding]);
+    }
 }
 
 /// Checks each plan against the model of its rank.
@@ -187,20 +203,5 @@ fn check_models(files: &mut [File], models: &[model::Model]) {
             }
         };
         file.add(found);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plans_of_one_world_differ_in_their_rank() {
-        let first = world_name("a/ffn_rank0of4.plan.json", 0);
-        assert_eq!(first, world_name("a/ffn_rank3of4.plan.json", 3));
-        assert_ne!(first, world_name("a/moe_rank3of4.plan.json", 3));
-        assert_eq!(world_name("plan_gpu1.json", 1), world_name("plan_gpu2.json", 2));
-        assert_eq!(world_name("plan_rank1.json", 1), world_name("plan_rank12.json", 12));
-        assert_eq!(world_name("left.json", 0), world_name("right.json", 1));
     }
 }

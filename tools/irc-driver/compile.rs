@@ -37,7 +37,10 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     if content == input::Content::Plan && kind == Kind::Mlir {
         return write_tasks(arguments, input::source(&arguments.model, &bytes));
     }
-    input::expect_model(&arguments.model, content)?;
+    input::expect_model(&arguments.model, content).map_err(|stop| match content {
+        input::Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
+        _ => stop,
+    })?;
     let source = input::source(&arguments.model, &bytes);
     let (session, file) = input::open(console, source.clone(), false)?;
     explain(console, &session, file, &options, arguments.compile.explain_fusion)?;

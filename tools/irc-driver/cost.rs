@@ -1,5 +1,6 @@
 //! What plans cost: for people a table, for machines a record.
-use irc::planner::cost::{Estimate, GroupCost};
+use irc::planner::cost::{Estimate, GroupCost, ResourceCost};
+use irc_ark_format::{model::OpKind, plan::Range};
 use serde_json::{Value, json};
 
 /// An estimate as a record; times are in nanoseconds.
@@ -24,10 +25,19 @@ pub fn record(file: &str, estimate: &Estimate) -> Value {
 }
 
 fn group(group: &GroupCost) -> Value {
-    let ops: Vec<&str> = group.ops.iter().map(|kind| kind.name()).collect();
+    let names = |ops: &[OpKind]| ops.iter().map(|kind| kind.name()).collect::<Vec<_>>();
+    let range = |range: Range| [range.begin, range.end];
+    let part = |part: &ResourceCost| {
+        json!({
+            "processors": range(part.processors),
+            "ops": names(&part.ops),
+            "tasks": part.tasks,
+        })
+    };
     json!({
-        "processors": [group.processors.begin, group.processors.end],
-        "ops": ops,
+        "processors": range(group.processors),
+        "resources": group.resources.iter().map(part).collect::<Vec<_>>(),
+        "ops": names(&group.ops),
         "tasks": group.tasks,
         "waves": group.waves,
         "traffic_bytes": group.traffic as u64,

@@ -12,6 +12,7 @@ mod irc_main;
 mod opt;
 mod output;
 mod plan;
+mod rank_sets;
 mod run;
 mod run_plans;
 mod stop;

@@ -78,6 +78,12 @@ impl Stream {
         Ok(Box::new(io::BufWriter::new(file)))
     }
 
+    /// Whether anything was written to a file that is yet to appear.
+    pub fn is_begun(&self) -> bool {
+        let written = |file: &tempfile::NamedTempFile| file.as_file().metadata();
+        self.staged.as_ref().and_then(|file| written(file).ok()).is_some_and(|file| file.len() > 0)
+    }
+
     /// Lets the artefact appear, once the writer is gone.
     pub fn finish(self) -> Result<(), Stop> {
         let Some(file) = self.staged else { return Ok(()) };

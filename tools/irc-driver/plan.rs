@@ -54,7 +54,11 @@ pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<Str
         return Err(Stop::Findings(source.clone(), sink.into_diagnostics()));
     };
     if let Some(rules) = &options.rules {
-        console.findings(rules, &options.planner.rules.unmatched(&document.model));
+        let found = options.planner.rules.findings(&document.model);
+        if found.iter().any(Diagnostic::is_error) {
+            return Err(Stop::Findings(rules.clone(), found));
+        }
+        console.findings(rules, &found);
     }
     let placed = |findings: Vec<Finding>, severity| -> Vec<Diagnostic> {
         let place = |finding| diagnostic(finding, severity, source, &document);

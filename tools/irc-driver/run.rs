@@ -31,18 +31,21 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let expected = arguments.expected.as_deref().map(values::read).transpose()?;
     let files = read(&arguments.files)?;
-    let found = match &files[..] {
+    let (found, buffers) = match &files[..] {
         [(_, Content::Library)] => {
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
-            run_library(console, arguments, given)?
+            (run_library(console, arguments, given)?, None)
         }
         [(source, Content::Model)] if !world::communicates(source) => {
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
-            run_model(console, arguments, source.clone(), given)?
+            (run_model(console, arguments, source.clone(), given)?, None)
         }
-        _ => run_plans::run(transport, console, arguments, &files, given)?,
+        _ => {
+            let (found, buffers) = run_plans::run(transport, console, arguments, &files, given)?;
+            (found, Some(buffers))
+        }
     };
     if let Some(path) = &outputs {
         values::write(path, &found)?;
@@ -54,6 +57,9 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
             if let Some(rank) = transport.rank() {
                 let own = world::prefix(rank);
                 expected.retain(|name, _| name.starts_with(&own) || !name.starts_with("rank"));
+            }
+            if let Some(buffers) = buffers {
+                values::set_aside(console, &mut expected, &found, &buffers)?;
             }
             values::check(console, expected, &found, arguments.tolerance)
         }

@@ -13,16 +13,18 @@ use crate::{
 use irc_cli::{Backend, Run};
 use irc_diag::Source;
 use irc_executor::Options;
+use std::collections::BTreeSet;
 
-/// Runs the ranks of a world that are in this process; what came out of them.
+/// Runs the ranks of a world that are in this process; what came out of them, and the names of all
+/// their buffers.
 pub fn run(
     transport: &Transport,
     console: &Console,
     arguments: &Run,
     files: &[(Source, Content)],
     given: Buffers,
-) -> Result<Buffers, Stop> {
-    refuse_without_effect(arguments)?;
+) -> Result<(Buffers, BTreeSet<String>), Stop> {
+    refuse_without_effect(arguments, &files[0].1)?;
     let race_check = arguments.race_check;
     if race_check && arguments.threads > 1 {
         console.note("a run that looks for races takes one thread");
@@ -40,23 +42,35 @@ pub fn run(
     let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
     let step = console.step("running");
     let options = Options { threads: arguments.threads as usize, race_check, trace };
-    let memories = transport.run(&world, memories, options)?;
+    let memories = transport.run(&world, memories, options);
     drop(step);
-    timeline.map_or(Ok(()), output::Stream::finish)?;
-    Ok(world.outputs(memories))
+    // A run that was stopped has a timeline too, unless nothing began.
+    let timeline = timeline.filter(|timeline| memories.is_ok() || timeline.is_begun());
+    let written = timeline.map_or(Ok(()), output::Stream::finish);
+    let memories = memories?;
+    written?;
+    world.expect_no_suspicion(console)?;
+    Ok((world.outputs(memories), world.buffers()))
 }
 
 /// Refuses flags that say nothing about how plans run.
-fn refuse_without_effect(arguments: &Run) -> Result<(), Stop> {
+fn refuse_without_effect(arguments: &Run, content: &Content) -> Result<(), Stop> {
     if arguments.backend == Backend::Reference {
         return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
     }
     let irc_cli::Compile { target_cpu: _, results, ark_accumulate, explain_fusion } =
         &arguments.compile;
     let flags = [
-        ("--results", results.is_some()),
-        ("--ark-accumulate", *ark_accumulate),
-        ("--explain-fusion", explain_fusion.is_some()),
+        ("--results", results.is_some(), "a plan says itself which buffers it keeps"),
+        ("--ark-accumulate", *ark_accumulate, "the tasks of plans accumulate in f32"),
+        ("--explain-fusion", explain_fusion.is_some(), "the tasks of plans are fused already"),
     ];
-    refuse_flags(&flags, "plans keep every buffer, accumulate in f32 and are fused already")
+    let models = match content {
+        Content::Model => "models that exchange data with other ranks run as plans, and ",
+        _ => "",
+    };
+    let mut flags = flags.into_iter();
+    flags.try_for_each(|(flag, given, why)| {
+        refuse_flags(&[(flag, given)], &format!("{models}{why}"))
+    })
 }

@@ -22,8 +22,12 @@ impl Transport {
                 .map(Transport::Mpi)
                 .map_err(|error| Stop::problem(error.to_string())),
             #[cfg(not(feature = "mpi"))]
-            irc_cli::Transport::Mpi => Err(Stop::problem("this irc was built without MPI")
-                .help("build it with --features mpi; it needs libopenmpi-dev")),
+            irc_cli::Transport::Mpi => Err(Stop::Usage(
+                "--transport mpi: this irc was built without MPI; with libopenmpi-dev and \
+                 openmpi-bin installed, build it with cargo build --release -p irc-tools \
+                 --features mpi"
+                    .into(),
+            )),
         }
     }
 

@@ -6,7 +6,11 @@ use crate::{
 };
 use irc_runtime::Interface;
 use irc_tensor::{DType, Tensor, Tolerance, compare, read_npz_file, seed_for, write_npz};
-use std::{collections::BTreeMap, io::Cursor, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Cursor,
+    path::Path,
+};
 
 /// Buffers by name.
 pub type Buffers = BTreeMap<String, Tensor>;
@@ -64,6 +68,32 @@ fn line(name: &str, width: usize, tensor: &Tensor) -> String {
         text += &format!("  {odd} not finite");
     }
     text + "\n"
+}
+
+/// Sets aside what is expected of buffers that plans do not have, and says so: what a model keeps
+/// in buffers of its own, a plan may hold in shared ones, or not at all.
+pub fn set_aside(
+    console: &Console,
+    expected: &mut Buffers,
+    outputs: &Buffers,
+    buffers: &BTreeSet<String>,
+) -> Result<(), Stop> {
+    let is_here = |name: &String| buffers.contains(name);
+    let missing: Vec<_> = expected.keys().filter(|name| !is_here(name)).cloned().collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if missing.len() == expected.len() {
+        let problem = Stop::problem("--expected and the plan have no buffer in common");
+        return Err(problem.help(listing(outputs)));
+    }
+    expected.retain(|name, _| is_here(name));
+    let (left, names) = (missing.len(), missing.join(", "));
+    let all = left + expected.len();
+    console.note(&format!(
+        "{left} of {all} expected buffers are not in the plan and are left out: {names}"
+    ));
+    Ok(())
 }
 
 /// Compares with what is expected; every difference is on the console.
@@ -154,6 +184,25 @@ mod tests {
         let text = summary(&buffers(&[1.0, 3.0]));
         assert!(text.contains("min 1.000000  mean 2.000000  max 3.000000"), "{text}");
         assert!(summary(&buffers(&[f32::NAN, 3.0])).contains("1 not finite"));
+    }
+
+    #[test]
+    fn buffers_that_plans_lack_are_set_aside_unless_all_are() {
+        let console = Console::new(
+            "irc",
+            &irc_cli::Console {
+                diagnostics: Default::default(),
+                color: Default::default(),
+                progress: Default::default(),
+            },
+        );
+        let outputs = buffers(&[1.0]);
+        let mut expected = outputs.clone();
+        expected.insert("buffer_1".into(), outputs["buffer_0"].clone());
+        let here = |name: &str| BTreeSet::from([name.to_owned()]);
+        assert!(set_aside(&console, &mut expected, &outputs, &here("buffer_2")).is_err());
+        set_aside(&console, &mut expected, &outputs, &here("buffer_0")).expect("one in common");
+        assert_eq!(expected.keys().collect::<Vec<_>>(), ["buffer_0"]);
     }
 
     #[test]

@@ -9,11 +9,12 @@ use crate::{
 };
 use irc::{Session, Target};
 use irc_ark_format::{
-    model,
+    json as spans, model,
     plan::{self as format, Plan},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_executor::{Kernels, Memory, Options, Rank};
+use std::collections::BTreeSet;
 
 /// Findings that only say what the named device lacks: the host runs the plan all the same.
 const OF_THE_DEVICE: [&str; 7] = [
@@ -26,16 +27,8 @@ const OF_THE_DEVICE: [&str; 7] = [
     "plan-sram",
 ];
 
-/// Findings that a run which looks for races finds itself.
-const OF_THE_RUN: [&str; 7] = [
-    "plan-race",
-    "plan-group-race",
-    "plan-use-before-result",
-    "plan-fused-dependency",
-    "plan-lost-tasks",
-    "plan-repeated-tasks",
-    "plan-distribution",
-];
+/// Findings that a run which looks for races finds itself, where they are true.
+const OF_THE_RUN: [&str; 2] = ["plan-race", "plan-group-race"];
 
 /// How plans are prepared.
 pub struct Preparation {
@@ -53,6 +46,8 @@ pub struct World {
     pub ranks: Vec<Rank>,
     /// Whether there are several, here or elsewhere.
     several: bool,
+    /// Races that no run has shown yet.
+    suspicions: Suspicions,
     /// Where the code lies; removed when the ranks are.
     _folder: tempfile::TempDir,
 }
@@ -68,31 +63,31 @@ impl World {
         preparation: &Preparation,
     ) -> Result<Self, Stop> {
         expect_runnable(&preparation.target)?;
+        let (race_check, mut suspicions) = (preparation.race_check, vec![]);
         let mut plans = files
             .iter()
-            .map(|(source, content)| match content {
-                Content::Model => planned(console, source),
-                _ => Ok(source.clone()),
-            })
-            .map(|source| checked(console, source?, preparation.race_check))
+            .map(|file| open(console, file, race_check, &mut suspicions))
             .collect::<Result<Vec<_>, _>>()?;
-        plans.sort_by_key(|(_, plan)| plan.rank);
-        check_together(console, &plans)?;
+        plans.sort_by_key(|opened| opened.plan.rank);
+        check_together(console, &plans, race_check, &mut suspicions)?;
         let several = plans.len() > 1;
-        plans.retain(|(_, plan)| preparation.rank.is_none_or(|rank| rank == plan.rank));
+        plans.retain(|opened| preparation.rank.is_none_or(|rank| rank == opened.plan.rank));
         if let (Some(rank), true) = (preparation.rank, plans.is_empty()) {
-            let problem = Stop::problem(format!("this process is rank {rank}, which has no plan"));
-            return Err(problem.help("give every process the plans of all ranks"));
+            let what = if files[0].1 == Content::Model { "model" } else { "plan" };
+            let problem = format!("this process is rank {rank}, which has no {what}");
+            let help = format!("give every process the {what}s of all ranks");
+            return Err(Stop::problem(problem).help(help));
         }
         let _step = console.step("compiling");
         let folder = tempfile::tempdir().map_err(|error| {
             Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
         })?;
-        let ranks = plans.into_iter().enumerate().map(|(index, (source, plan))| {
+        let ranks = plans.into_iter().enumerate().map(|(index, Opened { source, plan, .. })| {
             let path = folder.path().join(format!("plan_{index}.so"));
             compile(source, plan, &preparation.target, &path)
         });
-        Ok(Self { ranks: ranks.collect::<Result<_, _>>()?, several, _folder: folder })
+        let ranks = ranks.collect::<Result<_, _>>()?;
+        Ok(Self { ranks, several, suspicions, _folder: folder })
     }
 
     /// What precedes the names of a rank's buffers.
@@ -138,6 +133,28 @@ impl World {
         irc_executor::run(&ranks, memories, options).map(|_| ()).map_err(problem)
     }
 
+    /// Fails after a run that showed none of the races that were found before it.
+    ///
+    /// # Errors
+    /// Those races, on the console.
+    pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Stop> {
+        for (source, races) in &self.suspicions {
+            let mut races = races.clone();
+            races.iter_mut().for_each(|race| race.notes.push("the run did not show it".into()));
+            console.findings(source, &races);
+        }
+        if self.suspicions.is_empty() { Ok(()) } else { Err(Stop::Reported) }
+    }
+
+    /// The names of all buffers of the ranks.
+    pub fn buffers(&self) -> BTreeSet<String> {
+        let of = |rank: &Rank| {
+            let prefix = self.prefix(rank);
+            rank.buffers().map(move |name| format!("{prefix}{name}")).collect::<Vec<_>>()
+        };
+        self.ranks.iter().flat_map(of).collect()
+    }
+
     /// What came out, by name.
     pub fn outputs(&self, memories: Vec<Memory>) -> Buffers {
         let each = self.ranks.iter().zip(memories).flat_map(|(rank, memory)| {
@@ -173,42 +190,105 @@ fn planned(console: &Console, source: &Source) -> Result<Source, Stop> {
     Ok(Source::new(format!("plan of {}", source.name()), text))
 }
 
-/// A plan without findings that matter here; all are on the console.
-fn checked(console: &Console, source: Source, race_check: bool) -> Result<(Source, Plan), Stop> {
+/// The plan of a file.
+struct Opened {
+    /// Its text, of the file or of the planner.
+    source: Source,
+    plan: Plan,
+    /// The model that it was made of, if it was.
+    model: Option<Source>,
+}
+
+/// Races that a run looks for, by the file they are in.
+type Suspicions = Vec<(Source, Vec<Diagnostic>)>;
+
+/// The plan of a file, without findings that matter here; all are on the console.
+fn open(
+    console: &Console,
+    (file, content): &(Source, Content),
+    race_check: bool,
+    suspicions: &mut Suspicions,
+) -> Result<Opened, Stop> {
+    let model = (*content == Content::Model).then(|| file.clone());
+    let source = model.as_ref().map_or(Ok(file.clone()), |model| planned(console, model))?;
     let mut sink = Sink::new();
     let strict = format::parse(&source, &model::Options::default(), &mut sink);
-    let mut findings = sink.into_diagnostics();
-    for finding in &mut findings {
-        let tolerated = OF_THE_DEVICE.contains(&finding.code)
-            || race_check && OF_THE_RUN.contains(&finding.code);
-        if tolerated && finding.is_error() {
-            finding.severity = Severity::Warning;
-            finding.notes.push("the host runs the plan all the same".into());
-        }
-    }
-    if findings.iter().any(Diagnostic::is_error) {
-        return Err(Stop::Findings(source, findings));
-    }
-    console.findings(&source, &findings);
+    let findings = tell(console, &source, sink.into_diagnostics(), race_check, suspicions);
+    findings.map_err(|findings| Stop::Findings(source.clone(), findings))?;
     let lenient = || {
         let options = model::Options { validate: false, ..Default::default() };
         format::parse(&source, &options, &mut Sink::new())
     };
     match strict.or_else(lenient) {
-        Some(plan) => Ok((source, plan)),
+        Some(plan) => Ok(Opened { source, plan, model }),
         None => Err(Stop::Internal("a plan without errors was not read".into())),
     }
 }
 
+/// Puts findings on the console that do not matter here, and keeps the races that the run looks
+/// for; the findings themselves when any matters.
+fn tell(
+    console: &Console,
+    source: &Source,
+    mut findings: Vec<Diagnostic>,
+    race_check: bool,
+    suspicions: &mut Suspicions,
+) -> Result<(), Vec<Diagnostic>> {
+    let of_the_device = |finding: &Diagnostic| OF_THE_DEVICE.contains(&finding.code);
+    tolerate(&mut findings, of_the_device, "the host runs the plan all the same");
+    let is_race = |finding: &Diagnostic| race_check && OF_THE_RUN.contains(&finding.code);
+    if findings.iter().any(|finding| finding.is_error() && !is_race(finding)) {
+        return Err(findings);
+    }
+    let races = findings.iter().filter(|finding| finding.is_error()).cloned().collect::<Vec<_>>();
+    let why = "the host runs the plan all the same, to see the race; without one the run fails too";
+    tolerate(&mut findings, is_race, why);
+    console.findings(source, &findings);
+    if !races.is_empty() {
+        suspicions.push((source.clone(), races));
+    }
+    Ok(())
+}
+
+/// Makes warnings of some errors.
+fn tolerate(findings: &mut [Diagnostic], which: impl Fn(&Diagnostic) -> bool, why: &str) {
+    for finding in findings.iter_mut().filter(|finding| finding.is_error() && which(finding)) {
+        finding.severity = Severity::Warning;
+        finding.notes.push(why.into());
+    }
+}
+
 /// What the plans of all ranks together can show.
-fn check_together(console: &Console, plans: &[(Source, Plan)]) -> Result<(), Stop> {
-    let each: Vec<Plan> = plans.iter().map(|(_, plan)| plan.clone()).collect();
+fn check_together(
+    console: &Console,
+    opened: &[Opened],
+    race_check: bool,
+    suspicions: &mut Suspicions,
+) -> Result<(), Stop> {
+    let plans: Vec<Plan> = opened.iter().map(|opened| opened.plan.clone()).collect();
     let mut failed = false;
-    for (index, finding) in format::check_ranks(&each) {
-        failed |= finding.is_error();
-        console.findings(&plans[index].0, &[finding]);
+    for (index, mut finding) in format::check_ranks(&plans) {
+        let source = place(&opened[index], &mut finding);
+        if let Err(findings) = tell(console, source, vec![finding], race_check, suspicions) {
+            failed = true;
+            console.findings(source, &findings);
+        }
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
+}
+
+/// Gives a finding its place: what is wrong with the set of ranks lies in a model already.
+fn place<'a>(opened: &'a Opened, finding: &mut Diagnostic) -> &'a Source {
+    let source = match &opened.model {
+        Some(model) if finding.code == "plan-ranks" => {
+            finding.message = finding.message.replace("plan", "model");
+            finding.help = finding.help.take().map(|help| help.replace("plan", "model"));
+            model
+        }
+        _ => &opened.source,
+    };
+    spans::place(source.text(), std::slice::from_mut(finding));
+    source
 }
 
 fn compile(
@@ -229,4 +309,47 @@ fn compile(
 
 fn problem(error: irc_executor::Error) -> Stop {
     Stop::problem(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> Console {
+        let flags = irc_cli::Console {
+            diagnostics: Default::default(),
+            color: Default::default(),
+            progress: Default::default(),
+        };
+        Console::new("irc", &flags)
+    }
+
+    #[test]
+    fn a_race_that_no_run_shows_is_an_error_still() {
+        let source = Source::new("plan.json", "{}");
+        let race = || vec![Diagnostic::error("plan-race", "a race")];
+        let mut suspicions = vec![];
+        assert!(tell(&quiet(), &source, race(), false, &mut suspicions).is_err());
+        assert!(tell(&quiet(), &source, race(), true, &mut suspicions).is_ok());
+        assert_eq!(suspicions.len(), 1);
+        let world = World {
+            ranks: vec![],
+            several: false,
+            suspicions,
+            _folder: tempfile::tempdir().expect("a folder"),
+        };
+        let stop = world.expect_no_suspicion(&quiet()).expect_err("a race");
+        assert_eq!(stop.code(), 1);
+    }
+
+    #[test]
+    fn a_run_for_races_is_refused_for_other_errors() {
+        let source = Source::new("plan.json", "{}");
+        let race = Diagnostic::error("plan-race", "a race");
+        let late = Diagnostic::error("plan-use-before-result", "too late");
+        let mut suspicions = vec![];
+        let findings = tell(&quiet(), &source, vec![race, late], true, &mut suspicions);
+        assert!(findings.expect_err("an error").iter().all(Diagnostic::is_error));
+        assert!(suspicions.is_empty());
+    }
 }

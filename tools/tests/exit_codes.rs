@@ -61,6 +61,14 @@ fn wrong_usage_is_two() {
     }
 }
 
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn mpi_that_is_not_built_in_is_wrong_usage() {
+    let (code, out, err) = run(tool("irc").args(["run", "m.json", "--transport", "mpi"]));
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("cargo build --release -p irc-tools --features mpi"), "{err}");
+}
+
 #[test]
 fn results_that_differ_are_three() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -60,5 +60,5 @@ fn a_process_without_a_plan_ends_all() {
     let Some(output) = mpirun(3, &[&models[0], &models[1]]) else { return };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{errors}");
-    assert!(errors.contains("this process is rank 2, which has no plan"), "{errors}");
+    assert!(errors.contains("this process is rank 2, which has no model"), "{errors}");
 }

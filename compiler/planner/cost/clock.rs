@@ -89,14 +89,14 @@ impl Clock {
         let start = self.free[places.clone()].iter().copied().fold(0.0, f64::max);
         let mut spent = [0.0; 4];
         let (mut traffic, mut bytes, mut moved) = (0.0, 0.0, 0.0);
-        let (mut flops, mut waves, mut link) = (0.0, 0, 0.0);
+        let (mut flops, mut link) = (0.0, 0.0);
         let mut busy = vec![0.0; self.free.len()];
+        let mut filled = vec![0; self.free.len()];
         for share in shares.iter().filter(|share| share.tasks > 0 && !share.processors.is_empty()) {
             let whole = share.tasks as f64 / share.work.tasks.max(1) as f64;
             let full = round(share, share.slots, &machine);
             let most = (0..share.processors.len()).map(|place| share.tasks_at(place)).max();
             let rounds = most.map_or(0, |most| (most + share.slots - 1) / share.slots);
-            waves += rounds;
             for (spent, part) in spent.iter_mut().zip(full.by_bound) {
                 *spent += part * rounds as f64;
             }
@@ -112,8 +112,10 @@ impl Clock {
                     }
                 };
                 known = Some((tasks, time));
-                if let Some(busy) = busy.get_mut((share.processors.begin + place) as usize) {
+                let at = (share.processors.begin + place) as usize;
+                if let (Some(busy), Some(filled)) = (busy.get_mut(at), filled.get_mut(at)) {
                     *busy += time;
+                    *filled += (tasks + share.slots - 1) / share.slots;
                 }
             }
             for operand in &share.work.traffic {
@@ -134,6 +136,7 @@ impl Clock {
         for place in places {
             self.free[place] = (self.free[place] + busy[place]).max(start + floor);
         }
+        let waves = filled.into_iter().max().unwrap_or(0);
         let longest = busy.iter().copied().fold(0.0, f64::max);
         let time = longest.max(floor);
         let bound = match time {

@@ -52,11 +52,24 @@ impl fmt::Display for Bound {
     }
 }
 
+/// Some of a processor group's work, on processors of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceCost {
+    /// The processors.
+    pub processors: Range,
+    /// The ops it runs, task after task.
+    pub ops: Vec<OpKind>,
+    /// Number of tasks.
+    pub tasks: i64,
+}
+
 /// What a processor group costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupCost {
     /// The processors.
     pub processors: Range,
+    /// By resource group, in order.
+    pub resources: Vec<ResourceCost>,
     /// The ops it runs, task after task.
     pub ops: Vec<OpKind>,
     /// Number of tasks.
@@ -127,6 +140,7 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
     let mut shares = vec![];
     let mut cost = GroupCost {
         processors: group.processor_range,
+        resources: vec![],
         ops: vec![],
         tasks: 0,
         waves: 0,
@@ -139,14 +153,15 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
     for resources in &group.resource_groups {
         let mut start = 0;
         let len = resources.processor_range.len();
+        let mut own = ResourceCost { processors: resources.processor_range, ops: vec![], tasks: 0 };
         for tasks in &resources.task_groups {
             let Some(work) = usize::try_from(tasks.task_id).ok().and_then(|id| works.get(id))
             else {
                 continue;
             };
             let info = &plan.task_infos[tasks.task_id as usize];
-            cost.ops.extend(info.ops.iter().map(|plan_op| plan_op.op.kind));
-            cost.tasks += tasks.task_range.len();
+            own.ops.extend(info.ops.iter().map(|plan_op| plan_op.op.kind));
+            own.tasks += tasks.task_range.len();
             let share = Share {
                 work,
                 tasks: tasks.task_range.len(),
@@ -160,6 +175,9 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
             }
             shares.push(share);
         }
+        cost.ops.extend(&own.ops);
+        cost.tasks += own.tasks;
+        cost.resources.push(own);
     }
     let Parts { time, traffic, bytes, flops, waves, bound } =
         clock.run(group.processor_range, &shares);

@@ -1,30 +1,29 @@
 //! An estimate for people.
-use super::{Estimate, GroupCost};
+use super::{Estimate, GroupCost, ResourceCost};
+use irc_ark_format::{model::OpKind, plan::Range};
 use std::fmt::Write as _;
 
 /// Ops named in a row before the rest is only counted.
 const NAMED: usize = 4;
 
-/// A table of an estimate: a row a processor group, and totals.
+/// A row of the table: its cells, and its ops.
+type Row = ([String; 8], String);
+
+/// A table of an estimate: a row a processor group, followed by one for each of its resource groups
+/// where those have other processors; and totals.
 pub fn table(estimate: &Estimate) -> String {
     let mut text = String::new();
-    let rows: Vec<[String; 8]> =
-        estimate.groups.iter().enumerate().map(|(index, group)| row(index, group)).collect();
+    let groups = estimate.groups.iter().enumerate();
+    let rows: Vec<Row> = groups.flat_map(|(index, group)| rows(index, group)).collect();
     let head = ["group", "processors", "tasks", "waves", "MB", "GFLOP", "bound by", "us"]
         .map(String::from);
-    let widths: Vec<usize> = (0..8)
-        .map(|column| {
-            rows.iter().chain([&head]).map(|row| row[column].len()).max().unwrap_or_default()
-        })
-        .collect();
-    for (index, row) in [&head].into_iter().chain(&rows).enumerate() {
+    let all: Vec<Row> = [(head, "ops".to_owned())].into_iter().chain(rows).collect();
+    let width = |column: usize| all.iter().map(|(row, _)| row[column].len()).max();
+    let widths: Vec<usize> = (0..8).map(|column| width(column).unwrap_or_default()).collect();
+    for (row, ops) in &all {
         for (cell, width) in row.iter().zip(&widths) {
             let _ = write!(text, "{cell:>width$}  ");
         }
-        let ops = match index {
-            0 => "ops".to_owned(),
-            _ => names(&estimate.groups[index - 1]),
-        };
         let _ = writeln!(text, "{ops}");
     }
     let mega = |bytes: f64| bytes / 1e6;
@@ -48,24 +47,37 @@ pub fn table(estimate: &Estimate) -> String {
     text
 }
 
-fn row(index: usize, group: &GroupCost) -> [String; 8] {
-    [
+fn rows(index: usize, group: &GroupCost) -> Vec<Row> {
+    let own = [
         index.to_string(),
-        format!("[{}, {})", group.processors.begin, group.processors.end),
+        processors(group.processors),
         group.tasks.to_string(),
         group.waves.to_string(),
         format!("{:.2}", group.bytes / 1e6),
         format!("{:.2}", group.flops / 1e9),
         group.bound.to_string(),
         format!("{:.2}", group.time / 1e3),
-    ]
+    ];
+    let is_apart = |part: &ResourceCost| part.processors != group.processors;
+    let parts = group.resources.iter().filter(|_| group.resources.iter().any(is_apart));
+    let part = |part: &ResourceCost| {
+        let [processors, tasks] = [processors(part.processors), part.tasks.to_string()];
+        let mut cells = <[String; 8]>::default();
+        (cells[1], cells[2]) = (processors, tasks);
+        (cells, names(&part.ops))
+    };
+    [(own, names(&group.ops))].into_iter().chain(parts.map(part)).collect()
 }
 
-fn names(group: &GroupCost) -> String {
+fn processors(range: Range) -> String {
+    format!("[{}, {})", range.begin, range.end)
+}
+
+fn names(ops: &[OpKind]) -> String {
     let mut names: Vec<String> =
-        group.ops.iter().take(NAMED).map(|kind| kind.name().to_owned()).collect();
-    if group.ops.len() > NAMED {
-        names.push(format!("and {} more", group.ops.len() - NAMED));
+        ops.iter().take(NAMED).map(|kind| kind.name().to_owned()).collect();
+    if ops.len() > NAMED {
+        names.push(format!("and {} more", ops.len() - NAMED));
     }
     names.join(", ")
 }

@@ -7,7 +7,9 @@
 //! A processor's warps do not wait for each other between task groups. So kinds of several warps run
 //! in turn on one processor only when they split its warps and its memory in the same way
 //! ([`side_by_side`]): else the named barriers of the one would count warps of the other, and a task
-//! would write on-chip memory that another still reads. Other kinds get a group of their own.
+//! would write on-chip memory that another still reads. Other kinds get a group of their own, save
+//! where they are pinned to other processors: such kinds are resource groups of one group, side by
+//! side.
 use super::{
     group::Draft,
     schedule::Step,
@@ -72,30 +74,34 @@ pub fn side_by_side(warps: i64, sram: i64) -> Option<Split> {
     (warps > 1 || sram > 0).then_some((warps, sram))
 }
 
-/// Drafts of one group, and how those that do split a processor.
-type Together = (Option<Split>, Vec<Draft>);
-
 /// Drafts that may run in one group, in their order.
 fn split(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
-    let mut groups: Vec<Together> = vec![];
+    let mut groups: Vec<Vec<Draft>> = vec![];
     for draft in drafts {
-        let (warps, sram) = needs(&draft.ops);
-        let own = side_by_side(warps, sram);
-        // Pinned warps and memory split a processor in a way of their own.
-        let is_pinned = has_split(&draft);
-        let fits = |(other, members): &&mut Together| {
-            let is_alone = is_pinned || members.iter().any(has_split);
-            !is_alone && (own.is_none() || other.is_none() || own == *other)
-        };
+        let fits = |members: &&mut Vec<Draft>| members.iter().all(|other| joins(&draft, other));
         match groups.iter_mut().find(fits) {
-            Some((kind, members)) => {
-                *kind = kind.or(own);
-                members.push(draft);
-            }
-            None => groups.push((own, vec![draft])),
+            Some(members) => members.push(draft),
+            None => groups.push(vec![draft]),
         }
     }
-    groups.into_iter().map(|(_, members)| members).collect()
+    groups
+}
+
+/// Whether two drafts may run in one group: on processors of their own, or in turn on the same.
+fn joins(one: &Draft, other: &Draft) -> bool {
+    if let (Some(range), Some(others)) = (one.pins.processor_range, other.pins.processor_range)
+        && !range.overlaps(others)
+    {
+        return true;
+    }
+    let kind = |draft: &Draft| {
+        let (warps, sram) = needs(&draft.ops);
+        side_by_side(warps, sram)
+    };
+    let (own, others) = (kind(one), kind(other));
+    // Pinned warps and memory split a processor in a way of their own.
+    let is_free = !has_split(one) && !has_split(other);
+    is_free && (own.is_none() || others.is_none() || own == others)
 }
 
 fn has_split(draft: &Draft) -> bool {

@@ -1,11 +1,8 @@
 //! The config of each op: how its tasks cut it.
-use crate::Target;
+use crate::{Target, kernels};
 use irc_ark_format::{
     model::{DataType, Op, OpKind, shape},
-    plan::{
-        Architecture, Config, ConfigValue, MatmulKernel, PlanOp, derived_tasks, matmul_kernels,
-        tiling::four,
-    },
+    plan::{Config, ConfigValue, MatmulKernel, PlanOp, derived_tasks, tiling::four},
 };
 
 /// Tiles of transpositions, ARK's own first, and the warps that run them.
@@ -96,45 +93,44 @@ pub fn same_product(one: &Op, other: &Op) -> bool {
 pub fn matmuls(op: &Op, target: &Target) -> Result<Vec<PlanOp>, String> {
     let architecture = target.architecture;
     let dtype = op.reads[0].dtype;
-    let kernels = kernels(architecture, dtype);
+    let kernels = kernels::of(architecture, dtype);
     if kernels.is_empty() {
-        return Err(no_kernel(architecture, &format!("Matmul of {dtype}")));
+        return Err(kernels::none(architecture, dtype));
     }
     let size = size(op);
     let divides = |kernel: &MatmulKernel| {
         size.m % kernel.m == 0 && size.n % kernel.n == 0 && size.k % kernel.k == 0
     };
     let mut found: Vec<MatmulKernel> = kernels.into_iter().filter(divides).collect();
-    if found.is_empty() && architecture == Architecture::Any {
+    if found.is_empty() && kernels::is_family(architecture) {
         found.push(dividing(size, dtype));
     }
     if found.is_empty() {
-        return Err(format!(
-            "no {} tile for Matmul of {dtype} divides M={} N={} K={}; pad the operands to \
-             multiples of 64",
-            architecture.name(),
-            size.m,
-            size.n,
-            size.k
-        ));
+        return Err(kernels::undivided(architecture, dtype, [size.m, size.n, size.k]));
     }
-    let planned = |kernel: MatmulKernel| {
-        let tile = ConfigValue::Ints(vec![kernel.m, kernel.n, kernel.k]);
-        config(op, kernel.warps, kernel.sram, vec![("TileShapeMNK", tile)])
-    };
-    Ok(found.into_iter().map(planned).collect())
+    Ok(found.into_iter().map(|kernel| matmul(op, kernel)).collect())
 }
 
-/// The matrix kernels of an architecture; of no device in particular, those of CUDA_80.
-pub fn kernels(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
-    match (architecture, dtype) {
-        (Architecture::Any, _) => matmul_kernels(Architecture::Cuda80, dtype),
-        // What ARK declares: tiles of warps 64x64 and two stages.
-        (Architecture::Cuda70, DataType::Fp16) => {
-            let two_stages = 2 * (128 * 32 + 32 * 256) * 2;
-            vec![MatmulKernel { m: 128, n: 256, k: 32, warps: 8, sram: two_stages }]
-        }
-        _ => matmul_kernels(architecture, dtype),
+fn matmul(op: &Op, kernel: MatmulKernel) -> PlanOp {
+    let tile = ConfigValue::Ints(vec![kernel.m, kernel.n, kernel.k]);
+    config(op, kernel.warps, kernel.sram, vec![("TileShapeMNK", tile)])
+}
+
+/// A matrix product by every kernel that agrees with what is pinned.
+///
+/// # Errors
+/// There is none.
+pub fn pinned_matmuls(op: &Op, target: &Target, pinned: &Config) -> Result<Vec<PlanOp>, String> {
+    let (architecture, dtype) = (target.architecture, op.reads[0].dtype);
+    let wanted = kernels::Wanted::of(pinned);
+    if wanted.tile.is_some() {
+        return Ok(vec![matmul(op, kernels::pinned(architecture, dtype, wanted)?)]);
+    }
+    let mut found = matmuls(op, target)?;
+    found.retain(|found| wanted.fits(kernels::Wanted::of(&found.config)));
+    match found.is_empty() {
+        true => Err(kernels::other(architecture, dtype, wanted)),
+        false => Ok(found),
     }
 }
 
@@ -158,17 +154,6 @@ pub fn transposes(op: &Op) -> Vec<PlanOp> {
 /// Rows of a table, each to so many warps.
 pub fn embeddings(op: &Op) -> Vec<PlanOp> {
     [1, 2, 4, 8].into_iter().map(|warps| config(op, warps, 0, vec![])).collect()
-}
-
-fn no_kernel(architecture: Architecture, what: &str) -> String {
-    let name = architecture.name();
-    let help = match architecture {
-        Architecture::Any | Architecture::Cuda | Architecture::Rocm => {
-            "; name a concrete architecture such as CUDA_80"
-        }
-        _ => "; ARK has them for CUDA_80 and ROCM_942",
-    };
-    format!("{what} has no kernel that is known on {name}{help}")
 }
 
 /// How ranks know that data has come.

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     Finding,
     cost::{self, Share, Work},
+    kernels,
     rules::{Pins, set},
 };
 use irc_ark_format::{
@@ -150,9 +151,9 @@ fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
         return None;
     }
     match setting.target.architecture {
-        Architecture::Any => {
+        family if kernels::is_family(family) => {
             let planned = configs::matmuls(op, setting.target).ok()?;
-            let known = configs::kernels(Architecture::Any, op.reads[0].dtype);
+            let known = kernels::of(family, op.reads[0].dtype);
             let is_known = planned.iter().any(|planned| {
                 let tile = planned.config.ints("TileShapeMNK").unwrap_or_default();
                 known.iter().any(|kernel| [kernel.m, kernel.n, kernel.k] == tile)
@@ -235,8 +236,13 @@ impl Grouping<'_> {
 
     /// The time of the quickest variant by itself, and that variant.
     fn price(&self, ops: &[&Op]) -> Result<(f64, Vec<PlanOp>), String> {
+        self.quickest(variants(ops, self.setting)?)
+    }
+
+    /// The quickest of some variants by itself, and its time.
+    fn quickest(&self, variants: Vec<Vec<PlanOp>>) -> Result<(f64, Vec<PlanOp>), String> {
         let mut best: Option<(f64, Vec<PlanOp>)> = None;
-        for variant in variants(ops, self.setting)? {
+        for variant in variants {
             let price = self.time(&variant);
             if best.as_ref().is_none_or(|(least, _)| price < *least) {
                 best = Some((price, variant));
@@ -441,12 +447,24 @@ impl Grouping<'_> {
             let (_, mut ops) = self.price(&[op])?;
             return ops.pop().ok_or_else(|| "no config was found".to_owned());
         };
+        let kernels_of = |op: &Op| -> Result<Vec<Vec<PlanOp>>, String> {
+            let found = configs::pinned_matmuls(op, self.setting.target, pinned)?;
+            Ok(found.into_iter().map(|op| vec![op]).collect())
+        };
         let mut plan_op = match pins.is_merged {
             true => {
-                let (_, mut ops) = self.price(&[op])?;
+                let (_, mut ops) = match op.kind {
+                    OpKind::Matmul => self.quickest(kernels_of(op)?)?,
+                    _ => self.price(&[op])?,
+                };
                 ops.pop().ok_or_else(|| "no config was found".to_owned())?
             }
-            false => PlanOp { op: op.clone(), config: pinned.clone() },
+            false => {
+                if op.kind == OpKind::Matmul {
+                    kernels_of(op)?;
+                }
+                PlanOp { op: op.clone(), config: pinned.clone() }
+            }
         };
         pinned.0.iter().for_each(|(key, value)| set(&mut plan_op.config, key, value.clone()));
         if pinned.get("NumTasks").is_none()

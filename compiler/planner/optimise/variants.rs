@@ -6,6 +6,7 @@ use super::{
 use crate::{
     Target,
     cost::{Machine, Work, machine},
+    kernels,
 };
 use irc_ark_format::{
     model::{Op, OpKind},
@@ -56,15 +57,15 @@ impl<'a> Setting<'a> {
     pub fn new(target: &'a Target, ops: &[(usize, Op)]) -> Self {
         let multiplies = ops.iter().any(|(_, op)| op.kind == OpKind::Matmul);
         let architecture = target.architecture;
-        let larger = LARGER_SRAM.iter().find(|(known, _)| *known == architecture);
-        let sram = architecture.max_sram().or(larger.map(|(_, bytes)| *bytes));
-        let any = if architecture == Architecture::Any { 166_912 } else { SMALLEST_SRAM };
+        let device = kernels::device(architecture);
+        let larger = LARGER_SRAM.iter().find(|(known, _)| *known == device);
+        let sram = device.max_sram().or(larger.map(|(_, bytes)| *bytes));
         let threads = 1024 / architecture.warp_threads();
         Self {
             target,
             machine: machine(architecture),
             warps: if multiplies { WARPS_OF_PRODUCTS } else { WARPS.min(threads) },
-            sram: sram.unwrap_or(any) - RESERVED_SRAM,
+            sram: sram.unwrap_or(SMALLEST_SRAM) - RESERVED_SRAM,
             protocol: Protocol::of(ops),
         }
     }

@@ -1,13 +1,14 @@
 //! What a user pins: configs, ranges and tasks of the ops that a pattern matches.
 //!
 //! The same as ARK's `install_config_rule` and `PlannerContext`, in a file: `docs/config-rules.md`.
+mod keys;
 mod read;
 
 pub use read::read;
 
 use irc_ark_format::{
     model::{DataType, Model, Node, OpKind},
-    plan::{Config, Range},
+    plan::{Config, ConfigValue, Range},
 };
 use irc_diag::Diagnostic;
 use std::ops::Range as Span;
@@ -25,6 +26,8 @@ struct Rule {
     pins: Pins,
     /// Where the rule stands in its file.
     span: Span<usize>,
+    /// Where the keys of its config stand, in their order.
+    keys: Vec<Span<usize>>,
 }
 
 /// Which ops a rule is for: those that agree with all that is said.
@@ -85,7 +88,7 @@ impl Pins {
 }
 
 /// Sets a key of a config, in its place when it is there.
-pub(crate) fn set(config: &mut Config, key: &str, value: irc_ark_format::plan::ConfigValue) {
+pub(crate) fn set(config: &mut Config, key: &str, value: ConfigValue) {
     match config.0.iter_mut().find(|(name, _)| name == key) {
         Some((_, old)) => *old = value,
         None => config.0.push((key.to_owned(), value)),
@@ -109,14 +112,31 @@ impl Rules {
         model.nodes.iter().map(of).collect()
     }
 
-    /// A warning for each rule that matches no op of the model, placed in the file of the rules.
-    pub fn unmatched(&self, model: &Model) -> Vec<Diagnostic> {
-        let idle = |rule: &&Rule| !model.nodes.iter().any(|node| rule.pattern.matches(node));
-        let finding = |rule: &Rule| {
+    /// What is wrong with the rules for a model, placed in their file: a warning for each rule that
+    /// matches no op, an error for each key of a config that means nothing to any op it matches or
+    /// has a value that one of them cannot have.
+    pub fn findings(&self, model: &Model) -> Vec<Diagnostic> {
+        self.rules.iter().flat_map(|rule| rule.findings(model)).collect()
+    }
+}
+
+impl Rule {
+    fn findings(&self, model: &Model) -> Vec<Diagnostic> {
+        let matched = model.nodes.iter().filter(|node| self.pattern.matches(node));
+        let mut kinds: Vec<OpKind> = matched.map(|node| node.op.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if kinds.is_empty() {
             let message = "the rule matches no op of the model";
-            Diagnostic::warning("rules-unmatched", message).at(rule.span.clone(), "this rule")
+            let finding = Diagnostic::warning("rules-unmatched", message);
+            return vec![finding.at(self.span.clone(), "this rule")];
+        }
+        let config = self.pins.config.iter().flat_map(|config| &config.0);
+        let finding = |((key, value), span): (&(String, ConfigValue), &Span<usize>)| {
+            let finding = keys::unread(key, &kinds).or_else(|| keys::unfit(key, value, &kinds))?;
+            Some(finding.at(span.clone(), "this key"))
         };
-        self.rules.iter().filter(idle).map(finding).collect()
+        config.zip(&self.keys).filter_map(finding).collect()
     }
 }
 

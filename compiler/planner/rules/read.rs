@@ -1,5 +1,5 @@
 //! Rules from JSON, every finding placed.
-use super::{Pattern, Pins, Rule, Rules};
+use super::{Pattern, Pins, Rule, Rules, Span, keys};
 use irc_ark_format::{
     model::{DataType, OpKind},
     plan::{Config, ConfigValue, Range},
@@ -141,7 +141,9 @@ impl Reader<'_> {
                 None
             }
         };
-        let config = get("Config").map(|value| self.config(value));
+        let kinds = pattern.as_ref().and_then(|pattern| pattern.kinds.as_deref());
+        let kinds = kinds.unwrap_or(OpKind::ALL);
+        let config = get("Config").map(|value| self.config(value, kinds));
         let is_merged = get("Merge").map(|value| self.boolean(value));
         if is_merged.is_some() && config.is_none() {
             self.error("`Merge` says how `Config` is used, and there is none", value);
@@ -150,8 +152,9 @@ impl Reader<'_> {
         let ranges = ranges.map(|key| get(key).map(|value| self.range(value)));
         let task = get("Task").map(|value| self.string(value).map(str::to_owned));
         let [processor_range, warp_range, sram_range] = ranges;
+        let (config, keys) = whole(config)?.unzip();
         let pins = Pins {
-            config: whole(config)?,
+            config,
             is_merged: whole(is_merged)?.unwrap_or(get("Config").is_some()),
             processor_range: whole(processor_range)?,
             warp_range: whole(warp_range)?,
@@ -161,7 +164,12 @@ impl Reader<'_> {
         if pins.is_empty() {
             self.error("the rule pins nothing", value);
         }
-        Some(Rule { pattern: pattern?, pins, span: value.start()..value.end() })
+        Some(Rule {
+            pattern: pattern?,
+            pins,
+            span: value.start()..value.end(),
+            keys: keys.unwrap_or_default(),
+        })
     }
 
     fn pattern(&mut self, value: &Value<'_>) -> Option<Pattern> {
@@ -229,17 +237,27 @@ impl Reader<'_> {
         }
     }
 
-    fn config(&mut self, value: &Value<'_>) -> Option<Config> {
+    /// A config for ops of some kinds, and where its keys stand.
+    fn config(
+        &mut self,
+        value: &Value<'_>,
+        kinds: &[OpKind],
+    ) -> Option<(Config, Vec<Span<usize>>)> {
         let object = self.object(value, &[])?;
         if object.properties.is_empty() {
             self.error("the config pins no key", value);
         }
-        let mut config = Config::default();
+        let (mut config, mut keys) = (Config::default(), vec![]);
         for property in &object.properties {
+            let key = property.name.as_str();
             let value = self.config_value(&property.value)?;
-            config.0.push((property.name.as_str().to_owned(), value));
+            let span = property.name.start()..property.name.end();
+            let finding = keys::unread(key, kinds).or_else(|| keys::unfit_all(key, &value, kinds));
+            self.sink.extend(finding.map(|finding| finding.at(span.clone(), "this key")));
+            config.0.push((key.to_owned(), value));
+            keys.push(span);
         }
-        Some(config)
+        Some((config, keys))
     }
 
     fn config_value(&mut self, value: &Value<'_>) -> Option<ConfigValue> {

@@ -7,7 +7,8 @@ use irc_ark_format::{
     plan::Architecture,
     plan::{self, Plan},
 };
-use irc_planner::{Options, Planner, Target};
+use irc_diag::{Sink, Source};
+use irc_planner::{Options, Planner, Target, rules};
 use support::{corpus, name, pinned, read_model, read_plan, read_rules, root, text};
 
 fn options(plan: &Plan, processors: i64, model: &str) -> Options {
@@ -73,6 +74,36 @@ fn products_without_a_default_are_refused_in_arks_words() {
         for finding in &findings {
             assert!(finding.node.is_some_and(is_product), "{finding:?}");
             assert!(finding.message.contains(expected), "{finding:?}");
+            let told = "ARK's planner refuses this model: ";
+            assert!(finding.message.starts_with(told), "{finding:?}");
         }
     }
+}
+
+#[test]
+fn a_pinned_tile_is_asked_in_place_of_arks() {
+    let model = read_model(&root().join("examples/ffn.model.json"));
+    let target = Target::new(Architecture::Cuda80, None).expect("a target");
+    let with = |config: &str| {
+        let text = format!(r#"[{{"Match": {{"Type": "Matmul"}}, "Config": {config}}}]"#);
+        let mut sink = Sink::new();
+        let rules = rules::read(&Source::new("rules.json", text), &mut sink).expect("rules");
+        let options = Options { planner: Planner::Ark, rules, ..Options::new(target) };
+        irc_planner::plan(&model, &options)
+    };
+    let products = |config: &str| -> Vec<[i64; 3]> {
+        let plan = with(config).expect("a plan").plan;
+        let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
+        let ops = ops.filter(|op| op.op.kind == OpKind::Matmul);
+        let key = |op: &plan::PlanOp, key: &str| op.config.int(key).expect("a number");
+        ops.map(|op| ["NumWarps", "SramBytes", "NumTasks"].map(|name| key(op, name))).collect()
+    };
+    // M=64 N=512 K=128 and M=64 N=128 K=512: ARK's 128x256x32 divides neither.
+    let tile = r#"{"TileShapeMNK": [64, 64, 32]}"#;
+    assert_eq!(products(tile), [[4, 49_152, 8], [4, 49_152, 2]]);
+    let counted = r#"{"TileShapeMNK": [64, 64, 32], "NumTasks": 3}"#;
+    assert_eq!(products(counted), [[4, 49_152, 3], [4, 49_152, 3]]);
+    let refused = with(r#"{"TileShapeMNK": [32, 32, 32]}"#).expect_err("a refusal");
+    let expected = "CUDA_80 has no FP32 kernel for the tile 32x32x32; its tiles are";
+    assert!(refused[0].message.starts_with(expected), "{refused:?}");
 }

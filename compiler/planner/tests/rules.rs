@@ -2,11 +2,16 @@
 mod support;
 
 use irc_ark_format::{
-    model::{Model, OpKind},
+    model::{Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{self, Architecture, Plan, Range},
 };
-use irc_diag::{Sink, Source};
-use irc_planner::{Finding, Options, Planner, Rules, Target, rules};
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_planner::{
+    Finding, Options, Planner, Rules, Target,
+    cost::{estimate, table},
+    rules,
+};
+use std::collections::BTreeMap;
 use support::{read_model, root};
 
 fn softmax() -> Model {
@@ -60,6 +65,18 @@ fn a_tile_is_obeyed_and_its_tasks_counted() {
 }
 
 #[test]
+fn a_tile_of_a_product_brings_its_warps_and_bytes() {
+    let plan = ours(
+        &ffn(),
+        r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [64, 64, 32]}}]"#,
+    );
+    let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
+    let products = ops.filter(|op| op.op.kind == OpKind::Matmul);
+    let needs = products.map(|op| (op.config.int("NumWarps"), op.config.int("SramBytes")));
+    assert_eq!(needs.collect::<Vec<_>>(), [(Some(4), Some(49_152)); 2]);
+}
+
+#[test]
 fn later_rules_win_key_by_key() {
     let text = r#"[
         {"Match": {}, "Config": {"NumWarps": 2, "Tile": [1, 64]}},
@@ -85,6 +102,62 @@ fn processors_are_obeyed_and_barriers_stay() {
     assert_eq!(ranges.filter(|resources| resources.processor_range == pinned).count(), 2);
 }
 
+/// Two independent ops of rows, and their sum.
+fn fork() -> Model {
+    let dense = |id: u64, buffer: u64| {
+        Tensor::dense(id, DataType::Fp16, &[256, 1024], Buffer::local(buffer))
+    };
+    let op = |kind: OpKind, reads: Vec<Tensor>, buffer: u64| Op {
+        kind,
+        name: kind.name().to_lowercase(),
+        is_virtual: false,
+        reads,
+        writes: vec![dense(10 + buffer, buffer)],
+        results: vec![dense(20 + buffer, buffer)],
+        args: BTreeMap::new(),
+    };
+    let node = |id: u64, producers: Vec<u64>, consumers: Vec<u64>, op: Op| Node {
+        id,
+        producers,
+        consumers,
+        op,
+    };
+    let nodes = vec![
+        node(0, vec![], vec![2], op(OpKind::Relu, vec![dense(0, 0)], 2)),
+        node(1, vec![], vec![2], op(OpKind::Exp, vec![dense(1, 1)], 3)),
+        node(2, vec![0, 1], vec![], op(OpKind::Add, vec![dense(22, 2), dense(23, 3)], 4)),
+    ];
+    Model { rank: 0, world_size: 1, nodes }
+}
+
+#[test]
+fn disjoint_processors_run_side_by_side() {
+    let pinned = |relu: &str, exp: &str| {
+        ours(
+            &fork(),
+            &format!(
+                r#"[{{"Match": {{"Type": "Relu"}}, "Config": {{"Tile": [4, 1024], "NumWarps": 4}},
+                     "ProcessorRange": [0, 54], "WarpRange": [0, {relu}]}},
+                    {{"Match": {{"Type": "Exp"}}, "Config": {{"Tile": [4, 1024], "NumWarps": 4}},
+                     "ProcessorRange": {exp}, "WarpRange": [0, 8]}}]"#
+            ),
+        )
+    };
+    let apart = pinned("4", "[54, 108]");
+    let cost = estimate(&apart);
+    assert_eq!((cost.groups.len(), cost.barriers), (2, 1));
+    let ranges: Vec<Range> = cost.groups[0].resources.iter().map(|part| part.processors).collect();
+    assert_eq!(ranges, [Range::new(0, 54), Range::new(54, 108)]);
+    let text = table(&cost);
+    let line = |range: &str| text.lines().find(|line| line.trim_start().starts_with(range));
+    assert!(line("[0, 54)").is_some_and(|line| line.ends_with("Relu")), "{text}");
+    assert!(line("[54, 108)").is_some_and(|line| line.ends_with("Exp")), "{text}");
+    // On processors of both they would split warps in two ways at once.
+    let meet = estimate(&pinned("4", "[53, 108]"));
+    assert_eq!((meet.groups.len(), meet.barriers), (3, 2));
+    assert!(cost.time < meet.time && cost.groups[0].waves == 2, "{text}");
+}
+
 #[test]
 fn ops_of_one_task_share_it() {
     let text = r#"[{"Match": {"Type": ["ReduceMax", "Sub"]}, "Task": "a"},
@@ -107,7 +180,14 @@ fn what_cannot_be_obeyed_says_why() {
     assert!(found.starts_with("task `everything` cannot hold this op"), "{found}");
     let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [32, 32, 32]}}]"#;
     let found = refusal(&ffn(), text).message;
-    assert!(found.contains("no FP32 kernel for the tile 32x32x32"), "{found}");
+    let expected = "CUDA_80 has no FP32 kernel for the tile 32x32x32; its tiles are \
+                    128x256x32 (8 warps, 147456 bytes), 128x128x32 (4 warps, 98304 bytes), \
+                    64x64x32 (4 warps, 49152 bytes)";
+    assert_eq!(found, expected);
+    let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [64, 64, 32],
+                   "NumWarps": 8}}]"#;
+    let found = refusal(&ffn(), text).message;
+    assert!(found.contains("for the tile 64x64x32 with 8 warps; its tiles are"), "{found}");
 }
 
 #[test]
@@ -134,7 +214,50 @@ fn wrong_rules_are_all_told() {
 fn a_rule_that_matches_nothing_is_told() {
     let rules =
         read(r#"[{"Match": {"Type": "Exp"}, "Task": "x"}, {"Match": {"Name": "q"}, "Task": "x"}]"#);
-    let found = rules.unmatched(&softmax());
+    let found = rules.findings(&softmax());
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].code, found[0].is_error()), ("rules-unmatched", false));
+}
+
+/// The text that a finding in rules points at, and what it says.
+fn placed(text: &str, found: &[Diagnostic]) -> Vec<(String, &'static str, String)> {
+    let of = |finding: &Diagnostic| {
+        let span = finding.primary_span().expect("a place");
+        let help = finding.help.clone().unwrap_or_default();
+        (text[span].to_owned(), finding.code, format!("{}; {help}", finding.message))
+    };
+    found.iter().map(of).collect()
+}
+
+#[test]
+fn keys_that_no_op_has_are_told_at_the_key() {
+    let told = |text: &str| {
+        let mut sink = Sink::new();
+        assert_eq!(rules::read(&Source::new("rules.json", text), &mut sink), None, "{text}");
+        placed(text, &sink.into_diagnostics())
+    };
+    let found = told(r#"[{"Match": {}, "Config": {"TileShpeMNK": [1, 2, 3]}}]"#);
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""TileShpeMNK""#, "rules-unknown-key"));
+    assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
+    let found = told(r#"[{"Match": {"Type": "Matmul"}, "Config": {"Tile": [64, 64]}}]"#);
+    assert!(found[0].2.contains("no config of Matmul has a key `Tile`"), "{found:?}");
+    assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
+    let found = told(r#"[{"Match": {}, "Config": {"NumWarps": 0, "TileShapeMNK": "big"}}]"#);
+    let places: Vec<&str> = found.iter().map(|(place, ..)| place.as_str()).collect();
+    assert_eq!(places, [r#""NumWarps""#, r#""TileShapeMNK""#]);
+    assert!(found.iter().all(|(_, code, _)| *code == "rules-value"), "{found:?}");
+    assert!(found[1].2.contains("expected three positive extents, found \"big\""), "{found:?}");
+}
+
+#[test]
+fn keys_that_no_matched_op_has_are_told_at_the_key() {
+    let text = r#"[{"Match": {"Name": "exp*"}, "Config": {"ImplType": "WarpWise"}}]"#;
+    let found = placed(text, &read(text).findings(&softmax()));
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""ImplType""#, "rules-unknown-key"));
+    let text = r#"[{"Match": {}, "Config": {"Tile": [-1, 8]}}]"#;
+    let found = placed(text, &read(text).findings(&softmax()));
+    assert_eq!((found[0].0.as_str(), found[0].1), (r#""Tile""#, "rules-value"));
+    let text = r#"[{"Match": {}, "Config": {"Tile": [1, 8], "ImplType": "WarpWise"}}]"#;
+    assert_eq!(read(text).findings(&softmax()), []);
 }

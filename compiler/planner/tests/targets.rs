@@ -52,14 +52,30 @@ fn any_takes_a_kernel_of_cuda_80_where_one_divides() {
 }
 
 #[test]
-fn any_says_when_no_device_has_the_tile() {
-    let planned =
-        planned(&product(DataType::Fp16, [48, 80, 24]), Architecture::Any).expect("a plan");
-    assert_eq!(first(&planned.plan).config.ints("TileShapeMNK"), Some(&[48, 40, 24][..]));
-    let [Finding { node: Some(0), message }] = &planned.warnings[..] else {
-        panic!("{:?}", planned.warnings)
-    };
-    assert!(message.starts_with("no known device has a kernel"), "{message}");
+fn families_say_when_no_device_has_the_tile() {
+    for family in [Architecture::Any, Architecture::Cuda, Architecture::Rocm] {
+        let planned = planned(&product(DataType::Fp16, [48, 80, 24]), family).expect("a plan");
+        assert_eq!(first(&planned.plan).config.ints("TileShapeMNK"), Some(&[48, 40, 24][..]));
+        let [Finding { node: Some(0), message }] = &planned.warnings[..] else {
+            panic!("{:?}", planned.warnings)
+        };
+        assert!(message.starts_with("no known device has a kernel"), "{message}");
+    }
+}
+
+#[test]
+fn families_take_the_kernels_of_their_devices() {
+    let model = product(DataType::Fp16, [512, 512, 128]);
+    for (family, device) in [
+        (Architecture::Any, Architecture::Cuda80),
+        (Architecture::Cuda, Architecture::Cuda80),
+        (Architecture::Rocm, Architecture::Rocm942),
+    ] {
+        let [of_family, of_device] =
+            [family, device].map(|architecture| planned(&model, architecture).expect("a plan"));
+        assert_eq!(first(&of_family.plan).config, first(&of_device.plan).config);
+        assert_eq!(of_family.warnings, []);
+    }
 }
 
 #[test]
@@ -92,4 +108,21 @@ fn products_without_a_kernel_are_named() {
     let refused = planned(&product(DataType::Fp16, [100, 256, 128]), Architecture::Cuda80);
     let message = &refused.expect_err("a refusal")[0].message;
     assert!(message.contains("divides M=100 N=256 K=128; pad the operands"), "{message}");
+}
+
+#[test]
+fn products_no_tile_divides_are_told_the_nearest() {
+    let told = |dtype: DataType, size: [i64; 3], architecture: Architecture| {
+        let refused = planned(&product(dtype, size), architecture).expect_err("a refusal");
+        let (_, advice) = refused[0].message.split_once("multiples of a tile: ").expect("advice");
+        advice.to_owned()
+    };
+    let advice = told(DataType::Fp16, [512, 128, 512], Architecture::Cuda70);
+    assert_eq!(advice, "M=512 N=256 K=512 for 128x256x32");
+    let advice = told(DataType::Bf16, [64, 64, 32], Architecture::Cuda80);
+    let expected = "M=64 N=64 K=64 for 64x64x64, or M=128 N=64 K=32 for 128x64x32, or M=64 N=128 \
+                    K=32 for 64x128x32";
+    assert_eq!(advice, expected);
+    let advice = told(DataType::Fp32, [512, 100, 512], Architecture::Rocm942);
+    assert_eq!(advice, "M=512 N=128 K=512 for 256x128x16");
 }

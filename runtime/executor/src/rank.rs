@@ -63,6 +63,11 @@ impl Rank {
         &self.layout.interface
     }
 
+    /// The names of all its buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = String> {
+        self.layout.buffers.iter().map(|buffer| crate::layout::buffer_name(buffer.id))
+    }
+
     /// The buffers of the rank with these contents; those not given are zero.
     ///
     /// # Errors
@@ -73,8 +78,7 @@ impl Rank {
 
     /// Every buffer that the plan writes.
     pub fn outputs(&self, memory: Memory) -> BTreeMap<String, Tensor> {
-        let names = self.layout.buffers.iter().map(|buffer| crate::layout::buffer_name(buffer.id));
-        let mut all: BTreeMap<String, Tensor> = names.zip(memory.tensors).collect();
+        let mut all: BTreeMap<String, Tensor> = self.buffers().zip(memory.tensors).collect();
         all.retain(|name, _| self.interface().outputs.iter().any(|port| port.name == *name));
         all
     }

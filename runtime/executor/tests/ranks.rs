@@ -110,7 +110,7 @@ fn a_tag_without_its_partner_is_refused_before_anything_starts() {
 fn ranks_that_are_missing_or_twice_there_are_refused() {
     let [sender, receiver] = pipeline(false);
     let found = refused([sender.clone()]);
-    let expected = "rank 0 communicates in a world of 2, and there is no plan of rank 1; the ranks \
+    let expected = "rank 0 communicates in a world of 2, and rank 1 is not there; the ranks \
                     here are 0";
     assert_eq!(found, expected);
     assert_eq!(refused([sender.clone(), receiver, sender]), "two plans are of rank 0");

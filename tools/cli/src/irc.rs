@@ -152,7 +152,7 @@ pub struct Run {
     /// File for a timeline of the run of plans, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
     pub trace: Option<PathBuf>,
-    /// Stop the run of plans at the first two tasks that touch the same bytes in no order
+    /// Stop the run of plans at the first race; one that irc check finds must show in the run
     #[arg(long)]
     pub race_check: bool,
     /// How ranks reach each other; with mpi, mpirun starts a process for each
@@ -193,9 +193,9 @@ pub enum Backend {
 /// `irc check`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Models and plans are told apart by their content. Plans of all ranks of a world, called the\n\
-     same but for their rank, are checked together too: tags, signals, deadlocks and races between\n\
-     ranks.\n\n\
+    "Models and plans are told apart by their content. Plans of all ranks of a world are\n\
+     checked together too: tags, signals, deadlocks and races between ranks. Of several worlds,\n\
+     those are together that are called the same but for their rank.\n\n\
      Examples:\n  \
      irc check ffn.model.json ffn.plan.json\n  \
      irc check --model ffn.model.json ffn.plan.json\n  \

@@ -9,7 +9,6 @@
 //! `d8bbaebd`; where its documents differ from what it writes, the files win.
 
 mod kind;
-mod names;
 
 pub mod json;
 pub mod model;

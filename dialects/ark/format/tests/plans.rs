@@ -267,6 +267,21 @@ fn a_use_before_its_result_names_both_ops() {
     );
 }
 
+#[test]
+fn a_use_before_its_result_names_the_processor_groups() {
+    let mut plan = sound();
+    plan.processor_groups.swap(0, 1);
+    let mut found = plan::check(&plan).into_iter();
+    let found = found.find(|finding| finding.code == "plan-use-before-result");
+    let related: Vec<_> = found
+        .iter()
+        .flat_map(|finding| &finding.related)
+        .map(|place| place.path.as_str())
+        .collect();
+    let groups = ["$.ProcessorGroups[0]", "$.ProcessorGroups[1]"];
+    assert_eq!(&related[1..], groups, "{found:?}");
+}
+
 /// The plan with the scaling fused into the task of the relu.
 fn fuse(plan: &mut Plan) {
     let scale = plan.task_infos.pop().expect("three tasks");

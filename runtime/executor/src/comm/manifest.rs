@@ -229,8 +229,8 @@ fn check_world(manifests: &BTreeMap<i64, Manifest>, faults: &mut Vec<String>) {
         let missing = (0..size.clamp(0, 1 << 16)).find(|other| !manifests.contains_key(other));
         if let (true, Some(missing)) = (manifest.communicates(), missing) {
             faults.push(format!(
-                "rank {rank} communicates in a world of {size}, and there is no plan of rank \
-                 {missing}; the ranks here are {here}"
+                "rank {rank} communicates in a world of {size}, and rank {missing} is not there; \
+                 the ranks here are {here}"
             ));
             return;
         }

@@ -138,9 +138,8 @@ fn config(
     let object = reader.object(value, at)?;
     match kind {
         Some(kind) => {
-            let known: Vec<&str> = config_keys(kind).iter().map(|key| key.name).collect();
             let message = |key: &str| format!("key `{key}` is ignored: `{kind}` does not read it");
-            reader.check_known(&object, &known, "plan-unknown-config", message);
+            reader.check_known(&object, &config_keys(kind), "plan-unknown-config", message);
         }
         None => reader.check_duplicates(&object),
     }

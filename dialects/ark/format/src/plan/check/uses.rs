@@ -26,7 +26,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
         for (index, tensor) in reader.op.reads.iter().enumerate() {
             let Some(maker) = makers.get(&tensor.id) else { continue };
             if maker.position().is_none_or(|made_at| made_at > read_at) {
-                report(&reader, index, maker, sink);
+                report(&groups, &reader, index, maker, sink);
             } else if let Some(witness) = late(plan, &groups, &reader, index, maker) {
                 report_late(&reader, maker, &witness, sink);
             }
@@ -96,7 +96,9 @@ fn makers<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> BTreeMap<u64, Step
 }
 
 /// For each task info, the task groups that run it, each with its position.
-fn groups(plan: &Plan) -> Vec<Vec<(usize, Spot, &TaskGroup)>> {
+type Groups<'a> = Vec<Vec<(usize, Spot, &'a TaskGroup)>>;
+
+fn groups(plan: &Plan) -> Groups<'_> {
     let mut found = vec![vec![]; plan.task_infos.len()];
     let mut position = 0;
     for (group, resource, resources) in resource_groups(plan) {
@@ -119,7 +121,7 @@ struct Late {
 /// Looks at each part of a reader and each part of its maker that comes later.
 fn late(
     plan: &Plan,
-    groups: &[Vec<(usize, Spot, &TaskGroup)>],
+    groups: &Groups<'_>,
     reader: &Step<'_>,
     index: usize,
     maker: &Step<'_>,
@@ -165,7 +167,7 @@ fn report_late(reader: &Step<'_>, maker: &Step<'_>, late: &Late, sink: &mut Sink
     sink.push(finding);
 }
 
-fn report(reader: &Step<'_>, index: usize, maker: &Step<'_>, sink: &mut Sink) {
+fn report(groups: &Groups<'_>, reader: &Step<'_>, index: usize, maker: &Step<'_>, sink: &mut Sink) {
     let (verb, when, help) = match maker.start {
         Some(_) => ("makes", "only later", "let the op that makes it run first"),
         None => ("would make", "but never runs", "add a task group that runs the other task"),
@@ -177,5 +179,18 @@ fn report(reader: &Step<'_>, index: usize, maker: &Step<'_>, sink: &mut Sink) {
         .path(read.key("ReadTensors").index(index).to_string())
         .related(made.key("ResultTensors").to_string(), "it is made here")
         .help(help);
+    let home = |step: &Step<'_>| {
+        let mut parts = groups[step.task].iter();
+        parts.find(|(_, _, tasks)| !tasks.task_range.is_empty()).map(|(_, spot, _)| spot.group)
+    };
+    let finding = match (home(reader), home(maker)) {
+        (Some(before), Some(after)) if before != after => {
+            let group = |index: usize| format!("$.ProcessorGroups[{index}]");
+            finding
+                .related(group(before), format!("task {} first runs here", reader.task))
+                .related(group(after), format!("task {} first runs here", maker.task))
+        }
+        _ => finding,
+    };
     sink.push(finding);
 }

@@ -1,0 +1,174 @@
+//! Which matrix kernels an architecture has, and what is said where it has none that fits.
+use irc_ark_format::{
+    model::DataType,
+    plan::{Architecture, Config, MatmulKernel, matmul_kernels},
+};
+
+/// The device whose kernels and memory stand for an architecture.
+pub(crate) fn device(architecture: Architecture) -> Architecture {
+    match architecture {
+        Architecture::Any | Architecture::Cuda => Architecture::Cuda80,
+        Architecture::Rocm => Architecture::Rocm942,
+        concrete => concrete,
+    }
+}
+
+/// Whether an architecture is none of a device, so that plans for it may have tiles no device has.
+pub(crate) fn is_family(architecture: Architecture) -> bool {
+    device(architecture) != architecture
+}
+
+/// The matrix kernels of an architecture.
+pub(crate) fn of(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
+    match (device(architecture), dtype) {
+        // What ARK declares: tiles of warps 64x64 and two stages.
+        (Architecture::Cuda70, DataType::Fp16) => {
+            let two_stages = 2 * (128 * 32 + 32 * 256) * 2;
+            vec![MatmulKernel { m: 128, n: 256, k: 32, warps: 8, sram: two_stages }]
+        }
+        (device, _) => matmul_kernels(device, dtype),
+    }
+}
+
+/// What is asked of a kernel; nothing where any will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Its tile.
+    pub tile: Option<[i64; 3]>,
+    /// Its warps.
+    pub warps: Option<i64>,
+    /// Its bytes of on-chip memory.
+    pub sram: Option<i64>,
+}
+
+impl Wanted {
+    /// What the keys of a config ask.
+    pub fn of(config: &Config) -> Self {
+        let tile = config.ints("TileShapeMNK").and_then(|tile| tile.try_into().ok());
+        Self { tile, warps: config.int("NumWarps"), sram: config.int("SramBytes") }
+    }
+
+    /// Whether all that is asked is had.
+    pub fn fits(self, had: Wanted) -> bool {
+        (self.tile.is_none() || self.tile == had.tile)
+            && (self.warps.is_none() || self.warps == had.warps)
+            && (self.sram.is_none() || self.sram == had.sram)
+    }
+
+    /// The kernel, when all of it is said.
+    pub fn whole(self) -> Option<MatmulKernel> {
+        let [m, n, k] = self.tile?;
+        Some(MatmulKernel { m, n, k, warps: self.warps?, sram: self.sram? })
+    }
+}
+
+/// The kernel of a tile: of the warps and bytes that are pinned, or else those it has.
+///
+/// # Errors
+/// The kernels there are.
+pub(crate) fn pinned(
+    architecture: Architecture,
+    dtype: DataType,
+    wanted: Wanted,
+) -> Result<MatmulKernel, String> {
+    let fits = |kernel: &MatmulKernel| wanted.fits(asked(kernel));
+    if let Some(kernel) = of(architecture, dtype).into_iter().find(fits) {
+        return Ok(kernel);
+    }
+    // Where not every kernel is known, who says all of it may know of one.
+    let whole = wanted.whole().filter(|_| is_open(architecture));
+    whole.ok_or_else(|| other(architecture, dtype, wanted))
+}
+
+/// Whether an architecture may have kernels that are not known here.
+fn is_open(architecture: Architecture) -> bool {
+    use Architecture::{Any, Cuda, Rocm, Rocm90a, Rocm942};
+    matches!(architecture, Any | Cuda | Rocm | Rocm90a | Rocm942)
+}
+
+fn asked(kernel: &MatmulKernel) -> Wanted {
+    Wanted {
+        tile: Some([kernel.m, kernel.n, kernel.k]),
+        warps: Some(kernel.warps),
+        sram: Some(kernel.sram),
+    }
+}
+
+/// No kernel is as asked: those there are.
+pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: Wanted) -> String {
+    let kernels = of(architecture, dtype);
+    if kernels.is_empty() {
+        return none(architecture, dtype);
+    }
+    let tile = wanted.tile.map(|tile| format!(" for the tile {}", shown(tile)));
+    let warps = wanted.warps.map(|warps| format!("{warps} warps"));
+    let sram = wanted.sram.map(|sram| format!("{sram} bytes"));
+    let needs: Vec<String> = [warps, sram].into_iter().flatten().collect();
+    let with = if needs.is_empty() { "" } else { " with " };
+    let one = |kernel: &MatmulKernel| {
+        let tile = shown([kernel.m, kernel.n, kernel.k]);
+        format!("{tile} ({} warps, {} bytes)", kernel.warps, kernel.sram)
+    };
+    let known: Vec<String> = kernels.iter().map(one).collect();
+    let whole = match is_open(architecture) {
+        true => "; for another pin `TileShapeMNK`, `NumWarps` and `SramBytes`",
+        false => "",
+    };
+    format!(
+        "{} has no {dtype} kernel{}{with}{}; its tiles are {}{whole}",
+        architecture.name(),
+        tile.unwrap_or_default(),
+        needs.join(" and "),
+        known.join(", ")
+    )
+}
+
+/// An architecture has no kernel for products of a type.
+pub(crate) fn none(architecture: Architecture, dtype: DataType) -> String {
+    let name = architecture.name();
+    let help = match dtype.is_float() {
+        true => "ARK has them for CUDA_80 and ROCM_942",
+        false => "ARK has them for FP32, FP16 and BF16",
+    };
+    format!("Matmul of {dtype} has no kernel that is known on {name}; {help}")
+}
+
+/// No tile divides a product: what to pad it to.
+pub(crate) fn undivided(architecture: Architecture, dtype: DataType, size: [i64; 3]) -> String {
+    let options = nearest(&of(architecture, dtype), size);
+    let option = |(tile, [m, n, k]): &Padded| format!("M={m} N={n} K={k} for {}", shown(*tile));
+    let options: Vec<String> = options.iter().map(option).collect();
+    let [m, n, k] = size;
+    format!(
+        "no {} tile for Matmul of {dtype} divides M={m} N={n} K={k}; pad the operands to multiples \
+         of a tile: {}",
+        architecture.name(),
+        options.join(", or ")
+    )
+}
+
+/// A tile, and the extents of a product padded to multiples of it.
+type Padded = ([i64; 3], [i64; 3]);
+
+/// The tiles that a product is padded least for, each extent; the least padding first.
+fn nearest(kernels: &[MatmulKernel], size: [i64; 3]) -> Vec<Padded> {
+    let padded = |kernel: &MatmulKernel| {
+        let tile = [kernel.m, kernel.n, kernel.k];
+        let up = |axis: usize| (size[axis] + tile[axis] - 1) / tile[axis] * tile[axis];
+        (tile, [up(0), up(1), up(2)])
+    };
+    let mut all: Vec<Padded> = kernels.iter().map(padded).collect();
+    all.sort_by_key(|(_, [m, n, k])| m.saturating_mul(*n).saturating_mul(*k));
+    let mut least: Vec<Padded> = vec![];
+    for (tile, extents) in all {
+        let more = |(_, other): &Padded| other.iter().zip(&extents).all(|(a, b)| a <= b);
+        if !least.iter().any(more) {
+            least.push((tile, extents));
+        }
+    }
+    least
+}
+
+fn shown([m, n, k]: [i64; 3]) -> String {
+    format!("{m}x{n}x{k}")
+}

@@ -1,0 +1,61 @@
+//! The keys of a rule's config, against the ops that the rule is for.
+use irc_ark_format::{
+    model::{OpKind, nearest_name},
+    plan::{ConfigValue, config_keys, expected_config},
+};
+use irc_diag::Diagnostic;
+
+/// Kinds named in a message before the rest is left out.
+const NAMED: usize = 4;
+
+/// A key that means nothing to ops of these kinds.
+pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
+    let mut known: Vec<&str> = kinds.iter().flat_map(|kind| config_keys(*kind)).collect();
+    known.sort_unstable();
+    known.dedup();
+    if known.contains(&key) {
+        return None;
+    }
+    let whose = match kinds.len() {
+        1..=NAMED => format!("of {}", names(kinds)),
+        _ => "of an op".to_owned(),
+    };
+    let message = format!("no config {whose} has a key `{key}`");
+    let begins = |other: &&str| !key.is_empty() && other.starts_with(key);
+    let near = nearest_name(key, known.iter().copied())
+        .or_else(|| known.iter().copied().find(begins))
+        .map(|near| format!("did you mean `{near}`? "));
+    let near = near.unwrap_or_default();
+    let help = format!("{near}the keys here are {}", known.join(", "));
+    Some(Diagnostic::error("rules-unknown-key", message).help(help))
+}
+
+/// A value that an op of these kinds cannot have.
+pub(super) fn unfit(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
+    let wrong = |kind: &OpKind| Some((*kind, expected_config(*kind, key, value)?));
+    let (kind, expected) = kinds.iter().find_map(wrong)?;
+    let message = format!("`{key}` of {kind}: expected {expected}, found {}", shown(value));
+    Some(Diagnostic::error("rules-value", message))
+}
+
+/// A value that no op of these kinds can have.
+pub(super) fn unfit_all(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
+    let has = |kind: &&OpKind| config_keys(**kind).contains(&key);
+    let fits = |kind: &OpKind| expected_config(*kind, key, value).is_none();
+    let fits = kinds.iter().filter(has).any(fits);
+    if fits { None } else { unfit(key, value, kinds) }
+}
+
+fn names(kinds: &[OpKind]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    names.join(", ")
+}
+
+fn shown(value: &ConfigValue) -> String {
+    match value {
+        ConfigValue::Bool(value) => value.to_string(),
+        ConfigValue::Int(value) => value.to_string(),
+        ConfigValue::Text(text) => format!("{text:?}"),
+        ConfigValue::Ints(values) => format!("{values:?}"),
+    }
+}
