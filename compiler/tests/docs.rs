@@ -106,7 +106,7 @@ fn ops() -> String {
 fn configs() -> String {
     let common = ["NumWarps", "SramBytes", "NumTasks", "Granularity"];
     let row = |kind: OpKind| {
-        let keys = plan::describe_config(kind);
+        let keys = plan::config_keys(kind);
         let names = |keys: &[ConfigKey], is_required| {
             let keys = keys.iter().filter(|key| key.is_required == is_required);
             let names: Vec<_> = keys.map(|key| key.name).collect();
@@ -150,7 +150,7 @@ fn the_page_of_plan_files_has_every_op_config_and_kernel() {
 fn the_page_of_plan_files_has_every_name() {
     let (_, text) = page("plan-files.md");
     let mut values = BTreeMap::new();
-    for key in OpKind::ALL.iter().flat_map(|&kind| plan::describe_config(kind)) {
+    for key in OpKind::ALL.iter().flat_map(|&kind| plan::config_keys(kind)) {
         values.insert(key.name, key.value);
     }
     let rows = values.iter().map(|(key, value)| format!("\n| `{key}` | {value} |"));

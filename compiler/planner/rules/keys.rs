@@ -1,6 +1,7 @@
 //! The keys of a rule's config, against the ops that the rule is for.
 use irc_ark_format::{
-    model::{OpKind, nearest_name},
+    model::OpKind,
+    nearest,
     plan::{ConfigValue, config_keys, expected_config},
 };
 use irc_diag::Diagnostic;
@@ -10,7 +11,8 @@ const NAMED: usize = 4;
 
 /// A key that means nothing to ops of these kinds.
 pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
-    let mut known: Vec<&str> = kinds.iter().flat_map(|kind| config_keys(*kind)).collect();
+    let keys = kinds.iter().flat_map(|kind| config_keys(*kind));
+    let mut known: Vec<&str> = keys.map(|key| key.name).collect();
     known.sort_unstable();
     known.dedup();
     if known.contains(&key) {
@@ -22,7 +24,7 @@ pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
     };
     let message = format!("no config {whose} has a key `{key}`");
     let begins = |other: &&str| !key.is_empty() && other.starts_with(key);
-    let near = nearest_name(key, known.iter().copied())
+    let near = nearest(key, known.iter().copied())
         .or_else(|| known.iter().copied().find(begins))
         .map(|near| format!("did you mean `{near}`? "));
     let near = near.unwrap_or_default();
@@ -40,7 +42,7 @@ pub(super) fn unfit(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<
 
 /// A value that no op of these kinds can have.
 pub(super) fn unfit_all(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
-    let has = |kind: &&OpKind| config_keys(**kind).contains(&key);
+    let has = |kind: &&OpKind| config_keys(**kind).iter().any(|known| known.name == key);
     let fits = |kind: &OpKind| expected_config(*kind, key, value).is_none();
     let fits = kinds.iter().filter(has).any(fits);
     if fits { None } else { unfit(key, value, kinds) }

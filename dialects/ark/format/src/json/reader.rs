@@ -8,7 +8,7 @@ use jsonc_parser::ast::{Object as AstObject, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{At, place_in};
-use crate::model::nearest_name;
+use crate::names::nearest;
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub(crate) struct Reader<'s> {
@@ -151,7 +151,7 @@ impl<'s> Reader<'s> {
             }
             let severity = if self.strict { Severity::Error } else { Severity::Note };
             let mut finding = Diagnostic::new(severity, code, message(&clip(key)));
-            if let Some(near) = nearest_name(key, known.iter().copied()) {
+            if let Some(near) = nearest(key, known.iter().copied()) {
                 finding = finding.help(format!("did you mean `{near}`?"));
             }
             let name = &property.name;

@@ -22,7 +22,7 @@ pub(crate) mod write;
 
 pub use hazard::{Hazard, HazardKind, hazards};
 pub use links::check_ranks;
-pub use op::{Arg, ArgKind, Float, Op, OpKind, Signature, nearest_name};
+pub use op::{Arg, ArgKind, Float, Op, OpKind, Signature};
 pub use parse::{Document, Options, Origin, parse};
 pub use region::{Region, buffer_bytes, element_offsets};
 pub use tensor::{Buffer, DataType, Tensor};

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
 use super::Tensor;
+use crate::names::nearest;
 
 /// An argument of kind FLOAT: a 32-bit float compared by its bits.
 #[derive(Clone, Copy, Debug)]
@@ -376,35 +377,9 @@ impl OpKind {
 
     /// The registered name most like `name`, for a hint.
     pub fn nearest(name: &str) -> Option<OpKind> {
-        OpKind::from_name(nearest_name(name, OpKind::ALL.iter().map(|kind| kind.name()))?)
+        let names = OpKind::ALL.iter().map(|kind| kind.name());
+        OpKind::from_name(nearest(name, names)?)
     }
-}
-
-/// The name most like another, for a hint.
-pub fn nearest_name<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let name = &name.to_lowercase();
-    if name.len() > 32 {
-        return None;
-    }
-    let distance = |known: &str| edit_distance(&known.to_lowercase(), name);
-    let (distance, nearest) = known.map(|known| (distance(known), known)).min()?;
-    // Two edits make any short name of any other.
-    (distance <= 2 && 2 * distance < nearest.len()).then_some(nearest)
-}
-
-/// Levenshtein distance in bytes.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ mod write;
 
 pub use barriers::Barriers;
 pub use check::{
-    ConfigKey, MatmulKernel, check, check_model, check_ranks, config_keys, describe_config,
-    expected_config, fuses, matmul_kernels,
+    ConfigKey, MatmulKernel, check, check_model, check_ranks, config_keys, expected_config, fuses,
+    matmul_kernels,
 };
 pub use config::{Config, ConfigValue};
 pub use parse::parse;

@@ -5,7 +5,7 @@ use jsonc_parser::ast::Value;
 
 use super::{
     Architecture, Config, ConfigValue, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup,
-    TaskGroup, TaskInfo, check, describe_config,
+    TaskGroup, TaskInfo, check, config_keys,
 };
 use crate::json::{self, At, Object, OpPlace, Reader, clip};
 use crate::model::{OpKind, Options, read};
@@ -138,7 +138,7 @@ fn config(
     let object = reader.object(value, at)?;
     match kind {
         Some(kind) => {
-            let known: Vec<&str> = describe_config(kind).iter().map(|key| key.name).collect();
+            let known: Vec<&str> = config_keys(kind).iter().map(|key| key.name).collect();
             let message = |key: &str| format!("key `{key}` is ignored: `{kind}` does not read it");
             reader.check_known(&object, &known, "plan-unknown-config", message);
         }

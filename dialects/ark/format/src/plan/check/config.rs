@@ -45,7 +45,7 @@ pub struct ConfigKey {
 
 /// The keys that are read of the config of an op of a kind, by its kernel or by a planner; others
 /// are ignored.
-pub fn describe_config(kind: OpKind) -> Vec<ConfigKey> {
+pub fn config_keys(kind: OpKind) -> Vec<ConfigKey> {
     let key = |is_required| {
         move |(name, kind): (&'static str, Kind)| ConfigKey {
             name,
@@ -57,23 +57,12 @@ pub fn describe_config(kind: OpKind) -> Vec<ConfigKey> {
     required.chain(optional(kind).map(key(false))).collect()
 }
 
-/// The names of the keys that a config of an op may be given.
-pub fn config_keys(kind: OpKind) -> Vec<&'static str> {
-    read(kind).map(|(name, _)| name).collect()
-}
-
 /// What the value of a key in the config of an op should have been; nothing when it is that, or
-/// when the key means nothing there.
+/// when the op does not read the key.
 pub fn expected_config(op: OpKind, key: &str, value: &ConfigValue) -> Option<String> {
-    let (_, kind) = read(op).find(|(name, _)| *name == key)?;
-    (!is_sound(op, value, kind)).then(|| kind.expected())
-}
-
-fn read(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
-    // A product's `Tile` is read of a plan of the newest generation, and never written.
-    let is_written = move |name| kind != OpKind::Matmul || name != "Tile";
-    let all = required(kind).iter().copied().chain(optional(kind));
-    all.filter(move |&(name, _)| is_written(name))
+    let mut known = required(op).iter().copied().chain(optional(op));
+    let (_, kind) = known.find(|(name, _)| *name == key)?;
+    unexpected(op, value, kind)
 }
 
 /// What a value must be.
@@ -170,17 +159,18 @@ impl Kind {
 }
 
 fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &mut Sink) {
-    if !is_sound(op, value, kind) {
-        let message = format!("expected {}", kind.expected());
+    if let Some(expected) = unexpected(op, value, kind) {
+        let message = format!("expected {expected}");
         sink.push(Diagnostic::error("plan-config", message).path(at.to_string()));
     }
 }
 
-fn is_sound(op: OpKind, value: &ConfigValue, kind: Kind) -> bool {
+/// What a value should have been; nothing when it is.
+fn unexpected(op: OpKind, value: &ConfigValue, kind: Kind) -> Option<String> {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
     // A negative extent of a transposition's tile stands for the whole stride.
     let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
-    match (kind, value) {
+    let is_sound = match (kind, value) {
         (Kind::Count, ConfigValue::Int(n)) => fits(0, *n),
         (Kind::Positive, ConfigValue::Int(n)) => fits(1, *n),
         (Kind::Tile, ConfigValue::Ints(tile)) => {
@@ -190,5 +180,6 @@ fn is_sound(op: OpKind, value: &ConfigValue, kind: Kind) -> bool {
         (Kind::Flag, ConfigValue::Bool(_)) => true,
         (Kind::Name(names), ConfigValue::Text(name)) => names.contains(&&name[..]),
         _ => false,
-    }
+    };
+    (!is_sound).then(|| kind.expected())
 }

@@ -31,7 +31,7 @@ use super::{Plan, PlanOp, ResourceGroup, tiling};
 use crate::json::{At, OpPlace};
 use crate::model::{Op, validate};
 
-pub use config::{ConfigKey, config_keys, describe_config, expected_config};
+pub use config::{ConfigKey, config_keys, expected_config};
 pub use matmul::{MatmulKernel, matmul_kernels};
 pub use meaning::check_model;
 pub use ranks::check_ranks;
