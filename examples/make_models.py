@@ -255,13 +255,15 @@ def write_model(folder, name, model, check):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("outdir")
-    parser.add_argument("names", nargs="*", metavar="name", choices=[[], "chain", *MODELS])
+    parser.add_argument("names", nargs="*", metavar="name", choices=[[], "chain", "wide_ffn", *MODELS])
     parser.add_argument("--nodes", type=int, default=200, help="length of the chain")
     parser.add_argument("--check", action="store_true", help="compare with OUTDIR, write nothing")
     args = parser.parse_args()
     for name in args.names or MODELS:
         if name == "chain":
             write(args.outdir, f"chain_{args.nodes}", lambda m: chain(m, args.nodes), args.check)
+        elif name == "wide_ffn":
+            write(args.outdir, name, lambda m: ffn(m, 512, 1024, 4096), args.check)
         else:
             write(args.outdir, name, MODELS[name], args.check)
 
