@@ -18,7 +18,7 @@ pub(crate) use work::Work;
 use clock::{Clock, Parts};
 use irc_ark_format::{
     model::OpKind,
-    plan::{Plan, ProcessorGroup, Range},
+    plan::{self, Plan, ProcessorGroup, Range},
 };
 use std::fmt;
 
@@ -186,7 +186,5 @@ fn step(plan: &Plan, works: &[Work], group: &ProcessorGroup, clock: &mut Clock) 
 
 /// Tasks that a processor runs side by side.
 pub(crate) fn slots(work: &Work, warps: i64, sram: i64) -> i64 {
-    let by_warps = warps / work.warps.max(1);
-    let by_sram = if work.sram > 0 { sram / work.sram } else { by_warps };
-    by_warps.min(by_sram).max(1)
+    plan::slots(warps, sram, (work.warps.max(1), work.sram)).max(1)
 }

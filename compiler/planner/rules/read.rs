@@ -1,12 +1,13 @@
 //! Rules from JSON, every finding placed.
 use super::{Pattern, Pins, Rule, Rules, Span, keys};
 use irc_ark_format::{
+    json::strict_json,
     model::{DataType, OpKind},
     plan::{Config, ConfigValue, Range},
 };
 use irc_diag::{Diagnostic, Sink, Source};
 use jsonc_parser::{
-    CollectOptions, ParseOptions,
+    CollectOptions,
     ast::{Object, Value},
     common::Ranged,
     parse_to_ast,
@@ -24,21 +25,12 @@ const RULE_KEYS: [&str; 7] =
 
 /// Reads a file of rules; nothing after an error in the sink.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Rules> {
-    let strict = ParseOptions {
-        allow_comments: false,
-        allow_loose_object_property_names: false,
-        allow_trailing_commas: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-    };
     if let Some(at) = too_deep(source.text()) {
         let message = format!("rules nest at most {MOST_DEPTH} deep");
         sink.push(Diagnostic::error("rules-syntax", message).at(at..at + 1, "here"));
         return None;
     }
-    let tree = match parse_to_ast(source.text(), &CollectOptions::default(), &strict) {
+    let tree = match parse_to_ast(source.text(), &CollectOptions::default(), &strict_json()) {
         Ok(tree) => tree.value,
         Err(error) => {
             let range = error.range();

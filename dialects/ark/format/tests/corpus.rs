@@ -1,5 +1,8 @@
 //! Every file ARK itself wrote is read without a finding and written back byte for byte.
 
+#[path = "support/corpus.rs"]
+mod support;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,17 +12,8 @@ use irc_diag::{Sink, Source, render};
 
 /// Files of the corpus whose name ends in `suffix`, sorted; none when the corpus is absent.
 fn corpus(suffix: &str) -> Vec<PathBuf> {
-    let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/corpus");
-    let folder = root.unwrap_or_else(default).join("ark");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: no corpus at {}", folder.display());
-        return vec![];
-    };
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    let wanted = |path: &PathBuf| path.to_string_lossy().ends_with(suffix);
-    let mut paths: Vec<PathBuf> = paths.filter(wanted).collect();
-    paths.sort();
+    let Some((folder, mut paths)) = support::corpus() else { return vec![] };
+    paths.retain(|path| path.to_string_lossy().ends_with(suffix));
     assert!(!paths.is_empty(), "no *{suffix} in {}", folder.display());
     paths
 }

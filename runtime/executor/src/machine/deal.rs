@@ -7,7 +7,7 @@
 //! the whole grid where it should be `R`, so a group that starts in the middle of a range smaller
 //! than the grid loses tasks and runs others twice; it is kept, as a plan means what it does.
 
-use irc_ark_format::plan::{Range, TaskGroup};
+use irc_ark_format::plan::{self, Range, TaskGroup};
 
 /// How a task group is spread over the processors of a resource group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +97,7 @@ pub(crate) fn slots(
     if task_warps < 1 {
         return Err(format!("`NumWarps` of the task is {task_warps}"));
     }
-    let by_warps = warps.len() / task_warps;
-    let by_sram = if task_sram > 0 { sram.len() / task_sram } else { by_warps };
-    let slots = by_warps.min(by_sram);
+    let slots = plan::slots(warps.len(), sram.len(), task);
     if slots < 1 {
         return Err(format!(
             "a task needs {task_warps} warps and {task_sram} bytes of SRAM, and there are {} and {}",

@@ -14,4 +14,5 @@ pub(crate) use number::{write_float, write_string};
 pub(crate) use path::place_in;
 pub use path::{At, OpPlace, locate, place};
 pub(crate) use reader::{Object, Reader, clip};
+pub use text::strict_json;
 pub(crate) use text::{prepare, tree};

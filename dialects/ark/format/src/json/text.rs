@@ -98,7 +98,7 @@ fn usable(found: &Scan, text: &str, sink: &mut Sink) -> bool {
 
 /// The tree of `text`, or a finding at its first error of syntax.
 pub(crate) fn tree<'a>(text: &'a str, sink: &mut Sink) -> Option<Value<'a>> {
-    match parse_to_ast(text, &CollectOptions::default(), &strict()) {
+    match parse_to_ast(text, &CollectOptions::default(), &strict_json()) {
         Ok(result) => {
             if result.value.is_none() {
                 let finding = Diagnostic::error("ark-syntax", "there is no value in the file");
@@ -114,7 +114,7 @@ pub(crate) fn tree<'a>(text: &'a str, sink: &mut Sink) -> Option<Value<'a>> {
 }
 
 /// Options that hold the parser to RFC 8259.
-fn strict() -> ParseOptions {
+pub fn strict_json() -> ParseOptions {
     ParseOptions {
         allow_comments: false,
         allow_loose_object_property_names: false,

@@ -209,6 +209,13 @@ pub struct ResourceGroup {
     pub task_groups: Vec<TaskGroup>,
 }
 
+/// How many tasks a processor holds side by side of the `warps` and bytes of on-chip memory that a
+/// resource group gives it, when a task needs `task_warps` (at least one) and `task_sram`.
+pub fn slots(warps: i64, sram: i64, (task_warps, task_sram): (i64, i64)) -> i64 {
+    let by_warps = warps / task_warps;
+    if task_sram > 0 { by_warps.min(sram / task_sram) } else { by_warps }
+}
+
 /// Tasks of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskGroup {

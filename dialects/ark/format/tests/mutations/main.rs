@@ -6,6 +6,8 @@
 
 mod kinds;
 mod plans;
+#[path = "../support/corpus.rs"]
+mod support;
 
 use std::collections::BTreeSet;
 

@@ -1,13 +1,15 @@
 //! Sets of plans as JSON: those carried, and those of the corpus.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use irc_ark_format::json;
 use irc_ark_format::model::{self, Model, Options};
 use irc_ark_format::plan;
 use irc_diag::{Diagnostic, Sink, Source};
 use serde_json::Value;
+
+use crate::support;
 
 /// The plans of all ranks of a world, with the model of the first where there is one.
 #[derive(Clone)]
@@ -102,15 +104,9 @@ pub fn carried() -> Vec<Set> {
 
 /// The sets of the corpus that have no error; none when the corpus is absent.
 pub fn corpus() -> Vec<Set> {
-    let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/corpus");
-    let folder = root.unwrap_or_else(default).join("ark");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: no corpus at {}", folder.display());
-        return vec![];
-    };
+    let Some((folder, paths)) = support::corpus() else { return vec![] };
     let mut worlds: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+    for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         // A large plan, or one of another architecture, says no more, and takes long.
         let is_small = path.metadata().is_ok_and(|data| data.len() < 40_000);

@@ -4,7 +4,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::{ops, resource_groups, resource_path};
 use crate::json::{At, OpPlace};
-use crate::plan::{Plan, ResourceGroup, TaskInfo};
+use crate::plan::{Plan, ResourceGroup, TaskInfo, slots};
 
 /// Bytes of on-chip memory the executor keeps for itself.
 const RESERVED_SRAM: i64 = 128;
@@ -145,11 +145,9 @@ fn check_sram(plan: &Plan, group: &ResourceGroup, path: &str, sink: &mut Sink) {
 /// Tasks that run side by side have the warps and the aligned memory they need.
 fn check_slots(plan: &Plan, group: &ResourceGroup, info: &TaskInfo, path: &str, sink: &mut Sink) {
     let (warps, sram) = (group.warp_range.len(), group.sram_range.len());
-    let by_warps = warps / info.num_warps;
-    let by_sram = if info.sram_bytes > 0 { sram / info.sram_bytes } else { by_warps };
-    let slots = by_warps.min(by_sram);
+    let slots = slots(warps, sram, (info.num_warps, info.sram_bytes));
     if slots < 1 {
-        let (code, what) = match by_warps < 1 {
+        let (code, what) = match warps < info.num_warps {
             true => ("plan-warps", format!("{warps} warps, a task needs {}", info.num_warps)),
             false => ("plan-sram", format!("{sram} bytes, a task needs {}", info.sram_bytes)),
         };

@@ -12,7 +12,7 @@ use super::distribute::advance;
 use super::ops;
 use crate::json::{At, OpPlace};
 use crate::model::{Op, OpKind, Region};
-use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo};
+use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo, slots};
 
 /// Processors that two task groups are compared on; no device has more.
 const MAX_PROCESSORS: i64 = 4096;
@@ -141,8 +141,7 @@ fn uses<'a>(plan: &'a Plan, resource: &'a ResourceGroup, path: String) -> Vec<Us
     for (index, tasks) in resource.task_groups.iter().enumerate() {
         let info = &plan.task_infos[tasks.task_id as usize];
         let (warps, sram) = (resource.warp_range.len(), resource.sram_range.len());
-        let by_sram = if info.sram_bytes > 0 { sram / info.sram_bytes } else { i64::MAX };
-        let slots = (warps / info.num_warps).min(by_sram);
+        let slots = slots(warps, sram, (info.num_warps, info.sram_bytes));
         let waits = info.ops.iter().any(waits) && info.num_warps > 1;
         if waits && slots > 0 && !tasks.task_range.is_empty() {
             let share = sram / slots / info.num_warps;
