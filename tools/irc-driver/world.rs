@@ -82,9 +82,11 @@ impl World {
         let folder = tempfile::tempdir().map_err(|error| {
             Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
         })?;
+        // One session, so that kernels which ranks have in common compile once.
+        let mut session = Session::new();
         let ranks = plans.into_iter().enumerate().map(|(index, Opened { source, plan, .. })| {
             let path = folder.path().join(format!("plan_{index}.so"));
-            compile(source, plan, &preparation.target, &path)
+            compile(&mut session, source, plan, &preparation.target, &path)
         });
         let ranks = ranks.collect::<Result<_, _>>()?;
         Ok(Self { ranks, several, suspicions, _folder: folder })
@@ -292,12 +294,12 @@ fn place<'a>(opened: &'a Opened, finding: &mut Diagnostic) -> &'a Source {
 }
 
 fn compile(
+    session: &mut Session,
     source: Source,
     plan: Plan,
     target: &Target,
     path: &std::path::Path,
 ) -> Result<Rank, Stop> {
-    let mut session = Session::new();
     let file = session.open_source(source.clone());
     let compiled = session
         .compile_plan(file, target)
