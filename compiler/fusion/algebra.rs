@@ -3,7 +3,7 @@
 //! Only rules that keep every bit of every result are here (of NaNs: that they are one).
 use super::term::InputName;
 use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
-use irc_tl::{DType, Op, TensorType};
+use irc_tl::{Binary, DType, Op, Reduction, TensorType, Unary};
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// Names the parameters of an op: `p3`.
@@ -62,18 +62,18 @@ define_language! {
 
 /// The ops without parameters.
 const PLAIN: [Op; 15] = [
-    Op::Exp,
-    Op::Relu,
-    Op::Gelu,
-    Op::Sigmoid,
-    Op::Sqrt,
-    Op::Rsqrt,
-    Op::RoundTf32,
-    Op::Add,
-    Op::Sub,
-    Op::Mul,
-    Op::Div,
-    Op::Max,
+    Op::Unary(Unary::Exp),
+    Op::Unary(Unary::Relu),
+    Op::Unary(Unary::Gelu),
+    Op::Unary(Unary::Sigmoid),
+    Op::Unary(Unary::Sqrt),
+    Op::Unary(Unary::Rsqrt),
+    Op::Unary(Unary::RoundTf32),
+    Op::Binary(Binary::Add),
+    Op::Binary(Binary::Sub),
+    Op::Binary(Binary::Mul),
+    Op::Binary(Binary::Div),
+    Op::Binary(Binary::Max),
     Op::SteppedMatmul,
     Op::Gather,
     Op::Rope,
@@ -362,9 +362,9 @@ fn shape_fill(found: &Match<'_>) -> Option<Op> {
 fn other_keep_dims(found: &Match<'_>) -> Option<Op> {
     let mut op = found.op("?s").clone();
     match &mut op {
-        Op::ReduceSum { keep_dims, .. }
-        | Op::ReduceMax { keep_dims, .. }
-        | Op::ReduceMean { keep_dims, .. } => *keep_dims = !*keep_dims,
+        Op::Reduce { kind: Reduction::Sum, keep_dims, .. }
+        | Op::Reduce { kind: Reduction::Max, keep_dims, .. }
+        | Op::Reduce { kind: Reduction::Mean, keep_dims, .. } => *keep_dims = !*keep_dims,
         _ => return None,
     }
     let ty = op.infer(std::slice::from_ref(found.ty("?x"))).ok()?;

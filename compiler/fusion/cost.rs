@@ -16,7 +16,7 @@ use super::{
     form::{Form, Kind, is_statistic},
     segment::{Segment, SegmentNode, Source},
 };
-use irc_tl::{Op, TensorType};
+use irc_tl::{Binary, Op, TensorType, Unary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -105,7 +105,7 @@ fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
     let space = elements(&priced.form.space);
     match &node.op {
         Op::Matmul { .. } | Op::SequentialSum { .. } | Op::SteppedMatmul => node.flops,
-        Op::ReduceSum { .. } | Op::ReduceMax { .. } | Op::ReduceMean { .. } => node.flops,
+        Op::Reduce { .. } | Op::Conv(_) | Op::Compute(_) => node.flops,
         Op::Fill { .. } => 0,
         _ if priced.form.kind == Kind::Rows && is_statistic(&node.ty.shape, &priced.form.space) => {
             elements(&node.ty.shape)
@@ -117,10 +117,20 @@ fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
 /// Operations per evaluation, on a vector unit.
 const fn work_of(op: &Op) -> u64 {
     match op {
-        Op::Exp | Op::Sigmoid | Op::Gelu => 10,
-        Op::Div | Op::Sqrt | Op::Rsqrt => 4,
+        Op::Unary(function) => unary_work(*function),
+        Op::Binary(Binary::Pow) => 20,
+        Op::Binary(Binary::Div | Binary::Rem | Binary::Mod) => 4,
         Op::Fill { .. } | Op::Broadcast { .. } => 0,
         _ => 1,
+    }
+}
+
+const fn unary_work(function: Unary) -> u64 {
+    match function {
+        Unary::Sqrt | Unary::Rsqrt => 4,
+        Unary::Neg | Unary::Abs | Unary::Sign | Unary::Not | Unary::Relu => 1,
+        Unary::Floor | Unary::Ceil | Unary::Round | Unary::RoundTf32 => 1,
+        _ => 10,
     }
 }
 

@@ -108,11 +108,13 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
             Ok(Form { matmul: Some(apply.node), ..form })
         }
         // What they add up must be rounded first.
-        Op::SequentialSum { .. } | Op::SteppedMatmul if fused => {
+        Op::SequentialSum { .. } | Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
         Op::SequentialSum { .. } => Ok(Form::new(Kind::Reduction, &apply.operands[0].shape)),
-        Op::SteppedMatmul => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
+        Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) => {
+            Ok(Form::new(Kind::Reduction, &apply.result.shape))
+        }
         Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
@@ -124,7 +126,7 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
             Ok(Form { moves: true, ..Form::new(Kind::Elementwise, &apply.result.shape) })
         }
         Op::Update { .. } => update(operands),
-        Op::ReduceSum { axes, .. } | Op::ReduceMax { axes, .. } | Op::ReduceMean { axes, .. } => {
+        Op::Reduce { axes, .. } => {
             let operand = &apply.operands[0].shape;
             if axes.len() == 1 && axes[0] + 1 == operand.len() {
                 return reduce_rows(operand, operands[0]);

@@ -173,11 +173,11 @@ fn fusable(graph: &Graph, node: NodeId, operand: usize) -> Result<(), String> {
     };
     let Some(op) = graph.compute(node) else { return Err(not_computed(node)) };
     let Some(producer) = graph.compute(maker) else { return Err(not_computed(maker)) };
-    let apart = vec![None; producer.arity()];
+    let apart = vec![None; graph.nodes[maker].operands.len()];
     let form = with_types(graph, maker, |types, result| {
         combine(Application { node: maker, op: producer, operands: types, result }, &apart)
     })?;
-    let mut together = vec![None; op.arity()];
+    let mut together = vec![None; consumer.operands.len()];
     together[operand] = Some(&form);
     with_types(graph, node, |types, result| {
         combine(Application { node, op, operands: types, result }, &together)

@@ -71,11 +71,11 @@ define_language! {
 fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
     let all = || std::iter::once(node).chain(operands.iter().copied()).collect();
     match op {
-        Op::Slice { .. } | Op::Gather | Op::Rope => Term::Pick(all()),
-        Op::Transpose { .. } => Term::Transpose([node, operands[0]]),
-        Op::ReduceSum { .. } | Op::ReduceMax { .. } | Op::ReduceMean { .. } => {
-            Term::Reduce([node, operands[0]])
+        Op::Slice { .. } | Op::Gather | Op::Rope | Op::Conv(_) | Op::Compute(_) => {
+            Term::Pick(all())
         }
+        Op::Transpose { .. } => Term::Transpose([node, operands[0]]),
+        Op::Reduce { .. } => Term::Reduce([node, operands[0]]),
         Op::Matmul { .. } => Term::Matmul([node, operands[0], operands[1]]),
         Op::Update { .. } => Term::Update([node, operands[0], operands[1]]),
         _ => Term::Map(all()),

@@ -7,7 +7,7 @@ use irc_mlir::{
     function, read, to_text, walk_collect,
 };
 use irc_tensor::{DType, Tensor, TensorType};
-use irc_tl::{Op, Rounding};
+use irc_tl::{Binary, Op, Reduction, Rounding, Unary};
 
 const PROGRAMS: u64 = 300;
 
@@ -91,9 +91,9 @@ fn a_long_chain_is_one_kernel() {
     let context = context();
     let ty = TensorType::new(DType::F32, [64, 64]);
     let chain = |at: usize| match at % 3 {
-        0 => (Op::Exp, vec![at]),
-        1 => (Op::Relu, vec![at]),
-        _ => (Op::Mul, vec![at, at - 1]),
+        0 => (Op::Unary(Unary::Exp), vec![at]),
+        1 => (Op::Unary(Unary::Relu), vec![at]),
+        _ => (Op::Binary(Binary::Mul), vec![at, at - 1]),
     };
     let program = Program {
         inputs: vec![ty.clone()],
@@ -112,8 +112,8 @@ fn a_deep_residual_network_fuses() {
     let context = context();
     let ty = TensorType::new(DType::F32, [64, 64]);
     let layer = |at: usize| match at % 2 {
-        0 => (Op::Exp, vec![at]),
-        _ => (Op::Add, vec![at, at - 1]),
+        0 => (Op::Unary(Unary::Exp), vec![at]),
+        _ => (Op::Binary(Binary::Add), vec![at, at - 1]),
     };
     let program = Program {
         inputs: vec![ty.clone()],
@@ -281,22 +281,22 @@ fn random_op(random: &mut Random, operand: &TensorType) -> Op {
         sizes: operand.shape.iter().map(|dim| dim - dim / 2).collect(),
     };
     match random.below(32) {
-        0 | 1 => Op::Exp,
-        2 => Op::Relu,
-        3 => Op::Gelu,
-        4 => Op::Sigmoid,
-        5..=7 => Op::Add,
-        8 | 9 => Op::Sub,
-        10..=12 => Op::Mul,
-        13 => Op::Max,
+        0 | 1 => Op::Unary(Unary::Exp),
+        2 => Op::Unary(Unary::Relu),
+        3 => Op::Unary(Unary::Gelu),
+        4 => Op::Unary(Unary::Sigmoid),
+        5..=7 => Op::Binary(Binary::Add),
+        8 | 9 => Op::Binary(Binary::Sub),
+        10..=12 => Op::Binary(Binary::Mul),
+        13 => Op::Binary(Binary::Max),
         14 => Op::Cast { to: DType::F16, rounding: Rounding::NearestEven },
         15 => Op::Cast { to: DType::F32, rounding: Rounding::NearestEven },
         16 => Op::fill(0.5, operand.shape.clone(), operand.dtype),
         17 => Op::Broadcast { shape: [&[2], operand.shape.as_slice()].concat() },
-        18 | 19 => Op::ReduceSum { axes: vec![last], keep_dims },
-        20 => Op::ReduceMax { axes: vec![last], keep_dims },
-        21 => Op::ReduceMean { axes: vec![last], keep_dims },
-        22 => Op::ReduceSum { axes: vec![axis], keep_dims },
+        18 | 19 => Op::Reduce { kind: Reduction::Sum, axes: vec![last], keep_dims },
+        20 => Op::Reduce { kind: Reduction::Max, axes: vec![last], keep_dims },
+        21 => Op::Reduce { kind: Reduction::Mean, axes: vec![last], keep_dims },
+        22 => Op::Reduce { kind: Reduction::Sum, axes: vec![axis], keep_dims },
         23..=25 => {
             Op::Matmul { transpose_lhs: random.below(4) == 0, transpose_rhs: random.below(2) == 0 }
         }
@@ -304,7 +304,7 @@ fn random_op(random: &mut Random, operand: &TensorType) -> Op {
         27 => Op::Reshape { shape: vec![operand.shape.iter().product()] },
         28 => slice(),
         29 => Op::SequentialSum { axis },
-        30 => Op::RoundTf32,
+        30 => Op::Unary(Unary::RoundTf32),
         _ => Op::Update { offsets: vec![0; rank] },
     }
 }

@@ -3,7 +3,7 @@ use irc_mlir::{
     Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, TypeLike,
     Value, ValueLike, attr, read, ty,
 };
-use irc_tl::{DType, Op, Rounding, TensorType};
+use irc_tl::{Binary, Comparison, Conv, DType, Op, Reduction, Rounding, TensorType, Unary};
 use melior::ir::r#type::IntegerType;
 
 /// The type of a ranked tensor.
@@ -71,31 +71,21 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
 /// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind.
 pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
     let name = read::op_name(&op);
-    Ok(match name.strip_prefix("tl.").unwrap_or(&name) {
-        "exp" => Op::Exp,
-        "relu" => Op::Relu,
-        "gelu" => Op::Gelu,
-        "sigmoid" => Op::Sigmoid,
-        "sqrt" => Op::Sqrt,
-        "rsqrt" => Op::Rsqrt,
-        "round_tf32" => Op::RoundTf32,
-        "add" => Op::Add,
-        "sub" => Op::Sub,
-        "mul" => Op::Mul,
-        "div" => Op::Div,
-        "max" => Op::Max,
+    let own = name.strip_prefix("tl.").unwrap_or(&name);
+    if let Some(function) = function_of(own) {
+        return Ok(function);
+    }
+    if let Some(kind) = Reduction::ALL.into_iter().find(|kind| kind.name() == own) {
+        let (axes, keep_dims) = (unsigned(op, "axes")?, flag(op, "keep_dims")?);
+        return Ok(Op::Reduce { kind, axes, keep_dims });
+    }
+    Ok(match own {
         "cast" => Op::Cast { to: result_type(op)?.dtype, rounding: rounding(op)? },
         "fill" => fill(op)?,
         "broadcast" => Op::Broadcast { shape: result_type(op)?.shape },
-        "reduce_sum" => {
-            Op::ReduceSum { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
-        }
-        "reduce_max" => {
-            Op::ReduceMax { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
-        }
-        "reduce_mean" => {
-            Op::ReduceMean { axes: unsigned(op, "axes")?, keep_dims: flag(op, "keep_dims")? }
-        }
+        "select" => Op::Select,
+        "conv" => Op::Conv(conv(op)?),
+        "compute" => return Err("expected its body to be read by `compute_of`".into()),
         "matmul" => Op::Matmul {
             transpose_lhs: flag_or_false(op, "transpose_lhs")?,
             transpose_rhs: flag_or_false(op, "transpose_rhs")?,
@@ -114,6 +104,14 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
         }
         _ => return Err(format!("expected a compute op of tl, found '{name}'")),
     })
+}
+
+/// The elementwise op of that name.
+fn function_of(name: &str) -> Option<Op> {
+    let unary = Unary::ALL.into_iter().find(|function| function.name() == name).map(Op::Unary);
+    let binary = || Binary::ALL.into_iter().find(|function| function.name() == name);
+    let comparison = || Comparison::ALL.into_iter().find(|function| function.name() == name);
+    unary.or_else(|| binary().map(Op::Binary)).or_else(|| comparison().map(Op::Compare))
 }
 
 /// The types of an op's operands.
@@ -157,9 +155,7 @@ fn attributes<'c>(context: &'c Context, op: &Op) -> Vec<(&'static str, Attribute
             let double = ty::parse(context, "f64");
             vec![("value", attr::float(context, double, f64::from_bits(*value)))]
         }
-        Op::ReduceSum { axes, keep_dims }
-        | Op::ReduceMax { axes, keep_dims }
-        | Op::ReduceMean { axes, keep_dims } => {
+        Op::Reduce { axes, keep_dims, .. } => {
             vec![("axes", sizes(axes)), ("keep_dims", attr::bool(context, *keep_dims))]
         }
         // A flag that has its default stays unwritten, so that equal ops print equally.
@@ -167,6 +163,15 @@ fn attributes<'c>(context: &'c Context, op: &Op) -> Vec<(&'static str, Attribute
             let flags = [("transpose_lhs", *transpose_lhs), ("transpose_rhs", *transpose_rhs)];
             let set = flags.into_iter().filter(|(_, set)| *set);
             set.map(|(name, _)| (name, attr::bool(context, true))).collect()
+        }
+        Op::Conv(conv) => {
+            let pads: Vec<_> = conv.pads.iter().flatten().copied().collect();
+            vec![
+                ("strides", attr::i64s(context, &conv.strides)),
+                ("dilations", attr::i64s(context, &conv.dilations)),
+                ("pads", attr::i64s(context, &pads)),
+                ("groups", attr::i64(context, conv.groups)),
+            ]
         }
         Op::SequentialSum { axis } => vec![("axis", attr::i64(context, *axis as i64))],
         Op::Transpose { permutation } => vec![("permutation", sizes(permutation))],
@@ -190,6 +195,20 @@ fn rounding(op: OperationRef<'_, '_>) -> Result<Rounding, String> {
         Some("nearest_even") => Ok(Rounding::NearestEven),
         _ => Err(unexpected(op, "rounding", "\"toward_zero\" or \"nearest_even\"")),
     }
+}
+
+fn conv(op: OperationRef<'_, '_>) -> Result<Conv, String> {
+    let pads = i64s(op, "pads")?;
+    let (pairs, []) = pads.as_chunks::<2>() else {
+        return Err(unexpected(op, "pads", "two numbers per spatial dimension"));
+    };
+    Ok(Conv {
+        strides: i64s(op, "strides")?,
+        dilations: i64s(op, "dilations")?,
+        pads: pairs.to_vec(),
+        groups: read::integer(&op, "groups")
+            .ok_or_else(|| unexpected(op, "groups", "an integer"))?,
+    })
 }
 
 fn fill(op: OperationRef<'_, '_>) -> Result<Op, String> {

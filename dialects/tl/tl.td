@@ -59,20 +59,70 @@ class Tl_Shaped<string mnemonic, string what, dag attributes> : Tl_Pure<mnemonic
   let assemblyFormat = "$operand attr-dict `:` functional-type(operands, $result)";
 }
 
+def Tl_NegOp : Tl_Unary<"neg", "-x">;
+def Tl_AbsOp : Tl_Unary<"abs", "|x|">;
+def Tl_SignOp : Tl_Unary<"sign", "-1, 0 or 1; NaN of NaN">;
 def Tl_ExpOp : Tl_Unary<"exp", "e to the power of each element">;
+def Tl_LogOp : Tl_Unary<"log", "natural logarithm">;
+def Tl_SqrtOp : Tl_Unary<"sqrt", "square root">;
+def Tl_RsqrtOp : Tl_Unary<"rsqrt", "1 / sqrt(x)">;
+def Tl_SinOp : Tl_Unary<"sin", "sine, of radians">;
+def Tl_CosOp : Tl_Unary<"cos", "cosine, of radians">;
+def Tl_TanOp : Tl_Unary<"tan", "tangent, of radians">;
+def Tl_AsinOp : Tl_Unary<"asin", "inverse sine">;
+def Tl_AcosOp : Tl_Unary<"acos", "inverse cosine">;
+def Tl_AtanOp : Tl_Unary<"atan", "inverse tangent">;
+def Tl_SinhOp : Tl_Unary<"sinh", "hyperbolic sine">;
+def Tl_CoshOp : Tl_Unary<"cosh", "hyperbolic cosine">;
+def Tl_TanhOp : Tl_Unary<"tanh", "hyperbolic tangent">;
+def Tl_AsinhOp : Tl_Unary<"asinh", "inverse hyperbolic sine">;
+def Tl_AcoshOp : Tl_Unary<"acosh", "inverse hyperbolic cosine">;
+def Tl_AtanhOp : Tl_Unary<"atanh", "inverse hyperbolic tangent">;
+def Tl_ErfOp : Tl_Unary<"erf", "error function">;
+def Tl_FloorOp : Tl_Unary<"floor", "largest integer that is not larger">;
+def Tl_CeilOp : Tl_Unary<"ceil", "smallest integer that is not smaller">;
+def Tl_RoundOp : Tl_Unary<"round", "nearest integer, ties to the even one">;
+def Tl_NotOp : Tl_Unary<"not", "every bit inverted; the opposite of a bool">;
 def Tl_ReluOp : Tl_Unary<"relu", "max(x, 0)">;
 def Tl_GeluOp : Tl_Unary<"gelu", "GELU by its tanh approximation">;
 def Tl_SigmoidOp : Tl_Unary<"sigmoid", "1 / (1 + exp(-x))">;
-def Tl_SqrtOp : Tl_Unary<"sqrt", "square root">;
-def Tl_RsqrtOp : Tl_Unary<"rsqrt", "1 / sqrt(x)">;
-
 def Tl_RoundTf32Op : Tl_Unary<"round_tf32", "the nearest number of 10 bits of mantissa, ties away from zero">;
 
 def Tl_AddOp : Tl_Binary<"add", "sum">;
 def Tl_SubOp : Tl_Binary<"sub", "difference">;
 def Tl_MulOp : Tl_Binary<"mul", "product">;
 def Tl_DivOp : Tl_Binary<"div", "quotient">;
+def Tl_RemOp : Tl_Binary<"rem", "what truncating division leaves, of the sign of the left">;
+def Tl_ModOp : Tl_Binary<"mod", "what flooring division leaves, of the sign of the right">;
 def Tl_MaxOp : Tl_Binary<"max", "larger of two; NaN if either is">;
+def Tl_MinOp : Tl_Binary<"min", "smaller of two; NaN if either is">;
+def Tl_PowOp : Tl_Binary<"pow", "left to the power of right">;
+def Tl_AndOp : Tl_Binary<"and", "bitwise and">;
+def Tl_OrOp : Tl_Binary<"or", "bitwise or">;
+def Tl_XorOp : Tl_Binary<"xor", "bitwise exclusive or">;
+def Tl_ShlOp : Tl_Binary<"shl", "left times 2 to the power of right">;
+def Tl_ShrOp : Tl_Binary<"shr", "left divided by 2 to the power of right, rounded down">;
+
+class Tl_Compare<string mnemonic, string what> : Tl_Binary<mnemonic, what> {
+  let description = [{
+    The result is `i1`. Operands broadcast as in NumPy; element types are equal. With NaN only `ne`
+    holds.
+  }];
+}
+def Tl_EqOp : Tl_Compare<"eq", "whether two are equal">;
+def Tl_NeOp : Tl_Compare<"ne", "whether two differ">;
+def Tl_LtOp : Tl_Compare<"lt", "whether the left is less">;
+def Tl_LeOp : Tl_Compare<"le", "whether the left is less or equal">;
+def Tl_GtOp : Tl_Compare<"gt", "whether the left is greater">;
+def Tl_GeOp : Tl_Compare<"ge", "whether the left is greater or equal">;
+
+def Tl_SelectOp : Tl_Pure<"select"> {
+  let summary = "`yes` where the condition holds, else `no`";
+  let description = "The condition is `i1`. Operands broadcast to the result's shape as in NumPy.";
+  let arguments = (ins AnyRankedTensor:$condition, AnyRankedTensor:$yes, AnyRankedTensor:$no);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$condition `,` $yes `,` $no attr-dict `:` functional-type(operands, $result)";
+}
 
 def Tl_CastOp : Tl_Shaped<"cast", "conversion to another element type", (ins StrAttr:$rounding)> {
   let description = [{
@@ -104,7 +154,9 @@ def Tl_UpdateOp : Tl_Pure<"update"> {
 
 def Tl_ReduceSumOp : Tl_Reduce<"reduce_sum", "sum over axes">;
 def Tl_ReduceMaxOp : Tl_Reduce<"reduce_max", "maximum over axes">;
+def Tl_ReduceMinOp : Tl_Reduce<"reduce_min", "minimum over axes">;
 def Tl_ReduceMeanOp : Tl_Reduce<"reduce_mean", "mean over axes">;
+def Tl_ReduceProductOp : Tl_Reduce<"reduce_product", "product over axes">;
 
 def Tl_MatmulOp : Tl_Pure<"matmul"> {
   let summary = "matrix product of the last two dimensions; leading dimensions broadcast";
@@ -113,6 +165,18 @@ def Tl_MatmulOp : Tl_Pure<"matmul"> {
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_ConvOp : Tl_Pure<"conv"> {
+  let summary = "correlation of `x[batch, channels, ...]` with filters `w[filters, channels / groups, ...]`";
+  let description = [{
+    `strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
+    `x`, of either sign. The channels and filters are in `groups` independent parts.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$w, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads, I64Attr:$groups);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$x `,` $w attr-dict `:` functional-type(operands, $result)";
 }
 
 def Tl_SequentialSumOp : Tl_Shaped<"sequential_sum", "sum along an axis, in order, each addition rounded",

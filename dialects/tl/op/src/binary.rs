@@ -3,28 +3,32 @@
 use crate::broadcast::broadcast_shapes;
 use crate::index::{broadcast_strides, positions};
 use crate::values::Values;
-use crate::{DType, EvalError};
+use crate::{Binary, Comparison, DType, EvalError};
 use irc_tensor::{Tensor, TensorType};
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Max,
+pub(crate) fn infer(op: Binary, lhs: &TensorType, rhs: &TensorType) -> Result<TensorType, String> {
+    let dtype = common(lhs, rhs)?;
+    if !op.takes(dtype) {
+        return Err(format!("expected {}, found {lhs} and {rhs}", op.expected()));
+    }
+    Ok(TensorType::new(dtype, joined(lhs, rhs)?))
 }
 
-pub(crate) fn infer(lhs: &TensorType, rhs: &TensorType) -> Result<TensorType, String> {
-    if lhs.dtype != rhs.dtype {
-        return Err(format!("expected operands of one element type, found {lhs} and {rhs}"));
+pub(crate) fn infer_comparison(lhs: &TensorType, rhs: &TensorType) -> Result<TensorType, String> {
+    common(lhs, rhs)?;
+    Ok(TensorType::new(DType::Bool, joined(lhs, rhs)?))
+}
+
+fn common(lhs: &TensorType, rhs: &TensorType) -> Result<DType, String> {
+    if lhs.dtype == rhs.dtype {
+        return Ok(lhs.dtype);
     }
-    if lhs.dtype == DType::Bool {
-        return Err(format!("expected float or integer operands, found {lhs} and {rhs}"));
-    }
-    let shape = broadcast_shapes(&lhs.shape, &rhs.shape)
-        .ok_or_else(|| format!("expected shapes that broadcast together, found {lhs} and {rhs}"))?;
-    Ok(TensorType::new(lhs.dtype, shape))
+    Err(format!("expected operands of one element type, found {lhs} and {rhs}"))
+}
+
+fn joined(lhs: &TensorType, rhs: &TensorType) -> Result<Vec<i64>, String> {
+    broadcast_shapes(&lhs.shape, &rhs.shape)
+        .ok_or_else(|| format!("expected shapes that broadcast together, found {lhs} and {rhs}"))
 }
 
 pub(crate) fn eval(
@@ -33,51 +37,53 @@ pub(crate) fn eval(
     rhs: &Tensor,
     ty: TensorType,
 ) -> Result<Tensor, EvalError> {
-    let places =
-        |operand: &Tensor| positions(&ty.shape, &broadcast_strides(operand.shape(), &ty.shape), 0);
-    let pairs = places(lhs).zip(places(rhs));
+    let dtype = ty.dtype;
+    let pairs = pairs(lhs, rhs, &ty);
     let result = match (Values::of(lhs), Values::of(rhs)) {
         (Values::Float(left), Values::Float(right)) => {
-            Values::Float(pairs.map(|(l, r)| float(op, left[l], right[r])).collect())
+            Values::Float(pairs.map(|(l, r)| op.float(left[l], right[r])).collect())
         }
         (Values::Integer(left), Values::Integer(right)) => {
-            Values::Integer(pairs.map(|(l, r)| integer(op, left[l], right[r])).collect())
+            Values::Integer(pairs.map(|(l, r)| op.integer(left[l], right[r], dtype)).collect())
         }
         _ => unreachable!("inference found one element type"),
     };
     Ok(result.into_tensor(ty)?)
 }
 
-fn float(op: Binary, left: f64, right: f64) -> f64 {
-    match op {
-        Binary::Add => left + right,
-        Binary::Sub => left - right,
-        Binary::Mul => left * right,
-        Binary::Div => left / right,
-        Binary::Max => maximum(left, right),
-    }
+pub(crate) fn compare(
+    op: Comparison,
+    lhs: &Tensor,
+    rhs: &Tensor,
+    ty: TensorType,
+) -> Result<Tensor, EvalError> {
+    let pairs = pairs(lhs, rhs, &ty);
+    let result: Vec<i128> = match (Values::of(lhs), Values::of(rhs)) {
+        (Values::Float(left), Values::Float(right)) => {
+            pairs.map(|(l, r)| i128::from(op.holds(left[l], right[r]))).collect()
+        }
+        (Values::Integer(left), Values::Integer(right)) => {
+            pairs.map(|(l, r)| i128::from(op.holds(left[l], right[r]))).collect()
+        }
+        _ => unreachable!("inference found one element type"),
+    };
+    Ok(Values::Integer(result).into_tensor(ty)?)
 }
 
-/// The larger; NaN if either is (`f64::max` would drop it).
-pub(crate) fn maximum(left: f64, right: f64) -> f64 {
-    if left.is_nan() || left > right { left } else { right }
-}
-
-fn integer(op: Binary, left: i128, right: i128) -> i128 {
-    match op {
-        Binary::Add => left + right,
-        Binary::Sub => left - right,
-        // Two u64 may need 128 unsigned bits; the low 64 are right all the same.
-        Binary::Mul => left.wrapping_mul(right),
-        // As NumPy: no processor trap, no poison.
-        Binary::Div => left.checked_div(right).unwrap_or(0),
-        Binary::Max => left.max(right),
-    }
+/// Places of the operands' elements, for every element of the result.
+fn pairs(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    ty: &TensorType,
+) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let places =
+        |operand: &Tensor| positions(&ty.shape, &broadcast_strides(operand.shape(), &ty.shape), 0);
+    places(lhs).zip(places(rhs))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Op, Tensor};
+    use crate::{Binary, Op, Tensor};
 
     fn apply(op: &Op, lhs: &Tensor, rhs: &Tensor) -> Vec<f64> {
         op.eval(&[lhs, rhs]).expect("good operands").to_f64()
@@ -87,37 +93,37 @@ mod tests {
     fn known_values_and_broadcasting() {
         let column = Tensor::from_values([2, 1], &[6.0f32, -8.0]).expect("a tensor");
         let row = Tensor::from_values([2], &[2.0f32, 4.0]).expect("a tensor");
-        assert_eq!(apply(&Op::Add, &column, &row), [8.0, 10.0, -6.0, -4.0]);
-        assert_eq!(apply(&Op::Sub, &column, &row), [4.0, 2.0, -10.0, -12.0]);
-        assert_eq!(apply(&Op::Mul, &column, &row), [12.0, 24.0, -16.0, -32.0]);
-        assert_eq!(apply(&Op::Div, &column, &row), [3.0, 1.5, -4.0, -2.0]);
-        assert_eq!(apply(&Op::Max, &column, &row), [6.0, 6.0, 2.0, 4.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Add), &column, &row), [8.0, 10.0, -6.0, -4.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Sub), &column, &row), [4.0, 2.0, -10.0, -12.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Mul), &column, &row), [12.0, 24.0, -16.0, -32.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Div), &column, &row), [3.0, 1.5, -4.0, -2.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Max), &column, &row), [6.0, 6.0, 2.0, 4.0]);
     }
 
     #[test]
     fn integers_wrap_and_truncate() {
         let left = Tensor::from_values([2], &[127i8, -7]).expect("a tensor");
         let right = Tensor::from_values([2], &[2i8, 2]).expect("a tensor");
-        assert_eq!(apply(&Op::Add, &left, &right), [-127.0, -5.0]);
-        assert_eq!(apply(&Op::Mul, &left, &right), [-2.0, -14.0]);
-        assert_eq!(apply(&Op::Div, &left, &right), [63.0, -3.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Add), &left, &right), [-127.0, -5.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Mul), &left, &right), [-2.0, -14.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Div), &left, &right), [63.0, -3.0]);
         let wide = Tensor::from_values([1], &[u64::MAX]).expect("a tensor");
-        assert_eq!(apply(&Op::Mul, &wide, &wide), [1.0]);
+        assert_eq!(apply(&Op::Binary(Binary::Mul), &wide, &wide), [1.0]);
     }
 
     #[test]
     fn dividing_integers_by_zero_gives_zero() {
         let left = Tensor::from_values([3], &[7i32, 7, i32::MIN]).expect("a tensor");
         let right = Tensor::from_values([3], &[2i32, 0, -1]).expect("a tensor");
-        assert_eq!(apply(&Op::Div, &left, &right), [3.0, 0.0, f64::from(i32::MIN)]);
+        assert_eq!(apply(&Op::Binary(Binary::Div), &left, &right), [3.0, 0.0, f64::from(i32::MIN)]);
     }
 
     #[test]
     fn maximum_keeps_nan_on_either_side() {
         let nan = Tensor::from_values([1], &[f32::NAN]).expect("a tensor");
         let one = Tensor::from_values([1], &[1.0f32]).expect("a tensor");
-        assert!(apply(&Op::Max, &nan, &one)[0].is_nan());
-        assert!(apply(&Op::Max, &one, &nan)[0].is_nan());
+        assert!(apply(&Op::Binary(Binary::Max), &nan, &one)[0].is_nan());
+        assert!(apply(&Op::Binary(Binary::Max), &one, &nan)[0].is_nan());
     }
 
     #[test]
@@ -125,7 +131,9 @@ mod tests {
         let floats = Tensor::from_values([2], &[1.0f32, 2.0]).expect("a tensor");
         let three = Tensor::from_values([3], &[1.0f32, 2.0, 3.0]).expect("a tensor");
         let ints = Tensor::from_values([2], &[1i32, 2]).expect("a tensor");
-        let message = |rhs: &Tensor| Op::Add.eval(&[&floats, rhs]).expect_err("bad").to_string();
+        let message = |rhs: &Tensor| {
+            Op::Binary(Binary::Add).eval(&[&floats, rhs]).expect_err("bad").to_string()
+        };
         assert_eq!(
             message(&three),
             "add: expected shapes that broadcast together, found f32[2] and f32[3]"

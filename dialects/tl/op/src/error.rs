@@ -32,4 +32,18 @@ pub enum EvalError {
         /// Rows of the table.
         rows: i64,
     },
+    /// A load of a compute op lies outside its operand.
+    #[error(
+        "compute: index {value} of operand {operand} in dimension {dimension}: expected 0 to {extent} (exclusive)"
+    )]
+    LoadOutside {
+        /// Position of the operand.
+        operand: usize,
+        /// Dimension of the operand.
+        dimension: usize,
+        /// The index.
+        value: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
 }

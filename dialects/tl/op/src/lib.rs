@@ -15,35 +15,50 @@
 //!   of magnitudes, which `irc_tensor::Tolerance::of` allows for.
 //! * `sequential_sum` and `stepped_matmul` round while they accumulate, in an order that is part of
 //!   their meaning: backends give the same bits.
-//! * `max`, `relu` and `reduce_max` return NaN when an operand is NaN.
+//! * `max`, `min`, `relu`, `reduce_max` and `reduce_min` return NaN when an operand is NaN.
 //! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
 //!   zero gives zero, as in NumPy.
-//! * `bool` takes part in data movement and `cast` only.
+//! * `bool` takes part in logic, data movement, `select` and `cast` only.
 
 mod binary;
 mod bitcast;
 mod broadcast;
 mod cast;
+mod compute;
+mod conv;
+mod dim;
 mod error;
 mod fill;
+mod function;
 mod gather;
+mod general;
 mod index;
 mod matmul;
 mod op;
 mod reduce;
 mod reshape;
 mod rope;
+mod scalar;
+mod select;
 mod sequential_sum;
 mod slice;
 mod stepped_matmul;
 mod transpose;
+mod ty;
 mod unary;
 mod update;
 mod values;
 
 pub use broadcast::broadcast_shapes;
 pub use cast::Rounding;
+pub use compute::{Combine, Compute, Number, Reduce};
+pub use conv::Conv;
+pub use dim::{Dim, Factor, Polynomial, SizeFunction};
 pub use error::{EvalError, InferError};
+pub use function::{Binary, Comparison, Unary};
 pub use irc_tensor::{DType, Tensor, TensorType};
 pub use op::Op;
+pub use reduce::Reduction;
+pub use scalar::Scalar;
 pub use stepped_matmul::STEP;
+pub use ty::Type;

@@ -1,45 +1,27 @@
 //! The ops.
 
-use crate::binary::Binary;
-use crate::reduce::Reduction;
-use crate::unary::Unary;
 use crate::{
-    DType, EvalError, InferError, Rounding, Tensor, TensorType, binary, bitcast, broadcast, cast,
-    fill, gather, matmul, reduce, reshape, rope, sequential_sum, slice, stepped_matmul, transpose,
-    unary, update,
+    Binary, Comparison, Compute, Conv, DType, EvalError, InferError, Reduction, Rounding, Tensor,
+    TensorType, Type, Unary, binary, bitcast, broadcast, cast, conv, fill, gather, matmul, reduce,
+    reshape, rope, select, sequential_sum, slice, stepped_matmul, transpose, unary, update,
 };
+use std::sync::Arc;
 
 /// One op of the tensor level: a pure function of tensors with a single result.
 ///
-/// Operands are positional. Shapes are static, and ranks up to any number are accepted.
+/// Operands are positional; any rank is accepted. Sizes are known, but in [`Op::Compute`], whose sizes
+/// may depend on symbols: an op of symbolic operands is written as one, see [`Op::as_compute`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
-    /// `e^x`; floats.
-    Exp,
-    /// `max(x, 0)`; floats and integers.
-    Relu,
-    /// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`; floats. The tanh approximation of
-    /// Hendrycks and Gimpel, "Gaussian error linear units" (2016).
-    Gelu,
-    /// `1 / (1 + e^-x)`; floats.
-    Sigmoid,
-    /// `sqrt(x)`; floats.
-    Sqrt,
-    /// `1 / sqrt(x)`; floats.
-    Rsqrt,
-    /// The nearest number of 10 explicit bits of mantissa (TF32), ties away from zero, as
-    /// `cvt.rna.tf32.f32` of PTX; `f32`.
-    RoundTf32,
-    /// `lhs + rhs`, broadcast as NumPy does, as are the four below; one element type.
-    Add,
-    /// `lhs - rhs`.
-    Sub,
-    /// `lhs * rhs`.
-    Mul,
-    /// `lhs / rhs`; integers truncate toward zero, and give 0 for a divisor of 0.
-    Div,
-    /// The larger of the two.
-    Max,
+    /// A function of every element.
+    Unary(Unary),
+    /// A function of every pair of elements, broadcast as NumPy does, as are the two below; one
+    /// element type.
+    Binary(Binary),
+    /// A comparison of every pair of elements; the result is `bool`.
+    Compare(Comparison),
+    /// Operands `condition, yes, no`: `yes` where the `bool` condition holds, else `no`.
+    Select,
     /// Conversion of every element by value; see [`Rounding`] and the table in `cast.rs`.
     Cast {
         /// Element type of the result.
@@ -61,22 +43,10 @@ pub enum Op {
         /// Shape of the result.
         shape: Vec<i64>,
     },
-    /// Sum over some axes.
-    ReduceSum {
-        /// The axes, strictly increasing.
-        axes: Vec<usize>,
-        /// Whether they stay, with one element.
-        keep_dims: bool,
-    },
-    /// Maximum over some axes, none of them empty.
-    ReduceMax {
-        /// The axes, strictly increasing.
-        axes: Vec<usize>,
-        /// Whether they stay, with one element.
-        keep_dims: bool,
-    },
-    /// Mean over some axes, none of them empty.
-    ReduceMean {
+    /// What some axes are reduced to.
+    Reduce {
+        /// How.
+        kind: Reduction,
         /// The axes, strictly increasing.
         axes: Vec<usize>,
         /// Whether they stay, with one element.
@@ -137,9 +107,19 @@ pub enum Op {
         /// Shape of the result.
         shape: Vec<i64>,
     },
+    /// Operands `x, w`: correlation of `x[batch, channels, ...]` with the filters
+    /// `w[filters, channels / groups, ...]`; see [`Conv`].
+    Conv(Conv),
+    /// Loops around an expression: everything without an op of its own.
+    Compute(Arc<Compute>),
 }
 
 impl Op {
+    /// Loops around an expression.
+    pub fn compute(compute: Compute) -> Self {
+        Self::Compute(Arc::new(compute))
+    }
+
     /// A tensor of `value` everywhere.
     pub fn fill(value: f64, shape: impl Into<Vec<i64>>, dtype: DType) -> Self {
         let value = if value.is_nan() { f64::NAN } else { value };
@@ -149,24 +129,14 @@ impl Op {
     /// The op's name in the IR, without its dialect.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Exp => "exp",
-            Self::Relu => "relu",
-            Self::Gelu => "gelu",
-            Self::Sigmoid => "sigmoid",
-            Self::Sqrt => "sqrt",
-            Self::Rsqrt => "rsqrt",
-            Self::RoundTf32 => "round_tf32",
-            Self::Add => "add",
-            Self::Sub => "sub",
-            Self::Mul => "mul",
-            Self::Div => "div",
-            Self::Max => "max",
+            Self::Unary(function) => function.name(),
+            Self::Binary(function) => function.name(),
+            Self::Compare(comparison) => comparison.name(),
+            Self::Select => "select",
             Self::Cast { .. } => "cast",
             Self::Fill { .. } => "fill",
             Self::Broadcast { .. } => "broadcast",
-            Self::ReduceSum { .. } => "reduce_sum",
-            Self::ReduceMax { .. } => "reduce_max",
-            Self::ReduceMean { .. } => "reduce_mean",
+            Self::Reduce { kind, .. } => kind.name(),
             Self::SequentialSum { .. } => "sequential_sum",
             Self::SteppedMatmul => "stepped_matmul",
             Self::Matmul { .. } => "matmul",
@@ -177,26 +147,37 @@ impl Op {
             Self::Gather => "gather",
             Self::Rope => "rope",
             Self::Bitcast { .. } => "bitcast",
+            Self::Conv(_) => "conv",
+            Self::Compute(_) => "compute",
         }
     }
 
-    /// Number of operands.
-    pub const fn arity(&self) -> usize {
-        match self {
+    /// Number of operands; nothing when it may be any, which is so of [`Op::Compute`].
+    pub const fn arity(&self) -> Option<usize> {
+        Some(match self {
+            Self::Compute(_) => return None,
             Self::Fill { .. } => 0,
-            Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Max => 2,
+            Self::Binary(_) | Self::Compare(_) | Self::Conv(_) => 2,
             Self::Matmul { .. } | Self::SteppedMatmul => 2,
             Self::Update { .. } | Self::Gather | Self::Rope => 2,
+            Self::Select => 3,
             _ => 1,
-        }
+        })
     }
 
     /// Whether each element of the result depends on at most one element of each operand, at the
     /// same place after broadcasting.
     pub const fn is_elementwise(&self) -> bool {
-        self.unary().is_some()
-            || self.binary().is_some()
-            || matches!(self, Self::Cast { .. } | Self::Fill { .. } | Self::Broadcast { .. })
+        matches!(
+            self,
+            Self::Unary(_)
+                | Self::Binary(_)
+                | Self::Compare(_)
+                | Self::Select
+                | Self::Cast { .. }
+                | Self::Fill { .. }
+                | Self::Broadcast { .. }
+        )
     }
 
     /// The type of the result.
@@ -216,16 +197,12 @@ impl Op {
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone()).collect();
         let ty = self.infer(&types)?;
-        if let Some(unary) = self.unary() {
-            return unary::eval(unary, operands[0], ty);
-        }
-        if let Some(binary) = self.binary() {
-            return binary::eval(binary, operands[0], operands[1], ty);
-        }
-        if let Some((reduction, axes, _)) = self.reduction() {
-            return reduce::eval(reduction, axes, operands[0], ty);
-        }
         match self {
+            Self::Unary(function) => unary::eval(*function, operands[0], ty),
+            Self::Binary(function) => binary::eval(*function, operands[0], operands[1], ty),
+            Self::Compare(comparison) => binary::compare(*comparison, operands[0], operands[1], ty),
+            Self::Select => select::eval([operands[0], operands[1], operands[2]], ty),
+            Self::Reduce { kind, axes, .. } => reduce::eval(*kind, axes, operands[0], ty),
             Self::Cast { rounding, .. } => cast::eval(*rounding, operands[0], ty),
             Self::Fill { value, .. } => fill::eval(f64::from_bits(*value), ty),
             Self::Broadcast { .. } => broadcast::eval(operands[0], ty),
@@ -243,7 +220,8 @@ impl Op {
             Self::Reshape { .. } | Self::Bitcast { .. } => {
                 Ok(Tensor::from_bytes(ty, operands[0].bytes())?)
             }
-            _ => unreachable!("unary, binary and reduction ops returned above"),
+            Self::Conv(conv) => conv::eval(conv, operands),
+            Self::Compute(compute) => compute.eval(operands),
         }
     }
 
@@ -264,36 +242,35 @@ impl Op {
                 let contracted = matmul::contracted(&operands[0], false);
                 count(&result).saturating_mul(contracted.unsigned_abs()).saturating_mul(2)
             }
-            Self::ReduceSum { .. } | Self::ReduceMax { .. } | Self::ReduceMean { .. } => {
-                count(&operands[0])
+            Self::Reduce { .. } | Self::SequentialSum { .. } => count(&operands[0]),
+            Self::Conv(_) => {
+                let taps = count(&operands[1]) / operands[1].shape[0].unsigned_abs().max(1);
+                count(&result).saturating_mul(taps).saturating_mul(2)
             }
-            Self::SequentialSum { .. } => count(&operands[0]),
+            Self::Compute(compute) => compute.flops(),
             Self::Rope => count(&result).saturating_mul(3),
+            Self::Unary(_) | Self::Binary(_) | Self::Compare(_) | Self::Select => count(&result),
             Self::Cast { .. } => count(&result),
-            _ if self.unary().is_some() || self.binary().is_some() => count(&result),
             _ => 0,
         })
     }
 
     fn check_arity(&self, found: usize) -> Result<(), String> {
-        let expected = self.arity();
-        if expected == found {
+        let Some(expected) = self.arity().filter(|expected| *expected != found) else {
             return Ok(());
-        }
+        };
         Err(format!("expected {expected} operands, found {found}"))
     }
 
     fn infer_message(&self, operands: &[TensorType]) -> Result<TensorType, String> {
-        if let Some(unary) = self.unary() {
-            return unary::infer(unary, &operands[0]);
-        }
-        if self.binary().is_some() {
-            return binary::infer(&operands[0], &operands[1]);
-        }
-        if let Some((reduction, axes, keep_dims)) = self.reduction() {
-            return reduce::infer(reduction, axes, keep_dims, &operands[0]);
-        }
         match self {
+            Self::Unary(function) => unary::infer(*function, &operands[0]),
+            Self::Binary(function) => binary::infer(*function, &operands[0], &operands[1]),
+            Self::Compare(_) => binary::infer_comparison(&operands[0], &operands[1]),
+            Self::Select => select::infer([&operands[0], &operands[1], &operands[2]]),
+            Self::Reduce { kind, axes, keep_dims } => {
+                reduce::infer(*kind, axes, *keep_dims, &operands[0])
+            }
             Self::Cast { to, .. } => Ok(TensorType::new(*to, operands[0].shape.clone())),
             Self::Fill { shape, dtype, .. } => fill::infer(shape, *dtype),
             Self::Broadcast { shape } => broadcast::infer(shape, &operands[0]),
@@ -309,41 +286,12 @@ impl Op {
             Self::Gather => gather::infer(&operands[0], &operands[1]),
             Self::Rope => rope::infer(&operands[0], &operands[1]),
             Self::Bitcast { to, shape } => bitcast::infer(*to, shape, &operands[0]),
-            _ => unreachable!("unary, binary and reduction ops returned above"),
+            Self::Conv(_) | Self::Compute(_) => {
+                let types: Vec<_> = operands.iter().cloned().map(Type::from).collect();
+                let ty = self.infer_symbolic(&types).map_err(|error| error.message)?;
+                ty.known().ok_or_else(|| format!("expected known sizes, found {ty}"))
+            }
         }
-    }
-
-    const fn unary(&self) -> Option<Unary> {
-        Some(match self {
-            Self::Exp => Unary::Exp,
-            Self::Relu => Unary::Relu,
-            Self::Gelu => Unary::Gelu,
-            Self::Sigmoid => Unary::Sigmoid,
-            Self::Sqrt => Unary::Sqrt,
-            Self::Rsqrt => Unary::Rsqrt,
-            Self::RoundTf32 => Unary::RoundTf32,
-            _ => return None,
-        })
-    }
-
-    const fn binary(&self) -> Option<Binary> {
-        Some(match self {
-            Self::Add => Binary::Add,
-            Self::Sub => Binary::Sub,
-            Self::Mul => Binary::Mul,
-            Self::Div => Binary::Div,
-            Self::Max => Binary::Max,
-            _ => return None,
-        })
-    }
-
-    fn reduction(&self) -> Option<(Reduction, &[usize], bool)> {
-        Some(match self {
-            Self::ReduceSum { axes, keep_dims } => (Reduction::Sum, axes, *keep_dims),
-            Self::ReduceMax { axes, keep_dims } => (Reduction::Max, axes, *keep_dims),
-            Self::ReduceMean { axes, keep_dims } => (Reduction::Mean, axes, *keep_dims),
-            _ => return None,
-        })
     }
 }
 

@@ -1,16 +1,44 @@
 //! Reductions over axes.
 
-use crate::binary::maximum;
+use crate::function::{maximum, minimum};
 use crate::index::{positions, strides};
 use crate::values::Values;
 use crate::{DType, EvalError};
 use irc_tensor::{Tensor, TensorType};
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Reduction {
+/// What axes are reduced to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reduction {
+    /// The sum; 0 of nothing.
     Sum,
+    /// The largest; NaN if any is; none of the axes is empty.
     Max,
+    /// The smallest; NaN if any is; none of the axes is empty.
+    Min,
+    /// The mean; none of the axes is empty.
     Mean,
+    /// The product; 1 of nothing.
+    Product,
+}
+
+impl Reduction {
+    /// Every reduction.
+    pub const ALL: [Self; 5] = [Self::Sum, Self::Max, Self::Min, Self::Mean, Self::Product];
+
+    /// The name of the op in the IR.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduce_sum",
+            Self::Max => "reduce_max",
+            Self::Min => "reduce_min",
+            Self::Mean => "reduce_mean",
+            Self::Product => "reduce_product",
+        }
+    }
+
+    const fn needs_elements(self) -> bool {
+        matches!(self, Self::Max | Self::Min | Self::Mean)
+    }
 }
 
 pub(crate) fn infer(
@@ -26,7 +54,7 @@ pub(crate) fn infer(
     if operand.dtype == DType::Bool {
         return Err(format!("expected a float or integer operand, found {operand}"));
     }
-    if op != Reduction::Sum && axes.iter().any(|&axis| operand.shape[axis] == 0) {
+    if op.needs_elements() && axes.iter().any(|&axis| operand.shape[axis] == 0) {
         return Err(format!("expected elements along the axes {axes:?}, found {operand}"));
     }
     let dim = |(axis, &dim): (usize, &i64)| match (axes.contains(&axis), keep_dims) {
@@ -64,19 +92,30 @@ pub(crate) fn eval(
 }
 
 fn float(op: Reduction, values: impl Iterator<Item = f64>) -> f64 {
-    if op == Reduction::Max {
-        return values.fold(f64::NEG_INFINITY, maximum);
+    match op {
+        Reduction::Max => values.fold(f64::NEG_INFINITY, maximum),
+        Reduction::Min => values.fold(f64::INFINITY, minimum),
+        Reduction::Product => values.product(),
+        Reduction::Sum => values.fold(0.0, |sum, value| sum + value),
+        Reduction::Mean => {
+            let add = |(count, sum): (u64, f64), value| (count + 1, sum + value);
+            let (count, sum) = values.fold((0, 0.0), add);
+            sum / count as f64
+        }
     }
-    let (count, sum) = values.fold((0u64, 0.0), |(count, sum), value| (count + 1, sum + value));
-    if op == Reduction::Mean { sum / count as f64 } else { sum }
 }
 
 fn integer(op: Reduction, values: impl Iterator<Item = i128>) -> i128 {
-    if op == Reduction::Max {
-        return values.max().expect("inference refuses a maximum of nothing");
+    match op {
+        Reduction::Max => values.max().expect("inference refuses a maximum of nothing"),
+        Reduction::Min => values.min().expect("inference refuses a minimum of nothing"),
+        Reduction::Product => values.fold(1, i128::wrapping_mul),
+        Reduction::Sum => values.sum(),
+        Reduction::Mean => {
+            let (count, sum) = values.fold((0, 0), |(count, sum), value| (count + 1, sum + value));
+            sum / count
+        }
     }
-    let (count, sum) = values.fold((0, 0), |(count, sum), value| (count + 1, sum + value));
-    if op == Reduction::Mean { sum / count } else { sum }
 }
 
 #[cfg(test)]
@@ -89,36 +128,36 @@ mod tests {
 
     #[test]
     fn known_values() {
-        let sum = Op::ReduceSum { axes: vec![1], keep_dims: true };
+        let sum = Op::Reduce { kind: crate::Reduction::Sum, axes: vec![1], keep_dims: true };
         let result = sum.eval(&[&matrix()]).expect("a matrix");
         assert_eq!((result.shape(), result.to_f64()), (&[2, 1][..], vec![9.0, 12.0]));
-        let max = Op::ReduceMax { axes: vec![0], keep_dims: false };
+        let max = Op::Reduce { kind: crate::Reduction::Max, axes: vec![0], keep_dims: false };
         let result = max.eval(&[&matrix()]).expect("a matrix");
         assert_eq!((result.shape(), result.to_f64()), (&[3][..], vec![4.0, 9.0, 6.0]));
-        let mean = Op::ReduceMean { axes: vec![0, 1], keep_dims: false };
+        let mean = Op::Reduce { kind: crate::Reduction::Mean, axes: vec![0, 1], keep_dims: false };
         assert_eq!(mean.eval(&[&matrix()]).expect("a matrix").to_f64(), [3.5]);
     }
 
     #[test]
     fn integers_wrap_and_their_mean_truncates() {
         let bytes = Tensor::from_values([3], &[100i8, 27, 1]).expect("a tensor");
-        let sum = Op::ReduceSum { axes: vec![0], keep_dims: false };
+        let sum = Op::Reduce { kind: crate::Reduction::Sum, axes: vec![0], keep_dims: false };
         assert_eq!(sum.eval(&[&bytes]).expect("integers").to_f64(), [-128.0]);
-        let mean = Op::ReduceMean { axes: vec![0], keep_dims: false };
+        let mean = Op::Reduce { kind: crate::Reduction::Mean, axes: vec![0], keep_dims: false };
         assert_eq!(mean.eval(&[&bytes]).expect("integers").to_f64(), [42.0]);
     }
 
     #[test]
     fn nothing_has_a_sum_but_no_maximum() {
         let empty = Tensor::from_values::<f32>([0], &[]).expect("a tensor");
-        let sum = Op::ReduceSum { axes: vec![0], keep_dims: false };
+        let sum = Op::Reduce { kind: crate::Reduction::Sum, axes: vec![0], keep_dims: false };
         assert_eq!(sum.eval(&[&empty]).expect("a sum").to_f64(), [0.0]);
-        let max = Op::ReduceMax { axes: vec![0], keep_dims: false };
+        let max = Op::Reduce { kind: crate::Reduction::Max, axes: vec![0], keep_dims: false };
         assert_eq!(
             max.eval(&[&empty]).expect_err("no maximum").to_string(),
             "reduce_max: expected elements along the axes [0], found f32[0]"
         );
-        let bad = Op::ReduceSum { axes: vec![1, 0], keep_dims: false };
+        let bad = Op::Reduce { kind: crate::Reduction::Sum, axes: vec![1, 0], keep_dims: false };
         assert_eq!(
             bad.eval(&[&matrix()]).expect_err("not increasing").to_string(),
             "reduce_sum: expected increasing axes below 2, found [1, 0] of f32[2,3]"

@@ -52,7 +52,7 @@ mod tests {
         let ones = Tensor::from_values([3000], &values).expect("a tensor");
         let sum = Op::SequentialSum { axis: 0 }.eval(&[&ones]).expect("floats");
         assert_eq!(sum.to_f64(), [2048.0]);
-        let wide = Op::ReduceSum { axes: vec![0], keep_dims: false };
+        let wide = Op::Reduce { kind: crate::Reduction::Sum, axes: vec![0], keep_dims: false };
         assert_eq!(wide.eval(&[&ones]).expect("floats").to_f64(), [3000.0]);
     }
 

@@ -1,6 +1,8 @@
 //! Laws that hold between the ops, on random shapes and values.
 
-use irc_tl::{DType, Op, Rounding, Tensor, TensorType, broadcast_shapes};
+use irc_tl::{
+    Binary, DType, Op, Reduction, Rounding, Tensor, TensorType, Type, Unary, broadcast_shapes,
+};
 use proptest::prelude::*;
 
 fn dtypes() -> impl Strategy<Value = DType> {
@@ -31,7 +33,7 @@ proptest! {
         let joined = broadcast_shapes(&narrow, &shape[1..]).expect("made to fit");
         let widen = Op::Broadcast { shape: joined };
         let (wide_lhs, wide_rhs) = (apply(&widen, &[&lhs]), apply(&widen, &[&rhs]));
-        for op in [Op::Add, Op::Sub, Op::Mul, Op::Max] {
+        for op in [Op::Binary(Binary::Add), Op::Binary(Binary::Sub), Op::Binary(Binary::Mul), Op::Binary(Binary::Max)] {
             prop_assert_eq!(apply(&op, &[&lhs, &rhs]), apply(&op, &[&wide_lhs, &wide_rhs]));
         }
     }
@@ -78,9 +80,9 @@ proptest! {
     fn reducing_axis_by_axis_is_reducing_at_once(shape in shapes(), keep_dims in any::<bool>()) {
         let tensor = random(DType::I32, &shape, 8);
         let axes: Vec<_> = (0..shape.len()).collect();
-        let at_once = apply(&Op::ReduceSum { axes: axes.clone(), keep_dims }, &[&tensor]);
+        let at_once = apply(&Op::Reduce { kind: Reduction::Sum, axes: axes.clone(), keep_dims }, &[&tensor]);
         let step = |tensor: Tensor, axis: usize| {
-            apply(&Op::ReduceSum { axes: vec![axis], keep_dims }, &[&tensor])
+            apply(&Op::Reduce { kind: Reduction::Sum, axes: vec![axis], keep_dims }, &[&tensor])
         };
         prop_assert_eq!(at_once, axes.into_iter().rev().fold(tensor, step));
     }
@@ -97,8 +99,8 @@ proptest! {
             apply(&Op::Cast { to, rounding: Rounding::TowardZero }, &[tensor])
         };
         let rows = apply(&Op::Reshape { shape: vec![batch, m, k, 1] }, &[&cast(&lhs, wide)]);
-        let terms = apply(&Op::Mul, &[&rows, &cast(&rhs, wide)]);
-        let sum = apply(&Op::ReduceSum { axes: vec![2], keep_dims: false }, &[&terms]);
+        let terms = apply(&Op::Binary(Binary::Mul), &[&rows, &cast(&rhs, wide)]);
+        let sum = apply(&Op::Reduce { kind: Reduction::Sum, axes: vec![2], keep_dims: false }, &[&terms]);
         let actual = apply(&product, &[&lhs, &rhs]);
         for (sum, actual) in cast(&sum, dtype).to_f64().into_iter().zip(actual.to_f64()) {
             let unit = if dtype.is_float() { f64::EPSILON * 64.0 } else { 0.0 };
@@ -125,10 +127,10 @@ proptest! {
         let tensor = random(dtype, &shape, 12);
         let last = shape.len() - 1;
         let ops = [
-            Op::Relu,
+            Op::Unary(Unary::Relu),
             Op::Cast { to: DType::F16, rounding: Rounding::TowardZero },
-            Op::ReduceMax { axes: vec![last], keep_dims: true },
-            Op::ReduceMean { axes: vec![0], keep_dims: false },
+            Op::Reduce { kind: Reduction::Max, axes: vec![last], keep_dims: true },
+            Op::Reduce { kind: Reduction::Mean, axes: vec![0], keep_dims: false },
             Op::Transpose { permutation: (0..=last).rev().collect() },
         ];
         for op in ops {
@@ -143,22 +145,24 @@ proptest! {
 fn a_softmax_row_sums_to_one() {
     let x = random(DType::F32, &[3, 100], 13);
     let axes = vec![1];
-    let max = apply(&Op::ReduceMax { axes: axes.clone(), keep_dims: true }, &[&x]);
-    let exp = apply(&Op::Exp, &[&apply(&Op::Sub, &[&x, &max])]);
-    let sum = apply(&Op::ReduceSum { axes: axes.clone(), keep_dims: true }, &[&exp]);
-    let softmax = apply(&Op::Div, &[&exp, &sum]);
-    let total = apply(&Op::ReduceSum { axes, keep_dims: false }, &[&softmax]);
+    let max =
+        apply(&Op::Reduce { kind: Reduction::Max, axes: axes.clone(), keep_dims: true }, &[&x]);
+    let exp = apply(&Op::Unary(Unary::Exp), &[&apply(&Op::Binary(Binary::Sub), &[&x, &max])]);
+    let sum =
+        apply(&Op::Reduce { kind: Reduction::Sum, axes: axes.clone(), keep_dims: true }, &[&exp]);
+    let softmax = apply(&Op::Binary(Binary::Div), &[&exp, &sum]);
+    let total = apply(&Op::Reduce { kind: Reduction::Sum, axes, keep_dims: false }, &[&softmax]);
     assert!(total.to_f64().iter().all(|sum| (sum - 1.0).abs() < 1e-6));
 }
 
 #[test]
 fn every_op_has_its_own_name_and_refuses_a_wrong_count() {
     let ops = [
-        Op::Exp,
-        Op::Gelu,
-        Op::Add,
+        Op::Unary(Unary::Exp),
+        Op::Unary(Unary::Gelu),
+        Op::Binary(Binary::Add),
         Op::fill(0.0, [], DType::F32),
-        Op::ReduceSum { axes: vec![], keep_dims: false },
+        Op::Reduce { kind: Reduction::Sum, axes: vec![], keep_dims: false },
         Op::Matmul { transpose_lhs: false, transpose_rhs: false },
         Op::Gather,
         Op::Rope,

@@ -1,7 +1,7 @@
 //! Every op against numpy, on operands and results that `data/make.py` wrote.
 
 use irc_tensor::{Tolerance, compare, read_npz_file};
-use irc_tl::{DType, Op, Rounding, Tensor};
+use irc_tl::{Binary, DType, Op, Reduction, Rounding, Tensor, Unary};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use std::path::Path;
 fn op(case: &str, dtype: DType) -> Op {
     let rounding = if dtype == DType::F32 { Rounding::TowardZero } else { Rounding::NearestEven };
     match case {
-        "exp" => Op::Exp,
-        "relu" => Op::Relu,
-        "gelu" => Op::Gelu,
-        "sigmoid" => Op::Sigmoid,
-        "sqrt" => Op::Sqrt,
-        "rsqrt" => Op::Rsqrt,
-        "add" => Op::Add,
-        "sub" => Op::Sub,
-        "mul" => Op::Mul,
-        "div" => Op::Div,
-        "max" => Op::Max,
+        "exp" => Op::Unary(Unary::Exp),
+        "relu" => Op::Unary(Unary::Relu),
+        "gelu" => Op::Unary(Unary::Gelu),
+        "sigmoid" => Op::Unary(Unary::Sigmoid),
+        "sqrt" => Op::Unary(Unary::Sqrt),
+        "rsqrt" => Op::Unary(Unary::Rsqrt),
+        "add" => Op::Binary(Binary::Add),
+        "sub" => Op::Binary(Binary::Sub),
+        "mul" => Op::Binary(Binary::Mul),
+        "div" => Op::Binary(Binary::Div),
+        "max" => Op::Binary(Binary::Max),
         "matmul" => Op::Matmul { transpose_lhs: false, transpose_rhs: false },
         "matmul_tt" => Op::Matmul { transpose_lhs: true, transpose_rhs: true },
-        "reduce_sum" => Op::ReduceSum { axes: vec![1], keep_dims: true },
-        "reduce_mean" => Op::ReduceMean { axes: vec![0, 2], keep_dims: false },
+        "reduce_sum" => Op::Reduce { kind: Reduction::Sum, axes: vec![1], keep_dims: true },
+        "reduce_mean" => Op::Reduce { kind: Reduction::Mean, axes: vec![0, 2], keep_dims: false },
         "rope" => Op::Rope,
         "to_i32" => Op::Cast { to: DType::I32, rounding },
         "to_f16" => Op::Cast { to: DType::F16, rounding },

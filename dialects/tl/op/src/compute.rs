@@ -1,0 +1,441 @@
+//! The general op: loops around an expression.
+
+use crate::function::Binary;
+use crate::scalar::Scalar;
+use crate::{DType, Dim, EvalError, Rounding, Type};
+use irc_tensor::{Element, Tensor};
+
+/// What is computed by an expression for each element of the result, or by a reduction of an
+/// expression over more loops.
+///
+/// `result[i0, i1, ...] = combine over r0, r1, ... of body(i0, i1, ..., r0, r1, ...)`
+///
+/// Sums of floats accumulate in `f64` and round once, in any order; a backend accumulates in `f32`
+/// or wider. Every op that has no order of its own can be written so: see [`Op::as_compute`](crate::Op::as_compute).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Compute {
+    /// Extents of the result, and of the loops over it.
+    pub dims: Vec<Dim>,
+    /// How the body is reduced, if it is.
+    pub reduction: Option<Reduce>,
+    /// The expression.
+    pub body: Scalar,
+}
+
+/// The loops that a [`Compute`] reduces.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reduce {
+    /// What joins two values.
+    pub combine: Combine,
+    /// Extents of the loops.
+    pub dims: Vec<Dim>,
+}
+
+/// What joins values in a reduction. Reducing nothing gives the neutral value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Combine {
+    /// The sum; 0 of nothing.
+    Sum,
+    /// The product; 1 of nothing.
+    Product,
+    /// The largest; of nothing the least number of the type (of floats -inf). NaN if any is.
+    Max,
+    /// The smallest; of nothing the largest number of the type (of floats inf). NaN if any is.
+    Min,
+}
+
+impl Combine {
+    /// Every way.
+    pub const ALL: [Self; 4] = [Self::Sum, Self::Product, Self::Max, Self::Min];
+
+    /// The name in the IR.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Product => "product",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+
+    /// The function of two values.
+    pub const fn function(self) -> Binary {
+        match self {
+            Self::Sum => Binary::Add,
+            Self::Product => Binary::Mul,
+            Self::Max => Binary::Max,
+            Self::Min => Binary::Min,
+        }
+    }
+
+    /// The value that changes no other; for integers modulo 2^bits of the type.
+    pub fn neutral(self, dtype: DType) -> Number {
+        let bits = 8 * dtype.size() as u32;
+        let signed = dtype.is_signed_integer();
+        let (lowest, highest) = match (signed, dtype) {
+            (_, DType::Bool) => (0, 1),
+            (true, _) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            (false, _) => (0, (1i128 << bits) - 1),
+        };
+        match (self, dtype.is_float()) {
+            (Self::Sum, true) => Number::Float(0.0),
+            (Self::Product, true) => Number::Float(1.0),
+            (Self::Max, true) => Number::Float(f64::NEG_INFINITY),
+            (Self::Min, true) => Number::Float(f64::INFINITY),
+            (Self::Sum, false) => Number::Int(0),
+            (Self::Product, false) => Number::Int(1),
+            (Self::Max, false) => Number::Int(lowest),
+            (Self::Min, false) => Number::Int(highest),
+        }
+    }
+}
+
+/// A number in the width that evaluation computes in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// Of a float type.
+    Float(f64),
+    /// Of an integer type or `bool`.
+    Int(i128),
+}
+
+impl Number {
+    /// The value rounded to, or wrapped around in, an element type of its kind.
+    pub fn rounded(self, dtype: DType) -> Self {
+        match (self, dtype) {
+            (Self::Float(value), DType::F32) => Self::Float(f64::from(value as f32)),
+            (Self::Float(value), DType::F16) => {
+                Self::Float(<half::f16 as Element>::from_f64(value).to_f64())
+            }
+            (Self::Float(value), DType::BF16) => {
+                Self::Float(<half::bf16 as Element>::from_f64(value).to_f64())
+            }
+            (Self::Float(_), _) => self,
+            (Self::Int(value), DType::Bool) => Self::Int(i128::from(value != 0)),
+            (Self::Int(value), _) => {
+                let bits = 8 * dtype.size() as u32;
+                let low = value & ((1i128 << bits) - 1);
+                let negative = dtype.is_signed_integer() && low >> (bits - 1) == 1;
+                Self::Int(if negative { low - (1i128 << bits) } else { low })
+            }
+        }
+    }
+
+    /// The value converted between element types; see [`Op::Cast`](crate::Op::Cast).
+    pub fn cast(self, to: DType, rounding: Rounding) -> Self {
+        match (self, to) {
+            (Self::Float(value), DType::Bool) => Self::Int(i128::from(value != 0.0)),
+            (Self::Float(value), _) if to.is_integer() => {
+                let whole = match rounding {
+                    Rounding::TowardZero => value.trunc(),
+                    Rounding::NearestEven => value.round_ties_even(),
+                };
+                // `as` saturates, and gives 0 for NaN.
+                let (Self::Int(low), Self::Int(high)) =
+                    (Combine::Max.neutral(to), Combine::Min.neutral(to))
+                else {
+                    unreachable!("integer types have integer bounds")
+                };
+                Self::Int((whole as i128).clamp(low, high))
+            }
+            (Self::Int(value), _) if to.is_float() => Self::Float(value as f64).rounded(to),
+            _ => self.rounded(to),
+        }
+    }
+}
+
+impl Compute {
+    /// An op without a reduction.
+    pub fn map(dims: impl Into<Vec<Dim>>, body: Scalar) -> Self {
+        Self { dims: dims.into(), reduction: None, body }
+    }
+
+    /// An op with a reduction.
+    pub fn reduce(
+        dims: impl Into<Vec<Dim>>,
+        combine: Combine,
+        over: impl Into<Vec<Dim>>,
+        body: Scalar,
+    ) -> Self {
+        let reduction = Some(Reduce { combine, dims: over.into() });
+        Self { dims: dims.into(), reduction, body }
+    }
+
+    /// Number of loops: over the result, then those that reduce.
+    pub fn loops(&self) -> usize {
+        self.dims.len() + self.reduction.as_ref().map_or(0, |reduction| reduction.dims.len())
+    }
+
+    /// The type of the result.
+    ///
+    /// # Errors
+    /// What was expected of a part of the body and what was found.
+    pub fn infer(&self, operands: &[Type]) -> Result<Type, String> {
+        let dtype = self.body.dtype(operands, self.loops())?;
+        if self.reduction.is_some() && dtype == DType::Bool {
+            return Err("expected a float or integer body of a reduction, found bool".into());
+        }
+        Ok(Type::new(dtype, self.dims.clone()))
+    }
+
+    /// The value, with every size known.
+    ///
+    /// # Errors
+    /// A size that is not known; a load outside an operand; a result that cannot be allocated.
+    pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
+        let unknown = |message: String| crate::InferError { op: "compute", message };
+        let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
+        let ty = self.infer(&types).map_err(unknown)?;
+        let known =
+            ty.known().ok_or_else(|| unknown(format!("expected known sizes, found {ty}")))?;
+        let over: Option<Vec<i64>> = match &self.reduction {
+            None => Some(vec![]),
+            Some(reduction) => reduction.dims.iter().map(Dim::known).collect(),
+        };
+        let over = over.ok_or_else(|| unknown("expected known sizes of a reduction".into()))?;
+        let mut result = Tensor::zeros(known.clone())?;
+        let mut at = vec![0; self.loops()];
+        let machine = Machine { operands, dtype: ty.dtype };
+        for element in 0..result.elements() {
+            place(element, &known.shape, &mut at);
+            let number = match &self.reduction {
+                None => machine.eval(&self.body, &at)?,
+                Some(reduction) => {
+                    machine.reduce(reduction.combine, &self.body, &over, &mut at, ty.dtype)?
+                }
+            };
+            machine.store(&mut result, element, number);
+        }
+        Ok(result)
+    }
+
+    /// The op with symbols replaced in all its sizes.
+    pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Self {
+        let all = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(symbol)).collect();
+        Self {
+            dims: all(&self.dims),
+            reduction: self
+                .reduction
+                .as_ref()
+                .map(|reduction| Reduce { combine: reduction.combine, dims: all(&reduction.dims) }),
+            body: self.body.substitute(symbol),
+        }
+    }
+}
+
+/// Writes the index of an element into the first entries of `at`.
+fn place(element: usize, shape: &[i64], at: &mut [i64]) {
+    let mut rest = element as i64;
+    for axis in (0..shape.len()).rev() {
+        at[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+}
+
+struct Machine<'t> {
+    operands: &'t [&'t Tensor],
+    dtype: DType,
+}
+
+impl Machine<'_> {
+    fn reduce(
+        &self,
+        combine: Combine,
+        body: &Scalar,
+        over: &[i64],
+        at: &mut [i64],
+        dtype: DType,
+    ) -> Result<Number, EvalError> {
+        let first = at.len() - over.len();
+        let count =
+            over.iter().fold(1usize, |count, &dim| count.saturating_mul(dim.max(0) as usize));
+        let mut joined = combine.neutral(dtype);
+        for iteration in 0..count {
+            place(iteration, over, &mut at[first..]);
+            joined = match (joined, self.eval(body, at)?) {
+                (Number::Float(x), Number::Float(y)) => {
+                    Number::Float(combine.function().float(x, y))
+                }
+                (Number::Int(x), Number::Int(y)) => {
+                    Number::Int(combine.function().integer(x, y, dtype)).rounded(dtype)
+                }
+                _ => unreachable!("the body has one type"),
+            };
+        }
+        Ok(joined)
+    }
+
+    fn store(&self, result: &mut Tensor, element: usize, number: Number) {
+        match number {
+            Number::Float(value) => result.set_f64(element, value),
+            Number::Int(value) => {
+                let width = self.dtype.size();
+                let low = (value as u64).to_ne_bytes();
+                let low =
+                    if cfg!(target_endian = "big") { &low[8 - width..] } else { &low[..width] };
+                result.bytes_mut()[element * width..][..width].copy_from_slice(low);
+            }
+        }
+    }
+
+    fn eval(&self, scalar: &Scalar, at: &[i64]) -> Result<Number, EvalError> {
+        Ok(match scalar {
+            Scalar::Float(bits, dtype) => Number::Float(f64::from_bits(*bits)).rounded(*dtype),
+            Scalar::Int(value, dtype) => Number::Int(i128::from(*value)).rounded(*dtype),
+            Scalar::Loop(index) => Number::Int(i128::from(at[*index])),
+            Scalar::Size(dim) => {
+                let message = format!("expected a known size, found {dim}");
+                let unknown = crate::InferError { op: "compute", message };
+                Number::Int(i128::from(dim.known().ok_or(unknown)?))
+            }
+            Scalar::Load(operand, index) => self.load(*operand, index, at)?,
+            Scalar::Unary(function, x) => {
+                let dtype = self.dtype_of(x);
+                match self.eval(x, at)? {
+                    Number::Float(x) => Number::Float(function.float(x)).rounded(dtype),
+                    Number::Int(x) => Number::Int(function.integer(x, dtype)).rounded(dtype),
+                }
+            }
+            Scalar::Binary(function, x, y) => {
+                let dtype = self.dtype_of(x);
+                match (self.eval(x, at)?, self.eval(y, at)?) {
+                    (Number::Float(x), Number::Float(y)) => {
+                        Number::Float(function.float(x, y)).rounded(dtype)
+                    }
+                    (Number::Int(x), Number::Int(y)) => {
+                        Number::Int(function.integer(x, y, dtype)).rounded(dtype)
+                    }
+                    _ => unreachable!("inference found one type"),
+                }
+            }
+            Scalar::Compare(comparison, x, y) => {
+                let holds = match (self.eval(x, at)?, self.eval(y, at)?) {
+                    (Number::Float(x), Number::Float(y)) => comparison.holds(x, y),
+                    (Number::Int(x), Number::Int(y)) => comparison.holds(x, y),
+                    _ => unreachable!("inference found one type"),
+                };
+                Number::Int(i128::from(holds))
+            }
+            Scalar::Select(parts) => {
+                let [condition, yes, no] = &**parts;
+                let chosen = self.eval(condition, at)? != Number::Int(0);
+                self.eval(if chosen { yes } else { no }, at)?
+            }
+            Scalar::Cast(to, rounding, x) => self.eval(x, at)?.cast(*to, *rounding),
+        })
+    }
+
+    fn load(&self, operand: usize, index: &[Scalar], at: &[i64]) -> Result<Number, EvalError> {
+        let tensor = self.operands[operand];
+        let mut element = 0;
+        for (dimension, (index, &extent)) in index.iter().zip(tensor.shape()).enumerate() {
+            let Number::Int(value) = self.eval(index, at)? else {
+                unreachable!("inference found i64 indices")
+            };
+            if value < 0 || value >= i128::from(extent) {
+                let value = value as i64;
+                return Err(EvalError::LoadOutside { operand, dimension, value, extent });
+            }
+            element = element * extent as usize + value as usize;
+        }
+        Ok(number_at(tensor, element))
+    }
+
+    /// The type of a part of a body that inference accepted.
+    fn dtype_of(&self, scalar: &Scalar) -> DType {
+        match scalar {
+            Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,
+            Scalar::Loop(_) | Scalar::Size(_) => DType::I64,
+            Scalar::Load(operand, _) => self.operands[*operand].dtype(),
+            Scalar::Unary(_, x) | Scalar::Binary(_, x, _) => self.dtype_of(x),
+            Scalar::Compare(..) => DType::Bool,
+            Scalar::Select(parts) => self.dtype_of(&parts[1]),
+        }
+    }
+}
+
+/// One element of a tensor.
+fn number_at(tensor: &Tensor, element: usize) -> Number {
+    let dtype = tensor.dtype();
+    if dtype.is_float() {
+        return Number::Float(tensor.get_f64(element));
+    }
+    let width = dtype.size();
+    let bytes = &tensor.bytes()[element * width..][..width];
+    let mut low = [0u8; 8];
+    if cfg!(target_endian = "big") {
+        low[8 - width..].copy_from_slice(bytes);
+    } else {
+        low[..width].copy_from_slice(bytes);
+    }
+    Number::Int(i128::from(u64::from_ne_bytes(low))).rounded(dtype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Op, TensorType, Unary};
+
+    fn dims(values: &[i64]) -> Vec<Dim> {
+        values.iter().map(|value| Dim::Known(*value)).collect()
+    }
+
+    #[test]
+    fn a_condition_guards_a_load() {
+        let x = Tensor::from_values([3], &[1.5f32, 2.0, 3.0]).expect("a tensor");
+        let inside = Scalar::Loop(0) - Scalar::index(1);
+        let guard = Scalar::Loop(0).ge(Scalar::index(1)).and(Scalar::Loop(0).lt(Scalar::index(4)));
+        let body = guard.select(Scalar::load(0, [inside]), Scalar::float(-1.0, DType::F32));
+        let padded = Op::compute(Compute::map(dims(&[5]), body)).eval(&[&x]).expect("guarded");
+        assert_eq!(padded.to_f64(), [-1.0, 1.5, 2.0, 3.0, -1.0]);
+        let outside = Scalar::load(0, [Scalar::Loop(0)]);
+        let error =
+            Op::compute(Compute::map(dims(&[4]), outside)).eval(&[&x]).expect_err("outside");
+        assert_eq!(
+            error.to_string(),
+            "compute: index 3 of operand 0 in dimension 0: expected 0 to 3 (exclusive)"
+        );
+    }
+
+    #[test]
+    fn reductions_start_from_the_neutral_value() {
+        let x = Tensor::from_values([2, 3], &[1i8, 100, 100, -5, -6, -7]).expect("a tensor");
+        let body = || Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1)]);
+        let run = |combine, size| {
+            let op = Op::compute(Compute::reduce(dims(&[2]), combine, dims(&[size]), body()));
+            op.eval(&[&x]).expect("inside").to_f64()
+        };
+        assert_eq!(run(Combine::Sum, 3), [-55.0, -18.0]);
+        assert_eq!(run(Combine::Max, 3), [100.0, -5.0]);
+        assert_eq!(run(Combine::Min, 0), [127.0, 127.0]);
+        assert_eq!(run(Combine::Max, 0), [-128.0, -128.0]);
+        assert_eq!(run(Combine::Product, 2), [100.0, 30.0]);
+    }
+
+    #[test]
+    fn every_step_rounds_to_its_type() {
+        let x = Tensor::from_f64(TensorType::new(DType::F16, [1]), &[2048.0]).expect("a tensor");
+        let one = || Scalar::float(1.0, DType::F16);
+        let load = || Scalar::load(0, [Scalar::Loop(0)]);
+        let twice = load() + one() + one();
+        let result = Op::compute(Compute::map(dims(&[1]), twice)).eval(&[&x]).expect("inside");
+        assert_eq!(result.to_f64(), [2048.0]);
+        let wide = load().cast(DType::F32) + Scalar::float(2.0, DType::F32);
+        let result = Op::compute(Compute::map(dims(&[1]), wide.cast(DType::F16)));
+        assert_eq!(result.eval(&[&x]).expect("inside").to_f64(), [2050.0]);
+    }
+
+    #[test]
+    fn parts_must_fit() {
+        let types = [Type::from(TensorType::new(DType::F32, [2, 2]))];
+        let error =
+            |body: Scalar| Compute::map(dims(&[2]), body).infer(&types).expect_err("does not fit");
+        assert!(error(Scalar::load(0, [Scalar::Loop(0)])).contains("expected 2 indices"));
+        assert!(error(Scalar::load(1, [])).contains("an operand below 1"));
+        assert!(error(Scalar::Loop(1)).contains("a loop below 1"));
+        assert!(
+            error(Scalar::index(1) + Scalar::float(1.0, DType::F32)).contains("one element type")
+        );
+        assert!(error(Scalar::index(1).unary(Unary::Exp)).contains("exp: expected a float"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Correlation with filters ("convolution"), of any number of spatial dimensions.
+
+use crate::compute::{Combine, Compute};
+use crate::scalar::Scalar;
+use crate::{Dim, EvalError, InferError, Tensor, Type};
+
+/// How filters move over an operand `x[batch, channels, ...]`; one entry per spatial dimension.
+///
+/// `result[b, m, o...] = sum over c, k... of x[b, g*C + c, o*stride + k*dilation - pad_before] *
+/// w[m, c, k...]` with `g` the group of the filter `m` and `C = channels / groups`; `x` is 0 outside.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Conv {
+    /// Step of the filter; at least 1.
+    pub strides: Vec<i64>,
+    /// Distance of the filter's taps; at least 1.
+    pub dilations: Vec<i64>,
+    /// Zeros before and after the operand; of either sign.
+    pub pads: Vec<[i64; 2]>,
+    /// Independent parts of the channels; at least 1.
+    pub groups: i64,
+}
+
+impl Conv {
+    /// The loops of the op.
+    pub(crate) fn compute(&self, operands: &[Type]) -> Result<Compute, String> {
+        let [x, w] = operands else { return Err("expected 2 operands".into()) };
+        self.check(x, w)?;
+        let spatial = self.strides.len();
+        let kernel = &w.dims[2..];
+        let mut dims = vec![x.dims[0].clone(), w.dims[0].clone()];
+        for axis in 0..spatial {
+            dims.push(self.extent(axis, &x.dims[2 + axis], &kernel[axis]));
+        }
+        let mut over = vec![w.dims[1].clone()];
+        over.extend_from_slice(kernel);
+
+        let reduced = |loop_index: usize| Scalar::Loop(2 + spatial + loop_index);
+        let filters = w.dims[0].floor_div(&self.groups.into());
+        let group = Scalar::Loop(1) / Scalar::Size(filters);
+        let mut from = vec![Scalar::Loop(0), group * Scalar::Size(w.dims[1].clone()) + reduced(0)];
+        let mut inside: Option<Scalar> = None;
+        for axis in 0..spatial {
+            let at = Scalar::Loop(2 + axis) * Scalar::index(self.strides[axis])
+                + reduced(1 + axis) * Scalar::index(self.dilations[axis])
+                - Scalar::index(self.pads[axis][0]);
+            if self.pads[axis] != [0, 0] {
+                let size = Scalar::Size(x.dims[2 + axis].clone());
+                let here = at.clone().ge(Scalar::index(0)).and(at.clone().lt(size));
+                inside = Some(inside.map_or(here.clone(), |all| all.and(here)));
+            }
+            from.push(at);
+        }
+        let mut tap = vec![Scalar::Loop(1)];
+        tap.extend((0..=spatial).map(reduced));
+        let product = Scalar::load(0, from) * Scalar::load(1, tap);
+        let body = match inside {
+            None => product,
+            Some(inside) => inside.select(product, Scalar::number(0, x.dtype)),
+        };
+        Ok(Compute::reduce(dims, Combine::Sum, over, body))
+    }
+
+    /// Extent of a spatial dimension of the result.
+    fn extent(&self, axis: usize, size: &Dim, kernel: &Dim) -> Dim {
+        let reach = (kernel.clone() - 1.into()) * self.dilations[axis].into();
+        let [before, after] = self.pads[axis];
+        let room = size.clone() + before.into() + after.into() - reach - 1.into();
+        (room.floor_div(&self.strides[axis].into()) + 1.into()).maximum(&0.into())
+    }
+
+    fn check(&self, x: &Type, w: &Type) -> Result<(), String> {
+        let spatial = self.strides.len();
+        if self.dilations.len() != spatial || self.pads.len() != spatial {
+            return Err(format!(
+                "expected as many dilations and pads as strides ({spatial}), found {} and {}",
+                self.dilations.len(),
+                self.pads.len()
+            ));
+        }
+        if x.rank() != 2 + spatial || w.rank() != 2 + spatial || x.dtype != w.dtype {
+            return Err(format!(
+                "expected operands of rank {} and one element type, found {x} and {w}",
+                2 + spatial
+            ));
+        }
+        if self.groups < 1 || self.strides.iter().chain(&self.dilations).any(|step| *step < 1) {
+            return Err("expected strides, dilations and groups from 1".into());
+        }
+        let channels = w.dims[1].clone() * self.groups.into();
+        if x.dims[1] != channels || !w.dims[0].modulo(&self.groups.into()).is(0) {
+            return Err(format!(
+                "expected {channels} channels and filters in {} groups, found {x} and {w}",
+                self.groups
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn eval(conv: &Conv, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
+    let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
+    let compute = conv.compute(&types).map_err(|message| InferError { op: "conv", message })?;
+    compute.eval(operands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Op, Tensor, TensorType};
+
+    #[test]
+    fn known_values() {
+        let x =
+            Tensor::from_values([1, 1, 3, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        let w = Tensor::from_values([1, 1, 2, 2], &[1.0f32, 0.0, 0.0, -1.0]);
+        let (x, w) = (x.expect("a tensor"), w.expect("a tensor"));
+        let conv =
+            |pads| Op::Conv(Conv { strides: vec![2, 2], dilations: vec![1, 1], pads, groups: 1 });
+        let plain = conv(vec![[0, 0]; 2]).eval(&[&x, &w]).expect("it fits");
+        assert_eq!((plain.shape(), plain.to_f64()), (&[1, 1, 1, 1][..], vec![-4.0]));
+        let padded = conv(vec![[1, 0]; 2]).eval(&[&x, &w]).expect("it fits");
+        assert_eq!(padded.to_f64(), [-1.0, -3.0, -7.0, -4.0]);
+    }
+
+    #[test]
+    fn groups_see_their_own_channels() {
+        let x = Tensor::from_values([1, 2, 1], &[3.0f32, 5.0]).expect("a tensor");
+        let w = Tensor::from_values([4, 1, 1], &[1.0f32, 2.0, 10.0, 20.0]).expect("a tensor");
+        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2 };
+        let result = Op::Conv(conv).eval(&[&x, &w]).expect("it fits");
+        assert_eq!(result.to_f64(), [3.0, 6.0, 50.0, 100.0]);
+    }
+
+    #[test]
+    fn sizes_must_agree() {
+        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2 };
+        let ty = |shape: &[i64]| TensorType::new(DType::F32, shape);
+        let error =
+            Op::Conv(conv).infer(&[ty(&[1, 3, 5]), ty(&[4, 1, 1])]).expect_err("3 channels");
+        assert_eq!(
+            error.to_string(),
+            "conv: expected 2 channels and filters in 2 groups, found f32[1,3,5] and f32[4,1,1]"
+        );
+    }
+}

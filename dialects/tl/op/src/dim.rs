@@ -1,0 +1,454 @@
+//! Sizes that may depend on symbols.
+//!
+//! A [`Dim`] is an integer or an integer expression over symbols: the extent of a dimension that is
+//! known only when the program runs. Expressions are kept as polynomials with integer coefficients
+//! over *factors* (symbols, and functions that are not polynomials), so that equal polynomials are
+//! equal values: `N + N` is `2*N`, `(N*4) / 4` is `N`. Symbols stand for extents: none is negative.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::Arc;
+
+/// The extent of a dimension, or any integer that sizes are computed from.
+///
+/// Arithmetic on known integers saturates; a saturated extent is refused as too large where memory
+/// is asked for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dim {
+    /// An integer.
+    Known(i64),
+    /// An expression that is not a constant.
+    Symbolic(Arc<Polynomial>),
+}
+
+/// A sum of products of factors, each with a coefficient that is not 0. The empty product is the
+/// constant term.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Polynomial(BTreeMap<Vec<Factor>, i64>);
+
+/// What a product multiplies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Factor {
+    /// A number known when the program runs, by name.
+    Symbol(Arc<str>),
+    /// A function of two sizes that is not a polynomial of them.
+    Call(SizeFunction, Box<[Dim; 2]>),
+    /// `[a, b, x, y]`: `x` where `a == b`, else `y`.
+    IfEqual(Box<[Dim; 4]>),
+}
+
+/// Functions of two sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SizeFunction {
+    /// The quotient, rounded toward negative infinity.
+    FloorDiv,
+    /// What [`SizeFunction::FloorDiv`] leaves: of the divisor's sign.
+    Mod,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+impl SizeFunction {
+    /// Every function.
+    pub const ALL: [Self; 4] = [Self::FloorDiv, Self::Mod, Self::Min, Self::Max];
+
+    /// The name in the text of an expression.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FloorDiv => "floordiv",
+            Self::Mod => "mod",
+            Self::Min => "min",
+            Self::Max => "max",
+        }
+    }
+
+    /// The value; nothing for a division by zero.
+    pub fn eval(self, left: i64, right: i64) -> Option<i64> {
+        match self {
+            Self::Min => Some(left.min(right)),
+            Self::Max => Some(left.max(right)),
+            Self::FloorDiv => {
+                let quotient = left.checked_div(right)?;
+                let inexact = left.wrapping_rem(right) != 0 && (left < 0) != (right < 0);
+                Some(quotient - i64::from(inexact))
+            }
+            Self::Mod => {
+                let rest = left.checked_rem(right)?;
+                Some(if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest })
+            }
+        }
+    }
+}
+
+impl Dim {
+    /// A symbol.
+    pub fn symbol(name: &str) -> Self {
+        Self::of_factor(Factor::Symbol(name.into()))
+    }
+
+    /// The integer, when it does not depend on a symbol.
+    pub const fn known(&self) -> Option<i64> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Symbolic(_) => None,
+        }
+    }
+
+    /// Whether this is the integer.
+    pub fn is(&self, value: i64) -> bool {
+        self.known() == Some(value)
+    }
+
+    /// The quotient, rounded toward negative infinity.
+    pub fn floor_div(&self, divisor: &Self) -> Self {
+        if let Some(exact) = self.exact_quotient(divisor) {
+            return exact;
+        }
+        self.call(SizeFunction::FloorDiv, divisor)
+    }
+
+    /// The quotient, rounded toward positive infinity.
+    pub fn ceil_div(&self, divisor: &Self) -> Self {
+        -(-self.clone()).floor_div(divisor)
+    }
+
+    /// What [`Dim::floor_div`] leaves.
+    pub fn modulo(&self, divisor: &Self) -> Self {
+        if self.exact_quotient(divisor).is_some() {
+            return Self::Known(0);
+        }
+        self.call(SizeFunction::Mod, divisor)
+    }
+
+    /// The smaller of two.
+    pub fn minimum(&self, other: &Self) -> Self {
+        self.ordered(SizeFunction::Min, other)
+    }
+
+    /// The larger of two.
+    pub fn maximum(&self, other: &Self) -> Self {
+        self.ordered(SizeFunction::Max, other)
+    }
+
+    /// `then` where `left == right`, else `otherwise`.
+    pub fn if_equal(left: &Self, right: &Self, then: &Self, otherwise: &Self) -> Self {
+        if left == right || then == otherwise {
+            return then.clone();
+        }
+        match (left.clone() - right.clone()).known() {
+            Some(_) => otherwise.clone(),
+            None => {
+                let parts = [left, right, then, otherwise].map(Clone::clone);
+                Self::of_factor(Factor::IfEqual(Box::new(parts)))
+            }
+        }
+    }
+
+    /// The product of many.
+    pub fn product<'d>(dims: impl IntoIterator<Item = &'d Self>) -> Self {
+        dims.into_iter().fold(Self::Known(1), |product, dim| product * dim.clone())
+    }
+
+    /// The terms of the expression: a coefficient and the factors it multiplies.
+    pub fn terms(&self) -> Vec<(i64, &[Factor])> {
+        match self {
+            Self::Known(0) => vec![],
+            Self::Known(value) => vec![(*value, &[])],
+            Self::Symbolic(polynomial) => {
+                polynomial.0.iter().map(|(factors, by)| (*by, factors.as_slice())).collect()
+            }
+        }
+    }
+
+    /// The names of all symbols in it.
+    pub fn symbols(&self) -> BTreeSet<Arc<str>> {
+        let mut found = BTreeSet::new();
+        self.visit(&mut |name| {
+            found.insert(name.clone());
+        });
+        found
+    }
+
+    /// The value under an assignment of the symbols; nothing when a symbol has no value, at an
+    /// overflow, and at a division by zero.
+    pub fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        let mut sum: i64 = 0;
+        for (by, factors) in self.terms() {
+            let mut product = by;
+            for factor in factors {
+                product = product.checked_mul(factor.eval(symbol)?)?;
+            }
+            sum = sum.checked_add(product)?;
+        }
+        Some(sum)
+    }
+
+    /// The expression with symbols replaced.
+    pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Self>) -> Self {
+        let mut sum = Self::Known(0);
+        for (by, factors) in self.terms() {
+            let replaced = factors.iter().map(|factor| factor.substitute(symbol));
+            sum = sum + replaced.fold(Self::Known(by), |product, factor| product * factor);
+        }
+        sum
+    }
+
+    fn visit(&self, found: &mut dyn FnMut(&Arc<str>)) {
+        for factor in self.terms().into_iter().flat_map(|(_, factors)| factors) {
+            match factor {
+                Factor::Symbol(name) => found(name),
+                Factor::Call(_, parts) => parts.iter().for_each(|part| part.visit(found)),
+                Factor::IfEqual(parts) => parts.iter().for_each(|part| part.visit(found)),
+            }
+        }
+    }
+
+    fn of_factor(factor: Factor) -> Self {
+        Self::of_terms(BTreeMap::from([(vec![factor], 1)]))
+    }
+
+    fn of_terms(mut terms: BTreeMap<Vec<Factor>, i64>) -> Self {
+        terms.retain(|_, by| *by != 0);
+        match terms.len() {
+            0 => Self::Known(0),
+            1 if terms.contains_key(&vec![]) => Self::Known(terms[&vec![]]),
+            _ => Self::Symbolic(Arc::new(Polynomial(terms))),
+        }
+    }
+
+    fn into_terms(self) -> BTreeMap<Vec<Factor>, i64> {
+        match self {
+            Self::Known(0) => BTreeMap::new(),
+            Self::Known(value) => BTreeMap::from([(vec![], value)]),
+            Self::Symbolic(polynomial) => Arc::unwrap_or_clone(polynomial).0,
+        }
+    }
+
+    /// The quotient when the divisor is one product that divides every term.
+    fn exact_quotient(&self, divisor: &Self) -> Option<Self> {
+        let divisor = divisor.terms();
+        let [(by, common)] = divisor[..] else { return None };
+        let mut terms = BTreeMap::new();
+        for (coefficient, factors) in self.terms() {
+            if coefficient.checked_rem(by)? != 0 {
+                return None;
+            }
+            let mut rest = factors.to_vec();
+            for factor in common {
+                rest.remove(rest.iter().position(|own| own == factor)?);
+            }
+            terms.insert(rest, coefficient.checked_div(by)?);
+        }
+        Some(Self::of_terms(terms))
+    }
+
+    fn call(&self, function: SizeFunction, other: &Self) -> Self {
+        if let (Some(left), Some(right)) = (self.known(), other.known())
+            && let Some(value) = function.eval(left, right)
+        {
+            return Self::Known(value);
+        }
+        let parts = [self.clone(), other.clone()];
+        Self::of_factor(Factor::Call(function, Box::new(parts)))
+    }
+
+    /// Minimum and maximum: the difference may be known where neither operand is, and operands
+    /// commute.
+    fn ordered(&self, function: SizeFunction, other: &Self) -> Self {
+        if let Some(difference) = (self.clone() - other.clone()).known() {
+            let first = (difference <= 0) == (function == SizeFunction::Min);
+            return if first { self.clone() } else { other.clone() };
+        }
+        if self <= other { self.call(function, other) } else { other.call(function, self) }
+    }
+}
+
+impl Factor {
+    fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        match self {
+            Self::Symbol(name) => symbol(name),
+            Self::Call(function, parts) => {
+                function.eval(parts[0].eval(symbol)?, parts[1].eval(symbol)?)
+            }
+            Self::IfEqual(parts) => {
+                let equal = parts[0].eval(symbol)? == parts[1].eval(symbol)?;
+                parts[if equal { 2 } else { 3 }].eval(symbol)
+            }
+        }
+    }
+
+    fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Dim {
+        match self {
+            Self::Symbol(name) => symbol(name).unwrap_or_else(|| Dim::symbol(name)),
+            Self::Call(function, parts) => {
+                let [left, right] = [&parts[0], &parts[1]].map(|part| part.substitute(symbol));
+                match function {
+                    SizeFunction::FloorDiv => left.floor_div(&right),
+                    SizeFunction::Mod => left.modulo(&right),
+                    SizeFunction::Min => left.minimum(&right),
+                    SizeFunction::Max => left.maximum(&right),
+                }
+            }
+            Self::IfEqual(parts) => {
+                let [a, b, x, y] = [0, 1, 2, 3].map(|part| parts[part].substitute(symbol));
+                Dim::if_equal(&a, &b, &x, &y)
+            }
+        }
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(value: i64) -> Self {
+        Self::Known(value)
+    }
+}
+
+impl Add for Dim {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        let mut terms = self.into_terms();
+        for (factors, by) in other.into_terms() {
+            let sum = terms.entry(factors).or_insert(0);
+            *sum = sum.saturating_add(by);
+        }
+        Self::of_terms(terms)
+    }
+}
+
+impl Neg for Dim {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self * Self::Known(-1)
+    }
+}
+
+impl Sub for Dim {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self + -other
+    }
+}
+
+impl Mul for Dim {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        let mut terms = BTreeMap::new();
+        let right = other.into_terms();
+        for (factors, by) in self.into_terms() {
+            for (more, again) in &right {
+                let mut product = factors.clone();
+                product.extend_from_slice(more);
+                product.sort();
+                let sum: &mut i64 = terms.entry(product).or_insert(0);
+                *sum = sum.saturating_add(by.saturating_mul(*again));
+            }
+        }
+        Self::of_terms(terms)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = self.terms();
+        if terms.is_empty() {
+            return f.write_str("0");
+        }
+        for (position, (by, factors)) in terms.into_iter().enumerate() {
+            let sign = match (position, by < 0) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => " + ",
+                (_, true) => " - ",
+            };
+            f.write_str(sign)?;
+            let size = by.unsigned_abs();
+            if size != 1 || factors.is_empty() {
+                write!(f, "{size}{}", if factors.is_empty() { "" } else { "*" })?;
+            }
+            for (position, factor) in factors.iter().enumerate() {
+                write!(f, "{}{factor}", if position == 0 { "" } else { "*" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Symbol(name) => f.write_str(name),
+            Self::Call(function, parts) => {
+                write!(f, "{}({}, {})", function.name(), parts[0], parts[1])
+            }
+            Self::IfEqual(parts) => {
+                let [a, b, x, y] = &**parts;
+                write!(f, "ifeq({a}, {b}, {x}, {y})")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n() -> Dim {
+        Dim::symbol("N")
+    }
+
+    #[test]
+    fn equal_polynomials_are_equal() {
+        assert_eq!(n() + n(), n() * Dim::Known(2));
+        assert_eq!((n() - n()).known(), Some(0));
+        let square = (n() + 1.into()) * (n() - 1.into());
+        assert_eq!(square, n() * n() - 1.into());
+        assert_eq!(square.to_string(), "-1 + N*N");
+    }
+
+    #[test]
+    fn quotients_that_are_exact_stay_polynomials() {
+        assert_eq!((n() * 4.into()).floor_div(&4.into()), n());
+        assert_eq!((n() * 4.into()).floor_div(&n()).known(), Some(4));
+        assert_eq!((n() * 4.into() + 2.into()).modulo(&2.into()).known(), Some(0));
+        assert_eq!((n() + 1.into()).floor_div(&2.into()).to_string(), "floordiv(1 + N, 2)");
+        assert_eq!(Dim::Known(-7).floor_div(&2.into()).known(), Some(-4));
+        assert_eq!(Dim::Known(7).ceil_div(&2.into()).known(), Some(4));
+        assert_eq!(Dim::Known(-7).modulo(&2.into()).known(), Some(1));
+    }
+
+    #[test]
+    fn order_is_decided_where_the_difference_is_known() {
+        assert_eq!(n().maximum(&(n() + 1.into())), n() + 1.into());
+        assert_eq!(n().minimum(&(n() + 1.into())), n());
+        assert_eq!(n().minimum(&3.into()), Dim::Known(3).minimum(&n()));
+        assert_eq!(Dim::if_equal(&n(), &(n() + 1.into()), &1.into(), &2.into()).known(), Some(2));
+    }
+
+    #[test]
+    fn values_follow_the_symbols() {
+        let dim = (n() * n() + 3.into()).floor_div(&Dim::symbol("M"));
+        let bind = |name: &str| match name {
+            "N" => Some(5),
+            "M" => Some(3),
+            _ => None,
+        };
+        assert_eq!(dim.eval(&bind), Some(9));
+        assert_eq!(dim.eval(&|_| None), None);
+        assert_eq!(dim.eval(&|name| (name == "N").then_some(1).or(Some(0))), None);
+        let half = dim.substitute(&|name| (name == "M").then_some(1.into()));
+        assert_eq!(half, n() * n() + 3.into());
+        assert_eq!(
+            dim.symbols().into_iter().map(|s| s.to_string()).collect::<Vec<_>>(),
+            ["M", "N"]
+        );
+    }
+}
