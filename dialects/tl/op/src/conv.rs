@@ -28,8 +28,8 @@ impl Conv {
         let spatial = self.strides.len();
         let kernel = &w.dims[2..];
         let mut dims = vec![x.dims[0].clone(), w.dims[0].clone()];
-        for axis in 0..spatial {
-            dims.push(self.extent(axis, &x.dims[2 + axis], &kernel[axis]));
+        for (axis, taps) in kernel.iter().enumerate() {
+            dims.push(self.extent(axis, &x.dims[2 + axis], taps));
         }
         let mut over = vec![w.dims[1].clone()];
         over.extend_from_slice(kernel);

@@ -20,6 +20,7 @@
 //!   zero gives zero, as in NumPy.
 //! * `bool` takes part in logic, data movement, `select` and `cast` only.
 
+mod algorithm;
 mod binary;
 mod bitcast;
 mod broadcast;
@@ -32,6 +33,7 @@ mod fill;
 mod function;
 mod gather;
 mod general;
+mod graph;
 mod index;
 mod matmul;
 mod op;
@@ -49,6 +51,7 @@ mod unary;
 mod update;
 mod values;
 
+pub use algorithm::Algorithm;
 pub use broadcast::broadcast_shapes;
 pub use cast::Rounding;
 pub use compute::{Combine, Compute, Number, Reduce};
@@ -56,7 +59,12 @@ pub use conv::Conv;
 pub use dim::{Dim, Factor, Polynomial, SizeFunction};
 pub use error::{EvalError, InferError};
 pub use function::{Binary, Comparison, Unary};
-pub use irc_tensor::{DType, Tensor, TensorType};
+pub use general::join;
+pub use graph::{
+    BuildError, Builder, Built, Check, Constant, Graph, GraphError, Node, NodeKind, Relation,
+    Symbol, SymbolSource, ValueId,
+};
+pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::Op;
 pub use reduce::Reduction;
 pub use scalar::Scalar;

@@ -188,3 +188,36 @@ fn a_large_product_holds_the_dot_products() {
     let expected: f64 = row(&lhs, 5).iter().zip(row(&rhs, 7)).map(|(a, b)| a * b).sum();
     assert!((result.get_f64(5 * n as usize + 7) - expected).abs() < 1e-4);
 }
+
+proptest! {
+    #[test]
+    fn an_op_is_the_loops_it_is_written_as(
+        dtype in dtypes(), shape in shapes(), axis in any::<prop::sample::Index>(), seed in any::<u64>(),
+    ) {
+        let axis = axis.index(shape.len());
+        let x = random(dtype, &shape, seed);
+        let reversed: Vec<usize> = (0..shape.len()).rev().collect();
+        let total = shape.iter().product();
+        let mut ops = vec![
+            Op::Unary(Unary::Neg),
+            Op::Transpose { permutation: reversed },
+            Op::Reshape { shape: vec![1, total] },
+            Op::Slice { offsets: vec![0; shape.len()], sizes: shape.iter().map(|dim| dim - 1).collect() },
+            Op::Cast { to: DType::I16, rounding: Rounding::NearestEven },
+        ];
+        for kind in Reduction::ALL.into_iter().filter(|kind| *kind != Reduction::Mean) {
+            ops.push(Op::Reduce { kind, axes: vec![axis], keep_dims: seed % 2 == 0 });
+        }
+        for op in ops {
+            let types = [Type::from(x.ty().clone())];
+            let compute = op.as_compute(&types).unwrap_or_else(|| panic!("{op:?} has loops"));
+            prop_assert_eq!(apply(&Op::compute(compute), &[&x]), apply(&op, &[&x]));
+        }
+        let row = random(dtype, &shape[shape.len() - 1..], seed ^ 1);
+        let types = [Type::from(x.ty().clone()), Type::from(row.ty().clone())];
+        for op in [Op::Binary(Binary::Sub), Op::Compare(irc_tl::Comparison::Lt)] {
+            let compute = op.as_compute(&types).expect("it has loops");
+            prop_assert_eq!(apply(&Op::compute(compute), &[&x, &row]), apply(&op, &[&x, &row]));
+        }
+    }
+}

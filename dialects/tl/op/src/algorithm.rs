@@ -1,0 +1,187 @@
+//! Ops that are not loops around an expression: sorting, and results whose size depends on data.
+
+use crate::values::Values;
+use crate::{DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
+
+/// An algorithm with one or more results.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// Operand `x`. Results: the `k` largest or smallest elements along an axis, the first the
+    /// most extreme, and their positions along it (`i64`); of equal elements the one at the lower
+    /// position comes first. NaN is larger than every number.
+    TopK {
+        /// The axis.
+        axis: usize,
+        /// How many; at most the axis' extent.
+        k: Dim,
+        /// Whether the largest are wanted, not the smallest.
+        largest: bool,
+    },
+    /// Operand `x`. Results: the indices of elements that are not zero in row-major order, as
+    /// `i64[rank, elements of x]`, of which the first columns are meant; and their number, an
+    /// `i64` scalar. The other columns are 0.
+    NonZero,
+}
+
+impl Algorithm {
+    /// The name in the IR, without its dialect.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::TopK { .. } => "top_k",
+            Self::NonZero => "non_zero",
+        }
+    }
+
+    /// The types of the results.
+    ///
+    /// # Errors
+    /// What was expected of the operands and what was found.
+    pub fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, InferError> {
+        let wrong = |message: String| InferError { op: self.name(), message };
+        let [x] = operands else {
+            return Err(wrong(format!("expected 1 operand, found {}", operands.len())));
+        };
+        match self {
+            Self::TopK { axis, k, .. } => {
+                if *axis >= x.rank() || x.dtype == DType::Bool {
+                    return Err(wrong(format!("expected numbers of rank above {axis}, found {x}")));
+                }
+                if let (Some(k), Some(extent)) = (k.known(), x.dims[*axis].known())
+                    && !(0..=extent).contains(&k)
+                {
+                    return Err(wrong(format!("expected k from 0 to {extent}, found {k}")));
+                }
+                let mut dims = x.dims.clone();
+                dims[*axis] = k.clone();
+                Ok(vec![Type::new(x.dtype, dims.clone()), Type::new(DType::I64, dims)])
+            }
+            Self::NonZero => {
+                let dims = [Dim::Known(x.rank() as i64), x.elements()];
+                Ok(vec![Type::new(DType::I64, dims), Type::new(DType::I64, [])])
+            }
+        }
+    }
+
+    /// The values of the results, with every size known.
+    ///
+    /// # Errors
+    /// As [`Algorithm::infer`]; a result that cannot be allocated.
+    pub fn eval(&self, operands: &[&Tensor]) -> Result<Vec<Tensor>, EvalError> {
+        let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
+        let types = self.infer(&types)?;
+        let known: Option<Vec<TensorType>> = types.iter().map(Type::known).collect();
+        let message = "expected known sizes".to_owned();
+        let known = known.ok_or(InferError { op: self.name(), message })?;
+        match self {
+            Self::TopK { axis, largest, .. } => top_k(*axis, *largest, operands[0], &known),
+            Self::NonZero => non_zero(operands[0], &known),
+        }
+    }
+
+    /// The algorithm with symbols replaced.
+    pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Self {
+        match self {
+            Self::TopK { axis, k, largest } => {
+                Self::TopK { axis: *axis, k: k.substitute(symbol), largest: *largest }
+            }
+            Self::NonZero => Self::NonZero,
+        }
+    }
+}
+
+fn top_k(
+    axis: usize,
+    largest: bool,
+    x: &Tensor,
+    types: &[TensorType],
+) -> Result<Vec<Tensor>, EvalError> {
+    let extent = x.shape()[axis] as usize;
+    let k = types[0].shape[axis] as usize;
+    let inner: usize = x.shape()[axis + 1..].iter().map(|size| *size as usize).product();
+    let outer: usize = x.shape()[..axis].iter().map(|size| *size as usize).product();
+    let values = Values::of(x);
+    let (mut from, mut positions) = (vec![0; outer * k * inner], vec![0; outer * k * inner]);
+    for (row, column) in (0..outer).flat_map(|row| (0..inner).map(move |column| (row, column))) {
+        let at = |position: usize| (row * extent + position) * inner + column;
+        let mut order: Vec<usize> = (0..extent).collect();
+        order.sort_by(|left, right| {
+            let order = compare(&values, at(*left), at(*right));
+            if largest { order.reverse() } else { order }
+        });
+        for (rank, position) in order.into_iter().take(k).enumerate() {
+            let to = (row * k + rank) * inner + column;
+            from[to] = at(position);
+            positions[to] = position as i128;
+        }
+    }
+    let picked = crate::index::pick(x, types[0].clone(), from.into_iter())?;
+    Ok(vec![picked, Values::Integer(positions).into_tensor(types[1].clone())?])
+}
+
+fn compare(values: &Values, left: usize, right: usize) -> std::cmp::Ordering {
+    match values {
+        Values::Integer(values) => values[left].cmp(&values[right]),
+        Values::Float(values) => {
+            let (left, right) = (values[left], values[right]);
+            let nan = left.is_nan().cmp(&right.is_nan());
+            left.partial_cmp(&right).unwrap_or(nan)
+        }
+    }
+}
+
+fn non_zero(x: &Tensor, types: &[TensorType]) -> Result<Vec<Tensor>, EvalError> {
+    let count = x.elements();
+    let mut indices = vec![0i128; x.shape().len() * count];
+    let mut found = 0;
+    for element in 0..count {
+        if x.get_f64(element) == 0.0 {
+            continue;
+        }
+        let mut rest = element as i64;
+        for axis in (0..x.shape().len()).rev() {
+            indices[axis * count + found] = i128::from(rest % x.shape()[axis]);
+            rest /= x.shape()[axis];
+        }
+        found += 1;
+    }
+    let number = Values::Integer(vec![found as i128]).into_tensor(types[1].clone())?;
+    Ok(vec![Values::Integer(indices).into_tensor(types[0].clone())?, number])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_keep_their_order_and_nan_is_largest() {
+        let x = Tensor::from_values([4], &[2.0f32, f32::NAN, 2.0, 1.0]).expect("a tensor");
+        let run = |largest| {
+            let op = Algorithm::TopK { axis: 0, k: 3.into(), largest };
+            op.eval(&[&x]).expect("enough elements")[1].to_f64()
+        };
+        assert_eq!(run(true), [1.0, 0.0, 2.0]);
+        assert_eq!(run(false), [3.0, 0.0, 2.0]);
+        let error = Algorithm::TopK { axis: 0, k: 5.into(), largest: true }.eval(&[&x]);
+        assert_eq!(
+            error.expect_err("too many").to_string(),
+            "top_k: expected k from 0 to 4, found 5"
+        );
+    }
+
+    #[test]
+    fn the_axis_may_be_in_the_middle() {
+        let x = Tensor::from_values([2, 2], &[1i32, 4, 3, 2]).expect("a tensor");
+        let op = Algorithm::TopK { axis: 0, k: 1.into(), largest: true };
+        let results = op.eval(&[&x]).expect("enough elements");
+        assert_eq!(results[0].to_f64(), [3.0, 4.0]);
+        assert_eq!(results[1].to_f64(), [1.0, 0.0]);
+    }
+
+    #[test]
+    fn what_is_not_zero() {
+        let x = Tensor::from_values([2, 2], &[0.0f32, 5.0, 0.0, 7.0]).expect("a tensor");
+        let results = Algorithm::NonZero.eval(&[&x]).expect("any tensor");
+        assert_eq!(results[0].to_f64(), [0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+        assert_eq!(results[1].to_f64(), [2.0]);
+    }
+}

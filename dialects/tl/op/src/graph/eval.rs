@@ -1,0 +1,322 @@
+//! The meaning of a [`Graph`].
+
+use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
+use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Iterations after which a loop is taken to be endless.
+const ENDLESS: i64 = 1 << 40;
+
+/// Why a graph has no value.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GraphError {
+    /// A node has none.
+    #[error("{}{error}", origin(at))]
+    Node {
+        /// What of the source it stands for.
+        at: Option<Arc<str>>,
+        /// Why.
+        error: EvalError,
+    },
+    /// An input is not given, or has another type.
+    #[error("input '{name}': expected {expected}, found {found}")]
+    Input {
+        /// The input.
+        name: String,
+        /// Its type.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// A check does not hold.
+    #[error("{message}: found {left} and {right}")]
+    Check {
+        /// What is wrong.
+        message: String,
+        /// The first size.
+        left: i64,
+        /// The second.
+        right: i64,
+    },
+    /// A size depends on a symbol that is not known there, or overflows.
+    #[error("the size {0} cannot be computed")]
+    Size(String),
+}
+
+fn origin(at: &Option<Arc<str>>) -> String {
+    at.as_ref().map(|at| format!("{at}: ")).unwrap_or_default()
+}
+
+impl From<TensorError> for GraphError {
+    fn from(error: TensorError) -> Self {
+        Self::Node { at: None, error: error.into() }
+    }
+}
+
+impl Graph {
+    /// The values of the outputs, in their order.
+    ///
+    /// # Errors
+    /// An input that is missing or of another type; a check that does not hold; what [`Op::eval`] says.
+    pub fn eval(&self, inputs: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, GraphError> {
+        let mut given = vec![];
+        for (name, value) in &self.inputs {
+            let tensor = inputs.get(name).cloned().ok_or_else(|| GraphError::Input {
+                name: name.clone(),
+                expected: self.ty(*value).to_string(),
+                found: "nothing".into(),
+            })?;
+            given.push(tensor);
+        }
+        self.eval_in(given, &BTreeMap::new())
+    }
+
+    /// The values of the outputs, with symbols from around the graph.
+    fn eval_in(
+        &self,
+        inputs: Vec<Tensor>,
+        around: &BTreeMap<Arc<str>, i64>,
+    ) -> Result<Vec<Tensor>, GraphError> {
+        let mut state = State {
+            graph: self,
+            values: vec![None; self.types.len()],
+            symbols: around.clone(),
+            checked: vec![false; self.checks.len()],
+        };
+        for ((_, value), tensor) in self.inputs.iter().zip(inputs) {
+            state.values[value.0] = Some(tensor);
+        }
+        state.define_symbols()?;
+        for (name, value) in &self.inputs {
+            state.check_input(name, *value)?;
+        }
+        for node in &self.nodes {
+            let results = state.run(node)?;
+            for (value, tensor) in node.results.iter().zip(results) {
+                state.values[value.0] = Some(tensor);
+            }
+            state.define_symbols()?;
+        }
+        self.outputs.iter().map(|(_, value)| Ok(state.value(*value).clone())).collect()
+    }
+}
+
+struct State<'g> {
+    graph: &'g Graph,
+    values: Vec<Option<Tensor>>,
+    symbols: BTreeMap<Arc<str>, i64>,
+    checked: Vec<bool>,
+}
+
+impl State<'_> {
+    fn value(&self, value: ValueId) -> &Tensor {
+        self.values[value.0].as_ref().expect("nodes stand in an order in which they can run")
+    }
+
+    fn lookup(&self) -> impl Fn(&str) -> Option<i64> + '_ {
+        |name| self.symbols.get(name).copied()
+    }
+
+    /// Gives symbols their values as soon as these are computed, and checks what can be checked.
+    fn define_symbols(&mut self) -> Result<(), GraphError> {
+        for symbol in &self.graph.symbols {
+            let (SymbolSource::Extent(from, _) | SymbolSource::Element(from, _)) = symbol.source;
+            let Some(tensor) = &self.values[from.0] else { continue };
+            let value = match symbol.source {
+                SymbolSource::Extent(_, axis) => tensor.shape().get(axis).copied(),
+                SymbolSource::Element(_, index) => element(tensor, index),
+            };
+            if let Some(value) = value {
+                self.symbols.entry(symbol.name.clone()).or_insert(value);
+            }
+        }
+        for (check, done) in self.graph.checks.iter().zip(&mut self.checked) {
+            let lookup = |name: &str| self.symbols.get(name).copied();
+            let sizes = (check.left.eval(&lookup), check.right.eval(&lookup));
+            let (false, (Some(left), Some(right))) = (*done, sizes) else { continue };
+            *done = true;
+            if !check.relation.holds(left, right) {
+                let message = check.message.clone();
+                return Err(GraphError::Check { message, left, right });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_input(&self, name: &str, value: ValueId) -> Result<(), GraphError> {
+        let (expected, found) = (self.graph.ty(value), self.value(value).ty());
+        let here = expected.eval(&self.lookup());
+        if here.as_ref().is_none_or(|here| here == found) {
+            return Ok(());
+        }
+        let (name, expected) = (name.to_owned(), expected.to_string());
+        Err(GraphError::Input { name, expected, found: found.to_string() })
+    }
+
+    fn run(&self, node: &Node) -> Result<Vec<Tensor>, GraphError> {
+        let operands: Vec<&Tensor> = node.operands.iter().map(|value| self.value(*value)).collect();
+        let at = |error| GraphError::Node { at: node.origin.clone(), error };
+        match &node.kind {
+            NodeKind::Constant(constant) => Ok(vec![constant.tensor()?]),
+            NodeKind::Op(Op::Compute(compute)) => {
+                let bound = self.bind(compute)?;
+                Ok(vec![bound.eval(&operands).map_err(at)?])
+            }
+            NodeKind::Op(op) => Ok(vec![op.eval(&operands).map_err(at)?]),
+            NodeKind::Algorithm(algorithm) => {
+                let known = |name: &str| self.symbols.get(name).copied().map(Dim::Known);
+                algorithm.substitute(&known).eval(&operands).map_err(at)
+            }
+            NodeKind::If { then, otherwise } => {
+                let chosen = if truth(operands[0]) { then } else { otherwise };
+                let captures = operands[1..].iter().map(|tensor| (*tensor).clone()).collect();
+                chosen.eval_in(captures, &self.symbols)
+            }
+            NodeKind::Loop { body, carried } => self.run_loop(body, *carried, &operands),
+        }
+    }
+
+    fn bind(&self, compute: &Compute) -> Result<Compute, GraphError> {
+        let bound = compute.substitute(&|name| self.symbols.get(name).copied().map(Dim::Known));
+        let unknown = bound.dims.iter().find(|dim| dim.known().is_none());
+        match unknown {
+            Some(dim) => Err(GraphError::Size(dim.to_string())),
+            None => Ok(bound),
+        }
+    }
+
+    fn run_loop(
+        &self,
+        body: &Graph,
+        carried: usize,
+        operands: &[&Tensor],
+    ) -> Result<Vec<Tensor>, GraphError> {
+        let trips = element(operands[0], 0).unwrap_or(0).min(ENDLESS);
+        let own = |tensors: &[&Tensor]| -> Vec<Tensor> {
+            tensors.iter().map(|tensor| (*tensor).clone()).collect()
+        };
+        let mut state = own(&operands[2..2 + carried]);
+        let captures = own(&operands[2 + carried..]);
+        let mut sequences: Vec<Vec<Tensor>> = vec![vec![]; body.outputs.len() - 1 - carried];
+        let mut go_on = truth(operands[1]);
+        let mut iteration = 0;
+        while go_on && iteration < trips {
+            let mut inputs = vec![Tensor::from_values([], &[iteration])?];
+            inputs.append(&mut state);
+            inputs.extend(captures.iter().cloned());
+            let mut outputs = body.eval_in(inputs, &self.symbols)?.into_iter();
+            go_on = outputs.next().is_some_and(|tensor| truth(&tensor));
+            state = outputs.by_ref().take(carried).collect();
+            sequences.iter_mut().zip(outputs).for_each(|(sequence, tensor)| sequence.push(tensor));
+            iteration += 1;
+        }
+        let elements = body.outputs[1 + carried..].iter().map(|(_, value)| body.ty(*value));
+        for (sequence, ty) in sequences.into_iter().zip(elements) {
+            let ty = ty.eval(&self.lookup()).ok_or_else(|| GraphError::Size(ty.to_string()));
+            state.push(stack(sequence, ty)?);
+        }
+        Ok(state)
+    }
+}
+
+/// Tensors of one type along a new first dimension.
+fn stack(
+    tensors: Vec<Tensor>,
+    element: Result<TensorType, GraphError>,
+) -> Result<Tensor, GraphError> {
+    let element = match tensors.first() {
+        Some(first) => first.ty().clone(),
+        None => element?,
+    };
+    let mut shape = vec![tensors.len() as i64];
+    shape.extend(&element.shape);
+    let mut bytes = vec![];
+    for tensor in &tensors {
+        if *tensor.ty() != element {
+            let (expected, found) = (element.to_string(), tensor.ty().to_string());
+            let message = format!("expected elements of one type, found {expected} and {found}");
+            let error = EvalError::Infer(InferError { op: "loop", message });
+            return Err(GraphError::Node { at: None, error });
+        }
+        bytes.extend_from_slice(tensor.bytes());
+    }
+    Ok(Tensor::from_bytes(TensorType::new(element.dtype, shape), &bytes)?)
+}
+
+fn element(tensor: &Tensor, index: usize) -> Option<i64> {
+    let values = tensor.to_i128()?;
+    i64::try_from(*values.get(index)?).ok()
+}
+
+fn truth(tensor: &Tensor) -> bool {
+    debug_assert_eq!(tensor.dtype(), DType::Bool);
+    tensor.bytes().first().is_some_and(|byte| *byte != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Binary, Builder, Comparison, Type};
+
+    fn run(graph: &Graph, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, GraphError> {
+        let inputs = inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone()));
+        graph.eval(&inputs.collect())
+    }
+
+    #[test]
+    fn one_graph_serves_every_size() {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::F32, [Dim::symbol("N")]));
+        let y = b.input("y", Type::new(DType::F32, [Dim::symbol("N")]));
+        let sum = b.binary(Binary::Add, x, y).expect("one shape");
+        b.output("sum", sum);
+        let graph = b.finish();
+        for size in [1, 3] {
+            let ones =
+                Tensor::from_f64(TensorType::new(DType::F32, [size]), &vec![1.0; size as usize]);
+            let ones = ones.expect("a tensor");
+            let result = run(&graph, &[("x", ones.clone()), ("y", ones)]).expect("equal sizes");
+            assert_eq!(result[0].to_f64(), vec![2.0; size as usize]);
+        }
+        let of = |size| Tensor::zeros(TensorType::new(DType::F32, [size])).expect("a tensor");
+        let error = run(&graph, &[("x", of(2)), ("y", of(3))]).expect_err("sizes differ");
+        assert_eq!(error.to_string(), "input 'y': expected f32[N], found f32[3]");
+    }
+
+    #[test]
+    fn a_loop_carries_and_collects() {
+        let mut body = Builder::nested("l");
+        let scalar = || Type::new(DType::I64, []);
+        let (index, total) = (body.input("i", scalar()), body.input("total", scalar()));
+        let sum = body.binary(Binary::Add, total, index).expect("numbers");
+        let limit = body.scalar(5.0, DType::I64).expect("a scalar");
+        let go_on = body.compare(Comparison::Lt, sum, limit).expect("numbers");
+        body.output("go on", go_on);
+        body.output("total", sum);
+        body.output("trace", sum);
+        let mut b = Builder::new();
+        let trips = b.input("trips", scalar());
+        let start = b.scalar(1.0, DType::Bool).expect("a scalar");
+        let zero = b.scalar(0.0, DType::I64).expect("a scalar");
+        let kind = NodeKind::Loop { body: Box::new(body.finish()), carried: 1 };
+        let count = Dim::symbol("count");
+        let results =
+            b.region(kind, &[trips, start, zero], [scalar(), Type::new(DType::I64, [count])]);
+        b.output("total", results[0]);
+        b.output("trace", results[1]);
+        let graph = b.finish();
+        let run = |trips: i64| {
+            let trips = Tensor::from_values([], &[trips]).expect("a tensor");
+            run(&graph, &[("trips", trips)])
+                .expect("it ends")
+                .iter()
+                .map(Tensor::to_f64)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(run(3), [vec![3.0], vec![0.0, 1.0, 3.0]]);
+        assert_eq!(run(100), [vec![6.0], vec![0.0, 1.0, 3.0, 6.0]]);
+        assert_eq!(run(0), [vec![0.0], vec![]]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Programs of the tensor level as plain data.
+//!
+//! A [`Graph`] is what an importer writes, with a [`Builder`], before anything is MLIR: values in
+//! single assignment, nodes in an order in which they can run, control flow as nodes with graphs
+//! inside. [`Graph::eval`] is its meaning.
+//!
+//! Sizes may depend on *symbols*: [`Symbol`] says where each gets its value when the program runs (a
+//! dimension of an input, or an element of an integer value, which may be computed). [`Check`]s say
+//! what must hold of them.
+
+mod builder;
+mod eval;
+mod sizes;
+
+pub use builder::{BuildError, Builder, Built};
+pub use eval::GraphError;
+
+use crate::{Algorithm, Dim, Op, Tensor, TensorError, TensorType, Type};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A value of a [`Graph`], by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub usize);
+
+/// A program of the tensor level.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Graph {
+    /// The type of every value.
+    pub types: Vec<Type>,
+    /// Values given from outside, and their names; names differ.
+    pub inputs: Vec<(String, ValueId)>,
+    /// The nodes, in an order in which they can run.
+    pub nodes: Vec<Node>,
+    /// The values that come back, and their names.
+    pub outputs: Vec<(String, ValueId)>,
+    /// The symbols that sizes depend on, in an order in which they can be known.
+    pub symbols: Vec<Symbol>,
+    /// What must hold when the program runs.
+    pub checks: Vec<Check>,
+}
+
+/// One step of a [`Graph`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// What it does.
+    pub kind: NodeKind,
+    /// The values it reads.
+    pub operands: Vec<ValueId>,
+    /// The values it makes.
+    pub results: Vec<ValueId>,
+    /// What of the source it stands for: a path and name for messages.
+    pub origin: Option<Arc<str>>,
+}
+
+/// What a [`Node`] does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeKind {
+    /// No operand: a constant.
+    Constant(Constant),
+    /// An op: one result.
+    Op(Op),
+    /// An algorithm that is not loops around an expression: results as it says.
+    Algorithm(Algorithm),
+    /// Operands: a `bool` scalar, then what the graphs capture. Both graphs take the captures in that
+    /// order, and have outputs of the types of the results.
+    If {
+        /// Runs where the condition holds.
+        then: Box<Graph>,
+        /// Runs where it does not.
+        otherwise: Box<Graph>,
+    },
+    /// Operands: the number of iterations (an `i64` scalar), a `bool` scalar that says whether to start,
+    /// the carried values at first, then what the body captures.
+    ///
+    /// The body takes the iteration from 0 (an `i64` scalar), the carried values, then the captures.
+    /// Its outputs: a `bool` scalar that says whether to go on, the carried values, then elements of
+    /// sequences. Results: the carried values at last, then per sequence its elements along a new
+    /// first dimension.
+    Loop {
+        /// One iteration.
+        body: Box<Graph>,
+        /// Number of carried values.
+        carried: usize,
+    },
+}
+
+/// A tensor of known elements: row-major and little-endian. The bytes may lie in a mapped file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constant {
+    /// Its type.
+    pub ty: TensorType,
+    /// Its elements.
+    pub bytes: Bytes,
+}
+
+impl Constant {
+    /// The elements of a tensor.
+    pub fn of(tensor: &Tensor) -> Self {
+        let mut bytes = tensor.bytes().to_vec();
+        if cfg!(target_endian = "big") {
+            bytes.chunks_exact_mut(tensor.dtype().size()).for_each(<[u8]>::reverse);
+        }
+        Self { ty: tensor.ty().clone(), bytes: bytes.into() }
+    }
+
+    /// The tensor: a copy.
+    ///
+    /// # Errors
+    /// When the bytes are not those of the type.
+    pub fn tensor(&self) -> Result<Tensor, TensorError> {
+        if cfg!(target_endian = "big") {
+            let mut bytes = self.bytes.to_vec();
+            bytes.chunks_exact_mut(self.ty.dtype.size()).for_each(<[u8]>::reverse);
+            return Tensor::from_bytes(self.ty.clone(), &bytes);
+        }
+        Tensor::from_bytes(self.ty.clone(), &self.bytes)
+    }
+}
+
+/// A number known when the program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name; names differ within a graph, and from those around it.
+    pub name: Arc<str>,
+    /// Where it comes from.
+    pub source: SymbolSource,
+}
+
+/// Where a [`Symbol`] gets its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SymbolSource {
+    /// The extent of a dimension of an input.
+    Extent(ValueId, usize),
+    /// An element of an integer value, by linear index.
+    Element(ValueId, usize),
+}
+
+/// What must hold when the program runs, or it stops with the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// One size.
+    pub left: Dim,
+    /// Another.
+    pub right: Dim,
+    /// How they must relate.
+    pub relation: Relation,
+    /// What is wrong when they do not, without the sizes.
+    pub message: String,
+}
+
+/// How two sizes must relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// They are equal.
+    Equal,
+    /// They are equal, or the left is 1.
+    EqualOrOne,
+    /// The left is at most the right.
+    AtMost,
+}
+
+impl Relation {
+    /// Whether it holds.
+    pub const fn holds(self, left: i64, right: i64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::EqualOrOne => left == right || left == 1,
+            Self::AtMost => left <= right,
+        }
+    }
+}
+
+impl Graph {
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> &Type {
+        &self.types[value.0]
+    }
+}
