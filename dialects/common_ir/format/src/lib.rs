@@ -1,0 +1,18 @@
+//! Common IR and ONNX files: read, write, locate.
+//!
+//! Plain Rust, no MLIR. Common IR ("LotusIR", 2017) is the ancestor of ONNX; [`model`] is the union
+//! of the two. Files come in five forms: Common IR's own binary messages, the same as JSON and as
+//! text, ONNX with what only Common IR has in further fields, and ONNX itself.
+//!
+//! Binary files are memory-mapped, and large data stay in the map.
+
+mod form;
+mod input;
+mod proto;
+mod read;
+
+pub mod model;
+
+pub use form::{Encoding, Form, Format, Root};
+pub use input::{Input, map};
+pub use read::{Document, Options, open, read, read_data, read_tensor};

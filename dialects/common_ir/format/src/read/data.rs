@@ -1,0 +1,97 @@
+//! Files that hold one value: `input_0.pb` of ONNX's test data.
+
+use bytes::Bytes;
+use irc_diag::Sink;
+
+use super::decode;
+use super::shared::Reader;
+use crate::model::{Data, Path, Tensor, Type};
+use crate::proto::onnx;
+
+/// Reads a file that holds one tensor.
+pub fn read_tensor(bytes: Bytes, sink: &mut Sink) -> Option<Tensor> {
+    let tensor = decode::<onnx::TensorProto>(bytes, "onnx.TensorProto", sink)?;
+    Some(Reader::new(sink).tensor(tensor, &Path::ROOT))
+}
+
+/// Reads a file that holds one value of that type. Nothing in the file says which it is.
+pub fn read_data(bytes: Bytes, ty: &Type, sink: &mut Sink) -> Option<Data> {
+    let at = &Path::ROOT;
+    match ty {
+        Type::Tensor(_) => read_tensor(bytes, sink).map(Data::Tensor),
+        Type::Sparse(_) => {
+            let sparse = decode::<onnx::SparseTensorProto>(bytes, "onnx.SparseTensorProto", sink)?;
+            Some(Data::Sparse(Reader::new(sink).sparse(sparse, at)))
+        }
+        Type::Sequence(_) => {
+            let list = decode::<onnx::SequenceProto>(bytes, "onnx.SequenceProto", sink)?;
+            Some(Reader::new(sink).sequence(list, at))
+        }
+        Type::Map { .. } => {
+            let map = decode::<onnx::MapProto>(bytes, "onnx.MapProto", sink)?;
+            Some(Reader::new(sink).map(map, at))
+        }
+        Type::Optional(_) => {
+            let option = decode::<onnx::OptionalProto>(bytes, "onnx.OptionalProto", sink)?;
+            Some(Reader::new(sink).optional(option, at))
+        }
+        Type::Tuple(_) | Type::Handle | Type::Opaque { .. } => {
+            let message = format!("no file holds a value of type {ty}");
+            Reader::new(sink).error("cir-data", message, at);
+            None
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// The elements are in the list of their kind; the others are empty.
+    fn sequence(&mut self, from: onnx::SequenceProto, at: &Path<'_>) -> Data {
+        let mut found = vec![];
+        for (index, tensor) in from.tensor_values.into_iter().enumerate() {
+            found.push(Data::Tensor(self.tensor(tensor, &at.index("tensor_values", index))));
+        }
+        for (index, tensor) in from.sparse_tensor_values.into_iter().enumerate() {
+            let at = at.index("sparse_tensor_values", index);
+            found.push(Data::Sparse(self.sparse(tensor, &at)));
+        }
+        for (index, list) in from.sequence_values.into_iter().enumerate() {
+            found.push(self.sequence(list, &at.index("sequence_values", index)));
+        }
+        for (index, map) in from.map_values.into_iter().enumerate() {
+            found.push(self.map(map, &at.index("map_values", index)));
+        }
+        for (index, option) in from.optional_values.into_iter().enumerate() {
+            found.push(self.optional(option, &at.index("optional_values", index)));
+        }
+        Data::Sequence(found)
+    }
+
+    fn map(&mut self, from: onnx::MapProto, at: &Path<'_>) -> Data {
+        let at = at.field("values");
+        let values = match self.sequence(from.values.unwrap_or_default(), &at) {
+            Data::Sequence(values) => values,
+            other => vec![other],
+        };
+        let keys = from.keys.len() + from.string_keys.len();
+        if keys != values.len() {
+            let message = format!("the map has {keys} keys and {} values", values.len());
+            self.error("cir-data", message, &at);
+        }
+        match from.string_keys.is_empty() {
+            true => Data::IntMap(from.keys.into_iter().zip(values).collect()),
+            false => Data::StringMap(from.string_keys.into_iter().zip(values).collect()),
+        }
+    }
+
+    fn optional(&mut self, from: onnx::OptionalProto, at: &Path<'_>) -> Data {
+        let tensor = from.tensor_value.map(|of| self.tensor(of, &at.field("tensor_value")));
+        let sparse = from.sparse_tensor_value;
+        let sparse = sparse.map(|of| self.sparse(of, &at.field("sparse_tensor_value")));
+        let list = from.sequence_value.map(|of| self.sequence(of, &at.field("sequence_value")));
+        let map = from.map_value.map(|of| self.map(of, &at.field("map_value")));
+        let option = from.optional_value;
+        let option = option.map(|of| self.optional(*of, &at.field("optional_value")));
+        let value = tensor.map(Data::Tensor).or(sparse.map(Data::Sparse)).or(list).or(map);
+        Data::Optional(value.or(option).map(Box::new))
+    }
+}
