@@ -78,6 +78,37 @@ impl Builder {
         Self { prefix: prefix.into(), ..Self::default() }
     }
 
+    /// A builder of a graph inside this one.
+    pub fn inside(&mut self) -> Self {
+        self.fresh += 1;
+        Self::nested(format!("{}g{}_", self.prefix, self.fresh))
+    }
+
+    /// Makes a value of the graph around this one known here: a constant again, or an input, which
+    /// must then be an operand of the node that this graph is in. Says whether it is an input.
+    pub fn capture(&mut self, around: &Self, value: ValueId, name: &str) -> (ValueId, bool) {
+        let facts = around.facts[value.0].clone();
+        if let Some(constant) = facts.constant {
+            return (self.constant(constant), false);
+        }
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        (own, true)
+    }
+
+    /// Names of the inputs that a value is computed from.
+    pub fn depends_on(&self, value: ValueId) -> Vec<String> {
+        let mut wanted = vec![false; self.graph.types.len()];
+        wanted[value.0] = true;
+        for node in self.graph.nodes.iter().rev() {
+            if node.results.iter().any(|result| wanted[result.0]) {
+                node.operands.iter().for_each(|operand| wanted[operand.0] = true);
+            }
+        }
+        let inputs = self.graph.inputs.iter().filter(|(_, value)| wanted[value.0]);
+        inputs.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Says what of the source the next nodes stand for.
     pub fn set_origin(&mut self, origin: Option<Arc<str>>) {
         self.origin = origin;
