@@ -89,7 +89,7 @@ impl Tree for Wire<'_> {
         0..self.bytes.len()
     }
 
-    fn children<'t>(&'t self, node: &Range<usize>, field: &FieldDescriptor) -> Vec<Range<usize>> {
+    fn children(&self, node: &Range<usize>, field: &FieldDescriptor) -> Vec<Range<usize>> {
         self.values(node, field.number()).to_vec()
     }
 
@@ -97,7 +97,7 @@ impl Tree for Wire<'_> {
         node.clone()
     }
 
-    fn text<'t>(&'t self, node: &Range<usize>) -> Option<Cow<'t, str>> {
+    fn text(&self, node: &Range<usize>) -> Option<Cow<'_, str>> {
         Some(String::from_utf8_lossy(&self.bytes[node.clone()]))
     }
 }
@@ -231,7 +231,7 @@ impl Walk<'_> {
                 return;
             }
         };
-        if range.len() % width != 0 {
+        if !range.len().is_multiple_of(width) {
             let message = format!("{} packed bytes are no whole numbers of {width}", range.len());
             self.fail(range.start, message);
         }

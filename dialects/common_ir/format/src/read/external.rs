@@ -41,15 +41,36 @@ pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
                 taken.push(Taken { file, begin, end, name, path });
                 external.bytes = Some(bytes);
             }
-            Err(finding) => sink.push(complete(finding, &name, at)),
+            Err(refusal) => sink.push(refusal.finding(&name, at)),
         }
     });
     check_overlap(taken, sink);
 }
 
-fn complete(finding: Diagnostic, name: &str, at: &model::Path<'_>) -> Diagnostic {
-    let message = format!("external data of tensor `{name}`: {}", finding.message);
-    Diagnostic { message, ..finding }.path(at.to_string())
+/// Why a tensor's elements cannot be had.
+#[derive(Clone)]
+struct Refusal {
+    code: &'static str,
+    message: String,
+    help: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(message: String) -> Self {
+        Self { code: "cir-external", message, help: None }
+    }
+
+    /// Of a path that may reach out of the folder.
+    fn path(location: &str, what: &str) -> Self {
+        let message = format!("`{location}` {what}");
+        Self { code: "cir-external-path", message, help: None }
+    }
+
+    fn finding(self, name: &str, at: &model::Path<'_>) -> Diagnostic {
+        let message = format!("external data of tensor `{name}`: {}", self.message);
+        let finding = Diagnostic::error(self.code, message).path(at.to_string());
+        self.help.into_iter().fold(finding, Diagnostic::help)
+    }
 }
 
 /// The files of a folder that are open.
@@ -57,11 +78,11 @@ struct Files<'f> {
     folder: &'f Path,
     /// The folder without links.
     root: Option<PathBuf>,
-    open: BTreeMap<String, Result<Bytes, Diagnostic>>,
+    open: BTreeMap<String, Result<Bytes, Refusal>>,
 }
 
 impl Files<'_> {
-    fn bytes(&mut self, external: &External, expected: Option<u64>) -> Result<Bytes, Diagnostic> {
+    fn bytes(&mut self, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
         let location = &external.location;
         if !self.open.contains_key(location) {
             let opened = self.map(location);
@@ -71,17 +92,15 @@ impl Files<'_> {
         range(&file, external, expected)
     }
 
-    fn map(&mut self, location: &str) -> Result<Bytes, Diagnostic> {
+    fn map(&mut self, location: &str) -> Result<Bytes, Refusal> {
         let relative = Path::new(location);
         let is_inside =
             |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !relative.components().all(is_inside) || location.contains(['\0', '\\']) {
-            return Err(escape(location, "is not a path within the model's folder"));
+            return Err(Refusal::path(location, "is not a path within the model's folder"));
         }
-        let cannot = |error: std::io::Error| {
-            let message = format!("cannot read `{location}`: {error}");
-            Diagnostic::error("cir-external", message)
-        };
+        let cannot =
+            |error: std::io::Error| Refusal::new(format!("cannot read `{location}`: {error}"));
         let root = match &self.root {
             Some(root) => root.clone(),
             None => self.folder.canonicalize().map_err(cannot)?,
@@ -89,19 +108,17 @@ impl Files<'_> {
         self.root = Some(root.clone());
         let path = root.join(relative).canonicalize().map_err(cannot)?;
         if !path.starts_with(&root) {
-            return Err(escape(location, "leaves the model's folder by a link"));
+            return Err(Refusal::path(location, "leaves the model's folder by a link"));
         }
         let file = open(&path).map_err(cannot)?;
         let about = file.metadata().map_err(cannot)?;
         if !about.is_file() {
-            return Err(escape(location, "is not a file"));
+            return Err(Refusal::path(location, "is not a file"));
         }
         if about.nlink() > 1 {
-            return Err(escape(
-                location,
-                "has a second name, which may be outside the model's folder",
-            )
-            .help("copy the file instead of linking it"));
+            let what = "has a second name, which may be outside the model's folder";
+            let help = Some("copy the file instead of linking it");
+            return Err(Refusal { help, ..Refusal::path(location, what) });
         }
         input::map_file(&file).map_err(cannot)
     }
@@ -113,14 +130,10 @@ fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-fn escape(location: &str, what: &str) -> Diagnostic {
-    Diagnostic::error("cir-external-path", format!("`{location}` {what}"))
-}
-
 /// The part of the file a tensor names: as long as it says, or else as its sizes need.
-fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, Diagnostic> {
+fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
     let (size, begin) = (file.len() as u64, external.offset);
-    let fault = |message: String| Err(Diagnostic::error("cir-external", message));
+    let fault = |message: String| Err(Refusal::new(message));
     let length = match (external.length, expected) {
         (Some(length), Some(expected)) if length != expected => {
             return fault(format!("`length` is {length}, yet its sizes need {expected} bytes"));
