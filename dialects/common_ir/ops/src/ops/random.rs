@@ -10,6 +10,7 @@ use super::cast::element_type;
 use super::formula::{Formula, widened};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
+use irc_common_format::model::AttributeValue;
 use irc_tl::{
     Binary, Builder, Built, Combine, Comparison, Compute, DType, Dim, Scalar, Unary, ValueId,
 };
@@ -162,38 +163,48 @@ fn running(b: &mut Builder, chances: ValueId, batch: &Dim, classes: &Dim) -> Bui
 /// by an input from 12 on; between those there is none.
 fn dropout(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
-    let dims = cx.b.dims(x);
-    let mask_type = if cx.version < 10 { cx.dtype(x) } else { DType::Bool };
-    let training = match cx.version {
-        ..7 => cx.int_or("is_test", 0)? == 0,
-        7..12 => false,
-        _ => cx.optional(2).is_some() && cx.constant(2)?.to_f64() == [1.0],
+    let (dims, dtype) = (cx.b.dims(x), cx.dtype(x));
+    let mask_type = if cx.version < 10 { dtype } else { DType::Bool };
+    let Some([ratio, training]) = dropping(cx)? else {
+        return Ok(vec![x, cx.b.fill(1.0, &dims, mask_type)?]);
     };
-    let ratio = if !training {
-        0.0
-    } else if cx.version < 12 {
-        f64::from(cx.float_or("ratio", 0.5)?)
-    } else if cx.optional(1).is_some() {
-        cx.constant(1)?.to_f64().first().copied().unwrap_or(0.5)
-    } else {
-        0.5
-    };
-    if !(0.0..1.0).contains(&ratio) {
-        return Err(LowerError::invalid(format!("expected a ratio from 0 below 1, found {ratio}")));
-    }
-    if ratio == 0.0 {
-        let mask = cx.b.fill(1.0, &dims, mask_type)?;
-        return Ok(vec![x, mask]);
-    }
-    let seed = match cx.int("seed") {
-        Ok(Some(seed)) => seed as u64,
+    let seed = match cx.attribute("seed") {
+        Some(AttributeValue::Int(seed)) => *seed as u64,
         _ => seed(cx)?,
     };
-    let drawn = draws(cx.b, &dims, seed, 0)?;
-    let kept = cx.b.compare_number(Comparison::Ge, drawn, ratio)?;
-    let grown = cx.b.times(x, 1.0 / (1.0 - ratio))?;
-    let zero = cx.b.number(0.0, x)?;
-    let result = cx.b.select(kept, grown, zero)?;
-    let mask = cx.b.cast(kept, mask_type)?;
-    Ok(vec![result, mask])
+    let b = &mut *cx.b;
+    let nothing = b.number(0.0, ratio)?;
+    let ratio = b.select(training, ratio, nothing)?;
+    let drawn = draws(b, &dims, seed, 0)?;
+    let kept = b.compare(Comparison::Ge, drawn, ratio)?;
+    let wide = widened(b, x)?;
+    let unit = b.number(1.0, ratio)?;
+    let rest = b.sub(unit, ratio)?;
+    let rest = b.cast(rest, b.dtype(wide))?;
+    let grown = b.div(wide, rest)?;
+    let zero = b.number(0.0, wide)?;
+    let result = b.select(kept, grown, zero)?;
+    Ok(vec![b.cast(result, dtype)?, b.cast(kept, mask_type)?])
+}
+
+/// The ratio, as `f32`, and whether elements are dropped; nothing where it is known that none is.
+fn dropping(cx: &mut Context<'_>) -> Result<Option<[ValueId; 2]>, LowerError> {
+    if cx.version >= 12 {
+        let Some(training) = cx.optional(2) else { return Ok(None) };
+        if cx.b.constant_of(training)?.is_some_and(|training| training.to_f64() == [0.0]) {
+            return Ok(None);
+        }
+        let ratio = match cx.optional(1) {
+            Some(ratio) => ratio,
+            None => cx.b.scalar(0.5, DType::F32)?,
+        };
+        let (ratio, training) = (cx.b.reshape(ratio, &[])?, cx.b.reshape(training, &[])?);
+        return Ok(Some([cx.b.cast(ratio, DType::F32)?, training]));
+    }
+    let ratio = cx.float_or("ratio", 0.5)?;
+    if cx.version >= 7 || cx.int_or("is_test", 0)? != 0 || ratio == 0.0 {
+        return Ok(None);
+    }
+    let ratio = cx.b.scalar(f64::from(ratio), DType::F32)?;
+    Ok(Some([ratio, cx.b.scalar(1.0, DType::Bool)?]))
 }
