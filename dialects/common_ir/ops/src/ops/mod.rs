@@ -1,11 +1,32 @@
 //! The operators, by family: one list each.
 
+mod attention;
 mod constant;
 mod elementwise;
+mod pieces;
+mod product;
+mod recurrent;
 mod shape;
+mod spatial;
 
 use crate::operator::Operator;
 
 /// Every family.
-pub(crate) const FAMILIES: &[&[Operator]] =
-    &[constant::OPERATORS, elementwise::OPERATORS, shape::OPERATORS];
+pub(crate) const FAMILIES: &[&[Operator]] = &[
+    attention::dot_product::OPERATORS,
+    attention::flex::OPERATORS,
+    attention::linear::OPERATORS,
+    attention::rotary::OPERATORS,
+    constant::OPERATORS,
+    elementwise::OPERATORS,
+    product::matmul::OPERATORS,
+    product::quantized::OPERATORS,
+    recurrent::OPERATORS,
+    shape::OPERATORS,
+    spatial::blocks::OPERATORS,
+    spatial::columns::OPERATORS,
+    spatial::conv::OPERATORS,
+    spatial::conv_transpose::OPERATORS,
+    spatial::pool::OPERATORS,
+    spatial::unpool::OPERATORS,
+];

@@ -1,0 +1,4 @@
+//! Products of matrices.
+
+pub(super) mod matmul;
+pub(super) mod quantized;
