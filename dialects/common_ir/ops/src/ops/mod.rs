@@ -7,6 +7,7 @@ mod pieces;
 mod product;
 mod recurrent;
 mod shape;
+mod signal;
 mod spatial;
 
 use crate::operator::Operator;
@@ -19,10 +20,14 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     attention::rotary::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    product::determinant::OPERATORS,
+    product::einsum::OPERATORS,
     product::matmul::OPERATORS,
     product::quantized::OPERATORS,
     recurrent::OPERATORS,
     shape::OPERATORS,
+    signal::fourier::OPERATORS,
+    signal::window::OPERATORS,
     spatial::blocks::OPERATORS,
     spatial::columns::OPERATORS,
     spatial::conv::OPERATORS,
