@@ -29,9 +29,13 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     signal::fourier::OPERATORS,
     signal::window::OPERATORS,
     spatial::blocks::OPERATORS,
+    spatial::causal::OPERATORS,
     spatial::columns::OPERATORS,
     spatial::conv::OPERATORS,
     spatial::conv_transpose::OPERATORS,
+    spatial::deform::OPERATORS,
+    spatial::grid::OPERATORS,
     spatial::pool::OPERATORS,
+    spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
 ];
