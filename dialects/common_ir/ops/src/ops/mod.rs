@@ -36,6 +36,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::deform::OPERATORS,
     spatial::grid::OPERATORS,
     spatial::pool::OPERATORS,
+    spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
 ];

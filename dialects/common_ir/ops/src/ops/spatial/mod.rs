@@ -8,6 +8,7 @@ pub(super) mod conv_transpose;
 pub(super) mod deform;
 pub(super) mod grid;
 pub(super) mod pool;
+pub(super) mod resize;
 pub(super) mod roi;
 pub(super) mod unpool;
 pub(super) mod window;
