@@ -6,7 +6,7 @@
 
 use irc_common_format::{Options, model, open, read_data};
 use irc_diag::Sink;
-use irc_onnx_ops::{FindingKind, ImportOptions, import, tensor_of};
+use irc_onnx_ops::{FindingKind, ImportOptions, Structure, import, tensor_of};
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::{Constant, DType};
 use std::collections::BTreeMap;
@@ -65,8 +65,14 @@ fn run(case: &Path) -> Result<(), String> {
     for set in sets.take_while(|set| set.is_dir()) {
         let inputs = values(&set, "input", &graph.inputs)?;
         let expected = values(&set, "output", &graph.outputs)?;
-        let found = evaluate(&document.module, &inputs)?;
-        for (name, expected) in expected {
+        let (found, structures) = evaluate(&document.module, &inputs)?;
+        for (name, expected) in &expected.structures {
+            let found = structures.get(name).ok_or_else(|| format!("'{name}' is a tensor"))?;
+            if !alike(expected, found) {
+                return Err(format!("{name}: expected {expected:?}, found {found:?}"));
+            }
+        }
+        for (name, expected) in expected.tensors {
             let found = found.get(&name).ok_or_else(|| format!("no output '{name}'"))?;
             compare(&name, &expected, found)?;
         }
@@ -74,57 +80,104 @@ fn run(case: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn evaluate(
-    module: &model::Module,
-    inputs: &BTreeMap<String, Constant>,
-) -> Result<BTreeMap<String, Tensor>, String> {
-    let mut options = ImportOptions::default();
-    for (name, value) in inputs {
+/// Tensors by name; those of sequences and optionals by the names of their parts.
+struct Values {
+    tensors: BTreeMap<String, Constant>,
+    structures: BTreeMap<String, Structure>,
+}
+
+/// The results by name, and the structures of those that are no tensors.
+type Results = (BTreeMap<String, Tensor>, BTreeMap<String, Structure>);
+
+fn evaluate(module: &model::Module, inputs: &Values) -> Result<Results, String> {
+    let mut options = ImportOptions { structures: inputs.structures.clone(), ..Default::default() };
+    for (name, value) in &inputs.tensors {
         options.shapes.insert(name.clone(), value.ty.shape.clone());
     }
-    let first = import(module, &options);
     // What the program's structure depends on is given; everything else stays open.
-    let imported = first.or_else(|findings| {
+    let imported = loop {
+        let findings = match import(module, &options) {
+            Ok(imported) => break imported,
+            Err(findings) => findings,
+        };
+        let before = options.values.len();
         for finding in &findings {
-            let FindingKind::NeedsValue(names) = &finding.kind else { return Err(findings) };
+            let FindingKind::NeedsValue(names) = &finding.kind else { continue };
             for name in names {
-                let Some(value) = inputs.get(name) else { continue };
+                let Some(value) = inputs.tensors.get(name) else { continue };
                 options.values.insert(name.clone(), value.clone());
             }
         }
-        import(module, &options)
-    });
-    let imported = imported.map_err(|findings| {
-        findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    })?;
+        if options.values.len() == before {
+            let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+            return Err(findings.join("; "));
+        }
+    };
     let mut given = BTreeMap::new();
-    for (name, value) in inputs {
+    for (name, value) in &inputs.tensors {
         given.insert(name.clone(), value.tensor().map_err(|error| error.to_string())?);
     }
     let results = imported.graph.eval(&given).map_err(|error| error.to_string())?;
     let names = imported.graph.outputs.iter().map(|(name, _)| name.clone());
-    Ok(names.zip(results).collect())
+    Ok((names.zip(results).collect(), imported.structures))
 }
 
-fn values(
-    set: &Path,
-    kind: &str,
-    ports: &[model::Value],
-) -> Result<BTreeMap<String, Constant>, String> {
-    let mut values = BTreeMap::new();
+fn values(set: &Path, kind: &str, ports: &[model::Value]) -> Result<Values, String> {
+    let mut values = Values { tensors: BTreeMap::new(), structures: BTreeMap::new() };
     for (index, port) in ports.iter().enumerate() {
         let path = set.join(format!("{kind}_{index}.pb"));
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let ty = port.ty.clone().ok_or("an untyped value")?;
         let mut sink = Sink::new();
-        match read_data(bytes.into(), &ty, &mut sink) {
-            Some(model::Data::Tensor(tensor)) => {
-                values.insert(port.name().to_owned(), tensor_of(&tensor)?);
-            }
-            _ => return Err(format!("{kind} {index} is no tensor")),
+        let data = read_data(bytes.into(), &ty, &mut sink);
+        let data = data.ok_or_else(|| format!("{kind} {index} cannot be read"))?;
+        let structure = take(port.name(), &data, &mut values.tensors)?;
+        if !matches!(structure, Structure::Tensor(_)) {
+            values.structures.insert(port.name().to_owned(), structure);
         }
     }
     Ok(values)
+}
+
+/// The structure of a value, whose tensors are put under the names of its parts.
+fn take(
+    name: &str,
+    data: &model::Data,
+    tensors: &mut BTreeMap<String, Constant>,
+) -> Result<Structure, String> {
+    Ok(match data {
+        model::Data::Tensor(tensor) => {
+            let constant = tensor_of(tensor)?;
+            let ty = constant.ty.clone().into();
+            tensors.insert(name.to_owned(), constant);
+            Structure::Tensor(ty)
+        }
+        model::Data::Sequence(items) => {
+            let items = items.iter().enumerate();
+            let items = items.map(|(index, item)| take(&format!("{name}[{index}]"), item, tensors));
+            Structure::Sequence(items.collect::<Result<_, _>>()?)
+        }
+        model::Data::Optional(item) => {
+            let item = item.as_ref().map(|item| take(name, item, tensors)).transpose()?;
+            Structure::Optional(item.map(Box::new))
+        }
+        _ => return Err(format!("{name}: values of this kind are not supported")),
+    })
+}
+
+/// Whether two structures are alike; what is inside an optional is as good as the optional.
+fn alike(expected: &Structure, found: &Structure) -> bool {
+    match (expected, found) {
+        (Structure::Sequence(expected), Structure::Sequence(found)) => {
+            expected.len() == found.len()
+                && expected.iter().zip(found).all(|(expected, found)| alike(expected, found))
+        }
+        (Structure::Optional(None), Structure::Optional(None)) => true,
+        (Structure::Optional(Some(expected)), found) => alike(expected, found),
+        (expected, Structure::Optional(Some(found))) => alike(expected, found),
+        (Structure::Tensor(_), Structure::Tensor(_)) => true,
+        _ => false,
+    }
 }
 
 /// The official runner's tolerance: 1e-3 relative, 1e-7 absolute; types are equal.
