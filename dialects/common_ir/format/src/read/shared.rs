@@ -1,5 +1,7 @@
 //! What both schemas have: tensors, shapes, the choice among the fields of an attribute.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use prost::Message;
@@ -18,6 +20,8 @@ pub(super) struct Reader<'s> {
     depth: usize,
     /// A node could not be decoded.
     is_broken: bool,
+    /// Kinds of parts that are not read, as far as they have been found.
+    unread: BTreeSet<&'static str>,
 }
 
 /// Deepest nesting of graphs in attributes of nodes; each is three messages deep.
@@ -25,7 +29,7 @@ const MAX_GRAPHS: usize = MAX_DEPTH / 3 - 3;
 
 impl<'s> Reader<'s> {
     pub(super) fn new(sink: &'s mut Sink) -> Self {
-        Self { sink, depth: 0, is_broken: false }
+        Self { sink, depth: 0, is_broken: false, unread: BTreeSet::new() }
     }
 
     /// Whether a part of the file was no message of its schema; the file has to be walked to say
@@ -66,9 +70,9 @@ impl<'s> Reader<'s> {
         self.sink.push(Diagnostic::error(code, message).path(at.to_string()));
     }
 
-    /// Says that a part of the file is not read, when it is there.
-    pub(super) fn unread(&mut self, is_there: bool, what: &str, at: &Path<'_>) {
-        if is_there {
+    /// Says that a part of the file is not read, when it is there; once for each kind of part.
+    pub(super) fn unread(&mut self, is_there: bool, what: &'static str, at: &Path<'_>) {
+        if is_there && self.unread.insert(what) {
             let finding = Diagnostic::note("cir-unread", format!("{what} is not read"));
             self.sink.push(finding.path(at.to_string()));
         }
