@@ -250,3 +250,13 @@ fn confused_fields_are_named() {
     let expected = expected.map(|(code, path)| (code, path.to_owned()));
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_model_that_breaks_off_is_still_a_model() {
+    let model = bytes(&small::graph(), Target::Onnx, Encoding::Binary);
+    let starts = (80..model.len()).map(|end| found(&model[..end], Format::default()));
+    // A start that ends between two fields is a shorter model.
+    let broken: Vec<_> = starts.filter(|found| !found.is_empty()).collect();
+    assert!(broken.len() > model.len() / 2);
+    assert!(broken.iter().all(|found| found[0].0 == "cir-wire"), "{broken:?}");
+}

@@ -16,6 +16,7 @@ use prost::Message;
 
 use crate::input::AT_BYTE;
 use crate::model::Module;
+use crate::schema::Excess;
 use crate::{Encoding, Form, Format, Input, Root};
 use crate::{carry, locate, schema};
 use shared::Reader;
@@ -121,13 +122,19 @@ fn message<M: Message + Default, T>(
     sink: &mut Sink,
     read: impl FnOnce(&mut Reader<'_>, M) -> Option<T>,
 ) -> Option<T> {
+    let descriptor = schema::message(name);
+    if let Some(excess) = locate::wire_excess(&bytes, &descriptor) {
+        let (Excess::Depth(at) | Excess::Items(at)) = excess;
+        sink.push(excess.finding().with_note(format!("{AT_BYTE}{at} of the file")));
+        return None;
+    }
     let mut reader = Reader::new(sink);
     let decoded = reader.decode(bytes.clone());
     let found = decoded.and_then(|message| read(&mut reader, message));
     if !reader.is_broken() {
         return found;
     }
-    let finding = match locate::explain(&bytes, &schema::message(name)) {
+    let finding = match locate::explain(&bytes, &descriptor) {
         Some(fault) => Diagnostic::error("cir-wire", fault.message)
             .path(fault.path)
             .with_note(format!("{AT_BYTE}{}, read as {name}", fault.offset)),
