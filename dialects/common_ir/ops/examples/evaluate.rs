@@ -4,12 +4,7 @@
 //! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet]`: every folder
 //! below a DIR that holds a model is a case. Prints a line per case and the sum.
 
-use irc_common_format::{Options, model, open, read_data};
-use irc_diag::Sink;
-use irc_onnx_ops::{FindingKind, ImportOptions, Structure, import, tensor_of};
-use irc_tensor::{Tensor, TensorType};
-use irc_tl::{Constant, DType};
-use std::collections::BTreeMap;
+use irc_onnx_ops::cases::{self, Case, import_for};
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -22,10 +17,8 @@ fn main() {
             _ => roots.push(PathBuf::from(argument)),
         }
     }
-    let mut cases = vec![];
-    roots.iter().for_each(|root| find(root, &mut cases));
+    let mut cases: Vec<PathBuf> = roots.iter().flat_map(|root| cases::find(root)).collect();
     cases.retain(|case| case.to_string_lossy().contains(&only));
-    cases.sort();
     let (mut passed, total) = (0, cases.len());
     for case in cases {
         let name = case.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -44,167 +37,16 @@ fn main() {
     println!("{passed} of {total}");
 }
 
-fn find(folder: &Path, cases: &mut Vec<PathBuf>) {
-    if folder.join("model.onnx").is_file() {
-        cases.push(folder.to_owned());
-        return;
-    }
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().is_dir() {
-            find(&entry.path(), cases);
-        }
-    }
-}
-
-fn run(case: &Path) -> Result<(), String> {
-    let mut sink = Sink::new();
-    let document = open(&case.join("model.onnx"), &Options::default(), &mut sink);
-    let Some(document) = document else { return Err("cannot be read".into()) };
-    let graph = document.module.graph.as_ref().ok_or("no graph")?;
-    let sets = (0..).map(|set| case.join(format!("test_data_set_{set}")));
-    for set in sets.take_while(|set| set.is_dir()) {
-        let inputs = values(&set, "input", &graph.inputs)?;
-        let expected = values(&set, "output", &graph.outputs)?;
-        let (found, structures) = evaluate(&document.module, &inputs)?;
-        for (name, expected) in &expected.structures {
-            let found = structures.get(name).ok_or_else(|| format!("'{name}' is a tensor"))?;
-            if !alike(expected, found) {
-                return Err(format!("{name}: expected {expected:?}, found {found:?}"));
-            }
-        }
-        for (name, expected) in expected.tensors {
-            let found = found.get(&name).ok_or_else(|| format!("no output '{name}'"))?;
-            compare(&name, &expected, found)?;
-        }
+fn run(folder: &Path) -> Result<(), String> {
+    let case = Case::read(folder)?;
+    for (inputs, expected) in &case.sets {
+        let imported = import_for(&case.module, inputs).map_err(|findings| {
+            findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        })?;
+        let given = inputs.to_tensors()?;
+        let results = imported.graph.eval(&given).map_err(|error| error.to_string())?;
+        let names = imported.graph.outputs.iter().map(|(name, _)| name.clone());
+        expected.compare(&names.zip(results).collect(), &imported.structures)?;
     }
     Ok(())
-}
-
-/// Tensors by name; those of sequences and optionals by the names of their parts.
-struct Values {
-    tensors: BTreeMap<String, Constant>,
-    structures: BTreeMap<String, Structure>,
-}
-
-/// The results by name, and the structures of those that are no tensors.
-type Results = (BTreeMap<String, Tensor>, BTreeMap<String, Structure>);
-
-fn evaluate(module: &model::Module, inputs: &Values) -> Result<Results, String> {
-    let mut options = ImportOptions { structures: inputs.structures.clone(), ..Default::default() };
-    for (name, value) in &inputs.tensors {
-        options.shapes.insert(name.clone(), value.ty.shape.clone());
-    }
-    // What the program's structure depends on is given; everything else stays open.
-    let imported = loop {
-        let findings = match import(module, &options) {
-            Ok(imported) => break imported,
-            Err(findings) => findings,
-        };
-        let before = options.values.len();
-        for finding in &findings {
-            let FindingKind::NeedsValue(names) = &finding.kind else { continue };
-            for name in names {
-                let Some(value) = inputs.tensors.get(name) else { continue };
-                options.values.insert(name.clone(), value.clone());
-            }
-        }
-        if options.values.len() == before {
-            let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
-            return Err(findings.join("; "));
-        }
-    };
-    let mut given = BTreeMap::new();
-    for (name, value) in &inputs.tensors {
-        given.insert(name.clone(), value.tensor().map_err(|error| error.to_string())?);
-    }
-    let results = imported.graph.eval(&given).map_err(|error| error.to_string())?;
-    let names = imported.graph.outputs.iter().map(|(name, _)| name.clone());
-    Ok((names.zip(results).collect(), imported.structures))
-}
-
-fn values(set: &Path, kind: &str, ports: &[model::Value]) -> Result<Values, String> {
-    let mut values = Values { tensors: BTreeMap::new(), structures: BTreeMap::new() };
-    for (index, port) in ports.iter().enumerate() {
-        let path = set.join(format!("{kind}_{index}.pb"));
-        let Ok(bytes) = std::fs::read(&path) else { continue };
-        let ty = port.ty.clone().ok_or("an untyped value")?;
-        let mut sink = Sink::new();
-        let data = read_data(bytes.into(), &ty, &mut sink);
-        let data = data.ok_or_else(|| format!("{kind} {index} cannot be read"))?;
-        let structure = take(port.name(), &data, &mut values.tensors)?;
-        if !matches!(structure, Structure::Tensor(_)) {
-            values.structures.insert(port.name().to_owned(), structure);
-        }
-    }
-    Ok(values)
-}
-
-/// The structure of a value, whose tensors are put under the names of its parts.
-fn take(
-    name: &str,
-    data: &model::Data,
-    tensors: &mut BTreeMap<String, Constant>,
-) -> Result<Structure, String> {
-    Ok(match data {
-        model::Data::Tensor(tensor) => {
-            let constant = tensor_of(tensor)?;
-            let ty = constant.ty.clone().into();
-            tensors.insert(name.to_owned(), constant);
-            Structure::Tensor(ty)
-        }
-        model::Data::Sequence(items) => {
-            let items = items.iter().enumerate();
-            let items = items.map(|(index, item)| take(&format!("{name}[{index}]"), item, tensors));
-            Structure::Sequence(items.collect::<Result<_, _>>()?)
-        }
-        model::Data::Optional(item) => {
-            let item = item.as_ref().map(|item| take(name, item, tensors)).transpose()?;
-            Structure::Optional(item.map(Box::new))
-        }
-        _ => return Err(format!("{name}: values of this kind are not supported")),
-    })
-}
-
-/// Whether two structures are alike; what is inside an optional is as good as the optional.
-fn alike(expected: &Structure, found: &Structure) -> bool {
-    match (expected, found) {
-        (Structure::Sequence(expected), Structure::Sequence(found)) => {
-            expected.len() == found.len()
-                && expected.iter().zip(found).all(|(expected, found)| alike(expected, found))
-        }
-        (Structure::Optional(None), Structure::Optional(None)) => true,
-        (Structure::Optional(Some(expected)), found) => alike(expected, found),
-        (expected, Structure::Optional(Some(found))) => alike(expected, found),
-        (Structure::Tensor(_), Structure::Tensor(_)) => true,
-        _ => false,
-    }
-}
-
-/// The official runner's tolerance: 1e-3 relative, 1e-7 absolute; types are equal.
-fn compare(name: &str, expected: &Constant, found: &Tensor) -> Result<(), String> {
-    let expected = expected.tensor().map_err(|error| error.to_string())?;
-    let (wanted, got): (&TensorType, &TensorType) = (expected.ty(), found.ty());
-    if wanted != got {
-        return Err(format!("{name}: expected {wanted}, found {got}"));
-    }
-    if !wanted.dtype.is_float() {
-        let equal = expected.bytes() == found.bytes();
-        let say = || format!("{name}: expected {:?}, found {:?}", head(&expected), head(found));
-        return if equal { Ok(()) } else { Err(say()) };
-    }
-    let relative =
-        if wanted.dtype == DType::F32 || wanted.dtype == DType::F64 { 1e-3 } else { 1e-2 };
-    for (index, (want, have)) in expected.to_f64().into_iter().zip(found.to_f64()).enumerate() {
-        let close = want == have
-            || want.is_nan() && have.is_nan()
-            || (want - have).abs() <= 1e-7 + relative * want.abs();
-        if !close {
-            return Err(format!("{name}[{index}]: expected {want}, found {have}"));
-        }
-    }
-    Ok(())
-}
-
-fn head(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_f64().into_iter().take(8).collect()
 }
