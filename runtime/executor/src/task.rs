@@ -6,7 +6,7 @@
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::Plan;
 
-use crate::code::{Entry, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
+use crate::code::{Entry, Keeps, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
 use crate::kernels::Kernels;
 use crate::layout::Layout;
 
@@ -33,9 +33,54 @@ pub(crate) struct TaskKernel {
     /// Radices of the task index.
     pub counts: [i64; 4],
     /// The functions, by which digits are the last of their dimension: bit `d` for digit `d`.
-    pub entries: [Option<Entry>; 16],
+    pub functions: [Option<Function>; 16],
+    /// What functions keep.
+    pub keeps: Vec<TaskKeeps>,
     /// What it touches.
     pub operands: Vec<TaskOperand>,
+}
+
+/// A function that was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Function {
+    /// What to call.
+    pub entry: Entry,
+    /// What it keeps, among [`TaskKernel::keeps`].
+    pub keeps: Option<usize>,
+}
+
+/// What a function keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskKeeps {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Digits on which it depends.
+    pub digits: [bool; 4],
+}
+
+impl TaskKeeps {
+    /// How many different ones the tasks of a grid make.
+    pub(crate) fn windows(&self, counts: [i64; 4]) -> u64 {
+        self.radices(counts).iter().product()
+    }
+
+    /// Which of them the task of these digits makes.
+    pub(crate) fn window(&self, counts: [i64; 4], digits: [i64; 4]) -> u64 {
+        let radices = self.radices(counts).into_iter().zip(digits);
+        radices.fold(0, |sum, (radix, digit)| match radix {
+            1 => sum,
+            _ => sum * radix + digit.cast_unsigned(),
+        })
+    }
+
+    /// Whether several tasks of a grid make the same.
+    pub(crate) fn shares(&self, counts: [i64; 4]) -> bool {
+        self.windows(counts) < counts.iter().product::<i64>().cast_unsigned()
+    }
+
+    fn radices(&self, counts: [i64; 4]) -> [u64; 4] {
+        std::array::from_fn(|dim| if self.digits[dim] { counts[dim].cast_unsigned() } else { 1 })
+    }
 }
 
 /// What a kernel touches of a buffer.
@@ -64,6 +109,15 @@ impl TaskStep {
 }
 
 impl Task {
+    /// The most that a function of it keeps, in bytes.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let kernels = self.steps.iter().filter_map(|step| match step {
+            TaskStep::Kernel(kernel) => Some(&kernel.keeps),
+            TaskStep::Communicate(_) => None,
+        });
+        kernels.flatten().map(|keeps| keeps.bytes).max().unwrap_or_default()
+    }
+
     /// Tasks a kernel of it has code for; nothing when it has no kernel.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let kernels = self.steps.iter().filter_map(|step| match step {
@@ -149,25 +203,46 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     if kernel.operands.len() > MAX_OPERANDS {
         return Err(format!("{} operands: more than {MAX_OPERANDS}", kernel.operands.len()));
     }
-    let find = |variant: &Variant| {
-        kernels
-            .entry(&variant.symbol)
-            .ok_or_else(|| format!("the library has no function '{}'", variant.symbol))
+    let mut keeps = vec![];
+    let mut find = |variant: &Variant| {
+        let entry = kernels.entry(&variant.symbol);
+        let entry =
+            entry.ok_or_else(|| format!("the library has no function '{}'", variant.symbol))?;
+        let kept = variant.keeps.as_ref().map(|kept| self::keeps(kernel, kept)).transpose()?;
+        keeps.extend(kept);
+        Ok::<_, String>(Function { entry, keeps: kept.map(|_| keeps.len() - 1) })
     };
-    let found = kernel.variants.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let found = kernel.variants.iter().map(&mut find).collect::<Result<Vec<_>, _>>()?;
     let operand = |operand: &Operand| self::operand(layout, operand, counts);
     Ok(TaskKernel {
         ops: kernel.ops.clone(),
         counts,
-        entries: entries(kernel, &found)?,
+        functions: functions(kernel, &found)?,
+        keeps,
         operands: kernel.operands.iter().map(operand).collect::<Result<_, _>>()?,
     })
 }
 
+/// What a function keeps depends on the digits that move its operands.
+fn keeps(kernel: &Kernel, keeps: &Keeps) -> Result<TaskKeeps, String> {
+    let mut digits = [false; 4];
+    for &index in &keeps.operands {
+        let Some(operand) = kernel.operands.get(index) else {
+            return Err(format!(
+                "a function keeps what it makes of operand {index}: there is none"
+            ));
+        };
+        for (dim, step) in operand.steps.iter().enumerate() {
+            digits[dim] |= *step != 0;
+        }
+    }
+    Ok(TaskKeeps { bytes: keeps.bytes, digits })
+}
+
 /// The function for each edge of the grid.
-fn entries(kernel: &Kernel, found: &[Entry]) -> Result<[Option<Entry>; 16], String> {
-    let mut entries = [None; 16];
-    for (mask, entry) in entries.iter_mut().enumerate() {
+fn functions(kernel: &Kernel, found: &[Function]) -> Result<[Option<Function>; 16], String> {
+    let mut functions = [None; 16];
+    for (mask, function) in functions.iter_mut().enumerate() {
         let is_last = |dim: usize| mask >> dim & 1 == 1;
         // A digit that is not the last needs a second tile.
         if !(0..4).all(|dim| is_last(dim) || kernel.counts[dim] > 1) {
@@ -177,9 +252,9 @@ fn entries(kernel: &Kernel, found: &[Entry]) -> Result<[Option<Entry>; 16], Stri
         let Some(variant) = kernel.variant(digits) else {
             return Err(format!("no function computes the task of digits {digits:?}"));
         };
-        *entry = Some(found[variant]);
+        *function = Some(found[variant]);
     }
-    Ok(entries)
+    Ok(functions)
 }
 
 fn operand(layout: &Layout, operand: &Operand, counts: [i64; 4]) -> Result<TaskOperand, String> {

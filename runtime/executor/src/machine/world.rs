@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::call::{BoundStep, BoundTask, Caller, Walk};
 use super::deadlock::waits;
+use super::kept::{Keeper, Store};
 use super::pool::{Next, Pool};
 use super::processor::{Place, Processor, Stop};
 use super::script::{Entry, Share};
@@ -110,6 +111,7 @@ pub(super) struct Bound<'r> {
     pub missing: Vec<AtomicI64>,
     addresses: Addresses,
     inbox: Inbox,
+    keeper: Keeper,
 }
 
 impl<'r> Bound<'r> {
@@ -143,6 +145,8 @@ impl<'r> Bound<'r> {
             missing: missing.collect(),
             addresses,
             inbox,
+            // What is kept takes no more memory than what it is made from.
+            keeper: Keeper::new(rank.layout.buffers.iter().map(|buffer| buffer.bytes).sum()),
         })
     }
 }
@@ -153,6 +157,7 @@ struct World<'r> {
     processors: Vec<Mutex<Processor>>,
     pool: Pool,
     scratch_bytes: u64,
+    kept_bytes: u64,
     races: Option<Mutex<Checker<'r>>>,
     trace: Option<Trace>,
     failure: Mutex<Option<Error>>,
@@ -187,6 +192,7 @@ impl<'r> World<'r> {
             processors: (0..count).map(|_| Mutex::default()).collect(),
             pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
             scratch_bytes: ranks.iter().map(|rank| rank.scratch_bytes).max().unwrap_or_default(),
+            kept_bytes: ranks.iter().map(|rank| rank.kept_bytes).max().unwrap_or_default(),
             failure: Mutex::default(),
         })
     }
@@ -214,7 +220,7 @@ impl<'r> World<'r> {
     }
 
     fn try_work(&self, watch: bool) -> Result<(), Error> {
-        let mut caller = Caller::new(self.scratch_bytes).map_err(Error::System)?;
+        let mut caller = Caller::new(self.scratch_bytes, self.kept_bytes).map_err(Error::System)?;
         let (mut batch, mut finished) = (vec![], 0);
         loop {
             let next = self.pool.take(&mut batch, finished, watch);
@@ -288,7 +294,13 @@ impl<'r> World<'r> {
                     processor.entry += 1;
                 }
                 Entry::Tasks(share) => {
-                    processor.tasks += self.compute(bound, share, index, caller)?;
+                    let (at, steps) = (processor.entry, &bound.tasks[share.task].steps);
+                    let store = bound.keeper.open(at, steps, range.len());
+                    processor.tasks +=
+                        self.compute(bound, (share, store.as_deref()), index, caller)?;
+                    if store.is_some() {
+                        bound.keeper.close(at);
+                    }
                     processor.entry += 1;
                 }
             }
@@ -314,7 +326,7 @@ impl<'r> World<'r> {
     fn compute(
         &self,
         bound: &Bound<'_>,
-        share: &Share,
+        (share, store): (&Share, Option<&Store>),
         processor: usize,
         caller: &mut Caller,
     ) -> Result<u64, Error> {
@@ -331,7 +343,7 @@ impl<'r> World<'r> {
                         races.compute(site, bound.rank.tasks[share.task].steps[index].ops())?;
                     }
                     caller
-                        .call(kernel, walk, task)
+                        .call(kernel, walk, task, store.map(|store| store.step(index)))
                         .map_err(|code| kernel_failed(bound, share, task, index, code))?;
                 }
             }
@@ -416,7 +428,7 @@ impl<'r> World<'r> {
                 }
                 let mut walk = Walk::new(kernel, at.task, 1);
                 caller
-                    .call(kernel, &mut walk, at.task)
+                    .call(kernel, &mut walk, at.task, None)
                     .map_err(|code| kernel_failed(bound, share, at.task, at.step, code))?;
             }
             BoundStep::Communicate(op) => {

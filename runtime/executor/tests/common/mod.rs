@@ -143,7 +143,7 @@ fn kernel(index: usize, op: &PlanOp) -> Kernel {
         ops: vec![index],
         counts,
         operands: vec![operand(&op.op.reads[0]), operand(&op.op.writes[0])],
-        variants: vec![Variant { last: [false; 4], symbol: "add_one".into() }],
+        variants: vec![Variant { last: [false; 4], symbol: "add_one".into(), keeps: None }],
     }
 }
 
