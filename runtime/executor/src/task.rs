@@ -21,7 +21,7 @@ pub(crate) struct Task {
 /// One step of a task.
 pub(crate) enum TaskStep {
     /// Calls a function.
-    Kernel(TaskKernel),
+    Kernel(Box<TaskKernel>),
     /// The executor runs the op at this index.
     Communicate(usize),
 }
@@ -52,7 +52,7 @@ pub(crate) struct Function {
 /// What a function keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKeeps {
-    /// Bytes of memory.
+    /// Bytes of memory, in whole cache lines.
     pub bytes: u64,
     /// Digits on which it depends.
     pub digits: [bool; 4],
@@ -71,11 +71,6 @@ impl TaskKeeps {
             1 => sum,
             _ => sum * radix + digit.cast_unsigned(),
         })
-    }
-
-    /// Whether several tasks of a grid make the same.
-    pub(crate) fn shares(&self, counts: [i64; 4]) -> bool {
-        self.windows(counts) < counts.iter().product::<i64>().cast_unsigned()
     }
 
     fn radices(&self, counts: [i64; 4]) -> [u64; 4] {
@@ -160,7 +155,7 @@ fn task(
     let prepare = |(place, step): (usize, &Step)| match step {
         Step::Communicate(op) => Ok(TaskStep::Communicate(*op)),
         Step::Kernel(kernel) => self::kernel(layout, kernel, kernels)
-            .map(TaskStep::Kernel)
+            .map(|kernel| TaskStep::Kernel(Box::new(kernel)))
             .map_err(|reason| format!("step {place}: {reason}")),
     };
     let steps = code.steps.iter().enumerate().map(prepare).collect::<Result<_, _>>()?;
@@ -236,7 +231,9 @@ fn keeps(kernel: &Kernel, keeps: &Keeps) -> Result<TaskKeeps, String> {
             digits[dim] |= *step != 0;
         }
     }
-    Ok(TaskKeeps { bytes: keeps.bytes, digits })
+    let bytes = keeps.bytes.max(1).checked_next_multiple_of(64);
+    let bytes = bytes.ok_or_else(|| format!("a function keeps {} bytes", keeps.bytes))?;
+    Ok(TaskKeeps { bytes, digits })
 }
 
 /// The function for each edge of the grid.

@@ -8,11 +8,11 @@ use std::ffi::c_void;
 
 use irc_ark_format::plan::tiling::Grid;
 
-use super::kept::{Block, Found, Slots};
+use super::kept::{self, Found, Shelf};
 use super::script::Entry;
 use crate::comm::manifest::Manifest;
 use crate::comm::op::{self, CommOp};
-use crate::memory::Addresses;
+use crate::memory::{Addresses, Block};
 use crate::task::{Function, Task, TaskKeeps, TaskKernel, TaskStep};
 use crate::{Error, Rank, code};
 
@@ -21,11 +21,13 @@ pub(crate) struct BoundTask {
     pub steps: Vec<BoundStep>,
     /// Whether a task may have to wait.
     pub communicates: bool,
+    /// Bytes that its tasks could keep for each other.
+    pub kept_bytes: u64,
 }
 
 /// One step of it.
 pub(crate) enum BoundStep {
-    Kernel(BoundKernel),
+    Kernel(Box<BoundKernel>),
     /// Moves data between ranks.
     Communicate(Box<CommOp>),
 }
@@ -62,13 +64,14 @@ impl BoundTask {
         let bind = |(index, task): (usize, &Task)| {
             let step = |step: &TaskStep| match step {
                 TaskStep::Kernel(kernel) => {
-                    Ok(BoundStep::Kernel(BoundKernel::new(kernel, addresses)))
+                    Ok(BoundStep::Kernel(Box::new(BoundKernel::new(kernel, addresses))))
                 }
                 TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
             };
             let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
             let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
-            Ok(Self { steps, communicates })
+            let kept_bytes = if communicates { 0 } else { kept::wanted(&steps) };
+            Ok(Self { steps, communicates, kept_bytes })
         };
         rank.tasks.iter().enumerate().map(bind).collect()
     }
@@ -120,14 +123,14 @@ impl BoundKernel {
         self.counts
     }
 
+    /// How many tasks there are.
+    pub(crate) fn tasks(&self) -> u64 {
+        self.counts.iter().product::<i64>().cast_unsigned()
+    }
+
     /// What its functions keep.
     pub(crate) fn keeps(&self) -> &[TaskKeeps] {
         &self.keeps
-    }
-
-    /// Whether tasks can use what others keep.
-    pub(crate) fn shares(&self) -> bool {
-        self.keeps.iter().any(|keeps| keeps.shares(self.counts))
     }
 
     /// The digits of a task index.
@@ -210,7 +213,7 @@ impl Caller {
         kernel: &BoundKernel,
         walk: &mut Walk,
         task: i64,
-        kept: Option<&[Slots]>,
+        kept: Option<&[Shelf]>,
     ) -> Result<(), i32> {
         walk.go_to(kernel, task);
         let digits = walk.digits;
@@ -234,14 +237,14 @@ impl Caller {
         let Some(keeps) = function.keeps else { return self.enter(function.entry) };
         let window = kernel.keeps[keeps].window(kernel.counts, digits);
         match kept.map_or(Found::Busy, |kept| kept[keeps].find(window)) {
-            Found::Filled(block) => {
-                self.pointers[count] = block.shared_address();
+            Found::Filled(address) => {
+                self.pointers[count] = address;
                 self.enter(function.entry)
             }
-            Found::Empty(slot, mut block) => {
-                self.pointers[count] = block.address();
+            Found::Empty(slot, address) => {
+                self.pointers[count] = address;
                 self.enter(function.entry)?;
-                slot.put(block);
+                slot.put(address);
                 Ok(())
             }
             Found::Busy => {

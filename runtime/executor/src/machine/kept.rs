@@ -7,175 +7,221 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::call::{BoundKernel, BoundStep};
+use irc_ark_format::plan::Range;
+
+use super::call::{BoundStep, BoundTask};
+use crate::memory::Block;
 use crate::task::TaskKeeps;
 
-/// Uninitialised memory, aligned for any vector unit, but for the word that it starts with.
-pub(crate) struct Block(Vec<Line>);
-
-/// A cache line.
-#[derive(Clone)]
-#[repr(C, align(64))]
-pub(crate) struct Line(pub [u8; 64]);
-
-impl Block {
-    /// At least so many bytes, the first line zero; nothing if there is no memory.
-    pub(crate) fn new(bytes: u64) -> Option<Self> {
-        let mut lines = Vec::new();
-        let count = usize::try_from(bytes).ok()?.div_ceil(64).max(1);
-        lines.try_reserve_exact(count).ok()?;
-        lines.push(Line([0; 64]));
-        Some(Self(lines))
-    }
-
-    /// Where it lies.
-    pub(crate) fn address(&mut self) -> *mut c_void {
-        self.0.as_mut_ptr().cast()
-    }
-
-    /// Where it lies, for a function that only reads.
-    pub(crate) fn shared_address(&self) -> *mut c_void {
-        self.0.as_ptr().cast_mut().cast()
-    }
-}
-
-/// The stores of a rank.
-pub(crate) struct Keeper(Mutex<State>);
-
-struct State {
+/// The stores of a rank, and the memory they are in.
+pub(crate) struct Keeper {
+    memory: *mut u8,
+    bytes: u64,
     /// By entry of the script, with processors that are not through.
-    open: BTreeMap<usize, (Arc<Store>, i64)>,
-    /// Bytes that may yet be kept.
-    left: u64,
+    open: Mutex<BTreeMap<usize, (Arc<Store>, i64)>>,
 }
+
+// Safety: the memory outlives the run, and each part of it is in one store.
+unsafe impl Send for Keeper {}
+// Safety: as above.
+unsafe impl Sync for Keeper {}
 
 /// What the tasks of one task group keep: for each step of theirs, each function that keeps.
 pub(crate) struct Store {
-    steps: Vec<Vec<Slots>>,
-    bytes: u64,
+    steps: Vec<Vec<Shelf>>,
+    /// Where it lies in the rank's memory.
+    bytes: std::ops::Range<u64>,
 }
 
 /// What one function keeps.
-pub(crate) struct Slots {
-    bytes: u64,
+pub(crate) struct Shelf {
+    memory: *mut u8,
+    /// Bytes of a slot.
+    bytes: usize,
     /// By number of the window, as far as there is memory.
     slots: Vec<Slot>,
 }
 
-#[derive(Default)]
-pub(crate) struct Slot {
-    is_claimed: AtomicBool,
-    block: OnceLock<Block>,
-}
+// Safety: a slot is written by the one task that found it empty, and read once that is through.
+unsafe impl Send for Shelf {}
+// Safety: as above.
+unsafe impl Sync for Shelf {}
 
-/// What a task finds in a slot.
+/// Whether what a slot is for has been made.
+#[derive(Default)]
+pub(crate) struct Slot(AtomicU8);
+
+const EMPTY: u8 = 0;
+const BUSY: u8 = 1;
+const FILLED: u8 = 2;
+
+/// What a task finds on a shelf.
 pub(crate) enum Found<'s> {
     /// What another task has made.
-    Filled(&'s Block),
-    /// Nothing: it fills the block, and puts it there.
-    Empty(&'s Slot, Block),
+    Filled(*mut c_void),
+    /// Nothing yet: it makes it there.
+    Empty(&'s Slot, *mut c_void),
     /// Another task is making it, or there is no memory.
     Busy,
 }
 
+/// Bytes that the tasks of a task group could keep.
+pub(crate) fn wanted(steps: &[BoundStep]) -> u64 {
+    let keeps = steps.iter().flat_map(shared);
+    keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
+}
+
+/// For each function of a step that keeps, the number of windows and bytes for each; no windows if
+/// each is one task's.
+fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
+    let BoundStep::Kernel(kernel) = step else { return vec![] };
+    let windows = |keeps: &TaskKeeps| match keeps.windows(kernel.counts()) {
+        windows if windows < kernel.tasks() => windows,
+        _ => 0,
+    };
+    kernel.keeps().iter().map(|keeps| (windows(keeps), keeps.bytes)).collect()
+}
+
 impl Keeper {
-    /// With so many bytes at most, all task groups together.
-    pub(crate) fn new(bytes: u64) -> Self {
-        Self(Mutex::new(State { open: BTreeMap::new(), left: bytes }))
+    /// In this memory.
+    pub(crate) fn new(memory: Option<(&mut Block, u64)>) -> Self {
+        let open = Mutex::default();
+        match memory {
+            Some((block, bytes)) => Self { memory: block.address().cast(), bytes, open },
+            None => Self { memory: std::ptr::null_mut(), bytes: 0, open },
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_stores(&self) -> MutexGuard<'_, BTreeMap<usize, (Arc<Store>, i64)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store of an entry of the script, for one of its `processors`; nothing if its tasks share
+    /// The store of an entry of the script, for one of its processors; nothing if its tasks share
     /// nothing.
     pub(crate) fn open(
         &self,
         entry: usize,
-        steps: &[BoundStep],
-        processors: i64,
+        task: &BoundTask,
+        processors: Range,
     ) -> Option<Arc<Store>> {
-        if !steps.iter().any(|step| matches!(step, BoundStep::Kernel(kernel) if kernel.shares())) {
+        if task.kept_bytes == 0 || self.bytes == 0 {
             return None;
         }
-        let mut state = self.state();
-        if let Some((store, _)) = state.open.get(&entry) {
+        let mut open = self.open_stores();
+        if let Some((store, _)) = open.get(&entry) {
             return Some(store.clone());
         }
-        let store = Arc::new(Store::new(steps, state.left));
-        state.left -= store.bytes;
-        state.open.insert(entry, (store.clone(), processors));
+        let taken = open.values().map(|(store, _)| store.bytes.clone());
+        let bytes = gap(self.bytes, task.kept_bytes, taken);
+        let store = Arc::new(Store::new(self.memory, bytes, &task.steps));
+        open.insert(entry, (store.clone(), processors.len()));
         Some(store)
     }
 
     /// A processor is through with an entry whose store it opened.
     pub(crate) fn close(&self, entry: usize) {
-        let mut state = self.state();
-        let Some((_, missing)) = state.open.get_mut(&entry) else { return };
+        let mut open = self.open_stores();
+        let Some((_, missing)) = open.get_mut(&entry) else { return };
         *missing -= 1;
-        if *missing == 0
-            && let Some((store, _)) = state.open.remove(&entry)
-        {
-            state.left += store.bytes;
+        if *missing == 0 {
+            open.remove(&entry);
         }
     }
 }
 
+/// The first gap of `wanted` bytes between what is taken, or else the largest.
+fn gap(
+    bytes: u64,
+    wanted: u64,
+    taken: impl Iterator<Item = std::ops::Range<u64>>,
+) -> std::ops::Range<u64> {
+    let mut taken: Vec<_> = taken.collect();
+    taken.sort_by_key(|range| range.start);
+    let ends = std::iter::once(0).chain(taken.iter().map(|range| range.end));
+    let starts = taken.iter().map(|range| range.start).chain([bytes]);
+    let mut best = 0..0;
+    for (begin, end) in ends.zip(starts) {
+        let size = end.saturating_sub(begin);
+        if size >= wanted {
+            return begin..begin + wanted;
+        }
+        if size > best.end - best.start {
+            best = begin..end;
+        }
+    }
+    best
+}
+
 impl Store {
-    fn new(steps: &[BoundStep], limit: u64) -> Self {
-        let mut bytes = 0;
-        let mut slots = |kernel: &BoundKernel, keeps: &TaskKeeps| {
-            let room = (limit - bytes) / keeps.bytes.max(1);
-            let windows =
-                if keeps.shares(kernel.counts()) { keeps.windows(kernel.counts()) } else { 0 };
-            let count = windows.min(room);
-            bytes += count * keeps.bytes;
-            let slots = (0..count).map(|_| Slot::default()).collect();
-            Slots { bytes: keeps.bytes, slots }
-        };
-        let steps = steps.iter().map(|step| match step {
-            BoundStep::Kernel(kernel) => {
-                kernel.keeps().iter().map(|keeps| slots(kernel, keeps)).collect()
+    fn new(memory: *mut u8, bytes: std::ops::Range<u64>, steps: &[BoundStep]) -> Self {
+        let mut at = bytes.start;
+        let mut shelf = |(windows, size): (u64, u64)| {
+            let count = windows.min((bytes.end - at) / size);
+            let memory = memory.wrapping_add(at as usize);
+            at += count * size;
+            Shelf {
+                memory,
+                bytes: size as usize,
+                slots: (0..count).map(|_| Slot::default()).collect(),
             }
-            BoundStep::Communicate(_) => vec![],
-        });
-        let steps = steps.collect();
-        Self { steps, bytes }
+        };
+        let steps = steps.iter().map(|step| shared(step).into_iter().map(&mut shelf).collect());
+        Self { steps: steps.collect(), bytes }
     }
 
     /// What the functions of a step keep.
-    pub(crate) fn step(&self, step: usize) -> &[Slots] {
+    pub(crate) fn step(&self, step: usize) -> &[Shelf] {
         &self.steps[step]
     }
 }
 
-impl Slots {
-    /// What is kept of a window.
+impl Shelf {
+    /// What is kept for a window.
     pub(crate) fn find(&self, window: u64) -> Found<'_> {
-        let slot = usize::try_from(window).ok().and_then(|window| self.slots.get(window));
-        let Some(slot) = slot else { return Found::Busy };
-        if let Some(block) = slot.block.get() {
-            return Found::Filled(block);
-        }
-        if slot.is_claimed.swap(true, Ordering::Relaxed) {
-            return Found::Busy;
-        }
-        match Block::new(self.bytes) {
-            Some(block) => Found::Empty(slot, block),
-            None => Found::Busy,
+        let index = usize::try_from(window).unwrap_or(usize::MAX);
+        let Some(slot) = self.slots.get(index) else { return Found::Busy };
+        let address = self.memory.wrapping_add(index * self.bytes).cast();
+        match slot.0.compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                mark(address, 0);
+                Found::Empty(slot, address)
+            }
+            Err(FILLED) => Found::Filled(address),
+            Err(_) => Found::Busy,
         }
     }
 }
 
 impl Slot {
-    /// Lets other tasks have a block that a kernel has filled.
-    pub(crate) fn put(&self, mut block: Block) {
-        block.0[0].0[0] = 1;
-        // Who found the slot empty is alone in putting something there.
-        let _ = self.block.set(block);
+    /// Lets other tasks have what a kernel has made at the address where it was to.
+    pub(crate) fn put(&self, address: *mut c_void) {
+        mark(address, 1);
+        self.0.store(FILLED, Ordering::Release);
+    }
+}
+
+/// Tells kernels whether what they keep at an address is there.
+fn mark(address: *mut c_void, is_filled: u64) {
+    // Safety: the slot is in the rank's memory, aligned, and this task's alone until it is filled.
+    unsafe { AtomicU64::from_ptr(address.cast()) }.store(is_filled, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_lie_apart() {
+        let gap = |wanted, taken: &[(u64, u64)]| {
+            gap(100, wanted, taken.iter().map(|&(begin, end)| begin..end))
+        };
+        assert_eq!(gap(40, &[]), 0..40);
+        assert_eq!(gap(40, &[(0, 40)]), 40..80);
+        assert_eq!(gap(20, &[(40, 80), (0, 10)]), 10..30);
+        assert_eq!(gap(40, &[(40, 80), (0, 10)]), 10..40, "the largest");
+        assert_eq!(gap(40, &[(0, 100)]), 0..0);
     }
 }

@@ -137,16 +137,21 @@ impl<'r> Bound<'r> {
         let missing = rank.script.iter().map(|entry| AtomicI64::new(entry.range().len()));
         let links = rank.manifest.receives.iter().map(|end| (end.peer, end.tag));
         let inbox = Inbox::new(links, manifests.keys().copied());
+        let tasks = BoundTask::all(rank, &addresses, manifests)?;
+        let wanted = rank.script.iter().map(|entry| match entry {
+            Entry::Tasks(share) => tasks[share.task].kept_bytes,
+            Entry::Barrier { .. } => 0,
+        });
+        let wanted = wanted.fold(0, u64::saturating_add);
         Ok(Self {
             rank,
             index,
             first,
-            tasks: BoundTask::all(rank, &addresses, manifests)?,
+            tasks,
             missing: missing.collect(),
             addresses,
             inbox,
-            // What is kept takes no more memory than what it is made from.
-            keeper: Keeper::new(rank.layout.buffers.iter().map(|buffer| buffer.bytes).sum()),
+            keeper: Keeper::new(memory.kept(wanted)),
         })
     }
 }
@@ -294,8 +299,8 @@ impl<'r> World<'r> {
                     processor.entry += 1;
                 }
                 Entry::Tasks(share) => {
-                    let (at, steps) = (processor.entry, &bound.tasks[share.task].steps);
-                    let store = bound.keeper.open(at, steps, range.len());
+                    let (at, task) = (processor.entry, &bound.tasks[share.task]);
+                    let store = bound.keeper.open(at, task, range);
                     processor.tasks +=
                         self.compute(bound, (share, store.as_deref()), index, caller)?;
                     if store.is_some() {
