@@ -186,7 +186,7 @@ fn a_window_that_overlaps_another_is_read_from_memory() {
 fn packed_weights_are_those_of_their_group() {
     use OpKind::*;
     let (weights, tile) = (|| tensor(1, [40, 40]), [8, 16]);
-    let product = op(Matmul, &[tensor(0, [20, 40]), weights()], tensor(2, [20, 40]), tile);
+    let product = op(Matmul, &[tensor(0, [60, 40]), weights()], tensor(2, [60, 40]), tile);
     let change = op(Exp, &[weights()], weights(), tile);
     let mut plan = plan_of(vec![vec![product.clone()], vec![change.clone()]]);
     plan.processor_groups.push(plan.processor_groups[0].clone());

@@ -56,25 +56,23 @@ pub(crate) struct TaskKeeps {
     pub bytes: u64,
     /// Digits on which it depends.
     pub digits: [bool; 4],
+    /// Digits that are the last of their dimension wherever the function is called.
+    pub last: [bool; 4],
 }
 
 impl TaskKeeps {
-    /// How many different ones the tasks of a grid make.
+    /// How many different ones the tasks of a grid make; none if each is one task's.
     pub(crate) fn windows(&self, counts: [i64; 4]) -> u64 {
-        self.radices(counts).iter().product()
+        let count = |dim: usize| if self.last[dim] { 1 } else { counts[dim].cast_unsigned() };
+        let tasks = (0..4).map(count).product();
+        let windows = (0..4).map(|dim| if self.digits[dim] { count(dim) } else { 1 }).product();
+        if windows < tasks { windows } else { 0 }
     }
 
     /// Which of them the task of these digits makes.
     pub(crate) fn window(&self, counts: [i64; 4], digits: [i64; 4]) -> u64 {
-        let radices = self.radices(counts).into_iter().zip(digits);
-        radices.fold(0, |sum, (radix, digit)| match radix {
-            1 => sum,
-            _ => sum * radix + digit.cast_unsigned(),
-        })
-    }
-
-    fn radices(&self, counts: [i64; 4]) -> [u64; 4] {
-        std::array::from_fn(|dim| if self.digits[dim] { counts[dim].cast_unsigned() } else { 1 })
+        let moves = |dim: &usize| self.digits[*dim] && !self.last[*dim];
+        (0..4).filter(moves).fold(0, |sum, dim| sum * counts[dim] + digits[dim]).cast_unsigned()
     }
 }
 
@@ -203,7 +201,8 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
         let entry = kernels.entry(&variant.symbol);
         let entry =
             entry.ok_or_else(|| format!("the library has no function '{}'", variant.symbol))?;
-        let kept = variant.keeps.as_ref().map(|kept| self::keeps(kernel, kept)).transpose()?;
+        let kept = variant.keeps.as_ref().map(|kept| self::keeps(kernel, variant.last, kept));
+        let kept = kept.transpose()?;
         keeps.extend(kept);
         Ok::<_, String>(Function { entry, keeps: kept.map(|_| keeps.len() - 1) })
     };
@@ -219,7 +218,7 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
 }
 
 /// What a function keeps depends on the digits that move its operands.
-fn keeps(kernel: &Kernel, keeps: &Keeps) -> Result<TaskKeeps, String> {
+fn keeps(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<TaskKeeps, String> {
     let mut digits = [false; 4];
     for &index in &keeps.operands {
         let Some(operand) = kernel.operands.get(index) else {
@@ -233,7 +232,7 @@ fn keeps(kernel: &Kernel, keeps: &Keeps) -> Result<TaskKeeps, String> {
     }
     let bytes = keeps.bytes.max(1).checked_next_multiple_of(64);
     let bytes = bytes.ok_or_else(|| format!("a function keeps {} bytes", keeps.bytes))?;
-    Ok(TaskKeeps { bytes, digits })
+    Ok(TaskKeeps { bytes, digits, last })
 }
 
 /// The function for each edge of the grid.

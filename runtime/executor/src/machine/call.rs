@@ -123,11 +123,6 @@ impl BoundKernel {
         self.counts
     }
 
-    /// How many tasks there are.
-    pub(crate) fn tasks(&self) -> u64 {
-        self.counts.iter().product::<i64>().cast_unsigned()
-    }
-
     /// What its functions keep.
     pub(crate) fn keeps(&self) -> &[TaskKeeps] {
         &self.keeps

@@ -14,7 +14,6 @@ use irc_ark_format::plan::Range;
 
 use super::call::{BoundStep, BoundTask};
 use crate::memory::Block;
-use crate::task::TaskKeeps;
 
 /// The stores of a rank, and the memory they are in.
 pub(crate) struct Keeper {
@@ -74,15 +73,11 @@ pub(crate) fn wanted(steps: &[BoundStep]) -> u64 {
     keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
 }
 
-/// For each function of a step that keeps, the number of windows and bytes for each; no windows if
-/// each is one task's.
+/// For each function of a step that keeps, how many different ones its tasks share, and bytes for
+/// each.
 fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
     let BoundStep::Kernel(kernel) = step else { return vec![] };
-    let windows = |keeps: &TaskKeeps| match keeps.windows(kernel.counts()) {
-        windows if windows < kernel.tasks() => windows,
-        _ => 0,
-    };
-    kernel.keeps().iter().map(|keeps| (windows(keeps), keeps.bytes)).collect()
+    kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
 }
 
 impl Keeper {
