@@ -8,7 +8,7 @@
 // CHECK: %[[EMPTY:.*]] = arith.cmpi eq, %[[WORD]], {{.*}} : i64
 // CHECK: scf.if %[[EMPTY]]
 // CHECK: vector.store
-// CHECK: vector.fma
+// CHECK: math.fma
 func.func @product(%a: tensor<8x32xf32>, %b: tensor<32x32xf32>) -> tensor<8x32xf32> attributes {irc.kernel, irc.keeps} {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8x32xf32>
