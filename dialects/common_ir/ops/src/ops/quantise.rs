@@ -25,7 +25,7 @@ fn spread(cx: &mut Context<'_>, parameter: ValueId, x: ValueId) -> Result<ValueI
     let axis = cx.axis(cx.int_or("axis", 1)?, dims.len())?;
     if own.len() == 1 {
         let message = "expected one scale for each index of the axis";
-        cx.b.require(&own[0], Relation::Equal, &dims[axis], message)?;
+        cx.b.require(&own[0], Relation::EqualOrOne, &dims[axis], message)?;
         return Ok(cx.b.along(parameter, axis, dims.len())?);
     }
     let block = cx.int_or("block_size", 0)?;
