@@ -40,7 +40,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Acosh", &[9, 22], |cx| unary(cx, Unary::Acosh)),
     Operator::new("Atanh", &[9, 22], |cx| unary(cx, Unary::Atanh)),
     Operator::new("Clip", &[1, 6, 11, 12, 13], clip),
-    Operator::new("Identity", &[1, 13, 14, 16, 19, 21, 23, 24, 25], |cx| Ok(vec![cx.input(0)?])),
+    Operator::new("Identity", &[1, 13, 14, 16, 19, 21, 23, 24, 25], |cx| cx.pass_on(0)),
 ];
 
 fn unary(cx: &mut Context<'_>, function: Unary) -> Lowered {
