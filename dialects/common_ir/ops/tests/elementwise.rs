@@ -78,6 +78,13 @@ fn activations_of_halves_round_once() {
 }
 
 #[test]
+fn a_gate_scales_the_other_operand() {
+    let case = Case::new("SwiGLU", 28).input(&[2], &[0.0f32, 2.0]).input(&[2], &[5.0f32, 3.0]);
+    let expected = (6.0 / (1.0 + (-2.0f64).exp())) as f32;
+    assert_eq!(case.run().expect("floats")[0].to_f32(), [0.0, expected]);
+}
+
+#[test]
 fn softplus_does_not_overflow() {
     let case = Case::new("Softplus", 22).input(&[3], &[1000.0f32, -1000.0, 0.0]);
     assert_eq!(case.run().expect("floats")[0].to_f32(), [1000.0, 0.0, std::f32::consts::LN_2]);
@@ -89,6 +96,12 @@ fn logic_takes_truth_values_alone() {
     assert_eq!(case.error(), "expected bool operands, found i32");
     let shift = Case::new("BitShift", 11).input(&[1], &[1u8]).input(&[1], &[1u8]);
     assert_eq!(shift.error(), "the attribute `direction` is missing");
+    let signed = |direction| {
+        let case = Case::new("BitShift", 28).input(&[4], &[-8i8, -8, -8, 8]);
+        case.input(&[4], &[1i8, 9, -1, -1]).string("direction", direction).values()
+    };
+    assert_eq!(signed("RIGHT"), [-4.0, -1.0, -1.0, 0.0]);
+    assert_eq!(signed("LEFT"), [-16.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Mul)),
     Operator::new("Div", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Div)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], power),
-    Operator::new("Mod", &[10, 13], modulo),
+    Operator::new("Mod", &[10, 13, 28], modulo),
     Operator::new("Sum", &[1, 6, 8, 13], |cx| variadic(cx, Binary::Add)),
     Operator::new("Max", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Max)),
     Operator::new("Min", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Min)),

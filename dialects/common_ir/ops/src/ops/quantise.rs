@@ -9,8 +9,8 @@ use irc_tl::{
 };
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25], quantise),
-    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25], dequantise),
+    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], quantise),
+    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], dequantise),
     Operator::new("DynamicQuantizeLinear", &[11], dynamic),
 ];
 
