@@ -1,8 +1,9 @@
 //! Evaluates ONNX test cases with the reference evaluator: folders with `model.onnx` and
 //! `test_data_set_N`.
 //!
-//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet]`: every folder
-//! below a DIR that holds a model is a case. Prints a line per case and the sum.
+//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet] [--open COUNT]`:
+//! every folder below a DIR that holds a model is a case. Prints a line per case and the sum. The sizes
+//! of the first COUNT inputs stay open.
 
 use irc_common_format::{Options, model, open, read_data};
 use irc_diag::Sink;
@@ -14,11 +15,14 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let (mut roots, mut only, mut quiet) = (vec![], String::new(), false);
+    let (mut roots, mut only, mut quiet, mut open) = (vec![], String::new(), false, 0);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--only" => only = arguments.next().unwrap_or_default(),
             "--quiet" => quiet = true,
+            "--open" => {
+                open = arguments.next().and_then(|count| count.parse().ok()).unwrap_or_default();
+            }
             _ => roots.push(PathBuf::from(argument)),
         }
     }
@@ -29,7 +33,7 @@ fn main() {
     let (mut passed, total) = (0, cases.len());
     for case in cases {
         let name = case.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let result = std::panic::catch_unwind(|| run(&case));
+        let result = std::panic::catch_unwind(|| run(&case, open));
         let result = result.unwrap_or_else(|_| Err("PANIC".into()));
         match result {
             Ok(()) => {
@@ -56,16 +60,19 @@ fn find(folder: &Path, cases: &mut Vec<PathBuf>) {
     }
 }
 
-fn run(case: &Path) -> Result<(), String> {
+fn run(case: &Path, open_inputs: usize) -> Result<(), String> {
     let mut sink = Sink::new();
     let document = open(&case.join("model.onnx"), &Options::default(), &mut sink);
-    let Some(document) = document else { return Err("cannot be read".into()) };
+    let Some(mut document) = document else { return Err("cannot be read".into()) };
+    let graph = document.module.graph.as_mut().ok_or("no graph")?;
+    graph.inputs.iter_mut().take(open_inputs).for_each(forget_sizes);
+    let open: Vec<String> = graph.inputs.iter().take(open_inputs).map(name_of).collect();
     let graph = document.module.graph.as_ref().ok_or("no graph")?;
     let sets = (0..).map(|set| case.join(format!("test_data_set_{set}")));
     for set in sets.take_while(|set| set.is_dir()) {
         let inputs = values(&set, "input", &graph.inputs)?;
         let expected = values(&set, "output", &graph.outputs)?;
-        let found = evaluate(&document.module, &inputs)?;
+        let found = evaluate(&document.module, &inputs, &open)?;
         for (name, expected) in expected {
             let found = found.get(&name).ok_or_else(|| format!("no output '{name}'"))?;
             compare(&name, &expected, found)?;
@@ -74,12 +81,25 @@ fn run(case: &Path) -> Result<(), String> {
     Ok(())
 }
 
+fn name_of(input: &model::Value) -> String {
+    input.name().to_owned()
+}
+
+fn forget_sizes(input: &mut model::Value) {
+    if let Some(model::Type::Tensor(tensor)) = &mut input.ty
+        && let Some(shape) = &mut tensor.shape
+    {
+        shape.dims.iter_mut().for_each(|dim| *dim = model::Dim::Unknown);
+    }
+}
+
 fn evaluate(
     module: &model::Module,
     inputs: &BTreeMap<String, Constant>,
+    open: &[String],
 ) -> Result<BTreeMap<String, Tensor>, String> {
     let mut options = ImportOptions::default();
-    for (name, value) in inputs {
+    for (name, value) in inputs.iter().filter(|(name, _)| !open.contains(name)) {
         options.shapes.insert(name.clone(), value.ty.shape.clone());
     }
     let first = import(module, &options);

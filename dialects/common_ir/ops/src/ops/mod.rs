@@ -3,6 +3,7 @@
 mod attention;
 mod constant;
 mod elementwise;
+mod microsoft;
 mod pieces;
 mod product;
 mod recurrent;
@@ -20,6 +21,8 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     attention::rotary::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    microsoft::fused::OPERATORS,
+    microsoft::quantized::OPERATORS,
     product::determinant::OPERATORS,
     product::einsum::OPERATORS,
     product::matmul::OPERATORS,

@@ -2,8 +2,8 @@
 
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::pieces::{along, concat, known, size, wide};
-use irc_tl::{Binary, Compute, Conv, Dim, Relation, Scalar, Unary};
+use crate::ops::pieces::{along, concat, known, size, wide, with_extent};
+use irc_tl::{Binary, Compute, Conv, Dim, Scalar, Unary};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("CausalConvWithState", &[27], causal_conv)];
@@ -16,12 +16,15 @@ fn causal_conv(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid(format!("expected rank 3, found {x} and {w}")));
     }
     let message = "expected one filter per channel";
-    cx.b.require(&filters[0], Relation::Equal, &dims[1], message)?;
+    let x = with_extent(cx.b, x, 1, &filters[0], message)?;
     let groups = known(&filters[0], "channels")?;
     let carried = filters[2].clone() - 1.into();
     let past = cx.optional(3);
     let (padded, before) = match past {
-        Some(past) => (concat(cx.b, &[past, x], 2)?, 0),
+        Some(past) => {
+            let past = with_extent(cx.b, past, 1, &filters[0], message)?;
+            (concat(cx.b, &[past, x], 2)?, 0)
+        }
         None => (x, known(&carried, "filters")?),
     };
     let pads = vec![[before, 0]];

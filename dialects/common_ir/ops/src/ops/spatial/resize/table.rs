@@ -50,11 +50,11 @@ impl Tables<'_> {
     /// How often each element comes, where that is all.
     pub fn repeats(&self, b: &Builder) -> Built<Option<i64>> {
         let options = self.options;
-        let simple = match (options.coordinates, options.rounding) {
-            (Coordinates::Asymmetric, Rounding::Floor | Rounding::Away) => true,
-            (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil) => true,
-            _ => false,
-        };
+        let simple = matches!(
+            (options.coordinates, options.rounding),
+            (Coordinates::Asymmetric, Rounding::Floor | Rounding::Away)
+                | (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil)
+        );
         let whole = self.factor(b)?.filter(|factor| factor.fract() == 0.0 && *factor >= 1.0);
         let times = whole.map(|factor| factor as i64).filter(|_| simple);
         Ok(times.filter(|times| *self.extent() == self.own().clone() * (*times).into()))
