@@ -10,12 +10,12 @@ use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("QGemm", &[1], gemm).in_domain(DOMAIN),
-    Operator::new("QLinearAdd", &[1], |cx| binary(cx, Binary::Add)).in_domain(DOMAIN),
+    Operator::new("QLinearAdd", &[1], add).in_domain(DOMAIN),
     Operator::new("QLinearAveragePool", &[1], average_pool).in_domain(DOMAIN),
     Operator::new("QLinearConcat", &[1], concatenate).in_domain(DOMAIN),
     Operator::new("QLinearGlobalAveragePool", &[1], global_average_pool).in_domain(DOMAIN),
     Operator::new("QLinearLeakyRelu", &[1], leaky_relu).in_domain(DOMAIN),
-    Operator::new("QLinearMul", &[1], |cx| binary(cx, Binary::Mul)).in_domain(DOMAIN),
+    Operator::new("QLinearMul", &[1], mul).in_domain(DOMAIN),
     Operator::new("QLinearSigmoid", &[1], sigmoid).in_domain(DOMAIN),
     Operator::new("QLinearSoftmax", &[1], soft_max).in_domain(DOMAIN),
 ];
@@ -28,21 +28,42 @@ fn read(cx: &mut Context<'_>, first: usize) -> Result<ValueId, LowerError> {
     Ok(cx.b.binary(Binary::Mul, number, scale)?)
 }
 
-/// The small integer of a float: inputs `first`, the scale, and the zero point, which also gives the
-/// type; without it that is `to` and the point 0.
+/// The zero point of a result, which also gives its type; without it that is `to` and the point 0.
+fn zero_point(cx: &mut Context<'_>, index: usize, to: DType) -> Result<ValueId, LowerError> {
+    match cx.optional(index) {
+        Some(zero) => Ok(zero),
+        None => Ok(cx.b.scalar(0.0, to)?),
+    }
+}
+
+/// The small integer of a float: inputs `first`, the scale, and the zero point.
 fn write(cx: &mut Context<'_>, x: ValueId, first: usize, to: DType) -> Lowered {
     let scale = cx.input(first)?;
-    let zero = match cx.optional(first + 1) {
-        Some(zero) => zero,
-        None => cx.b.scalar(0.0, to)?,
-    };
+    let zero = zero_point(cx, first + 1, to)?;
     let scaled = cx.b.binary(Binary::Div, x, scale)?;
     one(quantize(cx.b, scaled, zero))
 }
 
-fn binary(cx: &mut Context<'_>, function: Binary) -> Lowered {
+/// The sum of two inputs, each scaled to the result's scale first, as the reference does: where
+/// results lie halfway between two integers the order matters.
+fn add(cx: &mut Context<'_>) -> Lowered {
+    let scale = cx.input(6)?;
+    let mut scaled = vec![];
+    for first in [0, 3] {
+        let (x, own, zero) = (cx.input(first)?, cx.input(first + 1)?, cx.optional(first + 2));
+        let number = centred(cx.b, x, zero)?;
+        let number = cx.b.cast(number, DType::F32)?;
+        let by = cx.b.binary(Binary::Div, own, scale)?;
+        scaled.push(cx.b.binary(Binary::Mul, number, by)?);
+    }
+    let sum = cx.b.binary(Binary::Add, scaled[0], scaled[1])?;
+    let zero = zero_point(cx, 7, cx.dtype(cx.input(0)?))?;
+    one(quantize(cx.b, sum, zero))
+}
+
+fn mul(cx: &mut Context<'_>) -> Lowered {
     let (x, y) = (read(cx, 0)?, read(cx, 3)?);
-    let result = cx.b.binary(function, x, y)?;
+    let result = cx.b.binary(Binary::Mul, x, y)?;
     let dtype = cx.dtype(cx.input(0)?);
     write(cx, result, 6, dtype)
 }

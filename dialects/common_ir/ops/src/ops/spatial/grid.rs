@@ -122,6 +122,8 @@ impl Sampling {
         let place = if self.mode == Mode::Nearest { place.unary(Unary::Round) } else { place };
         let last = length - float(1.0);
         match self.padding {
+            // Each of the elements around a place is then looked for at the border.
+            Padding::Border if self.mode == Mode::Cubic => place,
             Padding::Zeros => place,
             Padding::Border => place.max(float(0.0)).min(last),
             Padding::Reflection => self.reflected(place, last, dtype),

@@ -27,8 +27,9 @@ pub(super) struct Tables<'t> {
     pub position: usize,
 }
 
-/// All places are of this type.
-const PLACE: DType = DType::F64;
+/// All places are of this type. In a wider one, places halfway between two elements would not be
+/// halfway, as factors such as 1.7 are stated in this one.
+const PLACE: DType = DType::F32;
 
 fn number(value: f64) -> Scalar {
     Scalar::float(value, PLACE)
@@ -76,7 +77,7 @@ impl Tables<'_> {
     }
 
     fn times(&self) -> Scalar {
-        Scalar::load(0, [Scalar::index(self.position as i64)])
+        Scalar::load(0, [Scalar::index(self.position as i64)]).cast(PLACE)
     }
 
     fn length(&self) -> Scalar {
