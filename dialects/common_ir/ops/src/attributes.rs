@@ -7,9 +7,9 @@ use irc_tl::Constant;
 
 type Found<T> = Result<Option<T>, LowerError>;
 
-impl Context<'_> {
+impl<'a> Context<'a> {
     /// The attribute's value; nothing when it is not given.
-    pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
+    pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
         let found = self.node.attribute(name).map(|attribute| &attribute.value)?;
         // A reference to an attribute that the caller of a function did not give is not given.
         (!matches!(found, AttributeValue::Reference { .. })).then_some(found)
@@ -140,7 +140,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// As [`Context::int`].
-    pub fn graph(&self, name: &str) -> Found<&Graph> {
+    pub fn graph(&self, name: &str) -> Found<&'a Graph> {
         match self.attribute(name) {
             None => Ok(None),
             Some(AttributeValue::Graph(graph)) => Ok(Some(graph)),

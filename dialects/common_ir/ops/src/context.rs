@@ -1,7 +1,7 @@
 //! What a lowering sees of its node, and what it writes to.
 
-use crate::import::Scope;
-use irc_common_format::model::{Graph, Node};
+use crate::import::{Item, Region, Scope};
+use irc_common_format::model::{Graph, Node, Path};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
 use thiserror::Error;
 
@@ -56,10 +56,13 @@ pub struct Context<'a> {
     pub version: i64,
     pub(crate) node: &'a Node,
     pub(crate) inputs: &'a [Option<ValueId>],
+    pub(crate) items: &'a [Option<Item>],
+    pub(crate) results: Vec<Item>,
     pub(crate) scope: &'a Scope<'a>,
+    pub(crate) path: &'a Path<'a>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
     /// The number of inputs that are named, left out ones between them included.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
@@ -80,7 +83,33 @@ impl Context<'_> {
     /// # Errors
     /// When it is left out.
     pub fn input(&self, index: usize) -> Result<ValueId, LowerError> {
+        if let Some(item) = self.item(index).filter(|item| item.tensor().is_none()) {
+            let message = format!("input {index}: expected a tensor, found {}", item.kind());
+            return Err(LowerError::invalid(message));
+        }
         self.optional(index).ok_or_else(|| LowerError::invalid(format!("input {index} is missing")))
+    }
+
+    /// An input that may be a sequence or an optional, and may be left out.
+    pub fn item(&self, index: usize) -> Option<&'a Item> {
+        self.items.get(index)?.as_ref()
+    }
+
+    /// The results of a node that gives an input as it is, whatever it is.
+    ///
+    /// # Errors
+    /// When it is left out.
+    pub fn pass_on(&mut self, input: usize) -> Lowered {
+        match self.item(input) {
+            Some(item) => self.items(vec![item.clone()]),
+            None => Ok(vec![self.input(input)?]),
+        }
+    }
+
+    /// The results of a node that are not all tensors.
+    pub fn items(&mut self, results: Vec<Item>) -> Lowered {
+        self.results = results;
+        Ok(vec![])
     }
 
     /// An input that may be left out.
@@ -178,25 +207,39 @@ impl Context<'_> {
     /// from around the node.
     ///
     /// # Errors
-    /// [`LowerError::Inside`].
-    pub fn inline(
-        &mut self,
-        graph: &Graph,
-        inputs: &[ValueId],
-    ) -> Result<Vec<ValueId>, LowerError> {
-        self.scope.inline(self.b, graph, inputs)
+    /// [`LowerError::Inside`]; another number of inputs.
+    pub fn inline(&mut self, graph: &Graph, inputs: &[Item]) -> Result<Vec<Item>, LowerError> {
+        let path = self.path.index("attribute", self.place_of(graph));
+        let path = path.field("g");
+        self.scope.inline(self.b, graph, inputs, &path)
     }
 
-    /// Writes a graph inside the node as a graph of its own, whose inputs have the given types, then
-    /// come the values from around it that it uses: those are given back, to be operands.
+    /// A graph inside the node, to be written as a graph of its own: its inputs are made first.
+    pub fn region(&mut self) -> Region {
+        Region::new(self.b.inside())
+    }
+
+    /// Writes the nodes of a graph inside the node to a graph of its own: its outputs. The values
+    /// from around the node that it uses become inputs after those that are there.
     ///
     /// # Errors
-    /// [`LowerError::Inside`].
-    pub fn region(
-        &mut self,
+    /// As [`Context::inline`].
+    pub fn write(
+        &self,
+        region: &mut Region,
         graph: &Graph,
-        inputs: &[Type],
-    ) -> Result<(Builder, Vec<ValueId>, Vec<ValueId>), LowerError> {
-        self.scope.region(self.b, graph, inputs)
+        inputs: &[Item],
+    ) -> Result<Vec<Item>, LowerError> {
+        let path = self.path.index("attribute", self.place_of(graph));
+        let path = path.field("g");
+        self.scope.write_region(region, self.b, graph, inputs, &path)
+    }
+
+    /// The place of the attribute that holds the graph.
+    fn place_of(&self, graph: &Graph) -> usize {
+        let holds = |attribute: &irc_common_format::model::Attribute| {
+            attribute.value.graphs().iter().any(|own| std::ptr::eq(own, graph))
+        };
+        self.node.attributes.iter().position(holds).unwrap_or_default()
     }
 }

@@ -31,5 +31,7 @@ mod ops;
 
 pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dtype_of, element_of, tensor_of};
-pub use import::{Finding, FindingKind, ImportOptions, Imported, import, unsupported};
+pub use import::{
+    Finding, FindingKind, ImportOptions, Imported, Item, Region, Structure, import, unsupported,
+};
 pub use operator::{ONNX, Operator, find, operators};

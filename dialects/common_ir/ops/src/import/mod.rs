@@ -1,9 +1,12 @@
 //! Modules as graphs of the tensor level.
 
 mod functions;
+mod item;
 mod scope;
 mod support;
 
+pub use item::{Item, Structure};
+pub use scope::Region;
 pub(crate) use scope::Scope;
 pub use support::unsupported;
 
@@ -25,6 +28,8 @@ pub struct ImportOptions {
     pub values: BTreeMap<String, Constant>,
     /// Shapes that inputs are taken to have, where the model leaves the rank open.
     pub shapes: BTreeMap<String, Vec<i64>>,
+    /// How inputs that are no tensors are made of tensors.
+    pub structures: BTreeMap<String, Structure>,
 }
 
 /// A module at the tensor level.
@@ -35,6 +40,8 @@ pub struct Imported {
     pub graph: Graph,
     /// Inputs that need not be given, and their values then.
     pub defaults: BTreeMap<String, Constant>,
+    /// How inputs and outputs that are no tensors are made of tensors of the graph.
+    pub structures: BTreeMap<String, Structure>,
 }
 
 /// What is wrong with a node.
@@ -79,14 +86,20 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
         return Err(vec![whole("the file is a library: it has no graph")]);
     };
     let functions = Functions::of(module);
-    let mut importer = Importer { options, builder: Builder::new(), findings: vec![] };
+    let mut importer = Importer {
+        options,
+        builder: Builder::new(),
+        findings: vec![],
+        structures: BTreeMap::new(),
+    };
     let mut scope = Scope::of_graph(&functions, graph, opsets(module));
     let defaults = importer.define_inputs(graph, &mut scope);
     let path = Path::GRAPH;
     scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.findings);
     importer.define_outputs(graph, &scope);
     if importer.findings.is_empty() {
-        return Ok(Imported { graph: importer.builder.finish(), defaults });
+        let Importer { builder, structures, .. } = importer;
+        return Ok(Imported { graph: builder.finish(), defaults, structures });
     }
     Err(importer.findings)
 }
@@ -118,6 +131,7 @@ struct Importer<'o> {
     options: &'o ImportOptions,
     builder: Builder,
     findings: Vec<Finding>,
+    structures: BTreeMap<String, Structure>,
 }
 
 impl Importer<'_> {
@@ -165,8 +179,38 @@ impl Importer<'_> {
     }
 
     fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), String> {
+        if !matches!(input.ty, Some(model::Type::Tensor(_)) | None) {
+            return self.define_structure(input, scope);
+        }
+        let ty = self.input_type(input)?;
+        let value = self.define_tensor(input.name(), ty)?;
+        scope.define(input.name(), value);
+        Ok(())
+    }
+
+    /// An input that is a sequence or an optional: its tensors are the inputs.
+    fn define_structure(
+        &mut self,
+        input: &model::Value,
+        scope: &mut Scope<'_>,
+    ) -> Result<(), String> {
         let name = input.name();
-        let mut ty = self.input_type(input)?;
+        let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
+        let Some(structure) = self.options.structures.get(name) else {
+            return Err(format!("{ty}: give how many values it holds, and their types"));
+        };
+        let mut values = vec![];
+        for (name, ty) in structure.flatten(name) {
+            values.push(self.define_tensor(&name, ty)?);
+        }
+        let mut values = values.into_iter();
+        let mut next = || values.next().expect("one value was made for each tensor");
+        scope.define_item(name, structure.build(&mut next));
+        self.structures.insert(name.to_owned(), structure.clone());
+        Ok(())
+    }
+
+    fn define_tensor(&mut self, name: &str, mut ty: Type) -> Result<ValueId, String> {
         let given = self.options.values.get(name);
         if let Some(constant) = given {
             let found = Type::from(constant.ty.clone());
@@ -176,12 +220,10 @@ impl Importer<'_> {
             ty = found;
         }
         let value = self.builder.input(name, ty);
-        let meant = match given {
-            None => value,
-            Some(constant) => self.specialise(name, value, constant)?,
-        };
-        scope.define(name, meant);
-        Ok(())
+        match given {
+            None => Ok(value),
+            Some(constant) => self.specialise(name, value, constant),
+        }
     }
 
     /// The value an input is taken to have, and the check that it has it.
@@ -210,6 +252,9 @@ impl Importer<'_> {
             let found = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
             return Err(format!("expected a tensor, found {found}"));
         };
+        if tensor.element == model::ElementType::String {
+            return Err("strings are not supported".to_owned());
+        }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
         if let Some(shape) = self.options.shapes.get(input.name()) {
@@ -238,10 +283,10 @@ impl Importer<'_> {
 
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
         for (index, output) in graph.outputs.iter().enumerate() {
-            let message = match scope.value(output.name()) {
-                Some(value) => {
-                    self.builder.output(output.name(), value);
-                    scope.contradiction(&self.builder, output, value)
+            let message = match scope.item(output.name()) {
+                Some(item) => {
+                    self.define_output(output.name(), item);
+                    scope.contradiction(&self.builder, output, item)
                 }
                 None if self.findings.is_empty() => Some("no node makes it".to_owned()),
                 None => None,
@@ -252,6 +297,16 @@ impl Importer<'_> {
                 kind: FindingKind::Invalid,
                 message,
             }));
+        }
+    }
+
+    fn define_output(&mut self, name: &str, item: &Item) {
+        let structure = item.structure(&self.builder);
+        for ((name, _), value) in structure.flatten(name).into_iter().zip(item.tensors()) {
+            self.builder.output(name, value);
+        }
+        if !matches!(structure, Structure::Tensor(_)) {
+            self.structures.insert(name.to_owned(), structure);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Names and what they stand for, and the writing of nodes.
 
 use super::functions::{self, Functions};
+use super::item::Item;
 use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
@@ -17,7 +18,7 @@ const DEEPEST: usize = 64;
 pub(crate) struct Scope<'m> {
     functions: &'m Functions<'m>,
     opsets: BTreeMap<String, i64>,
-    values: BTreeMap<String, ValueId>,
+    values: BTreeMap<String, Item>,
     declared: BTreeMap<String, Type>,
     depth: usize,
 }
@@ -49,11 +50,15 @@ impl<'m> Scope<'m> {
     }
 
     pub(crate) fn define(&mut self, name: &str, value: ValueId) {
-        self.values.insert(name.to_owned(), value);
+        self.define_item(name, Item::Tensor(value));
     }
 
-    pub(crate) fn value(&self, name: &str) -> Option<ValueId> {
-        self.values.get(name).copied()
+    pub(crate) fn define_item(&mut self, name: &str, item: Item) {
+        self.values.insert(name.to_owned(), item);
+    }
+
+    pub(crate) fn item(&self, name: &str) -> Option<&Item> {
+        self.values.get(name)
     }
 
     pub(crate) fn declared(&self, name: &str) -> Option<Type> {
@@ -65,12 +70,15 @@ impl<'m> Scope<'m> {
         &self,
         builder: &Builder,
         stated: &Value,
-        value: ValueId,
+        item: &Item,
     ) -> Option<String> {
-        let found = builder.ty(value);
         let FileType::Tensor(tensor) = stated.ty.as_ref()? else {
-            return Some(format!("expected no tensor, found {found}"));
+            return contradicts(stated.ty.as_ref()?, item);
         };
+        let Item::Tensor(value) = item else {
+            return Some(format!("expected a tensor, found {}", item.kind()));
+        };
+        let found = builder.ty(*value);
         let dtype = dtype_of(tensor.element);
         if dtype != Some(found.dtype) {
             return Some(format!("expected elements of type {}, found {found}", tensor.element));
@@ -99,8 +107,8 @@ impl<'m> Scope<'m> {
             let path = at.index("node", index);
             // What a node needs and did not come about was told where it did not.
             let inputs = node.inputs.iter().filter(|name| !name.is_empty());
-            let missing: Vec<_> = inputs.filter(|name| self.value(name).is_none()).collect();
-            if let Some(name) = missing.first() {
+            let mut missing = inputs.filter(|name| self.item(name).is_none());
+            if let Some(name) = missing.next() {
                 if findings.is_empty() {
                     let message = format!("nothing before it makes its input '{name}'");
                     findings.push(finding(node, &path, FindingKind::Invalid, message));
@@ -134,21 +142,37 @@ impl<'m> Scope<'m> {
             let message = format!("no operator {} of {domain} {version}", node.op);
             return Err(wrong(FindingKind::UnknownOperator, message));
         };
+        let items: Vec<Option<Item>> =
+            node.inputs.iter().map(|name| self.item(name).cloned()).collect();
         let inputs: Vec<Option<ValueId>> =
-            node.inputs.iter().map(|name| self.value(name)).collect();
-        let mut context = Context { b: builder, version, node, inputs: &inputs, scope: self };
+            items.iter().map(|item| item.as_ref().and_then(Item::tensor)).collect();
+        let mut context = Context {
+            b: builder,
+            version,
+            node,
+            inputs: &inputs,
+            items: &items,
+            results: vec![],
+            scope: self,
+            path,
+        };
         let results = (operator.lower)(&mut context);
+        let structured = std::mem::take(&mut context.results);
         let results =
-            results.map_err(|error| self.findings_of(builder, node, path, &inputs, error))?;
+            results.map_err(|error| self.findings_of(builder, node, path, &items, error))?;
+        let mut results: Vec<Item> = results.into_iter().map(Item::Tensor).collect();
+        if !structured.is_empty() {
+            results = structured;
+        }
         let wanted =
             node.outputs.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
         if results.len() < wanted {
             let message = format!("output {} is not supported", results.len());
             return Err(wrong(FindingKind::Unsupported, message));
         }
-        for (name, value) in node.outputs.iter().zip(results) {
+        for (name, item) in node.outputs.iter().zip(results) {
             if !name.is_empty() {
-                self.define(name, value);
+                self.define_item(name, item);
             }
         }
         Ok(())
@@ -178,8 +202,8 @@ impl<'m> Scope<'m> {
             depth: self.depth + 1,
         };
         for (formal, given) in function.inputs.iter().zip(&node.inputs) {
-            if let Some(value) = self.value(given) {
-                inside.define(formal.name(), value);
+            if let Some(item) = self.item(given) {
+                inside.define_item(formal.name(), item.clone());
             }
         }
         let mut findings = vec![];
@@ -190,8 +214,8 @@ impl<'m> Scope<'m> {
             return Err(findings);
         }
         for (formal, name) in function.outputs.iter().zip(&node.outputs) {
-            match inside.value(formal.name()) {
-                Some(value) => self.define(name, value),
+            match inside.item(formal.name()) {
+                Some(item) => self.define_item(name, item.clone()),
                 None if name.is_empty() => {}
                 None => {
                     let message = format!("its function makes no '{}'", formal.name());
@@ -207,7 +231,7 @@ impl<'m> Scope<'m> {
         builder: &Builder,
         node: &Node,
         path: &Path<'_>,
-        inputs: &[Option<ValueId>],
+        inputs: &[Option<Item>],
         error: LowerError,
     ) -> Vec<Finding> {
         let message = error.to_string();
@@ -215,10 +239,10 @@ impl<'m> Scope<'m> {
             LowerError::Invalid(_) | LowerError::Build(_) => FindingKind::Invalid,
             LowerError::Unsupported(_) => FindingKind::Unsupported,
             LowerError::NeedsConstant(index) => {
-                let value = inputs.get(index).copied().flatten();
-                FindingKind::NeedsValue(
-                    value.map(|value| builder.depends_on(value)).unwrap_or_default(),
-                )
+                let tensors = inputs.get(index).into_iter().flatten().flat_map(Item::tensors);
+                let names: BTreeSet<String> =
+                    tensors.flat_map(|value| builder.depends_on(value)).collect();
+                FindingKind::NeedsValue(names.into_iter().collect())
             }
             LowerError::Inside(findings) => return findings,
         };
@@ -230,46 +254,48 @@ impl<'m> Scope<'m> {
         &self,
         builder: &mut Builder,
         graph: &Graph,
-        inputs: &[ValueId],
-    ) -> Result<Vec<ValueId>, LowerError> {
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
         let mut inside = self.clone();
         inside.depth += 1;
-        inside.write(builder, graph, inputs)
+        inside.write(builder, graph, inputs, path)
     }
 
-    /// See [`Context::region`].
-    pub(crate) fn region(
+    /// See [`Context::write`].
+    pub(crate) fn write_region(
         &self,
-        builder: &mut Builder,
+        region: &mut Region,
+        around: &Builder,
         graph: &Graph,
-        inputs: &[Type],
-    ) -> Result<(Builder, Vec<ValueId>, Vec<ValueId>), LowerError> {
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
         let mut inside = self.clone();
         inside.depth += 1;
-        let mut nested = builder.inside();
-        let mut own = vec![];
-        for (index, ty) in inputs.iter().enumerate() {
-            own.push(nested.input(format!("input_{index}"), ty.clone()));
-        }
-        let mut captured = vec![];
         for name in free_names(graph) {
-            let Some(value) = self.value(&name) else { continue };
-            let (within, operand) = nested.capture(builder, value, &name);
-            inside.define(&name, within);
-            captured.extend(operand.then_some(value));
+            let Some(item) = self.item(&name) else { continue };
+            let within = item.map(&mut |value| Ok(region.capture(around, value)));
+            let within: Result<Item, LowerError> = within;
+            inside.define_item(&name, within?);
         }
-        let outputs = inside.write(&mut nested, graph, &own)?;
-        Ok((nested, outputs, captured))
+        inside.write(&mut region.b, graph, inputs, path)
     }
 
     fn write(
         &mut self,
         builder: &mut Builder,
         graph: &Graph,
-        inputs: &[ValueId],
-    ) -> Result<Vec<ValueId>, LowerError> {
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
         if self.depth > DEEPEST {
             return Err(LowerError::invalid(format!("graphs are more than {DEEPEST} deep")));
+        }
+        if graph.inputs.len() != inputs.len() {
+            let (expected, found) = (inputs.len(), graph.inputs.len());
+            let message = format!("expected {expected} inputs of its graph, found {found}");
+            return Err(LowerError::invalid(message));
         }
         self.declare(graph);
         for tensor in &graph.initializers {
@@ -277,19 +303,47 @@ impl<'m> Scope<'m> {
             let value = builder.constant(constant);
             self.define(tensor.name.as_deref().unwrap_or_default(), value);
         }
-        for (formal, value) in graph.inputs.iter().zip(inputs) {
-            self.define(formal.name(), *value);
+        for (formal, item) in graph.inputs.iter().zip(inputs) {
+            self.define_item(formal.name(), item.clone());
         }
         let mut findings = vec![];
-        self.nodes(builder, &graph.nodes, &Path::GRAPH, &mut findings);
+        let origin = builder.origin();
+        self.nodes(builder, &graph.nodes, path, &mut findings);
+        builder.set_origin(origin);
         if !findings.is_empty() {
             return Err(LowerError::Inside(findings));
         }
-        let value = |output: &Value| {
+        let item = |output: &Value| {
             let message = || format!("nothing in its graph makes '{}'", output.name());
-            self.value(output.name()).ok_or_else(|| LowerError::invalid(message()))
+            self.item(output.name()).cloned().ok_or_else(|| LowerError::invalid(message()))
         };
-        graph.outputs.iter().map(value).collect()
+        graph.outputs.iter().map(item).collect()
+    }
+}
+
+/// A graph inside a node that is being written: its own inputs first, then values from around it.
+pub struct Region {
+    /// Where to write.
+    pub b: Builder,
+    /// The values from around it that are its last inputs: operands of the node.
+    pub captured: Vec<ValueId>,
+    known: BTreeMap<ValueId, ValueId>,
+}
+
+impl Region {
+    pub(crate) fn new(b: Builder) -> Self {
+        Self { b, captured: vec![], known: BTreeMap::new() }
+    }
+
+    /// Makes a value from around the graph known in it.
+    pub fn capture(&mut self, around: &Builder, value: ValueId) -> ValueId {
+        if let Some(within) = self.known.get(&value) {
+            return *within;
+        }
+        let (within, operand) = self.b.capture(around, value, &format!("captured_{}", value.0));
+        self.captured.extend(operand.then_some(value));
+        self.known.insert(value, within);
+        within
     }
 }
 
@@ -300,13 +354,21 @@ fn leave_out_missing(
     inside: &Scope<'_>,
 ) -> Vec<Node> {
     let names = function.inputs.iter().map(Value::name);
-    let missing: BTreeSet<&str> = names.filter(|name| inside.value(name).is_none()).collect();
+    let missing: BTreeSet<&str> = names.filter(|name| inside.item(name).is_none()).collect();
     for input in body.iter_mut().flat_map(|node| &mut node.inputs) {
         if missing.contains(input.as_str()) {
             input.clear();
         }
     }
     body
+}
+
+/// What a type that is not of tensors says and is not so.
+fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
+    match (ty, item) {
+        (FileType::Sequence(_), Item::Sequence(_)) | (FileType::Optional(_), _) => None,
+        _ => Some(format!("expected {ty}, found {}", item.kind())),
+    }
 }
 
 /// Names that a graph uses and does not define, in order.

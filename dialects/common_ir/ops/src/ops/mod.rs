@@ -1,36 +1,60 @@
 //! The operators, by family: one list each.
 
+mod activation;
 mod attention;
+mod batch_norm;
+mod cast;
 mod constant;
 mod elementwise;
+mod formula;
+mod logic;
+mod loss;
 mod microsoft;
+mod normalise;
 mod pieces;
 mod product;
+mod quantise;
+mod random;
 mod recurrent;
+mod reduce;
+mod scan;
 mod shape;
 mod signal;
+mod softmax;
 mod spatial;
+mod withdrawn;
 
 use crate::operator::Operator;
 
 /// Every family.
 pub(crate) const FAMILIES: &[&[Operator]] = &[
+    activation::OPERATORS,
     attention::dot_product::OPERATORS,
     attention::flex::OPERATORS,
     attention::linear::OPERATORS,
     attention::rotary::OPERATORS,
+    batch_norm::OPERATORS,
+    cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    logic::OPERATORS,
+    loss::OPERATORS,
     microsoft::fused::OPERATORS,
     microsoft::quantized::OPERATORS,
+    normalise::OPERATORS,
     product::determinant::OPERATORS,
     product::einsum::OPERATORS,
     product::matmul::OPERATORS,
     product::quantized::OPERATORS,
+    quantise::OPERATORS,
+    random::OPERATORS,
     recurrent::OPERATORS,
+    reduce::OPERATORS,
+    scan::OPERATORS,
     shape::OPERATORS,
     signal::fourier::OPERATORS,
     signal::window::OPERATORS,
+    softmax::OPERATORS,
     spatial::blocks::OPERATORS,
     spatial::causal::OPERATORS,
     spatial::columns::OPERATORS,
@@ -42,4 +66,5 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
+    withdrawn::OPERATORS,
 ];

@@ -1,6 +1,7 @@
 //! Attention whose scores and weights graphs of the node change.
 
 use super::dot_product::{precision, scores, weighted, wide_softmax};
+use crate::Item;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{DType, ValueId};
@@ -32,9 +33,9 @@ fn flex_attention(cx: &mut Context<'_>) -> Lowered {
 /// What the graph of that name makes of a value; the value where there is none.
 fn changed(cx: &mut Context<'_>, name: &str, x: ValueId) -> Result<ValueId, LowerError> {
     let Some(graph) = cx.graph(name)?.cloned() else { return Ok(x) };
-    let results = cx.inline(&graph, &[x])?;
-    let [result] = results[..] else {
-        let message = format!("expected {name} to have one output, found {}", results.len());
+    let results = cx.inline(&graph, &[Item::Tensor(x)])?;
+    let [Item::Tensor(result)] = results[..] else {
+        let message = format!("expected {name} to have one tensor as output");
         return Err(LowerError::invalid(message));
     };
     let (expected, found) = (cx.ty(x), cx.ty(result));
