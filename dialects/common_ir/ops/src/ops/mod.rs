@@ -3,21 +3,32 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod branch;
 mod cast;
 mod constant;
 mod elementwise;
 mod formula;
+mod gather;
+mod generate;
+mod indexing;
 mod logic;
 mod loss;
 mod microsoft;
+mod movement;
 mod normalise;
+mod pad;
+mod parts;
 mod pieces;
 mod product;
 mod quantise;
 mod random;
 mod recurrent;
 mod reduce;
+mod repeat;
 mod scan;
+mod scatter;
+mod selection;
+mod sequence;
 mod shape;
 mod signal;
 mod softmax;
@@ -34,14 +45,20 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     attention::linear::OPERATORS,
     attention::rotary::OPERATORS,
     batch_norm::OPERATORS,
+    branch::OPERATORS,
     cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    gather::OPERATORS,
+    generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
     microsoft::fused::OPERATORS,
     microsoft::quantized::OPERATORS,
+    movement::OPERATORS,
     normalise::OPERATORS,
+    pad::OPERATORS,
+    parts::OPERATORS,
     product::determinant::OPERATORS,
     product::einsum::OPERATORS,
     product::matmul::OPERATORS,
@@ -50,7 +67,11 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     random::OPERATORS,
     recurrent::OPERATORS,
     reduce::OPERATORS,
+    repeat::OPERATORS,
     scan::OPERATORS,
+    scatter::OPERATORS,
+    selection::OPERATORS,
+    sequence::OPERATORS,
     shape::OPERATORS,
     signal::fourier::OPERATORS,
     signal::window::OPERATORS,

@@ -1,6 +1,6 @@
 //! Quantised numbers.
 
-use super::cast::element_type;
+use super::cast::{converted, element_type};
 use super::formula::{Formula, widened};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
@@ -56,11 +56,20 @@ fn quantise(cx: &mut Context<'_>) -> Lowered {
         Some(zero) => cx.dtype(zero),
         None => element_type(cx, "output_dtype")?.unwrap_or(DType::U8),
     };
-    let precision = element_type(cx, "precision")?.unwrap_or(cx.dtype(scale));
+    let saturate = cx.int_or("saturate", 1)? != 0;
+    let precision = element_type(cx, "precision")?.unwrap_or(match cx.dtype(scale) {
+        // Powers of two divide exactly in the operand's own type.
+        DType::F8E8M0 => cx.dtype(x),
+        other => other,
+    });
     let scale = spread(cx, scale, x)?;
     let (x_wide, scale) = (cx.b.cast(x, precision)?, cx.b.cast(scale, precision)?);
     let ratio = cx.b.div(x_wide, scale)?;
     let ratio = widened(cx.b, ratio)?;
+    if to.is_float() {
+        // Their zero point is 0.
+        return one(converted(cx.b, ratio, to, saturate));
+    }
     let zero = zero.map(|zero| spread(cx, zero, x)).transpose()?;
     one(saturated(cx.b, ratio, zero, to))
 }
