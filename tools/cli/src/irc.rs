@@ -204,7 +204,7 @@ pub enum Backend {
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// ARK models and plans; - is standard input
+    /// ARK models and plans, ONNX models, Common IR graphs; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
@@ -213,6 +213,9 @@ pub struct Check {
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
+    /// Form of Common IR and ONNX files, where their content does not tell: onnx, common-ir-text, …
+    #[arg(long, value_name = "FORM")]
+    pub format: Option<String>,
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,7 @@
 //! The bytes of a file.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -92,15 +92,22 @@ pub(crate) fn source(name: &str, bytes: &Bytes, encoding: Encoding) -> Source {
     }
 }
 
-/// Maps a file into memory: what is not looked at is not read.
+/// Maps a file into memory: what is not looked at is not read. What is no file, such as a pipe, is
+/// read to its end.
 ///
 /// # Errors
-/// The file cannot be opened or mapped.
+/// The file cannot be opened or read.
 pub fn map(path: &Path) -> io::Result<Bytes> {
-    map_file(&File::open(path)?)
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return map_file(&file);
+    }
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes.into())
 }
 
-/// As [`map`], of a file that is open.
+/// Maps a file that is open.
 ///
 /// # Errors
 /// It cannot be mapped.

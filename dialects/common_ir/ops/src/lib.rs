@@ -23,6 +23,7 @@
 //! guesses: what it cannot write is an error that says why.
 
 mod attributes;
+pub mod cases;
 mod context;
 mod data;
 mod import;

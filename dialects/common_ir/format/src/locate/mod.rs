@@ -16,9 +16,9 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use crate::{Encoding, Form, schema};
 
-pub(crate) use json::nesting as json_nesting;
-pub(crate) use text::{names as text_names, nesting as text_nesting};
-pub(crate) use wire::{explain, unknown_fields};
+pub(crate) use json::excess as json_excess;
+pub(crate) use text::{excess as text_excess, names as text_names};
+pub(crate) use wire::{excess as wire_excess, explain, unknown_fields};
 
 /// A file as fields within fields.
 trait Tree {

@@ -3,20 +3,31 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod branch;
 mod cast;
 mod constant;
 mod elementwise;
 mod formula;
+mod gather;
+mod generate;
+mod indexing;
 mod logic;
 mod loss;
+mod movement;
 mod normalise;
+mod pad;
+mod parts;
 mod pieces;
 mod product;
 mod quantise;
 mod random;
 mod recurrent;
 mod reduce;
+mod repeat;
 mod scan;
+mod scatter;
+mod selection;
+mod sequence;
 mod shape;
 mod signal;
 mod softmax;
@@ -33,12 +44,18 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     attention::linear::OPERATORS,
     attention::rotary::OPERATORS,
     batch_norm::OPERATORS,
+    branch::OPERATORS,
     cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    gather::OPERATORS,
+    generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
+    movement::OPERATORS,
     normalise::OPERATORS,
+    pad::OPERATORS,
+    parts::OPERATORS,
     product::determinant::OPERATORS,
     product::einsum::OPERATORS,
     product::matmul::OPERATORS,
@@ -47,16 +64,25 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     random::OPERATORS,
     recurrent::OPERATORS,
     reduce::OPERATORS,
+    repeat::OPERATORS,
     scan::OPERATORS,
+    scatter::OPERATORS,
+    selection::OPERATORS,
+    sequence::OPERATORS,
     shape::OPERATORS,
     signal::fourier::OPERATORS,
     signal::window::OPERATORS,
     softmax::OPERATORS,
     spatial::blocks::OPERATORS,
+    spatial::causal::OPERATORS,
     spatial::columns::OPERATORS,
     spatial::conv::OPERATORS,
     spatial::conv_transpose::OPERATORS,
+    spatial::deform::OPERATORS,
+    spatial::grid::OPERATORS,
     spatial::pool::OPERATORS,
+    spatial::resize::OPERATORS,
+    spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
     withdrawn::OPERATORS,
 ];

@@ -105,7 +105,8 @@ fn max_pool(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![highest, places])
 }
 
-fn lowest(dtype: DType) -> Scalar {
+/// The least number of a type; of floats minus infinity.
+pub(in crate::ops) fn lowest(dtype: DType) -> Scalar {
     match Combine::Max.neutral(dtype) {
         Number::Float(value) => Scalar::float(value, dtype),
         Number::Int(value) => Scalar::Int(value as i64, dtype),
