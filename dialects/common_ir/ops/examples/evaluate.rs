@@ -1,24 +1,21 @@
 //! Evaluates ONNX test cases with the reference evaluator: folders with `model.onnx` and
 //! `test_data_set_N`.
 //!
-//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet] [--open COUNT]`:
-//! every folder below a DIR that holds a model is a case. Prints a line per case and the sum. The sizes
-//! of the first COUNT inputs stay open.
+//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet] [--open]`: every
+//! folder below a DIR that holds a model is a case. Prints a line per case and the sum. With `--open`
+//! no size of an input is known to the importer.
 
-use irc_common_format::model;
-use irc_onnx_ops::cases::{self, Case, import_for};
+use irc_onnx_ops::cases::{self, Case, import_for, import_open};
 use std::path::{Path, PathBuf};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let (mut roots, mut only, mut quiet, mut open) = (vec![], String::new(), false, 0);
+    let (mut roots, mut only, mut quiet, mut open) = (vec![], String::new(), false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--only" => only = arguments.next().unwrap_or_default(),
             "--quiet" => quiet = true,
-            "--open" => {
-                open = arguments.next().and_then(|count| count.parse().ok()).unwrap_or_default();
-            }
+            "--open" => open = true,
             _ => roots.push(PathBuf::from(argument)),
         }
     }
@@ -42,14 +39,11 @@ fn main() {
     println!("{passed} of {total}");
 }
 
-fn run(folder: &Path, open: usize) -> Result<(), String> {
-    let mut case = Case::read(folder)?;
-    let ports = case.module.graph.iter_mut().flat_map(|graph| &mut graph.inputs).take(open);
-    let open: Vec<String> = ports.map(forget_sizes).collect();
+fn run(folder: &Path, open: bool) -> Result<(), String> {
+    let case = Case::read(folder)?;
+    let import = if open { import_open } else { import_for };
     for (inputs, expected) in &case.sets {
-        let mut known = inputs.clone();
-        open.iter().for_each(|name| drop(known.tensors.remove(name)));
-        let imported = import_for(&case.module, &known).map_err(|findings| {
+        let imported = import(&case.module, inputs).map_err(|findings| {
             findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         })?;
         let given = inputs.to_tensors()?;
@@ -58,14 +52,4 @@ fn run(folder: &Path, open: usize) -> Result<(), String> {
         expected.compare(&names.zip(results).collect(), &imported.structures)?;
     }
     Ok(())
-}
-
-/// Makes every size of an input unknown: its name.
-fn forget_sizes(input: &mut model::Value) -> String {
-    if let Some(model::Type::Tensor(tensor)) = &mut input.ty
-        && let Some(shape) = &mut tensor.shape
-    {
-        shape.dims.iter_mut().for_each(|dim| *dim = model::Dim::Unknown);
-    }
-    input.name().to_owned()
 }

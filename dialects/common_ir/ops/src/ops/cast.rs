@@ -8,7 +8,7 @@ use irc_common_format::model::{AttributeValue, ElementType};
 use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25], |cx| {
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |cx| {
         let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
         convert(cx, to)
     }),

@@ -11,7 +11,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Mul)),
     Operator::new("Div", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Div)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], power),
-    Operator::new("Mod", &[10, 13], modulo),
+    Operator::new("Mod", &[10, 13, 28], modulo),
     Operator::new("Sum", &[1, 6, 8, 13], |cx| variadic(cx, Binary::Add)),
     Operator::new("Max", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Max)),
     Operator::new("Min", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Min)),
@@ -124,13 +124,15 @@ fn mean(cx: &mut Context<'_>) -> Lowered {
     }))
 }
 
-/// Bounds are attributes before version 11, then scalars; one that is not given does not bound.
+/// Bounds are attributes before version 11, then scalars; one that is not given does not bound, but in
+/// version 6, where it is the largest number of `f32`.
 fn clip(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let bounds = if cx.version < 11 {
         let mut given = [None, None];
         for (bound, name) in given.iter_mut().zip(["min", "max"]) {
-            let value = cx.float(name)?.filter(|value| value.abs() < f32::MAX);
+            let default = if name == "min" { f32::MIN } else { f32::MAX };
+            let value = cx.float(name)?.or((cx.version == 6).then_some(default));
             *bound = value.map(|value| cx.b.number(f64::from(value), x)).transpose()?;
         }
         given
