@@ -13,6 +13,7 @@ mod generate;
 mod indexing;
 mod logic;
 mod loss;
+mod microsoft;
 mod movement;
 mod normalise;
 mod pad;
@@ -52,6 +53,8 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
+    microsoft::fused::OPERATORS,
+    microsoft::quantized::OPERATORS,
     movement::OPERATORS,
     normalise::OPERATORS,
     pad::OPERATORS,
