@@ -14,10 +14,10 @@ use crate::data::{dtype_of, tensor_of};
 use functions::Functions;
 use irc_common_format::model::{self, Module, Path, Schema};
 use irc_tl::{
-    Builder, Combine, Comparison, Compute, Constant, DType, Dim, Graph, Relation, Scalar, Type,
-    ValueId,
+    Builder, Combine, Comparison, Compute, Constant, DType, Dependencies, Dim, Graph, Relation,
+    Scalar, Type, ValueId,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How to import.
@@ -55,6 +55,8 @@ pub struct Finding {
     pub kind: FindingKind,
     /// What is wrong.
     pub message: String,
+    /// What the structure of the program depends on, seen from the graph that the node is in.
+    pub(crate) needs: Option<Box<Dependencies>>,
 }
 
 /// Kinds of [`Finding`]s.
@@ -69,6 +71,32 @@ pub enum FindingKind {
     /// The structure of the program depends on these inputs of the model, which have no value in
     /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
     NeedsValue(Vec<String>),
+    /// The structure of the program depends on the sizes of these inputs of the model, which have no
+    /// shape in [`ImportOptions::shapes`].
+    NeedsShape(Vec<String>),
+}
+
+impl Finding {
+    fn new(
+        path: impl Into<String>,
+        node: impl Into<String>,
+        kind: FindingKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let (path, node, message) = (path.into(), node.into(), message.into());
+        Self { path, node, kind, message, needs: None }
+    }
+
+    /// The structure of the program depends on what is not known.
+    fn needing(self, needs: Dependencies) -> Self {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
+        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
+            FindingKind::NeedsShape(list(&needs.shapes))
+        } else {
+            FindingKind::NeedsValue(list(&needs.values))
+        };
+        Self { kind, needs: Some(Box::new(needs)), ..self }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -119,12 +147,7 @@ pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
 }
 
 fn whole(message: impl Into<String>) -> Finding {
-    Finding {
-        path: "graph".into(),
-        node: "graph".into(),
-        kind: FindingKind::Invalid,
-        message: message.into(),
-    }
+    Finding::new("graph", "graph", FindingKind::Invalid, message)
 }
 
 struct Importer<'o> {
@@ -154,12 +177,12 @@ impl Importer<'_> {
                     let value = self.builder.constant(constant);
                     scope.define(&name, value);
                 }
-                Err(message) => self.findings.push(Finding {
-                    path: Path::GRAPH.index("initializer", index).to_string(),
-                    node: format!("initializer '{name}'"),
-                    kind: FindingKind::Unsupported,
+                Err(message) => self.findings.push(Finding::new(
+                    Path::GRAPH.index("initializer", index).to_string(),
+                    format!("initializer '{name}'"),
+                    FindingKind::Unsupported,
                     message,
-                }),
+                )),
             }
         }
         for (index, input) in graph.inputs.iter().enumerate() {
@@ -167,12 +190,12 @@ impl Importer<'_> {
                 continue;
             }
             if let Err(message) = self.define_input(input, scope) {
-                self.findings.push(Finding {
-                    path: Path::GRAPH.index("input", index).to_string(),
-                    node: format!("input '{}'", input.name()),
-                    kind: FindingKind::Unsupported,
+                self.findings.push(Finding::new(
+                    Path::GRAPH.index("input", index).to_string(),
+                    format!("input '{}'", input.name()),
+                    FindingKind::Unsupported,
                     message,
-                });
+                ));
             }
         }
         defaults
@@ -291,12 +314,12 @@ impl Importer<'_> {
                 None if self.findings.is_empty() => Some("no node makes it".to_owned()),
                 None => None,
             };
-            self.findings.extend(message.map(|message| Finding {
-                path: Path::GRAPH.index("output", index).to_string(),
-                node: format!("output '{}'", output.name()),
-                kind: FindingKind::Invalid,
-                message,
-            }));
+            self.findings.extend(message.map(|message| Finding::new(
+                    Path::GRAPH.index("output", index).to_string(),
+                    format!("output '{}'", output.name()),
+                    FindingKind::Invalid,
+                    message,
+                )));
         }
     }
 

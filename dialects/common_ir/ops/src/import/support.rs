@@ -49,12 +49,9 @@ fn check(
         let version = opsets.get(domain).copied().unwrap_or(1);
         let known = find(domain, &node.op).and_then(|operator| operator.version_in(version));
         if known.is_none() {
-            findings.push(Finding {
-                path: path.to_string(),
-                node: describe(node),
-                kind: FindingKind::UnknownOperator,
-                message: format!("no operator {} of {domain} {version}", node.op),
-            });
+            let message = format!("no operator {} of {domain} {version}", node.op);
+            let kind = FindingKind::UnknownOperator;
+            findings.push(Finding::new(path.to_string(), describe(node), kind, message));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Writing a [`Graph`].
 
+use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
@@ -130,17 +131,14 @@ impl Builder {
         (own, true)
     }
 
-    /// Names of the inputs that a value is computed from.
-    pub fn depends_on(&self, value: ValueId) -> Vec<String> {
-        let mut wanted = vec![false; self.graph.types.len()];
-        wanted[value.0] = true;
-        for node in self.graph.nodes.iter().rev() {
-            if node.results.iter().any(|result| wanted[result.0]) {
-                node.operands.iter().for_each(|operand| wanted[operand.0] = true);
-            }
-        }
-        let inputs = self.graph.inputs.iter().filter(|(_, value)| wanted[value.0]);
-        inputs.map(|(name, _)| name.clone()).collect()
+    /// What of the inputs a value is computed from.
+    pub fn dependencies(&self, value: ValueId) -> Dependencies {
+        dependencies::of_value(&self.graph, &|value| self.elements(value), value)
+    }
+
+    /// What of the inputs sizes are computed from.
+    pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
+        dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
     }
 
     /// Says what of the source the next nodes stand for.

@@ -9,10 +9,12 @@
 //! what must hold of them.
 
 mod builder;
+mod dependencies;
 mod eval;
 mod sizes;
 
 pub use builder::{BuildError, Builder, Built};
+pub use dependencies::Dependencies;
 pub use eval::GraphError;
 
 use crate::{Algorithm, Dim, Op, Tensor, TensorError, TensorType, Type};
