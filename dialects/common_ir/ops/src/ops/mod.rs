@@ -13,6 +13,7 @@ mod generate;
 mod indexing;
 mod logic;
 mod loss;
+mod ml;
 mod movement;
 mod normalise;
 mod pad;
@@ -32,6 +33,7 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod training;
 mod withdrawn;
 
 use crate::operator::Operator;
@@ -52,6 +54,8 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
+    ml::FEATURES,
+    ml::TREES,
     movement::OPERATORS,
     normalise::OPERATORS,
     pad::OPERATORS,
@@ -79,5 +83,6 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::conv_transpose::OPERATORS,
     spatial::pool::OPERATORS,
     spatial::unpool::OPERATORS,
+    training::OPERATORS,
     withdrawn::OPERATORS,
 ];
