@@ -15,7 +15,7 @@ use functions::Functions;
 use irc_common_format::model::{self, Module, Path, Schema};
 use irc_tl::{
     Builder, Combine, Comparison, Compute, Constant, DType, Dependencies, Dim, Graph, Relation,
-    Scalar, Type, ValueId,
+    Scalar, TensorType, Type, ValueId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +26,8 @@ pub struct ImportOptions {
     /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
     /// others. For inputs that its structure depends on.
     pub values: BTreeMap<String, Constant>,
-    /// Shapes that inputs are taken to have, where the model leaves the rank open.
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. An
+    /// input of which the model says nothing is of floats.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,
@@ -271,18 +272,20 @@ impl Importer<'_> {
     }
 
     fn input_type(&mut self, input: &model::Value) -> Result<Type, String> {
-        let Some(model::Type::Tensor(tensor)) = &input.ty else {
-            let found = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
-            return Err(format!("expected a tensor, found {found}"));
+        let name = input.name();
+        let given = self.options.shapes.get(name);
+        let tensor = match &input.ty {
+            Some(model::Type::Tensor(tensor)) => tensor,
+            Some(other) => return Err(format!("expected a tensor, found {other}")),
+            None => return self.untyped(name),
         };
         if tensor.element == model::ElementType::String {
             return Err("strings are not supported".to_owned());
         }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
-        if let Some(shape) = self.options.shapes.get(input.name()) {
-            let known: Vec<Dim> = shape.iter().map(|size| Dim::Known(*size)).collect();
-            return Ok(Type::new(dtype, known));
+        if let Some(shape) = given {
+            return Ok(TensorType::new(dtype, shape.clone()).into());
         }
         let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
             return Err("its rank is not known; give the shape of the input".to_owned());
@@ -302,6 +305,17 @@ impl Importer<'_> {
             });
         }
         Ok(Type::new(dtype, dims))
+    }
+
+    /// The type of an input of which the file says nothing, as the oldest files do: that of its
+    /// value, or floats of its shape.
+    fn untyped(&self, name: &str) -> Result<Type, String> {
+        if let Some(constant) = self.options.values.get(name) {
+            return Ok(constant.ty.clone().into());
+        }
+        let shape = self.options.shapes.get(name);
+        let shape = shape.ok_or("its type is not known; give the shape of the input")?;
+        Ok(TensorType::new(DType::F32, shape.clone()).into())
     }
 
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
