@@ -2,6 +2,7 @@
 
 mod functions;
 mod item;
+mod meaning;
 mod scope;
 mod support;
 

@@ -2,10 +2,11 @@
 
 use super::functions::{self, Functions};
 use super::item::Item;
+use super::meaning::{inputs_of, operator_of};
 use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
-use crate::operator::{canonical, find};
+use crate::operator::canonical;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
 use irc_tl::{Builder, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ const DEEPEST: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Scope<'m> {
     functions: &'m Functions<'m>,
+    /// The domain of the function whose body this is.
+    home: Option<&'m str>,
     opsets: BTreeMap<String, i64>,
     values: BTreeMap<String, Item>,
     declared: BTreeMap<String, Type>,
@@ -33,6 +36,7 @@ impl<'m> Scope<'m> {
     ) -> Self {
         let mut scope = Self {
             functions,
+            home: None,
             opsets,
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
@@ -135,20 +139,15 @@ impl<'m> Scope<'m> {
         node: &Node,
         path: &Path<'_>,
     ) -> Result<(), Vec<Finding>> {
-        if let Some(function) = self.functions.called(node) {
+        if let Some(function) = self.functions.called(node, self.home) {
             return self.call(builder, node, function, path);
         }
         let wrong = |kind, message: String| vec![finding(node, path, kind, message)];
-        let domain = canonical(node.domain.as_deref().unwrap_or_default());
-        let version = self.opsets.get(domain).copied().unwrap_or(1);
-        let operator = find(domain, &node.op)
-            .and_then(|operator| Some((operator, operator.version_in(version)?)));
-        let Some((operator, version)) = operator else {
-            let message = format!("no operator {} of {domain} {version}", node.op);
-            return Err(wrong(FindingKind::UnknownOperator, message));
-        };
+        let (operator, version) = operator_of(node, self.functions.schema, &self.opsets)
+            .map_err(|message| wrong(FindingKind::UnknownOperator, message))?;
+        let names = inputs_of(node);
         let items: Vec<Option<Item>> =
-            node.inputs.iter().map(|name| self.item(name).cloned()).collect();
+            names.iter().map(|name| self.item(name).cloned()).collect();
         let inputs: Vec<Option<ValueId>> =
             items.iter().map(|item| item.as_ref().and_then(Item::tensor)).collect();
         let mut context = Context {
@@ -187,7 +186,7 @@ impl<'m> Scope<'m> {
         &mut self,
         builder: &mut Builder,
         node: &Node,
-        function: &irc_common_format::model::Function,
+        function: &'m irc_common_format::model::Function,
         path: &Path<'_>,
     ) -> Result<(), Vec<Finding>> {
         if self.depth >= DEEPEST {
@@ -201,13 +200,14 @@ impl<'m> Scope<'m> {
         }
         let mut inside = Scope {
             functions: self.functions,
+            home: function.domain.as_deref(),
             opsets,
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
             depth: self.depth + 1,
         };
-        for (formal, given) in function.inputs.iter().zip(&node.inputs) {
+        for (formal, given) in function.inputs.iter().zip(&*inputs_of(node)) {
             if let Some(item) = self.item(given) {
                 inside.define_item(formal.name(), item.clone());
             }

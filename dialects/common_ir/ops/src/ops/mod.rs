@@ -7,6 +7,7 @@ mod branch;
 mod cast;
 mod constant;
 mod elementwise;
+mod era;
 mod formula;
 mod gather;
 mod generate;
@@ -50,6 +51,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    era::OPERATORS,
     gather::OPERATORS,
     generate::OPERATORS,
     logic::OPERATORS,
