@@ -74,9 +74,9 @@ fn supported(path: &Path) -> bool {
 /// `in_NAME` are the inputs, `out_N` the outputs in their order.
 fn reference(path: &Path) -> (BTreeMap<String, Tensor>, Vec<Tensor>) {
     let all = read_npz_file(path).expect("reference values");
-    let inputs = all.iter().filter_map(|(key, tensor)| {
-        Some((key.strip_prefix("in_")?.to_owned(), tensor.clone()))
-    });
+    let inputs = all
+        .iter()
+        .filter_map(|(key, tensor)| Some((key.strip_prefix("in_")?.to_owned(), tensor.clone())));
     let outputs = (0..).map_while(|index| all.get(&format!("out_{index}")).cloned());
     (inputs.collect(), outputs.collect())
 }

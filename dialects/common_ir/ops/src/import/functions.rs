@@ -1,9 +1,7 @@
 //! Functions of a module, to be written in place of their calls.
 
 use crate::operator::canonical;
-use irc_common_format::model::{
-    Attribute, AttributeValue, Function, Graph, Module, Node, Schema,
-};
+use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node, Schema};
 use std::collections::BTreeMap;
 
 /// The functions of a module.

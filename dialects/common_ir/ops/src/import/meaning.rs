@@ -16,8 +16,8 @@ pub(crate) fn operator_of(
 ) -> Result<(&'static Operator, i64), String> {
     let domain = canonical(node.domain.as_deref().unwrap_or_default());
     let version = opsets.get(domain).copied().unwrap_or(1);
-    let exact = find(domain, &node.op)
-        .and_then(|operator| Some((operator, operator.version_in(version)?)));
+    let exact =
+        find(domain, &node.op).and_then(|operator| Some((operator, operator.version_in(version)?)));
     let missing = || format!("no operator {} of {domain} {version}", node.op);
     match (exact, schema) {
         (Some(found), _) => Ok(found),

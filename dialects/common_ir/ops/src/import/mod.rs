@@ -179,19 +179,23 @@ impl Importer<'_> {
                     let value = self.builder.constant(constant);
                     scope.define(&name, value);
                 }
-                Err(message) => self.findings.push(Finding::new(
-                    Path::GRAPH.index("initializer", index).to_string(),
-                    format!("initializer '{name}'"),
-                    FindingKind::Unsupported,
-                    message,
-                )),
+                Err(message) => {
+                    scope.fail(&name);
+                    self.findings.push(Finding::new(
+                        Path::GRAPH.index("initializer", index).to_string(),
+                        format!("initializer '{name}'"),
+                        FindingKind::Unsupported,
+                        message,
+                    ));
+                }
             }
         }
         for (index, input) in graph.inputs.iter().enumerate() {
-            if defaults.contains_key(input.name()) {
+            if defaults.contains_key(input.name()) || scope.is_failed(input.name()) {
                 continue;
             }
             if let Err(message) = self.define_input(input, scope) {
+                scope.fail(input.name());
                 self.findings.push(Finding::new(
                     Path::GRAPH.index("input", index).to_string(),
                     format!("input '{}'", input.name()),
@@ -285,8 +289,13 @@ impl Importer<'_> {
         }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
-        if let Some(shape) = given {
-            return Ok(TensorType::new(dtype, shape.clone()).into());
+        if let Some(given) = given {
+            let stated = tensor.shape.as_ref().or(input.shape.as_ref());
+            if stated.is_some_and(|stated| !fits(given, stated)) {
+                let found = TensorType::new(dtype, given.clone());
+                return Err(format!("the model says {tensor}, the shape given is that of {found}"));
+            }
+            return Ok(TensorType::new(dtype, given.clone()).into());
         }
         let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
             return Err("its rank is not known; give the shape of the input".to_owned());
@@ -329,12 +338,14 @@ impl Importer<'_> {
                 None if self.findings.is_empty() => Some("no node makes it".to_owned()),
                 None => None,
             };
-            self.findings.extend(message.map(|message| Finding::new(
+            self.findings.extend(message.map(|message| {
+                Finding::new(
                     Path::GRAPH.index("output", index).to_string(),
                     format!("output '{}'", output.name()),
                     FindingKind::Invalid,
                     message,
-                )));
+                )
+            }));
         }
     }
 
@@ -347,6 +358,18 @@ impl Importer<'_> {
             self.structures.insert(name.to_owned(), structure);
         }
     }
+}
+
+/// Whether a shape is one that the model allows.
+fn fits(given: &[i64], stated: &model::Shape) -> bool {
+    if stated.dims.iter().any(|dim| matches!(dim, model::Dim::Wildcard(_))) {
+        return true;
+    }
+    let fits = |(given, stated): (&i64, &model::Dim)| match stated {
+        model::Dim::Size(size) if *size >= 0 => size == given,
+        _ => true,
+    };
+    given.len() == stated.dims.len() && given.iter().zip(&stated.dims).all(fits)
 }
 
 /// A name that an expression of sizes can hold.

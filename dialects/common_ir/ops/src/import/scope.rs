@@ -64,6 +64,15 @@ impl<'m> Scope<'m> {
         self.values.insert(name.to_owned(), item);
     }
 
+    /// Says that what a name stands for could not be written.
+    pub(crate) fn fail(&mut self, name: &str) {
+        self.failed.insert(name.to_owned());
+    }
+
+    pub(crate) fn is_failed(&self, name: &str) -> bool {
+        self.failed.contains(name)
+    }
+
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {
         self.values.get(name)
     }
@@ -146,8 +155,7 @@ impl<'m> Scope<'m> {
         let (operator, version) = operator_of(node, self.functions.schema, &self.opsets)
             .map_err(|message| wrong(FindingKind::UnknownOperator, message))?;
         let names = inputs_of(node);
-        let items: Vec<Option<Item>> =
-            names.iter().map(|name| self.item(name).cloned()).collect();
+        let items: Vec<Option<Item>> = names.iter().map(|name| self.item(name).cloned()).collect();
         let inputs: Vec<Option<ValueId>> =
             items.iter().map(|item| item.as_ref().and_then(Item::tensor)).collect();
         let mut context = Context {
@@ -175,11 +183,30 @@ impl<'m> Scope<'m> {
             return Err(wrong(FindingKind::Unsupported, message));
         }
         for (name, item) in node.outputs.iter().zip(results) {
-            if !name.is_empty() {
-                self.define_item(name, item);
+            if name.is_empty() {
+                continue;
             }
+            if let Item::Tensor(value) = &item {
+                self.refine(builder, name, *value);
+            }
+            self.define_item(name, item);
         }
         Ok(())
+    }
+
+    /// Sizes that are computed when the program runs are what the model says they are.
+    fn refine(&self, builder: &mut Builder, name: &str, value: ValueId) {
+        let Some(stated) = self.declared.get(name) else { return };
+        let dims = builder.dims(value);
+        if stated.rank() != dims.len() {
+            return;
+        }
+        for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
+            if let (Some(size), None) = (stated.known(), found.known()) {
+                let message = format!("the model says that dimension {axis} of '{name}' is {size}");
+                builder.assume(value, axis, size, &message);
+            }
+        }
     }
 
     fn call(

@@ -1,9 +1,9 @@
 //! Which nodes of a module have an operator at all.
 
 use super::functions::Functions;
+use super::meaning::operator_of;
 use super::scope::describe;
 use super::{Finding, FindingKind, opsets};
-use super::meaning::operator_of;
 use crate::operator::canonical;
 use irc_common_format::model::{Graph, Module, Node, Path};
 use std::collections::BTreeMap;

@@ -38,7 +38,8 @@ const fn word(name: &'static str, lower: fn(&mut Context<'_>) -> Lowered) -> Ope
 /// As an operator of ONNX of some version.
 fn like(cx: &mut Context<'_>, name: &str, version: i64) -> Lowered {
     let operator = find(ONNX, name);
-    let operator = operator.ok_or_else(|| LowerError::unsupported(format!("no operator {name}")))?;
+    let operator =
+        operator.ok_or_else(|| LowerError::unsupported(format!("no operator {name}")))?;
     cx.version = version;
     (operator.lower)(cx)
 }

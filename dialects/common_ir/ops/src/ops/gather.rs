@@ -86,7 +86,8 @@ pub(super) fn coordinates(cx: &Context<'_>, indices: ValueId) -> Result<usize, L
     integers(cx, indices)?;
     let ty = cx.b.ty(indices);
     let last = ty.dims.last();
-    let last = last.ok_or_else(|| LowerError::invalid("expected indices in a row, found a scalar"))?;
+    let last =
+        last.ok_or_else(|| LowerError::invalid("expected indices in a row, found a scalar"))?;
     let known = last.known().and_then(|count| usize::try_from(count).ok());
     known.ok_or_else(|| {
         LowerError::unsupported(format!("expected a known number of coordinates, found {ty}"))

@@ -5,9 +5,7 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
 use crate::operator::Operator;
 use irc_common_format::model::ElementType;
-use irc_tl::{
-    Binary, Compute, DType, Dim, Op, Rounding, Scalar, TensorType, Unary, ValueId,
-};
+use irc_tl::{Binary, Compute, DType, Dim, Op, Rounding, Scalar, TensorType, Unary, ValueId};
 use std::sync::Arc;
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -21,8 +19,8 @@ pub(super) const OPERATORS: &[Operator] = &[
 pub(super) fn dtype_named(cx: &Context<'_>, name: &str) -> Result<Option<DType>, LowerError> {
     let Some(number) = cx.int(name)? else { return Ok(None) };
     let element = i32::try_from(number).map(ElementType::from_number);
-    let element = element
-        .map_err(|_| LowerError::invalid(format!("`{name}`: no element type {number}")))?;
+    let element =
+        element.map_err(|_| LowerError::invalid(format!("`{name}`: no element type {number}")))?;
     let unsupported = || format!("elements of type {element} are not supported");
     dtype_of(element).map(Some).ok_or_else(|| LowerError::unsupported(unsupported()))
 }
@@ -88,7 +86,8 @@ fn range(cx: &mut Context<'_>) -> Lowered {
 
 /// How many steps there are from the start to before the limit.
 fn steps(cx: &mut Context<'_>, ends: &[ValueId]) -> Result<Dim, LowerError> {
-    let known = |value: ValueId| cx.b.elements(value).and_then(|elements| elements.first()).cloned();
+    let known =
+        |value: ValueId| cx.b.elements(value).and_then(|elements| elements.first()).cloned();
     if let [Some(start), Some(limit), Some(by)] = [ends[0], ends[1], ends[2]].map(known) {
         if by.is(0) {
             return Err(LowerError::invalid("expected steps other than 0"));

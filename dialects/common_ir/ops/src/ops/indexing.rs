@@ -55,7 +55,8 @@ impl Part {
 /// Some indices of each dimension; the caller knows that they are inside.
 pub(super) fn slice(b: &mut Builder, x: ValueId, parts: &[Part]) -> Built {
     let ty = b.ty(x).clone();
-    let whole = |(part, dim): (&Part, &Dim)| part.start.is(0) && part.step == 1 && part.count == *dim;
+    let whole =
+        |(part, dim): (&Part, &Dim)| part.start.is(0) && part.step == 1 && part.count == *dim;
     if parts.iter().zip(&ty.dims).all(whole) {
         return Ok(x);
     }
@@ -91,7 +92,11 @@ pub(super) fn along(
 }
 
 /// Values one after another along an axis; at least one.
-pub(super) fn concat(b: &mut Builder, values: &[ValueId], axis: usize) -> Result<ValueId, LowerError> {
+pub(super) fn concat(
+    b: &mut Builder,
+    values: &[ValueId],
+    axis: usize,
+) -> Result<ValueId, LowerError> {
     let Some(first) = values.first() else {
         return Err(LowerError::invalid("expected a value to join, found none"));
     };

@@ -44,13 +44,7 @@ fn slice_axes(cx: &mut Context<'_>) -> Lowered {
 }
 
 /// The indices from `start` to `end`, which is not one of them.
-fn part(
-    b: &Builder,
-    dim: &Dim,
-    start: &Dim,
-    end: &Dim,
-    step: i64,
-) -> Result<Part, LowerError> {
+fn part(b: &Builder, dim: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Part, LowerError> {
     if step == 0 || step == i64::MIN {
         return Err(LowerError::invalid(format!("expected a step other than {step}")));
     }
@@ -173,11 +167,7 @@ fn trilu(cx: &mut Context<'_>) -> Lowered {
         Dim::Known(0)
     };
     let over = Scalar::Loop(rank - 1) - Scalar::Loop(rank - 2);
-    let kept = if upper {
-        over.ge(size(&diagonal))
-    } else {
-        size(&diagonal).ge(over)
-    };
+    let kept = if upper { over.ge(size(&diagonal)) } else { size(&diagonal).ge(over) };
     let zero = Scalar::number(0, ty.dtype);
     let body = kept.select(Scalar::load(0, loops(0..rank)), zero);
     one(cx.b.compute(Compute::map(ty.dims, body), &[x]))

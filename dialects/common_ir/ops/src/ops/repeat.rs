@@ -116,7 +116,8 @@ impl Repeated<'_> {
             }
             if outputs.len() < 1 + own.len() {
                 let (expected, found) = (own.len(), outputs.len() - 1);
-                let message = format!("expected {expected} carried values, its graph gives {found}");
+                let message =
+                    format!("expected {expected} carried values, its graph gives {found}");
                 return Err(LowerError::invalid(message));
             }
             outputs[0] = region.b.reshape(outputs[0], &[])?;
@@ -228,7 +229,8 @@ fn unroll(
             }
             None if iteration == 0 => return Err(LowerError::NeedsConstant(1)),
             None => {
-                let message = "what a loop carries changes its structure while its end is not known";
+                let message =
+                    "what a loop carries changes its structure while its end is not known";
                 return Err(LowerError::unsupported(message));
             }
         }
@@ -282,11 +284,9 @@ struct Plan {
 
 impl Plan {
     fn of(cx: &Context<'_>, scanned: i64) -> Result<Self, LowerError> {
-        let list = |name: &str| -> Result<Vec<i64>, LowerError> {
-            Ok(cx.ints(name)?.unwrap_or_default())
-        };
-        let backwards =
-            if cx.version < 9 { "directions" } else { "scan_input_directions" };
+        let list =
+            |name: &str| -> Result<Vec<i64>, LowerError> { Ok(cx.ints(name)?.unwrap_or_default()) };
+        let backwards = if cx.version < 9 { "directions" } else { "scan_input_directions" };
         Ok(Self {
             scanned: usize::try_from(scanned).unwrap_or(0),
             input_axes: list("scan_input_axes")?,
@@ -323,8 +323,7 @@ impl Plan {
         let trips = cx.b.sizes(&[length], true, DType::I64)?;
         let start = cx.b.scalar(1.0, DType::Bool)?;
         let carried = inputs[..states].to_vec();
-        let repeated =
-            Repeated { graph, trips, start, carried, scanned, conditional: false };
+        let repeated = Repeated { graph, trips, start, carried, scanned, conditional: false };
         let results = repeated.write(cx)?;
         let mut results = results.ok_or_else(|| {
             LowerError::invalid("a carried value changes its element type or rank")
@@ -360,7 +359,9 @@ impl Plan {
 /// independent, and are written one after another.
 fn scan_of_batches(cx: &mut Context<'_>, graph: &Graph, count: usize) -> Lowered {
     if cx.item(0).is_some() {
-        return Err(LowerError::unsupported("lengths of the sequences of a scan are not supported"));
+        return Err(LowerError::unsupported(
+            "lengths of the sequences of a scan are not supported",
+        ));
     }
     let inputs: Result<Vec<ValueId>, _> = (1..cx.input_count()).map(|at| cx.input(at)).collect();
     let inputs = inputs?;

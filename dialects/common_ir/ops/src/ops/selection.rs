@@ -3,9 +3,7 @@
 use super::indexing::{along, counted, inside, loops, size};
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use irc_tl::{
-    Algorithm, Combine, Comparison, Compute, DType, Dim, Relation, Scalar, ValueId,
-};
+use irc_tl::{Algorithm, Combine, Comparison, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Compress", &[9, 11], compress),

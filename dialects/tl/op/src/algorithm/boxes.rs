@@ -84,10 +84,8 @@ impl Corners {
     /// The intersection over the union; 0 of boxes without area.
     fn overlap(&self, other: &Self) -> f32 {
         let side = |axis: usize| {
-            let (low, high) = (
-                self.low[axis].max(other.low[axis]),
-                self.high[axis].min(other.high[axis]),
-            );
+            let (low, high) =
+                (self.low[axis].max(other.low[axis]), self.high[axis].min(other.high[axis]));
             (high - low).max(0.0)
         };
         let both = side(0) * side(1);

@@ -253,6 +253,45 @@ impl Builder {
         Ok(elements)
     }
 
+    /// Takes an extent of the value written last to be a number, and requires it when the program
+    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+        let found = self.ty(value).dims[axis].clone();
+        let names = found.symbols();
+        if !names.iter().any(|name| self.is_computed(name)) {
+            return;
+        }
+        let one = names.first().filter(|name| found == Dim::symbol(name));
+        match one {
+            Some(name) => {
+                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
+                self.substitute(&known);
+            }
+            None => self.graph.restate(value, axis, &Dim::Known(extent)),
+        }
+        let (right, message) = (Dim::Known(extent), message.to_owned());
+        let check = Check { left: found, right, relation: Relation::Equal, message };
+        self.graph.checks.push(check);
+    }
+
+    /// Whether a symbol of this graph is not the extent of an input.
+    fn is_computed(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        own.is_some_and(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(from, _) => {
+                !self.graph.inputs.iter().any(|(_, input)| *input == from)
+            }
+        })
+    }
+
+    fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
+        self.graph.substitute(known);
+        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+            elements.iter_mut().for_each(|element| *element = element.substitute(known));
+        }
+    }
+
     /// A new symbol.
     pub fn symbol(&mut self, source: SymbolSource) -> Dim {
         let name = self.fresh_name();

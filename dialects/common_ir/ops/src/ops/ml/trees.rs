@@ -169,9 +169,7 @@ fn tree_ensemble_regressor(cx: &mut Context<'_>) -> Lowered {
         "NONE" => Ok(vec![scores]),
         "SOFTMAX" => one(softmax(cx.b, scores)),
         "LOGISTIC" => one(cx.b.unary(Unary::Sigmoid, scores)),
-        other => {
-            Err(LowerError::unsupported(format!("`post_transform` {other} is not supported")))
-        }
+        other => Err(LowerError::unsupported(format!("`post_transform` {other} is not supported"))),
     }
 }
 
@@ -225,16 +223,25 @@ impl Trees {
         let places = self.next.iter().flatten().chain(&self.roots);
         let places = places.chain(self.weights.iter().map(|(node, ..)| node));
         if let Some(place) = places.copied().find(|place| *place >= count) {
-            return Err(LowerError::invalid(format!("expected nodes below {count}, found {place}")));
+            return Err(LowerError::invalid(format!(
+                "expected nodes below {count}, found {place}"
+            )));
         }
         if let Some(mode) = self.modes.iter().find(|mode| !(0..=MEMBER).contains(*mode)) {
-            return Err(LowerError::invalid(format!("expected a mode up to {MEMBER}, found {mode}")));
+            return Err(LowerError::invalid(format!(
+                "expected a mode up to {MEMBER}, found {mode}"
+            )));
         }
         Ok(())
     }
 
     /// The scores of rows of features: `[rows, targets]`.
-    fn write(&self, cx: &mut Context<'_>, count: i64, how: Aggregate) -> Result<ValueId, LowerError> {
+    fn write(
+        &self,
+        cx: &mut Context<'_>,
+        count: i64,
+        how: Aggregate,
+    ) -> Result<ValueId, LowerError> {
         self.check()?;
         let x = cx.input(0)?;
         let ty = cx.ty(x);
@@ -329,15 +336,8 @@ impl Trees {
         let node = || Scalar::load(1, loops(0..2));
         let of_node = |operand: usize| Scalar::load(operand, [node()]);
         let feature = || Scalar::load(0, [Scalar::Loop(0), inside(of_node(2), &width)]);
-        let mut operands = vec![
-            x,
-            at,
-            tables.features,
-            tables.splits,
-            tables.modes,
-            tables.missing,
-            tables.next,
-        ];
+        let mut operands =
+            vec![x, at, tables.features, tables.splits, tables.modes, tables.missing, tables.next];
         let mut holds = Scalar::Int(0, DType::Bool);
         if let Some(members) = tables.members {
             let own = Scalar::load(3, [node(), Scalar::Loop(2)]);
@@ -375,11 +375,7 @@ struct Tables {
     members: Option<ValueId>,
 }
 
-fn floats(
-    dtype: DType,
-    shape: impl Into<Vec<i64>>,
-    values: &[f64],
-) -> Result<Tensor, LowerError> {
+fn floats(dtype: DType, shape: impl Into<Vec<i64>>, values: &[f64]) -> Result<Tensor, LowerError> {
     let tensor = Tensor::from_f64(TensorType::new(dtype, shape), values);
     tensor.map_err(|error| LowerError::invalid(error.to_string()))
 }
