@@ -115,6 +115,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
             }
             "br" | "cond_br" | "switch" | "return" | "unreachable" => self.control(op, name),
             "call" => self.call(op),
+            "call_intrinsic" => self.call_intrinsic(op),
             "mlir.addressof" => self.address_of(op),
             "load" | "store" | "getelementptr" | "alloca" => self.memory(op, name),
             "atomicrmw" => self.atomic(op),

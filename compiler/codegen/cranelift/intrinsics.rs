@@ -85,6 +85,18 @@ impl Body<'_, '_, '_> {
         self.define(&op, value)
     }
 
+    /// Translates an intrinsic that has no op of its own, by LLVM's name for it.
+    pub fn call_intrinsic(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let name = read::string(&op, "intrin").unwrap_or_default();
+        let known = ["fptosi.sat", "fptoui.sat"]
+            .into_iter()
+            .find(|known| name.strip_prefix("llvm.").is_some_and(|name| name.starts_with(known)));
+        match known {
+            Some(known) => self.intrinsic(op, known),
+            None => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
+        }
+    }
+
     fn fma(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         if !self.unit.has_fma {
             return Err(unsupported(op, "a fused multiply-add for a processor without one"));

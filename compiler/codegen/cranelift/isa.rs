@@ -54,7 +54,9 @@ pub fn isa(target: &Target) -> Result<OwnedTargetIsa, CodegenError> {
     })?;
     let features = features(target).ok_or_else(|| {
         let cpu = &target.cpu;
-        fault(&format!("what '{cpu}' has is not known; name native, x86-64-v2, -v3 or -v4"))
+        fault(&format!(
+            "what '{cpu}' has is not known; name native, x86-64-v2, x86-64-v3 or x86-64-v4"
+        ))
     })?;
     if !V2.iter().all(|feature| features.contains(feature)) {
         let cpu = &target.cpu;
