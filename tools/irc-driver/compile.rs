@@ -172,8 +172,10 @@ pub fn options(
         None => default,
     };
     Ok(CompileOptions {
-        target: target::named(flags.target_cpu.as_deref().unwrap_or("native"))?
-            .with_backend(backend),
+        target: target::with_backend(
+            target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
+            backend,
+        )?,
         results,
         accumulate: accumulate(flags.ark_accumulate),
     })

@@ -31,8 +31,10 @@ pub fn run(
     }
     let target_cpu = arguments.compile.target_cpu.as_deref();
     let preparation = Preparation {
-        target: processor::named(target_cpu.unwrap_or("native"))?
-            .with_backend(run::generator(arguments.backend)),
+        target: processor::with_backend(
+            processor::named(target_cpu.unwrap_or("native"))?,
+            run::generator(arguments.backend),
+        )?,
         race_check,
         rank: transport.rank(),
     };

@@ -24,6 +24,14 @@ mod vectors;
 
 pub use isa::features;
 
+/// Whether the quick tier has code for a target.
+///
+/// # Errors
+/// What the processor lacks, or that what it has is not known.
+pub fn expect_target(target: &Target) -> Result<(), CodegenError> {
+    isa::isa(target).map(drop)
+}
+
 /// Compiles a module in the `llvm` dialect to a relocatable object.
 ///
 /// # Errors

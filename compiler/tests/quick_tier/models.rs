@@ -26,7 +26,9 @@ fn differences(path: &Path) -> Option<Vec<String>> {
     let report = session.explain_fusion(file, &options(Backend::Llvm)).ok()?;
     let interface = session.interface(file, &options(Backend::Llvm)).unwrap();
     let types = interface.inputs.iter().map(|port| port.tensor_type().unwrap());
-    if report.before.work > LIMITS.0 || types.map(|ty| ty.byte_size().unwrap()).sum::<usize>() > LIMITS.1 {
+    if report.before.work > LIMITS.0
+        || types.map(|ty| ty.byte_size().unwrap()).sum::<usize>() > LIMITS.1
+    {
         return None;
     }
     let inputs: Buffers = interface

@@ -25,7 +25,7 @@ use report::Report;
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let bytes = input::read(&arguments.file)?;
     let processor = processor::named(&arguments.target_cpu)?;
-    let target = processor.clone().with_backend(compile::backend(arguments.backend));
+    let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
     let content = input::content(&bytes);
     let threads = if content == Content::Plan { arguments.threads } else { 1 };
     if content != Content::Plan {
