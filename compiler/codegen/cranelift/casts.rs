@@ -25,10 +25,10 @@ impl Body<'_, '_, '_> {
             "ptrtoint" | "inttoptr" | "zext" | "trunc" => self.integer(from, to, value, false),
             "sext" => self.integer(from, to, value, true),
             "fpext" | "fptrunc" => Some(self.float(from, to, &value)),
-            "sitofp" => self.from_integer(from, to, value, true),
-            "uitofp" => self.from_integer(from, to, value, false),
-            "fptosi" => self.to_integer(from, to, &value, true),
-            "fptoui" => self.to_integer(from, to, &value, false),
+            "sitofp" => self.integer_to_float(from, to, value, true),
+            "uitofp" => self.integer_to_float(from, to, value, false),
+            "fptosi" => self.float_to_integer(from, to, &value, true),
+            "fptoui" => self.float_to_integer(from, to, &value, false),
             _ => return Err(no_translation(&op)),
         };
         let cast = cast.ok_or_else(|| unsupported(&op, "these types"))?;
@@ -136,20 +136,26 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    fn from_integer(&mut self, from: Shape, to: Shape, value: Parts, sign: bool) -> Option<Parts> {
+    fn integer_to_float(
+        &mut self,
+        from: Shape,
+        to: Shape,
+        value: Parts,
+        sign: bool,
+    ) -> Option<Parts> {
         if from.element == Element::Int(128) {
             return None;
         }
         if to.element.is_small_float() {
             // As LLVM does: rounded to f32 first, which only an i32 or i64 as bf16 can tell.
-            let single = self.from_integer(from, to.of(Element::Float), value, sign)?;
+            let single = self.integer_to_float(from, to.of(Element::Float), value, sign)?;
             return Some(self.float_to_small(to, &single));
         }
         let narrow = from.element.lane_bits() < 32 || from.element == Element::Int(1);
         if narrow {
             let wide = from.of(Element::Int(32));
             let value = self.integer(from, wide, value, sign)?;
-            return self.from_integer(wide, to, value, true);
+            return self.integer_to_float(wide, to, value, true);
         }
         let convert = |body: &mut Self, ty: Clif, value: ClifValue| match sign {
             true => body.b.ins().fcvt_from_sint(ty, value),
@@ -183,7 +189,7 @@ impl Body<'_, '_, '_> {
 
     /// What a float beyond the integers becomes is poison; here it is what the processor's signed
     /// conversion gives where that is at hand, as from LLVM.
-    fn to_integer(
+    fn float_to_integer(
         &mut self,
         from: Shape,
         to: Shape,
@@ -195,10 +201,15 @@ impl Body<'_, '_, '_> {
         }
         if from.element.is_small_float() {
             let single = self.small_to_float(from, value);
-            return self.to_integer(from.of(Element::Float), to, &single, sign);
+            return self.float_to_integer(from.of(Element::Float), to, &single, sign);
         }
         if from.lanes.is_none() {
-            return Some(vec![self.to_integer_scalar(from.element, to.element, value[0], sign)]);
+            return Some(vec![self.float_to_integer_scalar(
+                from.element,
+                to.element,
+                value[0],
+                sign,
+            )]);
         }
         let bits = to.element.lane_bits();
         let narrow = bits < 32 || to.element == Element::Int(1);
@@ -211,11 +222,11 @@ impl Body<'_, '_, '_> {
             return Some(value.iter().map(convert).collect());
         }
         Some(self.each_lane([(from, value)], to, |body, [lane]| {
-            body.to_integer_scalar(from.element, to.element, lane, sign)
+            body.float_to_integer_scalar(from.element, to.element, lane, sign)
         }))
     }
 
-    fn to_integer_scalar(
+    fn float_to_integer_scalar(
         &mut self,
         from: Element,
         to: Element,
@@ -239,7 +250,7 @@ impl Body<'_, '_, '_> {
     }
 
     /// A float as the nearest integer in range, zero for a NaN.
-    pub fn to_integer_saturated(
+    pub fn float_to_integer_saturated(
         &mut self,
         from: Shape,
         to: Shape,
@@ -252,7 +263,7 @@ impl Body<'_, '_, '_> {
         }
         if from.element.is_small_float() {
             let single = self.small_to_float(from, value);
-            return self.to_integer_saturated(from.of(Element::Float), to, &single, sign);
+            return self.float_to_integer_saturated(from.of(Element::Float), to, &single, sign);
         }
         Some(self.each_lane([(from, value)], to, |body, [lane]| {
             let wide = int(bits.max(32));

@@ -296,7 +296,9 @@ fn reverse_postorder<'c: 'a, 'a>(entry: BlockRef<'c, 'a>) -> Vec<BlockRef<'c, 'a
     let mut seen = std::collections::HashSet::from([entry.to_raw().ptr as usize]);
     let (mut stack, mut order) = (vec![(entry, 0)], Vec::new());
     while let Some((block, next)) = stack.pop() {
-        let Some(successor) = block.terminator().and_then(|end| end.successor(next).ok()) else {
+        // Asked beforehand: an index too large makes melior print the op, and MLIR verify it.
+        let end = block.terminator().filter(|end| next < end.successor_count());
+        let Some(successor) = end.and_then(|end| end.successor(next).ok()) else {
             order.push(block);
             continue;
         };

@@ -76,7 +76,7 @@ impl Body<'_, '_, '_> {
             "fptosi.sat" | "fptoui.sat" => {
                 let (from, to) = (self.operand_shape(&op, 0)?, self.result_shape(&op)?);
                 let value = self.operand(&op, 0)?;
-                let value = self.to_integer_saturated(from, to, &value, name == "fptosi.sat");
+                let value = self.float_to_integer_saturated(from, to, &value, name == "fptosi.sat");
                 value.ok_or_else(|| unsupported(&op, "these types"))?
             }
             "is.fpclass" => self.float_class(&op)?,

@@ -1,6 +1,6 @@
 //! Memory: addresses, loads and stores, masked ones too, the stack, and copies.
 use super::{
-    function::{Body, Op, Parts, Result, no_translation, operand, unsupported},
+    function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{Element, Shape, align, field_offset, int, leaves, size, vector_bytes},
 };
 use cranelift_codegen::ir::{
@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
     types::{I8, I16, I32, I64},
 };
 use irc_mlir::{
+    OperationLike,
     llvm::{self, Type},
     read,
 };
@@ -266,9 +267,9 @@ impl Body<'_, '_, '_> {
         }
         let (address_shape, address) = (self.operand_shape(op, 0)?, self.operand(op, 0)?);
         let (mask_shape, mask) = (self.operand_shape(op, 1)?, self.operand(op, 1)?);
-        let mut value = match operand(op, 2) {
-            Ok(_) => self.operand(op, 2)?,
-            Err(_) => self.zeros(shape),
+        let mut value = match op.operand_count() {
+            0..3 => self.zeros(shape),
+            _ => self.operand(op, 2)?,
         };
         let spare = self.spare();
         let bytes = shape.element.bytes() as i32;
