@@ -1,6 +1,6 @@
 //! `bf16`, which LLVM computes with subnormal numbers as zero where the processor has instructions
 //! for it: against Rust's.
-use super::harness::{Case, Pool, Type, expect, float_bits, from_bits, vector};
+use super::harness::{Case, Meaning, Pool, Type, expect, float_bits, from_bits, vector};
 
 fn single(bits: u128) -> f32 {
     from_bits("bf16", bits) as f32
@@ -37,7 +37,7 @@ fn case(name: &str, operands: &[Type], result: Type, body: String) -> Case {
 
 #[test]
 fn brain_floats_are_computed_in_f32_and_rounded_once() {
-    let meanings: [(&str, fn(&[u128]) -> u128); 4] = [
+    let meanings: [(&str, Meaning); 4] = [
         ("fadd", |bits| rounded(single(bits[0]) + single(bits[1]))),
         ("fsub", |bits| rounded(single(bits[0]) - single(bits[1]))),
         ("fmul", |bits| rounded(single(bits[0]) * single(bits[1]))),
@@ -56,12 +56,12 @@ fn brain_floats_are_computed_in_f32_and_rounded_once() {
 
 #[test]
 fn wider_floats_round_to_brain_floats_once() {
-    let mut cases: Vec<(Case, fn(&[u128]) -> u128)> = Vec::new();
+    let mut cases: Vec<(Case, Meaning)> = Vec::new();
     for lanes in [0, 3, 16] {
         for from in ["f32", "f64"] {
             let (from, to) = (Type { element: from, lanes }, Type { element: "bf16", lanes });
             let body = format!("  %r = llvm.fptrunc %0 : {} to {}", from.text(), to.text());
-            let meaning: fn(&[u128]) -> u128 = match from.element {
+            let meaning: Meaning = match from.element {
                 "f32" => |bits| float_bits("bf16", from_bits("f32", bits[0])),
                 _ => |bits| nearest(from_bits("f64", bits[0])),
             };
@@ -74,7 +74,7 @@ fn wider_floats_round_to_brain_floats_once() {
 #[test]
 fn vectors_of_brain_floats_compare_as_numbers() {
     let (ty, truth) = (vector(16, "bf16"), vector(16, "i8"));
-    let meanings: [(&str, fn(&[u128]) -> u128); 4] = [
+    let meanings: [(&str, Meaning); 4] = [
         ("olt", |bits| u128::from(single(bits[0]) < single(bits[1]))),
         ("oge", |bits| u128::from(single(bits[0]) >= single(bits[1]))),
         ("une", |bits| u128::from(single(bits[0]) != single(bits[1]))),

@@ -20,6 +20,9 @@ pub struct Case {
     pub body: String,
 }
 
+/// What the bits of the operands' lanes make of the result's lane.
+pub type Meaning = fn(&[u128]) -> u128;
+
 /// An operand: its type and the pool that its lanes are drawn from.
 pub type Operand = (Type, Pool);
 
@@ -249,7 +252,7 @@ pub fn agree_beside(others: &str, cases: &[Case]) {
 
 /// Runs cases through Cranelift alone: the result of each lane must be what a function of the bits
 /// of the operands' lanes says.
-pub fn expect(cases: &[(Case, fn(&[u128]) -> u128)]) {
+pub fn expect(cases: &[(Case, Meaning)]) {
     let text: String =
         cases.iter().enumerate().map(|(index, (case, _))| function(index, case)).collect();
     let library = Functions::compile(&text, Backend::Cranelift);
