@@ -141,7 +141,7 @@ fn loops_over_floats_of_every_format_agree() {
         let bodies: Vec<String> = bodies.iter().map(|body| body.replace('T', element)).collect();
         agree(element, &bodies.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    for element in ["f32", "f64"] {
+    for element in ["f16", "f32", "f64"] {
         let bodies = [
             "%z = math.exp %x : T",
             "%z = math.tanh %x : T",
@@ -149,6 +149,7 @@ fn loops_over_floats_of_every_format_agree() {
             "%z = math.powf %x, %y : T",
             "%z = math.atan2 %x, %y : T",
             "%z = math.log1p %x : T",
+            "%z = math.sin %x : T",
             "%z = arith.remf %x, %y : T",
         ];
         let bodies: Vec<String> = bodies.iter().map(|body| body.replace('T', element)).collect();
