@@ -22,6 +22,9 @@ impl Body<'_, '_, '_> {
         let call = match callee {
             Some(name) => {
                 let function = self.function(&op, &name)?;
+                if !self.fits(function, &arguments) {
+                    return Err(unsupported(&op, "operands that its function does not take"));
+                }
                 self.b.ins().call(function, &arguments)
             }
             None => {
@@ -36,6 +39,13 @@ impl Body<'_, '_, '_> {
         }
         let results = self.b.inst_results(call).to_vec();
         self.define(&op, results)
+    }
+
+    /// Whether a function takes such arguments.
+    fn fits(&self, function: FuncRef, arguments: &[ClifValue]) -> bool {
+        let signature = &self.b.func.dfg.signatures[self.b.func.dfg.ext_funcs[function].signature];
+        let types = arguments.iter().map(|value| self.b.func.dfg.value_type(*value));
+        types.eq(signature.params.iter().map(|parameter| parameter.value_type))
     }
 
     fn signature_of(&mut self, op: &Op<'_, '_>, arguments: &[ClifValue]) -> Result<Signature> {

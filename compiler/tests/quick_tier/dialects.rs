@@ -229,6 +229,16 @@ fn buffers_of_a_kernel_s_own_agree() {
 }
 
 #[test]
+fn a_check_that_holds_lets_the_rest_run() {
+    let body = "
+      %k = arith.constant 64 : index
+      %fits = arith.cmpi ule, %n, %k : index
+      cf.assert %fits, \"at most 64 elements\"
+      %z = arith.addf %x, %y : f32";
+    agree("f32", &[body]);
+}
+
+#[test]
 fn weights_in_globals_agree() {
     let table = "memref.global \"private\" constant @table : memref<2x3xf32> = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.5]]> {alignment = 64}\n";
     let body = "

@@ -32,6 +32,12 @@ fn an_odd_width_is_refused() {
 }
 
 #[test]
+fn a_function_of_any_number_of_arguments_is_refused() {
+    let text = "llvm.func @printf(!llvm.ptr, ...) -> i32";
+    assert!(refused(text, &quick()).0.contains("this signature"));
+}
+
+#[test]
 fn a_stack_buffer_of_unknown_size_is_refused() {
     let text =
         "llvm.func @f(%0: i64) { %1 = llvm.alloca %0 x i8 : (i64) -> !llvm.ptr\n llvm.return }";

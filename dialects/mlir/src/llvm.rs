@@ -89,10 +89,12 @@ pub fn type_attribute(op: &OperationRef<'_, '_>, name: &str) -> Option<Type> {
     type_of(TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value())
 }
 
-/// Argument and result types of the function type in an attribute of an op.
+/// Argument and result types of the function type in an attribute of an op; nothing for one that
+/// takes any number of arguments.
 pub fn function_type(op: &OperationRef<'_, '_>, name: &str) -> Option<(Vec<Type>, Type)> {
     let ty = TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value();
-    if !ty.to_string().starts_with("!llvm.func<") {
+    let text = ty.to_string();
+    if !text.starts_with("!llvm.func<") || text.contains("...") {
         return None;
     }
     // Safety: the type is a live function type, by its name.
