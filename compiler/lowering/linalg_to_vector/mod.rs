@@ -56,7 +56,7 @@ use layout::{Layouts, row_major, span};
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// Bytes per vector register: 64 or 32.
+    /// Bytes per vector register: 64, 32 or 16.
     pub vector_bytes: i64,
     /// Bytes of L2 cache per core.
     pub l2_bytes: i64,
