@@ -336,17 +336,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         handed.next().map(|(index, _)| index)
     }
 
-    fn root(&self, mut value: Id) -> Id {
-        let view = |value: Id| {
-            self.function.steps.iter().find_map(|(step, _)| match step {
-                Step::View { from, to } if *to == value => Some(*from),
-                _ => None,
-            })
-        };
-        while let Some(from) = view(value) {
-            value = from;
-        }
-        value
+    fn root(&self, value: Id) -> Id {
+        self.homes.roots[value]
     }
 
     /// The extents of a value.

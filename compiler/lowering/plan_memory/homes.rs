@@ -82,6 +82,8 @@ pub struct Homes {
     pub convention: Convention,
     /// Where each value lives.
     pub homes: Vec<Home>,
+    /// The value whose memory each value is.
+    pub roots: Vec<Value>,
     /// Bytes of its workspace.
     pub workspace: u64,
     /// The slots.
@@ -292,8 +294,8 @@ impl Planner<'_, '_, '_> {
             self.homes[root].or(planned.map(|place| Home::Planned(*place))).unwrap_or(Home::Own)
         };
         let homes = (0..self.function.types.len()).map(home).collect();
-        let (convention, constants) = (self.convention, self.constants);
-        Homes { convention, homes, workspace: arena.bytes, slots, constants, places }
+        let Self { convention, constants, roots, .. } = self;
+        Homes { convention, homes, roots, workspace: arena.bytes, slots, constants, places }
     }
 }
 
