@@ -148,9 +148,7 @@ impl<'g> Pending<'g> {
     fn of(graph: &'g Graph) -> Self {
         let from_values = graph.symbols.iter().filter(|symbol| match symbol.source {
             SymbolSource::Element(..) => true,
-            SymbolSource::Extent(value, _) => {
-                graph.inputs.iter().all(|(_, input)| *input != value)
-            }
+            SymbolSource::Extent(value, _) => graph.inputs.iter().all(|(_, input)| *input != value),
         });
         Pending {
             known: BTreeSet::new(),

@@ -91,8 +91,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let to = irc_mlir::ValueLike::r#type(&left);
         let plain = ["arith.addi", "arith.muli", "arith.subi"].contains(&name);
         let overflow = || attr::parse(self.context, "#arith.overflow<none>");
-        let flags: Vec<_> =
-            if plain { vec![("overflowFlags", overflow())] } else { vec![] };
+        let flags: Vec<_> = if plain { vec![("overflowFlags", overflow())] } else { vec![] };
         self.value(name, &[left, right], to, &flags)
     }
 
@@ -269,50 +268,28 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         other
     }
 
-    /// `scf.if` whose sides are written by the two functions.
-    pub fn choose(
-        &mut self,
-        condition: Value<'c, 'a>,
-        types: &[Type<'c>],
-        yes: impl FnOnce(&mut Self) -> Vec<Value<'c, 'a>>,
-        no: impl FnOnce(&mut Self) -> Vec<Value<'c, 'a>>,
-    ) -> Vec<Value<'c, 'a>> {
+    /// `scf.if` with two empty sides: see [`Emit::enter`].
+    pub fn choose(&self, condition: Value<'c, 'a>, types: &[Type<'c>]) -> OperationRef<'c, 'a> {
         let spec = self.spec("scf.if").operands(&[condition]).results(types);
-        let op = self.op(spec.region(with_block(&[])).region(with_block(&[])));
-        let outside = self.block;
-        self.block = block_of(op, 0);
-        let values = yes(self);
-        self.op(self.spec("scf.yield").operands(&values));
-        self.block = block_of(op, 1);
-        let values = no(self);
-        self.op(self.spec("scf.yield").operands(&values));
-        self.block = outside;
-        results_of(op)
+        self.op(spec.region(with_block(&[])).region(with_block(&[])))
     }
 
-    /// `scf.while` over some values: the condition, then what the values become.
-    pub fn repeat(
-        &mut self,
-        first: &[Value<'c, 'a>],
-        condition: impl FnOnce(&mut Self, &[Value<'c, 'a>]) -> Value<'c, 'a>,
-        body: impl FnOnce(&mut Self, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
-    ) -> Vec<Value<'c, 'a>> {
+    /// `scf.while` over some values, with an empty condition and an empty body.
+    pub fn repeat(&self, first: &[Value<'c, 'a>]) -> OperationRef<'c, 'a> {
         let types: Vec<Type<'c>> = first.iter().map(irc_mlir::ValueLike::r#type).collect();
         let arguments: Vec<_> = types.iter().map(|ty| (*ty, self.location)).collect();
         let spec = self.spec("scf.while").operands(first).results(&types);
-        let spec = spec.region(with_block(&arguments)).region(with_block(&arguments));
-        let (op, outside) = (self.op(spec), self.block);
-        self.block = block_of(op, 0);
-        let values = arguments_of(self.block);
-        let holds = condition(self, &values);
-        let passed: Vec<_> = [holds].into_iter().chain(values).collect();
-        self.op(self.spec("scf.condition").operands(&passed));
-        self.block = block_of(op, 1);
-        let values = arguments_of(self.block);
-        let next = body(self, &values);
-        self.op(self.spec("scf.yield").operands(&next));
-        self.block = outside;
-        results_of(op)
+        self.op(spec.region(with_block(&arguments)).region(with_block(&arguments)))
+    }
+
+    /// Goes on in a region of an op; gives the block to come back to.
+    pub fn enter(&mut self, op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
+        std::mem::replace(&mut self.block, block_of(op, region))
+    }
+
+    /// Ends a region with what it gives.
+    pub fn give(&self, values: &[Value<'c, 'a>]) {
+        self.op(self.spec("scf.yield").operands(values));
     }
 }
 
@@ -360,6 +337,7 @@ fn result<'c: 'a, 'a>(op: OperationRef<'c, 'a>, index: usize) -> Value<'c, 'a> {
     }
 }
 
-fn results_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<Value<'c, 'a>> {
+/// The results of an op.
+pub fn results_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<Value<'c, 'a>> {
     (0..op.result_count()).map(|index| result(op, index)).collect()
 }

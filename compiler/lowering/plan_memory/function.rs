@@ -5,10 +5,7 @@ use super::program::{Function, Step, Value as Id, bytes_of};
 use super::symbols::{Schedule, alone, extents};
 use super::{Kernel, Program};
 use crate::lowering::emit_entry::host;
-use irc_mlir::{
-    Block, OperationLike, OperationRef, PassError, PassResult, Type, Value,
-    attr,
-};
+use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
 
@@ -61,6 +58,11 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let body = Block::new(&arguments);
         let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
         if function.name == program.main {
+            let suffix = irc_mlir::read::attribute(&function.op, "irc.suffix");
+            let sized = homes.convention == Convention::Main;
+            spec = spec
+                .maybe_attr("irc.suffix", suffix)
+                .maybe_attr("irc.sized", sized.then(|| attr::unit(context)));
             spec = spec.attr("irc.metadata", attr::string(context, &program.interface.to_json()));
         } else {
             spec = spec.attr("sym_visibility", attr::string(context, "private"));
@@ -148,7 +150,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             let is_known = dim.symbols().iter().all(|symbol| self.symbols.contains_key(symbol));
             if is_known && !first.values().any(|place| *place == (input, axis)) {
                 let name = &self.program.interface.inputs[input].name;
-                let message = format!("input '{name}': expected extent {dim} of dimension {axis}");
+                let message = extent_message(name, dim, axis);
                 let expected = self.emit.size(dim, &self.symbols);
                 let holds = self.emit.compare(Predicate::Eq, extent, expected);
                 self.require(holds, &message, [expected, extent]);
@@ -173,8 +175,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         for slot in &slots {
             offsets.push(end);
             let sizes = self.homes.slots[*slot].bytes.iter();
-            let sizes: Vec<_> =
-                sizes.map(|bytes| self.emit.size(bytes, &self.symbols)).collect();
+            let sizes: Vec<_> = sizes.map(|bytes| self.emit.size(bytes, &self.symbols)).collect();
             let zero = self.emit.index(0);
             let largest =
                 sizes.into_iter().fold(zero, |a, b| self.emit.binary("arith.maxsi", a, b));
@@ -330,9 +331,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     /// The result whose memory a value's own memory becomes.
     fn handed_over(&self, value: Id) -> Option<usize> {
         let results = self.function.results.iter().enumerate();
-        let mut handed = results.filter(|(index, result)| {
-            self.is_returned(*index) && self.root(**result) == value
-        });
+        let mut handed = results
+            .filter(|(index, result)| self.is_returned(*index) && self.root(**result) == value);
         handed.next().map(|(index, _)| index)
     }
 
@@ -351,7 +351,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let rank = extents.len().max(1);
         let list = self.emit.ty(&format!("memref<{rank}xi64>"));
         let segments = attr::parse(self.emit.context, "array<i32: 0, 0>");
-        let list = self.emit.value("memref.alloca", &[], list, &[("operandSegmentSizes", segments)]);
+        let list =
+            self.emit.value("memref.alloca", &[], list, &[("operandSegmentSizes", segments)]);
         for (axis, extent) in extents.iter().enumerate() {
             let i64_type = self.emit.ty("i64");
             let extent = self.emit.value("arith.index_cast", &[*extent], i64_type, &[]);
@@ -539,16 +540,18 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     }
 }
 
+/// What is wrong with an input of another extent.
+pub fn extent_message(name: &str, dim: &Dim, axis: usize) -> String {
+    format!("input '{name}': expected extent {dim} of dimension {axis}")
+}
+
 /// A whole buffer.
 pub fn whole<'c, 'a>(buffer: Value<'c, 'a>) -> Memory<'c, 'a> {
     Memory { buffer, offset: Offset::Fixed(0) }
 }
 
 /// The types of arguments and results of a planned function.
-pub fn signature<'c>(
-    program: &Program<'c, '_>,
-    number: usize,
-) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
+pub fn signature<'c>(program: &Program<'c, '_>, number: usize) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
     let (function, homes) = (&program.functions[number], &program.homes[number]);
     let context = irc_mlir::context_of(&function.op);
     let parse = |text: &str| irc_mlir::ty::parse(context, text);

@@ -98,7 +98,6 @@ impl Homes {
     pub fn plan(
         function: &Function<'_, '_>,
         schedule: &Schedule,
-        scope: &Scope,
         callees: &Callees<'_>,
         convention: Convention,
     ) -> Self {
@@ -106,7 +105,6 @@ impl Homes {
         let planner = Planner {
             function,
             schedule,
-            scope,
             callees,
             convention,
             roots: (0..count).collect(),
@@ -131,7 +129,6 @@ struct Request {
 struct Planner<'p, 'c, 'a> {
     function: &'p Function<'c, 'a>,
     schedule: &'p Schedule,
-    scope: &'p Scope,
     callees: &'p Callees<'p>,
     convention: Convention,
     /// The value whose memory a value is.

@@ -109,9 +109,9 @@ impl Step {
     /// The values it makes.
     pub fn results(&self) -> Vec<Value> {
         match self {
-            Self::Launch { results, .. } | Self::If { results, .. } | Self::Loop { results, .. } => {
-                results.clone()
-            }
+            Self::Launch { results, .. }
+            | Self::If { results, .. }
+            | Self::Loop { results, .. } => results.clone(),
             Self::View { to, .. } | Self::Constant { to, .. } => vec![*to],
             Self::Size { .. } | Self::Check { .. } => vec![],
         }
@@ -184,8 +184,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         }
         let text = |name: &str| read::string(&op, name).ok_or_else(|| format!("lacks '{name}'"));
         let symbol = |name: &str| read::symbol(&op, name).ok_or_else(|| format!("lacks '{name}'"));
-        let number =
-            |name: &str| read::integer(&op, name).ok_or_else(|| format!("lacks '{name}'"));
+        let number = |name: &str| read::integer(&op, name).ok_or_else(|| format!("lacks '{name}'"));
         let size = |name: &str| {
             let text = text(name)?;
             text.parse::<Dim>().map_err(|error| format!("{name}: {error}"))
