@@ -128,7 +128,7 @@ impl<'c> Kernel<'c> {
         let (parameters, _) = read::signature(op)?;
         let scratch = read::integer(op, "irc.workspace_bytes").unwrap_or(0);
         let symbols = read::elements(op, "irc.symbols").unwrap_or_default();
-        let symbols = symbols.into_iter().map(|name| string_value(name)?.parse().ok());
+        let symbols = symbols.into_iter().map(|name| Some(Dim::symbol(&string_value(name)?)));
         Some(Kernel {
             parameters,
             symbols: symbols.collect::<Option<_>>()?,
