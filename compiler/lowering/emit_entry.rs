@@ -3,10 +3,11 @@
 //! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
 //! `irc_metadata`: the interface as JSON. A function with the attribute `irc.entry` gets an entry
-//! point of that name, without metadata, and is itself hidden.
+//! point of that name, without metadata, and is itself hidden; where it takes a size instead of a
+//! pointer, the slot of `buffers` holds the size.
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
-    Region, RegionLike, Value, attr, read, ty, walk_collect,
+    Region, RegionLike, Value, ValueLike, attr, read, ty, walk_collect,
 };
 
 /// The pass `emit-entry`.
@@ -64,12 +65,13 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
     };
     let mut operands: Vec<Value> = (0..count - 1)
         .map(|index| {
+            let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
             let slot = one(spec("llvm.getelementptr")
                 .operands(&[buffers.into()])
                 .results(&[pointer])
                 .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {index}>")))
                 .attr("elem_type", attr::ty(pointer)));
-            one(spec("llvm.load").operands(&[slot]).results(&[pointer]))
+            one(spec("llvm.load").operands(&[slot]).results(&[taken]))
         })
         .collect();
     operands.push(workspace.into());
