@@ -20,6 +20,8 @@ pub enum Kind {
     Reduction,
     /// An update of a box with its producer.
     Copy,
+    /// One op as scalar loops: what the schedules in vectors cannot do.
+    Loops,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Self::Contraction => "contraction",
             Self::Reduction => "reduction",
             Self::Copy => "copy",
+            Self::Loops => "loops",
         }
     }
 }
@@ -70,7 +73,7 @@ impl Form {
         match self.kind {
             Kind::Elementwise | Kind::Contraction => shape == self.space,
             Kind::Rows => shape == self.space || is_statistic(shape, &self.space),
-            Kind::Reduction | Kind::Copy => false,
+            Kind::Reduction | Kind::Copy | Kind::Loops => false,
         }
     }
 }
@@ -101,6 +104,12 @@ pub struct Application<'a> {
 /// The fact that keeps them apart.
 pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<Form, String> {
     let fused = operands.iter().any(|operand| operand.is_some());
+    if needs_loops(apply) {
+        if fused {
+            return Err(format!("{} reads its operands from memory", apply.op.name()));
+        }
+        return Ok(Form::new(Kind::Loops, &apply.result.shape));
+    }
     match apply.op {
         Op::Matmul { .. } if fused => Err("a matmul reads its operands from memory".into()),
         Op::Matmul { .. } => {
@@ -108,13 +117,11 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
             Ok(Form { matmul: Some(apply.node), ..form })
         }
         // What they add up must be rounded first.
-        Op::SequentialSum { .. } | Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) if fused => {
+        Op::SequentialSum { .. } | Op::SteppedMatmul if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
         Op::SequentialSum { .. } => Ok(Form::new(Kind::Reduction, &apply.operands[0].shape)),
-        Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) => {
-            Ok(Form::new(Kind::Reduction, &apply.result.shape))
-        }
+        Op::SteppedMatmul => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
         Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
@@ -139,6 +146,15 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
         }
         _ => elementwise(apply, operands),
     }
+}
+
+/// Whether no schedule in vectors can do an op, so that it becomes a kernel of loops. This is the one
+/// place that decides it.
+fn needs_loops(apply: Application<'_>) -> bool {
+    let empty = |ty: &TensorType| ty.shape.contains(&0);
+    matches!(apply.op, Op::Conv(_) | Op::Compute(_))
+        || empty(apply.result)
+        || apply.operands.iter().any(|ty| empty(ty))
 }
 
 fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {
@@ -187,7 +203,7 @@ fn elementwise(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
     for (form, ty) in operands.iter().zip(apply.operands) {
         let Some(form) = form else { continue };
         match form.kind {
-            Kind::Reduction | Kind::Copy => {
+            Kind::Reduction | Kind::Copy | Kind::Loops => {
                 return Err(format!("a {} kernel ends with its {0}", form.kind));
             }
             Kind::Elementwise if form.moves => {

@@ -3,7 +3,8 @@
 //! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
 //! `irc_metadata`: the interface as JSON. A function with the attribute `irc.entry` gets an entry
-//! point of that name, without metadata, and is itself hidden.
+//! point of that name, without metadata, and is itself hidden; where it takes a size instead of a
+//! pointer, the slot of `buffers` holds the size.
 //!
 //! Where sizes depend on symbols (the attribute `irc.sized`), `@irc_main` takes a pointer per input,
 //! one to the extents of all inputs in a row, and the host. Its entry point is
@@ -16,7 +17,7 @@ pub mod host;
 
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
-    Region, RegionLike, Value, attr, read, ty, walk_collect,
+    Region, RegionLike, Value, ValueLike, attr, read, ty, walk_collect,
 };
 
 /// The pass `emit-entry`.
@@ -89,12 +90,13 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str, sized: bool) -> Pass
     };
     let mut operands: Vec<Value> = (0..count - last.len())
         .map(|index| {
+            let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
             let slot = one(spec("llvm.getelementptr")
                 .operands(&[buffers])
                 .results(&[pointer])
                 .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {index}>")))
                 .attr("elem_type", attr::ty(pointer)));
-            one(spec("llvm.load").operands(&[slot]).results(&[pointer]))
+            one(spec("llvm.load").operands(&[slot]).results(&[taken]))
         })
         .collect();
     operands.extend(last);

@@ -7,7 +7,8 @@
 //! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
 //! where each element is computed from the same element of the input alone.
 //!
-//! A kernel of one `tl.stepped_matmul` is written as loops at once.
+//! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
+//! by `compute-to-loops`.
 //!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
 use irc_mlir::{
@@ -24,9 +25,9 @@ mod as_pass;
 mod body;
 mod codegen;
 mod contraction;
-mod emit;
+pub(crate) mod emit;
 mod error;
-mod expand_math;
+pub(crate) mod expand_math;
 mod kernel;
 mod layout;
 mod matmul;
@@ -39,6 +40,7 @@ mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 
+use crate::lowering::compute_to_loops::LOOPS;
 use access::Access;
 pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
@@ -83,10 +85,16 @@ pub fn lower_module<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
     target: &Target,
 ) -> Result<()> {
-    for func in irc_mlir::walk_collect(module, |op| op.has_attribute("irc.kernel")) {
+    for func in irc_mlir::walk_collect(module, is_scheduled_here) {
         lower_kernel(context, func, target)?;
     }
     Ok(())
+}
+
+/// Whether an op is a kernel that this lowering writes.
+fn is_scheduled_here(op: OperationRef<'_, '_>) -> bool {
+    let is_loops = || irc_mlir::read::string(&op, "irc.kind").as_deref() == Some(LOOPS);
+    op.has_attribute("irc.kernel") && !is_loops()
 }
 
 /// Replaces one kernel function by its lowered form.

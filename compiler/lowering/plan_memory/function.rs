@@ -100,13 +100,18 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             Convention::Inner => self.take_symbols(),
             Convention::Main => self.read_extents(),
         }
-        self.ask_for(None);
+        // Memory is asked for behind the checks that its size is known with.
+        let mut known = vec![None];
         for position in 0..self.schedule.order.len() {
             let (step, op) = &self.function.steps[self.schedule.order[position]];
             self.emit.location = op.location();
+            if !step.is_check() {
+                known.drain(..).for_each(|known| self.ask_for(known));
+            }
             self.step(position, step, *op)?;
-            self.ask_for(Some(position));
+            known.push(Some(position));
         }
+        known.drain(..).for_each(|known| self.ask_for(known));
         self.finish();
         Ok(())
     }

@@ -106,6 +106,11 @@ impl Step {
         }
     }
 
+    /// Whether it gives a symbol its value or checks one.
+    pub const fn is_check(&self) -> bool {
+        matches!(self, Self::Size { .. } | Self::Check { .. })
+    }
+
     /// The values it makes.
     pub fn results(&self) -> Vec<Value> {
         match self {
@@ -159,8 +164,8 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
 
     /// Whether something of it is known only when it runs: a size, or whether a check holds.
     pub fn is_dynamic(&self) -> bool {
-        let waits = |(step, _): &(Step, _)| matches!(step, Step::Size { .. } | Step::Check { .. });
-        self.types.iter().any(|ty| ty.known().is_none()) || self.steps.iter().any(waits)
+        self.types.iter().any(|ty| ty.known().is_none())
+            || self.steps.iter().any(|(step, _)| step.is_check())
     }
 }
 

@@ -153,25 +153,15 @@ pub fn schedule(function: &Function<'_, '_>, scope: &Scope) -> Result<Schedule, 
     let mut waiting: Vec<usize> = vec![];
     for number in 0..function.steps.len() {
         waiting.push(number);
-        let mut at = 0;
-        while at < waiting.len() {
-            let step = &function.steps[waiting[at]].0;
-            let values = step.operands().iter().all(|value| computed[*value]);
-            let ready = values
-                && scope.needs(function, step).iter().all(|s| schedule.known.contains_key(s));
-            if !ready {
-                at += 1;
-                continue;
-            }
+        // What came before may wait for this, and for what it lets run.
+        while let Some(at) = next(function, scope, &waiting, &schedule, &computed) {
+            let number = waiting.remove(at);
+            let step = &function.steps[number].0;
             let position = schedule.order.len();
             let news = news(function, step, &schedule.known);
             step.results().into_iter().for_each(|value| computed[value] = true);
-            schedule.order.push(waiting.remove(at));
-            schedule.known.extend(news.iter().map(|symbol| (symbol.clone(), Some(position))));
-            // What came before may have waited for this.
-            if !waiting.is_empty() {
-                at = 0;
-            }
+            schedule.order.push(number);
+            schedule.known.extend(news.into_iter().map(|symbol| (symbol, Some(position))));
         }
     }
     match waiting.first() {
@@ -183,6 +173,24 @@ pub fn schedule(function: &Function<'_, '_>, scope: &Scope) -> Result<Schedule, 
             Err((*number, format!("needs the size '{missing}', which nothing gives a value")))
         }
     }
+}
+
+/// The next of the waiting steps: checks before what relies on them, else the first that can run.
+fn next(
+    function: &Function<'_, '_>,
+    scope: &Scope,
+    waiting: &[usize],
+    schedule: &Schedule,
+    computed: &[bool],
+) -> Option<usize> {
+    let ready = |at: &usize| {
+        let step = &function.steps[waiting[*at]].0;
+        step.operands().iter().all(|value| computed[*value])
+            && scope.needs(function, step).iter().all(|s| schedule.known.contains_key(s))
+    };
+    let is_check = |at: &usize| function.steps[waiting[*at]].0.is_check();
+    let mut checks = (0..waiting.len()).filter(is_check);
+    checks.find(ready).or_else(|| (0..waiting.len()).find(ready))
 }
 
 /// The symbols that a step gives a value.

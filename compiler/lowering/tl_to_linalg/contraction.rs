@@ -3,10 +3,10 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops},
-    pointwise::{narrow, widen},
     reduction::convert,
     squeezed, wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.

@@ -1,5 +1,9 @@
 //! Emits `linalg.generic` and the tensor ops around it.
 use super::{Held, Lowered, element::Element, squeezed, wide_dims};
+use crate::lowering::linalg_to_vector::{
+    emit::{Emit, Lanes},
+    expand_math::expand,
+};
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationRef, Region, RegionLike, Type,
     Value, ValueLike, attr, ty,
@@ -101,7 +105,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
             .filter_map(|index| Some(block.argument(index).ok()?.into()))
             .collect();
         // Safe to treat the block as living for 'a: it is owned by the op appended below.
-        let scope = Scope { context: self.context, block, location: self.location };
+        let scope = Scope { context: self.context, block, location: self.location, expand: false };
         let yielded = body(&scope, &arguments);
         OpSpec::new(self.context, "linalg.yield", self.location)
             .operands(&[yielded])
@@ -168,11 +172,13 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
     }
 }
 
-/// Appends scalar ops to a generic's region.
+/// Appends scalar ops to a generic's region, or to the body of a loop.
 pub struct Scope<'c, 'a> {
     pub context: &'c Context,
     pub block: BlockRef<'c, 'a>,
     pub location: Location<'c>,
+    /// Whether functions of `math` that have an expansion are written as it.
+    pub expand: bool,
 }
 
 impl<'c: 'a, 'a> Scope<'c, 'a> {
@@ -200,6 +206,13 @@ impl<'c: 'a, 'a> Scope<'c, 'a> {
     where
         'c: 'b,
     {
+        if self.expand && name.starts_with("math.") {
+            let e = Emit { context: self.context, block: self.block, location: self.location };
+            let operands: Vec<Value> = operands.iter().map(|x| rebound(*x)).collect();
+            if let Some(value) = expand(e, name, &operands, result_type, Lanes::Scalar) {
+                return rebound(value);
+            }
+        }
         let mut spec = OpSpec::new(self.context, name, self.location)
             .operands(operands)
             .results(&[result_type]);

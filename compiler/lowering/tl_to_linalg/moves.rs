@@ -3,9 +3,10 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops, Scope},
-    pointwise::{map, narrow, widen},
+    pointwise::map,
     squeezed, wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
 
 /// `tl.transpose`.
