@@ -1,4 +1,5 @@
-//! Compiles graphs, runs them, and compares with their evaluation.
+//! Compiles graphs, runs them, and compares with their evaluation. Not every test uses all of it.
+#![allow(dead_code)]
 use irc::{CompileOptions, CompiledGraph, Session};
 use irc_runtime::{Library, RunError, Runner};
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
