@@ -20,9 +20,11 @@ use crate::{
 };
 use irc_diag::Source;
 use irc_mlir::{OperationLike, attr, read};
+use irc_runtime::{Library, RunError, Runner};
 use irc_tl::{Constant, Graph};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -42,6 +44,17 @@ pub struct CompiledGraph {
     pub weights: Vec<Constant>,
 }
 
+impl CompiledGraph {
+    /// Loads the library, and binds the constants.
+    ///
+    /// # Errors
+    /// As [`Library::load`] and [`Runner::new`].
+    pub fn runner(&self) -> Result<Runner, RunError> {
+        let library = with_file(&self.library, Library::load)?;
+        runner(library, &self.weights)
+    }
+}
+
 /// Graphs compiled to one library.
 #[derive(Clone, Debug)]
 pub struct CompiledGraphs {
@@ -49,6 +62,50 @@ pub struct CompiledGraphs {
     pub library: Vec<u8>,
     /// For each graph its part in it, or why there is none.
     pub graphs: Vec<Result<GraphEntry, Failure>>,
+}
+
+impl CompiledGraphs {
+    /// Loads the library, and binds the constants of every graph that is in it; nothing stands for
+    /// those that are not.
+    ///
+    /// # Errors
+    /// As [`Library::load_entries`] and [`Runner::new`].
+    pub fn runners(&self) -> Result<Vec<Option<Runner>>, RunError> {
+        let entries: Vec<Option<&GraphEntry>> =
+            self.graphs.iter().map(|entry| entry.as_ref().ok()).collect();
+        let suffixes: Vec<String> =
+            entries.iter().flatten().map(|entry| entry.suffix.clone()).collect();
+        let libraries = with_file(&self.library, |path| Library::load_entries(path, &suffixes))?;
+        let mut libraries = libraries.into_iter();
+        let load = |entry: Option<&GraphEntry>| {
+            let Some((entry, library)) = entry.and_then(|entry| Some((entry, libraries.next()?)))
+            else {
+                return Ok(None);
+            };
+            runner(library, &entry.weights).map(Some)
+        };
+        entries.into_iter().map(load).collect()
+    }
+}
+
+fn runner(library: Library, weights: &[Constant]) -> Result<Runner, RunError> {
+    let weights: Vec<_> = weights.iter().map(|weight| weight.bytes.clone()).collect();
+    Runner::new(Arc::new(library), &weights)
+}
+
+/// Loads a library from a file that is gone afterwards.
+fn with_file<T>(
+    library: &[u8],
+    load: impl FnOnce(&Path) -> Result<T, RunError>,
+) -> Result<T, RunError> {
+    let unwritable = |error: std::io::Error| RunError::Load {
+        path: std::env::temp_dir(),
+        reason: error.to_string(),
+    };
+    let folder = tempfile::tempdir().map_err(unwritable)?;
+    let path = folder.path().join("graph.so");
+    std::fs::write(&path, library).map_err(unwritable)?;
+    load(&path)
 }
 
 /// The part of a graph in a library of several.

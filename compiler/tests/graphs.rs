@@ -272,3 +272,38 @@ fn many_graphs_in_one_library() {
     let graphs: Vec<Graph> = functions.into_iter().map(small).collect();
     support::graphs::agree_together(&graphs, &[("x", f32s([2, 3], 1))]);
 }
+
+/// Editing a node compiles the kernel it is in, and the function that calls the kernels.
+#[test]
+fn equal_kernels_of_another_graph_are_remembered() {
+    let chain = |function| {
+        let mut b = Builder::new();
+        let x = b.input("x", matrix([4, 8]));
+        let w = b.tensor(&f32s([8, 8], 3));
+        let product = b.matmul(x, w).unwrap();
+        let y = b.transpose(product, &[1, 0]).unwrap();
+        let y = b.reduce(Reduction::Sum, y, &[1], false).unwrap();
+        let z = b.unary(function, x).unwrap();
+        b.output("y", y);
+        b.output("z", z);
+        b.finish()
+    };
+    let session = irc::Session::new();
+    let options = irc::CompileOptions::default();
+    let kernels = || {
+        let executed = session.take_executed();
+        executed.iter().filter(|query| *query == "kernel_object").count()
+    };
+    session.compile_graph(&chain(Unary::Exp), &options).unwrap();
+    assert!(kernels() >= 2);
+    session.compile_graph(&chain(Unary::Neg), &options).unwrap();
+    assert_eq!(kernels(), 1);
+    session.compile_graph(&chain(Unary::Exp), &options).unwrap();
+    assert_eq!(kernels(), 0);
+}
+
+#[test]
+fn a_graph_is_the_same_library_each_time() {
+    let library = || compile(&recurrence(None)).library;
+    assert!(library() == library());
+}

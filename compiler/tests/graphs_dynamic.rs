@@ -316,3 +316,18 @@ fn an_input_of_fixed_size_is_checked_too() {
     let error = run(&compiled, &[("x", f32s([2, 4], 1)), ("y", f32s([3], 2))]).unwrap_err();
     assert_eq!(error.to_string(), "input 'y': expected f32[2], found f32[3]");
 }
+
+#[test]
+fn a_size_that_divides_by_zero_is_refused() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let m = b.input("m", row(Dim::symbol("M")));
+    let y = head(&mut b, x, n().floor_div(&Dim::symbol("M")));
+    b.output("y", y);
+    b.output("m", m);
+    let graph = b.finish();
+    agree(&graph, &[("x", f32s([7], 1)), ("m", f32s([2], 2))]);
+    let error = run(&compile(&graph), &[("x", f32s([7], 1)), ("m", f32s([0], 2))]).unwrap_err();
+    let expected = "the size floordiv(N, M) cannot be computed: found 1 and 0";
+    assert_eq!(error.to_string(), expected);
+}

@@ -58,8 +58,7 @@ impl Host {
         let Some((check, left, right)) = self.state.failure else {
             return Err(RunError::Failed(status));
         };
-        let messages = interface.checks.as_deref().unwrap_or_default();
-        let message = usize::try_from(check).ok().and_then(|check| messages.get(check));
+        let message = usize::try_from(check).ok().and_then(|check| interface.checks.get(check));
         let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
         Err(RunError::Check { message, left, right })
     }

@@ -14,10 +14,13 @@ pub struct Interface {
     /// Processor features that the code uses, by LLVM's names.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// Of a model whose sizes depend on its inputs: the messages of its checks, by number. Such a
-    /// model is called by `irc_run_sized`, others by `irc_run`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checks: Option<Vec<String>>,
+    /// How the model is called: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, of models
+    /// whose sizes depend on their inputs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub convention: u32,
+    /// The messages of checks that may end a run, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
 }
 
 /// A named buffer.
@@ -73,7 +76,19 @@ impl Port {
     }
 }
 
+fn is_zero(convention: &u32) -> bool {
+    *convention == 0
+}
+
 impl Interface {
+    /// The calling convention of models whose sizes depend on their inputs.
+    pub const SIZED: u32 = 1;
+
+    /// Whether sizes depend on the inputs.
+    pub fn is_sized(&self) -> bool {
+        self.convention == Self::SIZED
+    }
+
     /// The interface as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -149,9 +149,15 @@ impl Library {
             let missing = missing.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
+        if interface.convention > Interface::SIZED {
+            let found = interface.convention;
+            return Err(not_a_model(format!(
+                "expected a calling convention up to 1, found {found}"
+            )));
+        }
         // Safety: the types are those that the compiler exports, as the interface says.
         let entry = unsafe {
-            if interface.checks.is_some() {
+            if interface.is_sized() {
                 let entry = code.get::<Sized>(format!("irc_run_sized{suffix}"));
                 Entry::Sized(*entry.map_err(|error| not_a_model(error.to_string()))?)
             } else {
@@ -210,7 +216,7 @@ impl Library {
     ) -> Result<BTreeMap<String, Tensor>, RunError> {
         self.check_names(&inputs)?;
         let has_constants = self.interface.inputs.iter().any(|port| port.weight.is_some());
-        if has_constants || self.interface.checks.is_some() {
+        if has_constants || self.interface.is_sized() {
             return Err(RunError::NeedsRunner);
         }
         let mut bound = Vec::new();

@@ -108,7 +108,7 @@ impl Runner {
         for port in self.inputs() {
             bound.push(bind(port, inputs.remove(&port.name))?);
         }
-        let outputs = if self.interface().checks.is_some() {
+        let outputs = if self.interface().is_sized() {
             vec![]
         } else {
             let ports = self.interface().outputs.iter();
@@ -141,7 +141,7 @@ impl Runner {
             assert!(interface.inputs[*index].takes(tensor.ty()), "inputs must match the interface");
             self.pointers[*index] = tensor.bytes().as_ptr().cast_mut().cast();
         }
-        if interface.checks.is_none() {
+        if !interface.is_sized() {
             return self.run_fixed(outputs);
         }
         let mut at = 0;

@@ -34,13 +34,26 @@ pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences
 /// The elements of a sequence differ.
 pub const ELEMENTS: &str = "loop: expected elements of one shape in a sequence";
 
-/// The functions: name, parameters after the host and result in MLIR before memory is lowered, and
-/// the same after.
-const FUNCTIONS: [(&str, &[&str], &str, &[&str], &str); 4] = [
-    (ALLOCATE, &["index"], "memref<1xi8>", &["i64"], "!llvm.ptr"),
-    (RELEASE, &["memref<1xi8>"], "", &["!llvm.ptr"], ""),
-    (OUTPUT, &["index", "index"], "memref<1xi8>", &["i64", "i64"], "!llvm.ptr"),
-    (FAIL, &["index", "index", "index"], "", &["i64", "i64", "i64"], ""),
+/// A function of the host, with its parameters in MLIR before memory is lowered and after.
+struct HostFunction {
+    name: &'static str,
+    /// Parameters after the host.
+    before: &'static [&'static str],
+    after: &'static [&'static str],
+    /// Whether it gives memory.
+    gives: bool,
+}
+
+const FUNCTIONS: [HostFunction; 4] = [
+    HostFunction { name: ALLOCATE, before: &["index"], after: &["i64"], gives: true },
+    HostFunction { name: RELEASE, before: &["memref<1xi8>"], after: &["!llvm.ptr"], gives: false },
+    HostFunction { name: OUTPUT, before: &["index", "index"], after: &["i64", "i64"], gives: true },
+    HostFunction {
+        name: FAIL,
+        before: &["index", "index", "index"],
+        after: &["i64", "i64", "i64"],
+        gives: false,
+    },
 ];
 
 /// Declares the functions in a function's module, once.
@@ -59,9 +72,9 @@ pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
         }
         next = op.next_in_block();
     }
-    for (name, parameters, result, ..) in FUNCTIONS {
-        let result = if result.is_empty() { "()" } else { result };
-        let signature = format!("(memref<1xi8>, {}) -> {result}", parameters.join(", "));
+    for HostFunction { name, before, gives, .. } in FUNCTIONS {
+        let result = if gives { "memref<1xi8>" } else { "()" };
+        let signature = format!("(memref<1xi8>, {}) -> {result}", before.join(", "));
         OpSpec::new(context, "func.func", function.location())
             .attr("sym_name", attr::string(context, name))
             .attr("sym_visibility", attr::string(context, "private"))
@@ -75,26 +88,25 @@ pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
 /// Gives a declared function of the host a body, which calls the host's own; other functions stay.
 pub fn define(declared: OperationRef<'_, '_>) {
     let name = read::string(&declared, "sym_name").unwrap_or_default();
-    let known = FUNCTIONS.iter().position(|function| function.0 == name);
+    let known = FUNCTIONS.iter().position(|function| function.name == name);
     let (Some(number), Some(block)) = (known, declared.block()) else { return };
-    let (_, _, _, parameters, result) = FUNCTIONS[number];
+    let HostFunction { after: parameters, gives, .. } = FUNCTIONS[number];
     let list = |separator: &str, each: &dyn Fn((usize, &&str)) -> String| {
         parameters.iter().enumerate().map(each).collect::<Vec<_>>().join(separator)
     };
     let named = list(", ", &|(index, ty)| format!("%{index}: {ty}"));
     let passed = list(", ", &|(index, _)| format!("%{index}"));
     let types = parameters.join(", ");
-    let (arrow, call, gives) = if result.is_empty() {
-        (String::new(), "", "()".to_owned())
+    let (arrow, call, result, back) = if gives {
+        (" -> !llvm.ptr", "%r = ", "!llvm.ptr", " %r : !llvm.ptr")
     } else {
-        (format!(" -> {result}"), "%r = ", result.to_owned())
+        ("", "", "()", "")
     };
-    let back = if result.is_empty() { String::new() } else { format!(" %r : {result}") };
     let text = format!(
         "llvm.func internal @{name}(%host: !llvm.ptr, {named}){arrow} {{
            %slot = llvm.getelementptr %host[{number}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
            %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
-           {call}llvm.call %function(%host, {passed}) : !llvm.ptr, (!llvm.ptr, {types}) -> {gives}
+           {call}llvm.call %function(%host, {passed}) : !llvm.ptr, (!llvm.ptr, {types}) -> {result}
            llvm.return{back}
          }}"
     );

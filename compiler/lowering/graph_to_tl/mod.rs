@@ -15,7 +15,11 @@ use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
     OperationRef, Type, Value, attr, function, rebind,
 };
-use irc_tl::{Check, Constant, Graph, Node, NodeKind, Op, Relation, SymbolSource, ValueId};
+use irc_tl::{
+    Check, Constant, Dim, Factor, Graph, Node, NodeKind, Op, Relation, SizeFunction, SymbolSource,
+    ValueId,
+};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -141,7 +145,7 @@ struct Pending<'g> {
     known: BTreeSet<Arc<str>>,
     /// Symbols of this graph that are not known yet; every other one comes from outside.
     own: BTreeSet<Arc<str>>,
-    checks: Vec<&'g Check>,
+    checks: Vec<Cow<'g, Check>>,
 }
 
 impl<'g> Pending<'g> {
@@ -153,9 +157,32 @@ impl<'g> Pending<'g> {
         Pending {
             known: BTreeSet::new(),
             own: from_values.map(|symbol| symbol.name.clone()).collect(),
-            checks: graph.checks.iter().collect(),
+            checks: graph.checks.iter().map(Cow::Borrowed).chain(divisions(graph)).collect(),
         }
     }
+}
+
+/// Sizes that divide need divisors above zero.
+fn divisions(graph: &Graph) -> impl Iterator<Item = Cow<'_, Check>> {
+    let mut found: Vec<Check> = vec![];
+    let dims = graph.types.iter().flat_map(|ty| &ty.dims);
+    for dim in dims.filter(|dim| dim.known().is_none()) {
+        for (_, factors) in dim.terms() {
+            for factor in factors {
+                let Factor::Call(SizeFunction::FloorDiv | SizeFunction::Mod, parts) = factor else {
+                    continue;
+                };
+                let (left, right) = (Dim::Known(1), parts[1].clone());
+                let message = format!("the size {dim} cannot be computed");
+                let check = Check { left, right, relation: Relation::AtMost, message };
+                let positive = parts[1].known().is_some_and(|divisor| divisor > 0);
+                if !positive && !found.contains(&check) {
+                    found.push(check);
+                }
+            }
+        }
+    }
+    found.into_iter().map(Cow::Owned)
 }
 
 struct Body<'w, 'c, 'a, 'g, 'b> {
@@ -287,12 +314,12 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
             }
         }
         let Pending { known, own, checks } = &mut self.pending;
-        let waits = |check: &&Check| {
+        let waits = |check: &Cow<'_, Check>| {
             let mut symbols = check.left.symbols();
             symbols.extend(check.right.symbols());
             symbols.iter().any(|symbol| own.contains(symbol) && !known.contains(symbol))
         };
-        let (waiting, ready): (Vec<_>, Vec<_>) = checks.iter().copied().partition(waits);
+        let (waiting, ready): (Vec<_>, Vec<_>) = checks.drain(..).partition(waits);
         *checks = waiting;
         for check in ready {
             let text = |text: &str| attr::string(context, text);

@@ -16,10 +16,10 @@ pub fn weights(graph: &Graph) -> Vec<Constant> {
 fn collect(graph: &Graph, table: &mut Vec<Constant>) {
     for node in live_nodes(graph) {
         match &node.kind {
-            NodeKind::Constant(constant) if is_large(constant) => {
-                if position(table, constant).is_none() {
-                    table.push(constant.clone());
-                }
+            NodeKind::Constant(constant)
+                if is_large(constant) && position(table, constant).is_none() =>
+            {
+                table.push(constant.clone());
             }
             NodeKind::If { then, otherwise } => {
                 collect(then, table);

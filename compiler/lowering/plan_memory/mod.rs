@@ -216,7 +216,8 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>
     }
     interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
     let checks = if dynamic { messages(&functions, &interface) } else { vec![] };
-    interface.checks = dynamic.then(|| checks.clone());
+    interface.convention = if dynamic { Interface::SIZED } else { 0 };
+    interface.checks = checks.clone();
     let kernels = kernels.clone();
     let signatures = BTreeMap::new();
     let mut program = Program {
@@ -252,7 +253,7 @@ fn write(program: &Program<'_, '_>) -> PassResult {
         Writer::write(program, number)?;
     }
     let main = &program.functions[program.functions.len() - 1];
-    if program.interface.checks.is_some() {
+    if program.interface.is_sized() {
         host::declare(main.op)?;
     }
     for function in &program.functions {

@@ -1,10 +1,10 @@
 //! Compiles graphs, runs them, and compares with their evaluation. Not every test uses all of it.
 #![allow(dead_code)]
 use irc::{CompileOptions, CompiledGraph, Session};
-use irc_runtime::{Library, RunError, Runner};
+use irc_runtime::RunError;
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
 use irc_tl::Graph;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Named tensors.
 pub type Inputs<'i> = &'i [(&'i str, Tensor)];
@@ -33,28 +33,18 @@ fn named(inputs: Inputs<'_>) -> BTreeMap<String, Tensor> {
     inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect()
 }
 
-/// A runner of a compiled graph.
-pub fn runner(compiled: &CompiledGraph) -> Runner {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("graph.so");
-    std::fs::write(&path, &compiled.library).unwrap();
-    let library = Arc::new(Library::load(&path).unwrap());
-    let weights: Vec<_> = compiled.weights.iter().map(|weight| weight.bytes.clone()).collect();
-    Runner::new(library, &weights).unwrap()
-}
-
 /// Runs a compiled graph.
 pub fn run(
     compiled: &CompiledGraph,
     inputs: Inputs<'_>,
 ) -> Result<BTreeMap<String, Tensor>, RunError> {
-    runner(compiled).run(named(inputs))
+    compiled.runner().unwrap().run(named(inputs))
 }
 
 /// Compiles and runs a graph, and compares its outputs with those of its evaluation.
 pub fn agree(graph: &Graph, inputs: Inputs<'_>) {
     let compiled = compile(graph);
-    let mut runner = runner(&compiled);
+    let mut runner = compiled.runner().unwrap();
     // Twice: memory of the first run is used again.
     for _ in 0..2 {
         same(graph, inputs, &runner.run(named(inputs)).unwrap());
@@ -75,15 +65,7 @@ fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
 pub fn agree_together(graphs: &[Graph], inputs: Inputs<'_>) {
     let all: Vec<&Graph> = graphs.iter().collect();
     let compiled = Session::new().compile_graphs(&all, &CompileOptions::default()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("graphs.so");
-    std::fs::write(&path, &compiled.library).unwrap();
-    let entries: Vec<_> = compiled.graphs.into_iter().map(Result::unwrap).collect();
-    let suffixes: Vec<_> = entries.iter().map(|entry| entry.suffix.clone()).collect();
-    let libraries = Library::load_entries(&path, &suffixes).unwrap();
-    for ((graph, entry), library) in graphs.iter().zip(&entries).zip(libraries) {
-        let weights: Vec<_> = entry.weights.iter().map(|weight| weight.bytes.clone()).collect();
-        let mut runner = Runner::new(Arc::new(library), &weights).unwrap();
-        same(graph, inputs, &runner.run(named(inputs)).unwrap());
+    for (graph, runner) in graphs.iter().zip(compiled.runners().unwrap()) {
+        same(graph, inputs, &runner.unwrap().run(named(inputs)).unwrap());
     }
 }
