@@ -2,7 +2,7 @@
 //!
 //! This is the one place that says what may share a kernel; rules, extraction and explanations all
 //! ask [`combine`].
-use irc_tl::{Op, TensorType};
+use irc_tl::{Conv, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -111,8 +111,10 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
         return Ok(Form::new(Kind::Loops, &apply.result.shape));
     }
     match apply.op {
-        Op::Matmul { .. } if fused => Err("a matmul reads its operands from memory".into()),
-        Op::Matmul { .. } => {
+        Op::Matmul { .. } | Op::Conv(_) if fused => {
+            Err(format!("a {} reads its operands from memory", apply.op.name()))
+        }
+        Op::Matmul { .. } | Op::Conv(_) => {
             let form = Form::new(Kind::Contraction, &apply.result.shape);
             Ok(Form { matmul: Some(apply.node), ..form })
         }
@@ -152,9 +154,17 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
 /// place that decides it.
 fn needs_loops(apply: Application<'_>) -> bool {
     let empty = |ty: &TensorType| ty.shape.contains(&0);
-    matches!(apply.op, Op::Conv(_) | Op::Compute(_))
+    matches!(apply.op, Op::Compute(_))
+        || matches!(apply.op, Op::Conv(conv) if !is_product(conv, apply))
         || empty(apply.result)
         || apply.operands.iter().any(|ty| empty(ty))
+}
+
+/// Whether a convolution has enough filters per group to be a product of matrices.
+fn is_product(conv: &Conv, apply: Application<'_>) -> bool {
+    const FEWEST: i64 = 4;
+    let [_, filters] = apply.operands else { return false };
+    conv.pads.iter().flatten().all(|zeros| *zeros >= 0) && filters.shape[0] / conv.groups >= FEWEST
 }
 
 fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {

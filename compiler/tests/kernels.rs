@@ -81,24 +81,29 @@ fn module<'c>(context: &'c Context, cases: &[Case]) -> Module<'c> {
 
 /// Compiles all cases and runs them.
 fn run(cases: &[Case]) -> Vec<Tensor> {
-    irc::passes::register_all();
     let context = irc_dialects::new_context();
     let mut module = module(&context, cases);
+    let inputs = cases.iter().flat_map(|case| case.operands.clone()).collect();
+    run_module(&context, &mut module, inputs)
+}
+
+/// Compiles a program and runs it.
+fn run_module(context: &Context, module: &mut Module<'_>, inputs: Vec<Tensor>) -> Vec<Tensor> {
+    irc::passes::register_all();
     let target = Target::host();
     let passes = HOST_CPU.text_for(&target, "fuse", "llvm").unwrap();
-    let capture = irc_mlir::Capture::new(&context);
-    let lowered = irc_mlir::run_pipeline(&context, &mut module, &passes);
+    let capture = irc_mlir::Capture::new(context);
+    let lowered = irc_mlir::run_pipeline(context, module, &passes);
     assert!(lowered.is_ok(), "{:?}", capture.take());
-    let object = compile(&module, &target, Output::Object).unwrap();
+    let object = compile(module, &target, Output::Object).unwrap();
     let library = link_library([("kernels".to_owned(), &object[..])], &[]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernels.so");
     std::fs::write(&path, library).unwrap();
-    let inputs: BTreeMap<_, _> = cases
-        .iter()
-        .flat_map(|case| &case.operands)
+    let inputs: BTreeMap<_, _> = inputs
+        .into_iter()
         .enumerate()
-        .map(|(at, tensor)| (format!("input_{at}"), tensor.clone()))
+        .map(|(at, tensor)| (format!("input_{at}"), tensor))
         .collect();
     let mut outputs = Library::load(&path).unwrap().run(inputs).unwrap();
     (0..outputs.len()).map(|at| outputs.remove(&format!("output_{at}")).unwrap()).collect()
@@ -314,6 +319,9 @@ fn general(dtype: DType) -> Vec<Case> {
     };
     let (x, w) = (numbers(dtype, &[2, 4, 5, 6], 11), numbers(dtype, &[6, 2, 3, 3], 12));
     let pointwise = numbers(dtype, &[3, 4, 1, 1], 12);
+    // Enough filters for a product of matrices.
+    let (many, one) = (numbers(dtype, &[18, 4, 3, 3], 12), numbers(dtype, &[5, 4, 1, 1], 12));
+    let grouped = numbers(dtype, &[8, 2, 3, 2], 12);
     let mut cases = vec![];
     for axis in 0..2 {
         for largest in [false, true] {
@@ -332,6 +340,10 @@ fn general(dtype: DType) -> Vec<Case> {
             case(conv([0, 0], 1, 2), &[&calm(&x), &calm(&w)]).within(64.0),
             case(conv([1, 2], 2, 2), &[&calm(&x), &calm(&w)]).within(64.0),
             case(conv([0, 0], 1, 1), &[&calm(&x), &calm(&pointwise)]).within(64.0),
+            case(conv([1, 2], 2, 1), &[&calm(&x), &calm(&many)]).within(64.0),
+            case(conv([1, 1], 1, 1), &[&calm(&x), &calm(&many)]).within(64.0),
+            case(conv([0, 0], 1, 1), &[&calm(&x), &calm(&one)]).within(64.0),
+            case(conv([1, 1], 1, 2), &[&calm(&x), &calm(&grouped)]).within(64.0),
         ]);
     }
     let guard = Scalar::Loop(1).ge(Scalar::index(2));
@@ -352,6 +364,29 @@ fn all_types(cases: impl Fn(DType) -> Vec<Case>) {
         println!("{dtype}");
         check(&cases(dtype));
     }
+}
+
+#[test]
+fn what_follows_a_convolution_joins_it() {
+    let conv =
+        Conv { strides: vec![1, 1], dilations: vec![1, 1], pads: vec![[1, 1]; 2], groups: 1 };
+    let text = r#"
+        func.func @main(%x: tensor<2x3x7x9xf32>, %w: tensor<20x3x3x3xf32>, %b: tensor<20x1x1xf32>) -> tensor<2x20x7x9xf32> {
+          %c = tl.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, groups = 1 : i64} : (tensor<2x3x7x9xf32>, tensor<20x3x3x3xf32>) -> tensor<2x20x7x9xf32>
+          %d = tl.add %c, %b : (tensor<2x20x7x9xf32>, tensor<20x1x1xf32>) -> tensor<2x20x7x9xf32>
+          %e = tl.relu %d : tensor<2x20x7x9xf32>
+          return %e : tensor<2x20x7x9xf32>
+        }"#;
+    let context = irc_dialects::new_context();
+    let mut module = irc_mlir::parse_module(&context, text).unwrap();
+    let [x, w, b] = [&[2, 3, 7, 9][..], &[20, 3, 3, 3], &[20, 1, 1]]
+        .map(|shape| Tensor::random(TensorType::new(DType::F32, shape), 3).unwrap());
+    let product = Op::Conv(conv).eval(&[&x, &w]).unwrap();
+    let sum = Op::Binary(Binary::Add).eval(&[&product, &b]).unwrap();
+    let expected = Op::Unary(Unary::Relu).eval(&[&sum]).unwrap();
+    let found = run_module(&context, &mut module, vec![x, w, b]);
+    let tolerance = irc_tensor::Tolerance::of(DType::F32);
+    assert!(irc_tensor::compare(&expected, &found[0], tolerance).unwrap().is_match());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod contraction;
 pub(crate) mod emit;
 mod error;
 pub(crate) mod expand_math;
+mod expand_wide;
 mod kernel;
 mod layout;
 mod matmul;

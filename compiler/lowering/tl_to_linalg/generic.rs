@@ -22,6 +22,18 @@ pub struct Access<'c, 'a> {
     pub loops: Vec<usize>,
 }
 
+/// One operand of a generic whose dimensions are sums of loops, each times a step.
+pub struct Sums<'c, 'a> {
+    pub tensor: Value<'c, 'a>,
+    pub dims: Vec<Vec<(usize, i64)>>,
+}
+
+impl<'c, 'a> Access<'c, 'a> {
+    fn sums(&self) -> Sums<'c, 'a> {
+        Sums { tensor: self.tensor, dims: self.loops.iter().map(|dim| vec![(*dim, 1)]).collect() }
+    }
+}
+
 /// The loops of a generic: extents and which of them reduce.
 pub struct Loops {
     pub count: usize,
@@ -92,7 +104,20 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         loops: &Loops,
         body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        let accesses: Vec<&Access> = inputs.iter().chain([&output]).collect();
+        let sums: Vec<Sums> = inputs.iter().map(Access::sums).collect();
+        self.generic_of_sums(&sums, output, loops, body)
+    }
+
+    /// As [`Emitter::generic`], of inputs whose dimensions are sums of loops.
+    pub fn generic_of_sums(
+        &self,
+        inputs: &[Sums<'c, 'a>],
+        output: Access<'c, 'a>,
+        loops: &Loops,
+        body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let written = output.sums();
+        let accesses: Vec<&Sums> = inputs.iter().chain([&written]).collect();
         let operands: Vec<Value> = accesses.iter().map(|access| access.tensor).collect();
         let scalars: Vec<_> = operands
             .iter()
@@ -112,7 +137,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
             .append(&block);
 
         let maps: Vec<String> =
-            accesses.iter().map(|access| map_text(loops.count, &access.loops)).collect();
+            accesses.iter().map(|access| map_text(loops.count, &access.dims)).collect();
         let kinds = (0..loops.count).map(|index| {
             let reduces = loops.reductions.contains(&index);
             let kind = if reduces { "reduction" } else { "parallel" };
@@ -275,12 +300,18 @@ fn constant_spec<'c>(
         .results(&[element.storage])
 }
 
-fn map_text(count: usize, loops: &[usize]) -> String {
-    let names = |dims: &mut dyn Iterator<Item = usize>| {
-        dims.map(|dim| format!("d{dim}")).collect::<Vec<_>>().join(", ")
+fn map_text(count: usize, dims: &[Vec<(usize, i64)>]) -> String {
+    let all: Vec<_> = (0..count).map(|dim| format!("d{dim}")).collect();
+    let term = |(dim, step): &(usize, i64)| match step {
+        1 => format!("d{dim}"),
+        _ => format!("d{dim} * {step}"),
     };
-    let (all, used) = (names(&mut (0..count)), names(&mut loops.iter().copied()));
-    format!("affine_map<({all}) -> ({used})>")
+    let sum = |terms: &Vec<(usize, i64)>| match &terms[..] {
+        [] => "0".to_owned(),
+        _ => terms.iter().map(term).collect::<Vec<_>>().join(" + "),
+    };
+    let used: Vec<_> = dims.iter().map(sum).collect();
+    format!("affine_map<({}) -> ({})>", all.join(", "), used.join(", "))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

@@ -10,6 +10,7 @@
 //! kernel of the kind `loops`, for `compute-to-loops`.
 
 mod contraction;
+mod conv;
 pub(crate) mod element;
 pub(crate) mod generic;
 mod moves;
@@ -192,6 +193,7 @@ fn lower_op<'c: 'a, 'a>(
     let name = read::op_name(&op);
     let held = match name.as_str() {
         "tl.fill" => Held::Splat(read::float(&op, "value").ok_or("lacks its value")?),
+        "tl.conv" => conv::lower(op, emitter, operands, &shape, element)?,
         "tl.matmul" => contraction::lower(op, emitter, operands, &shape, element)?,
         "tl.reduce_sum" | "tl.reduce_product" | "tl.reduce_max" | "tl.reduce_min"
         | "tl.reduce_mean" => reduction::lower(op, emitter, &operands[0], element)?,
