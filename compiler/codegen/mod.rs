@@ -21,7 +21,7 @@ pub struct CodegenError {
 }
 
 impl CodegenError {
-    fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         CodegenError { message: message.into(), diagnosed: false }
     }
 }

@@ -1,8 +1,7 @@
 //! The pass over [`lower_kernel`], with the target as its options.
-use super::{DIALECTS, Target, lower_kernel};
+use super::{DIALECTS, Target, is_scheduled_here, lower_kernel};
 use irc_mlir::{
-    OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
-    walk_collect,
+    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, walk_collect,
 };
 
 /// Lowers every function that carries `irc.kernel`.
@@ -47,7 +46,7 @@ impl Pass for LinalgToVector {
             return Err(PassError::at(&op, "expected vector-bytes to be 16, 32 or 64"));
         }
         let context = irc_mlir::context_of(&op);
-        for func in walk_collect(op, |nested| nested.has_attribute("irc.kernel")) {
+        for func in walk_collect(op, is_scheduled_here) {
             lower_kernel(context, func, &target)
                 .map_err(|error| PassError::at(&func, error.to_string()))?;
         }

@@ -72,6 +72,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
+        Content::Graph => return Err(Stop::not_built("measuring Common IR and ONNX files")),
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
