@@ -13,13 +13,13 @@ use super::{
     queries::{self, declaration, kernel_text, unlocated},
 };
 use crate::{
-    codegen::link_library,
+    codegen::{Output, compile, link_library},
     interface::Interface,
     lowering::graph_to_tl::{graph_to_tl, weights},
     pipeline::HOST_CPU,
 };
 use irc_diag::Source;
-use irc_mlir::{OperationLike, attr, read};
+use irc_mlir::{Module, OperationLike, attr, read};
 use irc_runtime::{Library, RunError, Runner};
 use irc_tl::{Constant, Graph};
 use std::{
@@ -172,17 +172,21 @@ impl Session {
         stage: &str,
         options: &CompileOptions,
     ) -> Result<String, Failure> {
-        let passes = HOST_CPU.text_with(options, "tensor", stage).map_err(Failure::internal)?;
-        let mut message = None;
-        let text = in_context(|context| {
-            let written = graph_to_tl(context, graph, "main");
-            let mut module = written.map_err(|error| message = Some(error)).ok()?;
-            if stage != "import" {
-                run(context, &mut module, &passes)?;
-            }
-            Some(irc_mlir::to_text(&module.as_operation(), true))
-        });
-        text.map_err(|captured| failure(message, &captured))
+        lowered(graph, stage, options, |module| irc_mlir::to_text(&module.as_operation(), true))
+    }
+
+    /// Compiles a graph to one relocatable object, LLVM IR or assembly.
+    ///
+    /// # Errors
+    /// What cannot be lowered, or what code generation could not do.
+    pub fn emit_graph(
+        &self,
+        graph: &Graph,
+        output: Output,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>, Failure> {
+        lowered(graph, "llvm", options, |module| compile(module, &options.target, output))?
+            .map_err(|error| Failure::internal(error.to_string()))
     }
 
     /// Compiles graphs to one library. A graph that cannot be compiled has no part in it.
@@ -287,6 +291,24 @@ impl Session {
         }
         Ok(joined)
     }
+}
+
+/// A graph's module after a stage, whole, given to `finish`.
+fn lowered<T>(
+    graph: &Graph,
+    stage: &str,
+    options: &CompileOptions,
+    finish: impl FnOnce(&Module<'_>) -> T,
+) -> Result<T, Failure> {
+    let passes = HOST_CPU.text_with(options, "import", stage).map_err(Failure::internal)?;
+    let mut message = None;
+    let finished = in_context(|context| {
+        let written = graph_to_tl(context, graph, "main");
+        let mut module = written.map_err(|error| message = Some(error)).ok()?;
+        run(context, &mut module, &passes)?;
+        Some(finish(&module))
+    });
+    finished.map_err(|captured| failure(message, &captured))
 }
 
 /// Fuses a graph and takes it apart.

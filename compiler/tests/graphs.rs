@@ -307,3 +307,54 @@ fn a_graph_is_the_same_library_each_time() {
     let library = || compile(&recurrence(None)).library;
     assert!(library() == library());
 }
+
+#[test]
+fn every_stage_can_be_seen() {
+    let session = irc::Session::new();
+    let options = irc::CompileOptions::default();
+    let graph = recurrence(None);
+    let expected = [
+        ("import", "tl.loop"),
+        ("fuse", "tl.group"),
+        ("kernels", "tl.launch"),
+        ("memory", "scf.while"),
+        ("llvm", "llvm.func @irc_run_sized"),
+    ];
+    for (stage, op) in expected {
+        let text = session.graph_stage(&graph, stage, &options).unwrap();
+        assert!(text.contains(op), "{stage}: {text}");
+    }
+    let object = session.emit_graph(&graph, irc::codegen::Output::Object, &options).unwrap();
+    assert!(object.starts_with(b"\x7fELF"));
+}
+
+#[test]
+fn nodes_keep_what_they_stand_for() {
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([2, 3]));
+    b.set_origin(Some("graph.node[7] 'scale'".into()));
+    let y = b.unary(Unary::Exp, x).unwrap();
+    b.output("y", y);
+    let options = irc::CompileOptions::default();
+    let text = irc::Session::new().graph_stage(&b.finish(), "kernels", &options).unwrap();
+    assert!(text.contains("loc(\"graph.node[7] 'scale'\")"), "{text}");
+}
+
+#[test]
+fn a_runner_takes_tensors_in_order() {
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([2, 3]));
+    let w = b.tensor(&f32s([32, 32], 3));
+    let y = b.unary(Unary::Exp, x).unwrap();
+    b.output("w", w);
+    b.output("y", y);
+    let mut runner = compile(&b.finish()).runner().unwrap();
+    let names: Vec<_> = runner.inputs().map(|port| port.name.clone()).collect();
+    assert_eq!(names, ["x"]);
+    let x = f32s([2, 3], 1);
+    let mut outputs = vec![f32s([32, 32], 0), f32s([2, 3], 0)];
+    let places: Vec<_> = outputs.iter().map(|tensor| tensor.bytes().as_ptr()).collect();
+    runner.run_with(&[&x], &mut outputs).unwrap();
+    assert_eq!(outputs[0].to_f64(), f32s([32, 32], 3).to_f64());
+    assert_eq!(outputs.iter().map(|tensor| tensor.bytes().as_ptr()).collect::<Vec<_>>(), places);
+}

@@ -74,7 +74,7 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
             let k = k.ok_or_else(|| unexpected(op, "axis", "a dimension of the results"))?;
             Some(Algorithm::TopK { axis, k, largest: flag(op, "largest")? })
         }
-        "non_max_suppression" => {
+        "tl.non_max_suppression" => {
             Some(Algorithm::NonMaxSuppression { by_center: flag(op, "by_center")? })
         }
         _ => None,
