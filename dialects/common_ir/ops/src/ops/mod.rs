@@ -35,6 +35,7 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod text;
 mod training;
 mod withdrawn;
 
@@ -59,6 +60,8 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     loss::OPERATORS,
     microsoft::fused::OPERATORS,
     microsoft::quantized::OPERATORS,
+    ml::FEATURES,
+    ml::TREES,
     movement::OPERATORS,
     normalise::OPERATORS,
     pad::OPERATORS,
@@ -91,6 +94,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
+    text::OPERATORS,
     training::OPERATORS,
     withdrawn::OPERATORS,
 ];
