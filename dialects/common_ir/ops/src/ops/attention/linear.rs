@@ -142,7 +142,7 @@ impl Recurrence {
         body.output("next", next);
         body.output("output", output);
 
-        let trips = b.sizes(&[self.time.clone()], true, DType::I64)?;
+        let trips = b.sizes(std::slice::from_ref(&self.time), true, DType::I64)?;
         let start = b.scalar(1.0, DType::Bool)?;
         let mut operands = vec![trips, start, state];
         operands.extend(captured);
