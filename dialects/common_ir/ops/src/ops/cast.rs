@@ -5,7 +5,7 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
 use crate::operator::Operator;
 use irc_common_format::model::{AttributeValue, ElementType};
-use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
+use irc_tl::{Binary, Builder, Built, Comparison, DType, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |cx| {
@@ -17,7 +17,6 @@ pub(super) const OPERATORS: &[Operator] = &[
         let to = cx.dtype(like);
         convert(cx, to)
     }),
-    Operator::new("BitCast", &[26], bit_cast),
 ];
 
 /// An attribute that says an element type: by its number, or by its name in the first version of
@@ -40,21 +39,6 @@ pub(super) fn element_type(cx: &Context<'_>, name: &str) -> Result<Option<DType>
     };
     let unsupported = || LowerError::unsupported(format!("no elements of type {element}"));
     dtype_of(element).map(Some).ok_or_else(unsupported)
-}
-
-/// The same bits as another type of as many.
-fn bit_cast(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
-    let (from, ty) = (cx.dtype(x), cx.ty(x));
-    if from.size() != to.size() {
-        let message = format!("expected types of as many bits, found {from} and {to}");
-        return Err(LowerError::invalid(message));
-    }
-    let known = ty
-        .known()
-        .ok_or_else(|| LowerError::unsupported(format!("expected known sizes, found {ty}")))?;
-    one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 
 fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
