@@ -3,9 +3,10 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops, Scope},
-    pointwise::{map, narrow, widen},
+    pointwise::map,
     squeezed, wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
 
 /// `tl.transpose`.
@@ -96,10 +97,20 @@ pub fn update<'c: 'a, 'a>(
     source: &Lowered<'c, 'a>,
 ) -> Result<Held<'c, 'a>, String> {
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    Ok(put(emitter, dest, source, &offsets))
+}
+
+/// `dest` with the box of `source`'s shape at `offsets` replaced.
+pub fn put<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    dest: &Lowered<'c, 'a>,
+    source: &Lowered<'c, 'a>,
+    offsets: &[i64],
+) -> Held<'c, 'a> {
     let source_tensor = emitter.materialise(source);
     let wide = wide_dims(&dest.shape);
     let element = dest.element;
-    Ok(map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
+    map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
         let flag = ty::parse(scope.context, "i1");
         let mut inside: Value =
             scope.with("arith.constant", &[], flag, &[("value", attr::bool(scope.context, true))]);
@@ -113,7 +124,7 @@ pub fn update<'c: 'a, 'a>(
         }
         let from_source: Value = extract(scope, source_tensor, &at, element);
         scope.op("arith.select", &[inside, from_source, x[0]], element.storage)
-    }))
+    })
 }
 
 /// A loop's index relative to a box along one dimension, clamped into it, and whether it was inside.

@@ -20,6 +20,9 @@ pub enum LowerError {
     /// The structure of the program depends on an input of the node, whose value must be known.
     #[error("input {0} must be known when the model is compiled")]
     NeedsConstant(usize),
+    /// The structure of the program depends on a size, which must be known.
+    #[error("the size {0} must be known when the model is compiled")]
+    NeedsSize(Dim),
     /// An op does not take its operands.
     #[error(transparent)]
     Build(#[from] BuildError),

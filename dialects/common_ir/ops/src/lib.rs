@@ -35,4 +35,4 @@ pub use data::{dtype_of, element_of, tensor_of};
 pub use import::{
     Finding, FindingKind, ImportOptions, Imported, Item, Region, Structure, import, unsupported,
 };
-pub use operator::{ONNX, Operator, find, operators};
+pub use operator::{ERA, ONNX, Operator, find, operators};

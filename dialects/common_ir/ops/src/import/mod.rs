@@ -2,6 +2,7 @@
 
 mod functions;
 mod item;
+mod meaning;
 mod scope;
 mod support;
 
@@ -14,10 +15,10 @@ use crate::data::{dtype_of, tensor_of};
 use functions::Functions;
 use irc_common_format::model::{self, Module, Path, Schema};
 use irc_tl::{
-    Builder, Combine, Comparison, Compute, Constant, DType, Dim, Graph, Relation, Scalar, Type,
-    ValueId,
+    Builder, Combine, Comparison, Compute, Constant, DType, Dependencies, Dim, Graph, Relation,
+    Scalar, TensorType, Type, ValueId,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How to import.
@@ -26,7 +27,8 @@ pub struct ImportOptions {
     /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
     /// others. For inputs that its structure depends on.
     pub values: BTreeMap<String, Constant>,
-    /// Shapes that inputs are taken to have, where the model leaves the rank open.
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. An
+    /// input of which the model says nothing is of floats.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,
@@ -55,6 +57,8 @@ pub struct Finding {
     pub kind: FindingKind,
     /// What is wrong.
     pub message: String,
+    /// What the structure of the program depends on, seen from the graph that the node is in.
+    pub(crate) needs: Option<Box<Dependencies>>,
 }
 
 /// Kinds of [`Finding`]s.
@@ -69,6 +73,32 @@ pub enum FindingKind {
     /// The structure of the program depends on these inputs of the model, which have no value in
     /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
     NeedsValue(Vec<String>),
+    /// The structure of the program depends on the sizes of these inputs of the model, which have no
+    /// shape in [`ImportOptions::shapes`].
+    NeedsShape(Vec<String>),
+}
+
+impl Finding {
+    fn new(
+        path: impl Into<String>,
+        node: impl Into<String>,
+        kind: FindingKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let (path, node, message) = (path.into(), node.into(), message.into());
+        Self { path, node, kind, message, needs: None }
+    }
+
+    /// The structure of the program depends on what is not known.
+    fn needing(self, needs: Dependencies) -> Self {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
+        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
+            FindingKind::NeedsShape(list(&needs.shapes))
+        } else {
+            FindingKind::NeedsValue(list(&needs.values))
+        };
+        Self { kind, needs: Some(Box::new(needs)), ..self }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -119,12 +149,7 @@ pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
 }
 
 fn whole(message: impl Into<String>) -> Finding {
-    Finding {
-        path: "graph".into(),
-        node: "graph".into(),
-        kind: FindingKind::Invalid,
-        message: message.into(),
-    }
+    Finding::new("graph", "graph", FindingKind::Invalid, message)
 }
 
 struct Importer<'o> {
@@ -154,25 +179,29 @@ impl Importer<'_> {
                     let value = self.builder.constant(constant);
                     scope.define(&name, value);
                 }
-                Err(message) => self.findings.push(Finding {
-                    path: Path::GRAPH.index("initializer", index).to_string(),
-                    node: format!("initializer '{name}'"),
-                    kind: FindingKind::Unsupported,
-                    message,
-                }),
+                Err(message) => {
+                    scope.fail(&name);
+                    self.findings.push(Finding::new(
+                        Path::GRAPH.index("initializer", index).to_string(),
+                        format!("initializer '{name}'"),
+                        FindingKind::Unsupported,
+                        message,
+                    ));
+                }
             }
         }
         for (index, input) in graph.inputs.iter().enumerate() {
-            if defaults.contains_key(input.name()) {
+            if defaults.contains_key(input.name()) || scope.is_failed(input.name()) {
                 continue;
             }
             if let Err(message) = self.define_input(input, scope) {
-                self.findings.push(Finding {
-                    path: Path::GRAPH.index("input", index).to_string(),
-                    node: format!("input '{}'", input.name()),
-                    kind: FindingKind::Unsupported,
+                scope.fail(input.name());
+                self.findings.push(Finding::new(
+                    Path::GRAPH.index("input", index).to_string(),
+                    format!("input '{}'", input.name()),
+                    FindingKind::Unsupported,
                     message,
-                });
+                ));
             }
         }
         defaults
@@ -248,18 +277,25 @@ impl Importer<'_> {
     }
 
     fn input_type(&mut self, input: &model::Value) -> Result<Type, String> {
-        let Some(model::Type::Tensor(tensor)) = &input.ty else {
-            let found = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
-            return Err(format!("expected a tensor, found {found}"));
+        let name = input.name();
+        let given = self.options.shapes.get(name);
+        let tensor = match &input.ty {
+            Some(model::Type::Tensor(tensor)) => tensor,
+            Some(other) => return Err(format!("expected a tensor, found {other}")),
+            None => return self.untyped(name),
         };
         if tensor.element == model::ElementType::String {
             return Err("strings are not supported".to_owned());
         }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
-        if let Some(shape) = self.options.shapes.get(input.name()) {
-            let known: Vec<Dim> = shape.iter().map(|size| Dim::Known(*size)).collect();
-            return Ok(Type::new(dtype, known));
+        if let Some(given) = given {
+            let stated = tensor.shape.as_ref().or(input.shape.as_ref());
+            if stated.is_some_and(|stated| !fits(given, stated)) {
+                let found = TensorType::new(dtype, given.clone());
+                return Err(format!("the model says {tensor}, the shape given is that of {found}"));
+            }
+            return Ok(TensorType::new(dtype, given.clone()).into());
         }
         let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
             return Err("its rank is not known; give the shape of the input".to_owned());
@@ -281,6 +317,17 @@ impl Importer<'_> {
         Ok(Type::new(dtype, dims))
     }
 
+    /// The type of an input of which the file says nothing, as the oldest files do: that of its
+    /// value, or floats of its shape.
+    fn untyped(&self, name: &str) -> Result<Type, String> {
+        if let Some(constant) = self.options.values.get(name) {
+            return Ok(constant.ty.clone().into());
+        }
+        let shape = self.options.shapes.get(name);
+        let shape = shape.ok_or("its type is not known; give the shape of the input")?;
+        Ok(TensorType::new(DType::F32, shape.clone()).into())
+    }
+
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
         for (index, output) in graph.outputs.iter().enumerate() {
             let message = match scope.item(output.name()) {
@@ -291,11 +338,13 @@ impl Importer<'_> {
                 None if self.findings.is_empty() => Some("no node makes it".to_owned()),
                 None => None,
             };
-            self.findings.extend(message.map(|message| Finding {
-                path: Path::GRAPH.index("output", index).to_string(),
-                node: format!("output '{}'", output.name()),
-                kind: FindingKind::Invalid,
-                message,
+            self.findings.extend(message.map(|message| {
+                Finding::new(
+                    Path::GRAPH.index("output", index).to_string(),
+                    format!("output '{}'", output.name()),
+                    FindingKind::Invalid,
+                    message,
+                )
             }));
         }
     }
@@ -309,6 +358,18 @@ impl Importer<'_> {
             self.structures.insert(name.to_owned(), structure);
         }
     }
+}
+
+/// Whether a shape is one that the model allows.
+fn fits(given: &[i64], stated: &model::Shape) -> bool {
+    if stated.dims.iter().any(|dim| matches!(dim, model::Dim::Wildcard(_))) {
+        return true;
+    }
+    let fits = |(given, stated): (&i64, &model::Dim)| match stated {
+        model::Dim::Size(size) if *size >= 0 => size == given,
+        _ => true,
+    };
+    given.len() == stated.dims.len() && given.iter().zip(&stated.dims).all(fits)
 }
 
 /// A name that an expression of sizes can hold.

@@ -7,6 +7,7 @@ mod branch;
 mod cast;
 mod constant;
 mod elementwise;
+mod era;
 mod formula;
 mod gather;
 mod generate;
@@ -14,6 +15,7 @@ mod indexing;
 mod logic;
 mod loss;
 mod microsoft;
+mod ml;
 mod movement;
 mod normalise;
 mod pad;
@@ -33,6 +35,7 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod training;
 mod withdrawn;
 
 use crate::operator::Operator;
@@ -49,6 +52,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    era::OPERATORS,
     gather::OPERATORS,
     generate::OPERATORS,
     logic::OPERATORS,
@@ -87,5 +91,6 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
+    training::OPERATORS,
     withdrawn::OPERATORS,
 ];
