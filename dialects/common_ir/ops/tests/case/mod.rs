@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub struct Case {
     node: Node,
     opset: i64,
+    domain: Option<String>,
     inputs: Vec<(String, Tensor)>,
     constants: Vec<FileTensor>,
 }
@@ -20,7 +21,14 @@ pub struct Case {
 impl Case {
     pub fn new(op: &str, opset: i64) -> Self {
         let node = Node::new(op, Vec::<String>::new(), ["y0"]);
-        Self { node, opset, inputs: vec![], constants: vec![] }
+        Self { node, opset, domain: None, inputs: vec![], constants: vec![] }
+    }
+
+    /// The operator of another domain.
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.node.domain = Some(domain.to_owned());
+        self.domain = Some(domain.to_owned());
+        self
     }
 
     /// An input whose elements are known when the program runs.
@@ -78,6 +86,11 @@ impl Case {
         self.attribute(name, AttributeValue::String(value.to_owned().into()))
     }
 
+    pub fn strings(self, name: &str, values: &[&str]) -> Self {
+        let values = values.iter().map(|value| (*value).to_owned().into()).collect();
+        self.attribute(name, AttributeValue::Strings(values))
+    }
+
     pub fn attribute(mut self, name: &str, value: AttributeValue) -> Self {
         self.node.attributes.push(Attribute::new(name, value));
         self
@@ -121,7 +134,7 @@ impl Case {
             nodes: vec![self.node.clone()],
             ..Graph::default()
         };
-        let opset = Opset { domain: None, version: self.opset };
+        let opset = Opset { domain: self.domain.clone(), version: self.opset };
         Module {
             schema: Schema::Onnx,
             opsets: vec![opset],
