@@ -1,8 +1,9 @@
 //! Evaluates ONNX test cases with the reference evaluator: folders with `model.onnx` and
 //! `test_data_set_N`.
 //!
-//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet]`: every folder
-//! below a DIR that holds a model is a case. Prints a line per case and the sum.
+//! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet] [--open]`: every
+//! folder below a DIR that holds a model is a case. Prints a line per case and the sum. With `--open`
+//! the models forget the sizes of their values, which are then given as far as they are asked for.
 
 use irc_common_format::{Options, model, open, read_data};
 use irc_diag::Sink;
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let (mut roots, mut only, mut quiet) = (vec![], String::new(), false);
+    let (mut roots, mut only, mut quiet, mut open) = (vec![], String::new(), false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--only" => only = arguments.next().unwrap_or_default(),
             "--quiet" => quiet = true,
+            "--open" => open = true,
             _ => roots.push(PathBuf::from(argument)),
         }
     }
@@ -29,7 +31,7 @@ fn main() {
     let (mut passed, total) = (0, cases.len());
     for case in cases {
         let name = case.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let result = std::panic::catch_unwind(|| run(&case));
+        let result = std::panic::catch_unwind(|| run(&case, open));
         let result = result.unwrap_or_else(|_| Err("PANIC".into()));
         match result {
             Ok(()) => {
@@ -56,16 +58,20 @@ fn find(folder: &Path, cases: &mut Vec<PathBuf>) {
     }
 }
 
-fn run(case: &Path) -> Result<(), String> {
+fn run(case: &Path, forget: bool) -> Result<(), String> {
     let mut sink = Sink::new();
     let document = open(&case.join("model.onnx"), &Options::default(), &mut sink);
-    let Some(document) = document else { return Err("cannot be read".into()) };
+    let Some(mut document) = document else { return Err("cannot be read".into()) };
+    if let Some(graph) = document.module.graph.as_mut().filter(|_| forget) {
+        graph.values.clear();
+        graph.inputs.iter_mut().chain(&mut graph.outputs).for_each(forget_sizes);
+    }
     let graph = document.module.graph.as_ref().ok_or("no graph")?;
     let sets = (0..).map(|set| case.join(format!("test_data_set_{set}")));
     for set in sets.take_while(|set| set.is_dir()) {
         let inputs = values(&set, "input", &graph.inputs)?;
         let expected = values(&set, "output", &graph.outputs)?;
-        let (found, structures) = evaluate(&document.module, &inputs)?;
+        let (found, structures) = evaluate(&document.module, &inputs, forget)?;
         for (name, expected) in &expected.structures {
             let found = structures.get(name).ok_or_else(|| format!("'{name}' is a tensor"))?;
             if !alike(expected, found) {
@@ -89,9 +95,16 @@ struct Values {
 /// The results by name, and the structures of those that are no tensors.
 type Results = (BTreeMap<String, Tensor>, BTreeMap<String, Structure>);
 
-fn evaluate(module: &model::Module, inputs: &Values) -> Result<Results, String> {
+fn forget_sizes(value: &mut model::Value) {
+    if let Some(model::Type::Tensor(tensor)) = &mut value.ty {
+        let dims = tensor.shape.iter_mut().flat_map(|shape| &mut shape.dims);
+        dims.for_each(|dim| *dim = model::Dim::Unknown);
+    }
+}
+
+fn evaluate(module: &model::Module, inputs: &Values, open: bool) -> Result<Results, String> {
     let mut options = ImportOptions { structures: inputs.structures.clone(), ..Default::default() };
-    for (name, value) in &inputs.tensors {
+    for (name, value) in inputs.tensors.iter().filter(|_| !open) {
         options.shapes.insert(name.clone(), value.ty.shape.clone());
     }
     // What the program's structure depends on is given; everything else stays open.
@@ -100,15 +113,21 @@ fn evaluate(module: &model::Module, inputs: &Values) -> Result<Results, String> 
             Ok(imported) => break imported,
             Err(findings) => findings,
         };
-        let before = options.values.len();
+        let before = options.values.len() + options.shapes.len();
         for finding in &findings {
-            let FindingKind::NeedsValue(names) = &finding.kind else { continue };
-            for name in names {
-                let Some(value) = inputs.tensors.get(name) else { continue };
-                options.values.insert(name.clone(), value.clone());
+            for (name, value) in &inputs.tensors {
+                match &finding.kind {
+                    FindingKind::NeedsValue(names) if names.contains(name) => {
+                        options.values.insert(name.clone(), value.clone());
+                    }
+                    FindingKind::NeedsShape(names) if names.contains(name) => {
+                        options.shapes.insert(name.clone(), value.ty.shape.clone());
+                    }
+                    _ => {}
+                }
             }
         }
-        if options.values.len() == before {
+        if options.values.len() + options.shapes.len() == before {
             let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
             return Err(findings.join("; "));
         }

@@ -50,9 +50,7 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
         let message = format!("expected types of as many bits, found {from} and {to}");
         return Err(LowerError::invalid(message));
     }
-    let known = ty
-        .known()
-        .ok_or_else(|| LowerError::unsupported(format!("expected known sizes, found {ty}")))?;
+    let known = ty.known().ok_or_else(|| LowerError::NeedsSize(ty.elements()))?;
     one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 

@@ -34,6 +34,7 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod text;
 mod training;
 mod withdrawn;
 
@@ -85,6 +86,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::conv_transpose::OPERATORS,
     spatial::pool::OPERATORS,
     spatial::unpool::OPERATORS,
+    text::OPERATORS,
     training::OPERATORS,
     withdrawn::OPERATORS,
 ];
