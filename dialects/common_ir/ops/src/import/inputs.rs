@@ -5,7 +5,8 @@ use super::{Finding, FindingKind, Importer};
 use crate::data::{dense_of, dtype_of, tensor_of};
 use irc_common_format::model::{self, Path};
 use irc_tl::{
-    Combine, Comparison, Compute, Constant, DType, Dim, Relation, Scalar, TensorType, Type, ValueId,
+    Binary, Combine, Comparison, Compute, Constant, DType, Dim, Relation, Scalar, TensorType, Type,
+    ValueId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,7 +161,13 @@ impl Importer<'_> {
         let known = self.builder.constant(constant.clone());
         let ty = self.builder.ty(value).clone();
         let at = || -> Vec<Scalar> { (0..ty.rank()).map(Scalar::Loop).collect() };
-        let differs = Scalar::load(0, at()).compare(Comparison::Ne, Scalar::load(1, at()));
+        let (found, expected) = (Scalar::load(0, at()), Scalar::load(1, at()));
+        let mut differs = found.clone().compare(Comparison::Ne, expected.clone());
+        if ty.dtype.is_float() {
+            // One NaN is as good as another.
+            let number = |scalar: Scalar| scalar.clone().equals(scalar);
+            differs = differs.and(number(found).binary(Binary::Or, number(expected)));
+        }
         let count = Compute::reduce([], Combine::Sum, ty.dims.clone(), differs.cast(DType::I64));
         let written = self.builder.compute(count, &[value, known]).and_then(|count| {
             let differing = self.builder.elements_or_symbols(count)?;
