@@ -116,10 +116,8 @@ mod tests {
             indices: Some(indices),
             values: Some(Tensor::floats("x", [2], &[5.0, 7.0])),
         };
-        let values = |sparse| {
-            let dense = dense_of(&sparse).map(|dense| dense.tensor().expect("a tensor").to_f64());
-            dense
-        };
+        let values =
+            |sparse| dense_of(&sparse).map(|dense| dense.tensor().expect("a tensor").to_f64());
         let expected = vec![0.0, 5.0, 0.0, 0.0, 0.0, 7.0];
         assert_eq!(values(sparse(whole("i", &[2], &[1, 5]))), Ok(expected.clone()));
         assert_eq!(values(sparse(whole("i", &[2, 2], &[0, 1, 1, 2]))), Ok(expected));

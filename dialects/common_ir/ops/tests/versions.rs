@@ -8,6 +8,9 @@ use irc_onnx_ops::{ImportOptions, import};
 use irc_tensor::Tensor;
 use std::collections::BTreeMap;
 
+/// Shape and elements of an output.
+type Found = (Vec<i64>, Vec<f64>);
+
 /// A node on floats `x`, of an operator set, with attributes and constants.
 struct Case {
     domain: Option<&'static str>,
@@ -62,12 +65,7 @@ impl Case {
     }
 
     /// The shapes and elements of the outputs for `x`, whose sizes the model leaves open or states.
-    fn run(
-        &self,
-        open: bool,
-        dims: &[i64],
-        x: &[f32],
-    ) -> Result<Vec<(Vec<i64>, Vec<f64>)>, String> {
+    fn run(&self, open: bool, dims: &[i64], x: &[f32]) -> Result<Vec<Found>, String> {
         let mut node = self.node.clone();
         node.domain = self.domain.map(str::to_owned);
         let names = (0..dims.len()).map(|axis| format!("d{axis}"));
