@@ -59,6 +59,7 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
         FindingKind::Unsupported => "onnx-unsupported",
         FindingKind::Invalid => "onnx-node",
         FindingKind::NeedsValue(_) => "onnx-needs-value",
+        FindingKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", finding.node, finding.message);
     let diagnostic = Diagnostic::error(code, message).path(finding.path.clone());

@@ -133,15 +133,13 @@ impl Values {
     }
 }
 
-/// Imports a module for these inputs: the program is made for the values of inputs that its structure
-/// depends on, and for the shapes of inputs whose rank the model leaves open; everything else stays
-/// open.
+/// Imports a module for these inputs: the program is made for the values and shapes of inputs that its
+/// structure depends on; everything else that the model leaves open stays open.
 ///
 /// # Errors
 /// As [`import`].
 pub fn import_for(module: &model::Module, inputs: &Values) -> Result<Imported, Vec<Finding>> {
-    let shapes = inputs.tensors.iter().map(|(name, value)| (name.clone(), value.ty.shape.clone()));
-    import_shaped(module, inputs, shapes.collect())
+    import_shaped(module, inputs, BTreeMap::new())
 }
 
 /// The same, but no size of an input is known: what the program does for these inputs it does for
@@ -182,18 +180,30 @@ fn import_shaped(
             Ok(imported) => return Ok(imported),
             Err(findings) => findings,
         };
-        let before = options.values.len();
-        for finding in &findings {
-            let FindingKind::NeedsValue(names) = &finding.kind else { continue };
-            for name in names {
-                let Some(value) = inputs.tensors.get(name) else { continue };
-                options.values.insert(name.clone(), value.clone());
-            }
-        }
-        if options.values.len() == before {
+        if !give(&mut options, &findings, inputs) {
             return Err(findings);
         }
     }
+}
+
+/// Adds what findings ask for; false when there is nothing new.
+fn give(options: &mut ImportOptions, findings: &[Finding], inputs: &Values) -> bool {
+    let before = options.values.len() + options.shapes.len();
+    for finding in findings {
+        let (FindingKind::NeedsValue(names) | FindingKind::NeedsShape(names)) = &finding.kind
+        else {
+            continue;
+        };
+        for name in names {
+            let Some(value) = inputs.tensors.get(name) else { continue };
+            if matches!(finding.kind, FindingKind::NeedsValue(_)) {
+                options.values.insert(name.clone(), value.clone());
+            } else {
+                options.shapes.insert(name.clone(), value.ty.shape.clone());
+            }
+        }
+    }
+    options.values.len() + options.shapes.len() > before
 }
 
 /// The structure of a value, whose tensors are put under the names of its parts.

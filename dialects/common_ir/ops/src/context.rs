@@ -157,6 +157,10 @@ impl<'a> Context<'a> {
     /// When it is left out, not of integers, or too long.
     pub fn sizes(&mut self, index: usize) -> Result<Vec<Dim>, LowerError> {
         let value = self.input(index)?;
+        let count = self.b.ty(value).elements();
+        if count.known().is_none() && self.b.elements(value).is_none() {
+            return Err(LowerError::NeedsSize(count));
+        }
         Ok(self.b.elements_or_symbols(value)?)
     }
 

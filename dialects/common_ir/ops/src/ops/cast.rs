@@ -5,9 +5,10 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
 use crate::operator::Operator;
 use irc_common_format::model::{AttributeValue, ElementType};
-use irc_tl::{Binary, Builder, Built, Comparison, DType, Unary, ValueId};
+use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("BitCast", &[26], bit_cast),
     Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |cx| {
         let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
         convert(cx, to)
@@ -39,6 +40,19 @@ pub(super) fn element_type(cx: &Context<'_>, name: &str) -> Result<Option<DType>
     };
     let unsupported = || LowerError::unsupported(format!("no elements of type {element}"));
     dtype_of(element).map(Some).ok_or_else(unsupported)
+}
+
+/// The same bits as another type of as many.
+fn bit_cast(cx: &mut Context<'_>) -> Lowered {
+    let x = cx.input(0)?;
+    let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
+    let (from, ty) = (cx.dtype(x), cx.ty(x));
+    if from.size() != to.size() {
+        let message = format!("expected types of as many bits, found {from} and {to}");
+        return Err(LowerError::invalid(message));
+    }
+    let known = ty.known().ok_or_else(|| LowerError::NeedsSize(ty.elements()))?;
+    one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 
 fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {

@@ -39,7 +39,7 @@ impl Step {
             let mut operands = vec![rate, done];
             operands.extend((0..kinds).map(|kind| inputs[2 + kind * count + index]));
             let (dims, dtype) = (cx.b.dims(operands[2]), cx.b.dtype(operands[2]));
-            for other in operands[3..].to_vec() {
+            for other in operands[3..].iter().copied() {
                 let own = cx.b.ty(other).clone();
                 if own.rank() != dims.len() || own.dtype != dtype {
                     let message = format!("expected a gradient and states like it, found {own}");

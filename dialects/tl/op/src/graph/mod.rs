@@ -11,6 +11,7 @@
 mod builder;
 mod dependencies;
 mod eval;
+mod prune;
 mod sizes;
 
 pub use builder::{BuildError, Builder, Built};

@@ -165,10 +165,12 @@ fn label_encoder(cx: &mut Context<'_>) -> Lowered {
     let count = cx.b.dims(keys);
     let value = Scalar::load(0, loops(0..ty.rank()));
     let key = Scalar::load(1, [Scalar::Loop(ty.rank())]).cast(ty.dtype);
-    // A NaN among the keys stands for every NaN.
-    let nan = |scalar: Scalar| scalar.clone().compare(Comparison::Ne, scalar);
-    let both = nan(key.clone()).and(nan(value.clone()));
-    let equal = value.equals(key).binary(Binary::Or, both);
+    let mut equal = value.clone().equals(key.clone());
+    if cx.version >= 4 {
+        // A NaN among the keys stands for every NaN.
+        let nan = |scalar: Scalar| scalar.clone().compare(Comparison::Ne, scalar);
+        equal = equal.binary(Binary::Or, nan(key).and(nan(value)));
+    }
     let found = equal.select(Scalar::Loop(ty.rank()), Scalar::index(-1));
     let found = Compute::reduce(ty.dims.clone(), Combine::Max, count, found);
     let found = cx.b.compute(found, &[x, keys])?;

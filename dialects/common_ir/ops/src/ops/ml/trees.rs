@@ -298,11 +298,19 @@ impl Trees {
         };
         let scores = Compute::reduce([rows, targets], combine, [trees], weight);
         let scores = cx.b.compute(scores, &[at, dense])?;
-        if how != Aggregate::Mean {
-            return Ok(scores);
+        match how {
+            Aggregate::Sum => Ok(scores),
+            Aggregate::Mean => {
+                let count = cx.b.scalar(self.roots.len() as f64, dtype)?;
+                Ok(cx.b.binary(Binary::Div, scores, count)?)
+            }
+            // A target that no leaf says anything of has no score.
+            Aggregate::Min | Aggregate::Max => {
+                let (none, zero) = (cx.b.scalar(absent, dtype)?, cx.b.scalar(0.0, dtype)?);
+                let empty = cx.b.compare(Comparison::Eq, scores, none)?;
+                Ok(cx.b.select(empty, zero, scores)?)
+            }
         }
-        let count = cx.b.scalar(self.roots.len() as f64, dtype)?;
-        Ok(cx.b.binary(Binary::Div, scores, count)?)
     }
 
     /// Per node its members; a NaN equals no feature.
