@@ -270,6 +270,14 @@ fn reductions(dtype: DType, shape: &[i64]) -> Vec<Case> {
     cases
 }
 
+/// A maximum over what lies above, for more columns than are accumulated together.
+fn columns(dtype: DType) -> Case {
+    let x = numbers(if dtype == DType::Bool { DType::I8 } else { dtype }, &[3, 600], 14);
+    let load = Scalar::load(0, [Scalar::Loop(1), Scalar::Loop(0)]);
+    let most = Compute::reduce([Dim::Known(600)], Combine::Max, [Dim::Known(3)], load);
+    case(Op::compute(most), &[&x])
+}
+
 /// The numbers without infinities and NaN, around 1, so that sums do not cancel.
 fn calm(tensor: &Tensor) -> Tensor {
     let mut calm = tensor.clone();
@@ -411,6 +419,7 @@ fn reductions_mean_what_they_mean_on_every_type() {
     all_types(|dtype| {
         let mut cases = reductions(dtype, &[5, 7]);
         cases.extend(reductions(dtype, &[3, 40]));
+        cases.push(columns(dtype));
         cases
     });
 }
@@ -521,7 +530,9 @@ fn random_compute(seed: u64) -> Case {
         grammar.shapes.push(shape);
     }
     let rank = grammar.below(4);
-    let dims: Vec<_> = (0..rank).map(|_| Dim::Known(grammar.below(6) as i64)).collect();
+    let extents = [0, 1, 2, 3, 5, 9, 21];
+    let dims: Vec<_> =
+        (0..rank).map(|_| Dim::Known(extents[grammar.below(extents.len())])).collect();
     let over: Vec<_> = (0..grammar.below(3)).map(|_| Dim::Known(grammar.below(5) as i64)).collect();
     grammar.loops = dims.len() + over.len();
     let body = grammar.value(4);

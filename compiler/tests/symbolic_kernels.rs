@@ -148,7 +148,7 @@ fn ty(dtype: DType, dims: impl Into<Vec<Dim>>) -> Type {
 /// Checks a kernel at several sizes of two symbols.
 fn check(work: Work, operands: Vec<Type>) {
     let kernel = Kernel::compile(work, operands);
-    for (n, m) in [(1, 1), (3, 5), (17, 2), (64, 33), (0, 4), (5, 0)] {
+    for (n, m) in [(1, 1), (3, 5), (17, 2), (64, 33), (2, 300), (0, 4), (5, 0)] {
         kernel.check(&[("N", n), ("M", m)]);
     }
 }
