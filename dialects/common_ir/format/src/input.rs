@@ -2,12 +2,17 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
-use irc_diag::Source;
+use irc_diag::{Diagnostic, Label, Source};
 
+use crate::locate::Locator;
 use crate::{Encoding, Form};
+
+/// How the note begins that places a finding in a binary file.
+pub(crate) const AT_BYTE: &str = "at byte ";
 
 /// The file a module was read from; cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,6 +40,43 @@ impl Input {
     /// Its form.
     pub fn form(&self) -> Form {
         self.form
+    }
+
+    /// Bytes of the item that a path of the module names, or of the nearest item round it that the
+    /// file has; nothing when the file cannot be followed. For many paths use [`Self::place`].
+    pub fn locate(&self, path: &str) -> Option<Range<usize>> {
+        Some(Locator::new(&self.bytes, self.form)?.locate(path))
+    }
+
+    /// Gives every finding that has a path but no place its bytes in the text, or, of a binary
+    /// file, a note of the offset.
+    pub fn place(&self, findings: &mut [Diagnostic]) {
+        let is_open = |finding: &&mut Diagnostic| {
+            let is_placed = finding.notes.iter().any(|note| note.starts_with(AT_BYTE));
+            finding.path.is_some() && finding.labels.is_empty() && !is_placed
+        };
+        let mut open = findings.iter_mut().filter(is_open).peekable();
+        if open.peek().is_none() {
+            return;
+        }
+        let Some(locator) = Locator::new(&self.bytes, self.form) else { return };
+        for finding in open {
+            self.place_one(&locator, finding);
+        }
+    }
+
+    fn place_one(&self, locator: &Locator<'_>, finding: &mut Diagnostic) {
+        let Some(path) = &finding.path else { return };
+        let span = locator.locate(path);
+        if self.form.encoding == Encoding::Binary {
+            finding.notes.push(format!("{AT_BYTE}{} of the file", span.start));
+            return;
+        }
+        let label = |span, text: &str, primary| Label { span, text: text.into(), primary };
+        finding.labels.push(label(span, "", true));
+        for place in &finding.related {
+            finding.labels.push(label(locator.locate(&place.path), &place.text, false));
+        }
     }
 
     /// What findings are shown against: the text, or nothing but the name for a binary file.

@@ -18,10 +18,10 @@ pub fn read_tensor(bytes: Bytes, sink: &mut Sink) -> Option<Tensor> {
 pub fn read_data(bytes: Bytes, ty: &Type, sink: &mut Sink) -> Option<Data> {
     let at = &Path::ROOT;
     match ty {
-        Type::Tensor(_) => read_tensor(bytes, sink).map(Data::Tensor),
+        Type::Tensor(_) => read_tensor(bytes, sink).map(Box::new).map(Data::Tensor),
         Type::Sparse(_) => {
             let sparse = decode::<onnx::SparseTensorProto>(bytes, "onnx.SparseTensorProto", sink)?;
-            Some(Data::Sparse(Reader::new(sink).sparse(sparse, at)))
+            Some(Data::Sparse(Box::new(Reader::new(sink).sparse(sparse, at))))
         }
         Type::Sequence(_) => {
             let list = decode::<onnx::SequenceProto>(bytes, "onnx.SequenceProto", sink)?;
@@ -48,11 +48,12 @@ impl Reader<'_> {
     fn sequence(&mut self, from: onnx::SequenceProto, at: &Path<'_>) -> Data {
         let mut found = vec![];
         for (index, tensor) in from.tensor_values.into_iter().enumerate() {
-            found.push(Data::Tensor(self.tensor(tensor, &at.index("tensor_values", index))));
+            let tensor = self.tensor(tensor, &at.index("tensor_values", index));
+            found.push(Data::Tensor(Box::new(tensor)));
         }
         for (index, tensor) in from.sparse_tensor_values.into_iter().enumerate() {
             let at = at.index("sparse_tensor_values", index);
-            found.push(Data::Sparse(self.sparse(tensor, &at)));
+            found.push(Data::Sparse(Box::new(self.sparse(tensor, &at))));
         }
         for (index, list) in from.sequence_values.into_iter().enumerate() {
             found.push(self.sequence(list, &at.index("sequence_values", index)));
@@ -84,9 +85,10 @@ impl Reader<'_> {
     }
 
     fn optional(&mut self, from: onnx::OptionalProto, at: &Path<'_>) -> Data {
-        let tensor = from.tensor_value.map(|of| self.tensor(of, &at.field("tensor_value")));
+        let tensor = from.tensor_value;
+        let tensor = tensor.map(|of| Box::new(self.tensor(of, &at.field("tensor_value"))));
         let sparse = from.sparse_tensor_value;
-        let sparse = sparse.map(|of| self.sparse(of, &at.field("sparse_tensor_value")));
+        let sparse = sparse.map(|of| Box::new(self.sparse(of, &at.field("sparse_tensor_value"))));
         let list = from.sequence_value.map(|of| self.sequence(of, &at.field("sequence_value")));
         let map = from.map_value.map(|of| self.map(of, &at.field("map_value")));
         let option = from.optional_value;

@@ -62,8 +62,10 @@ impl Reader<'_> {
         let read = |(index, from): (usize, lotus::FunctionDefProto)| {
             let at = Path::ROOT;
             let at = at.index("function", index);
+            let (domain, name) = split_name(from.name);
             Function {
-                name: from.name,
+                name,
+                domain,
                 inputs: from.input_params.into_iter().map(parameter).collect(),
                 outputs: from.output_params.into_iter().map(parameter).collect(),
                 attributes: self.lotus_attributes(from.attr, &at),
@@ -174,9 +176,17 @@ fn split(symbol: String) -> (Option<String>, String) {
     }
 }
 
+/// As [`split`], of a symbol that may be missing.
+pub(super) fn split_name(symbol: Option<String>) -> (Option<String>, Option<String>) {
+    let Some((domain, name)) = symbol.map(split) else { return (None, None) };
+    (domain, Some(name))
+}
+
 fn operator(from: lotus::OperatorDeclProto) -> Operator {
+    let (domain, name) = split_name(from.name);
     Operator {
-        name: from.name,
+        name,
+        domain,
         signatures: from.signature.into_iter().map(signature).collect(),
         doc: from.doc_string,
     }

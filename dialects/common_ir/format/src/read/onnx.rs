@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lotus::split_name;
 use super::shared::{Reader, dim, entries, some_text, take, typed};
+use crate::carry;
 use crate::model::{
     Attribute, AttributeKind, AttributeValue, ElementType, Entries, Function, Graph, Metadata,
     Module, Node, Operator, Opset, Path, ProducerVersion, Quantization, Schema, Shape, Signature,
@@ -33,7 +35,10 @@ impl Reader<'_> {
         };
         let local = std::mem::take(&mut graph.function);
         let operators = std::mem::take(&mut graph.operator);
-        let functions = from.functions.into_iter().enumerate();
+        // A carried module has its functions in both forms, of which ours says more.
+        let is_double = !local.is_empty() && carry::is_carried(&metadata.properties);
+        let functions = if is_double { vec![] } else { from.functions };
+        let functions = functions.into_iter().enumerate();
         let mut functions: Vec<Function> =
             functions.map(|(index, from)| self.onnx_function(from, index)).collect();
         let first = functions.len();
@@ -79,8 +84,10 @@ impl Reader<'_> {
     fn carried_function(&mut self, from: onnx::FunctionDefProto, index: usize) -> Function {
         let at = Path::ROOT;
         let at = at.index("function", index);
+        let (domain, name) = split_name(from.name);
         Function {
-            name: from.name,
+            name,
+            domain,
             inputs: from.input_params.into_iter().map(parameter).collect(),
             outputs: from.output_params.into_iter().map(parameter).collect(),
             attributes: self.onnx_attributes(from.attr, &at),
@@ -257,8 +264,10 @@ fn quantization(from: onnx::TensorAnnotation) -> Quantization {
 }
 
 fn operator(from: onnx::OperatorDeclProto) -> Operator {
+    let (domain, name) = split_name(from.name);
     Operator {
-        name: from.name,
+        name,
+        domain,
         signatures: from.signature.into_iter().map(signature).collect(),
         doc: from.doc_string,
     }

@@ -3,34 +3,66 @@
 //! The outermost message of a binary file is the one schema whose fields have the wire types
 //! found and which has what such a file cannot do without.
 
-use bytes::{Buf, Bytes};
-use irc_diag::Sink;
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use std::collections::BTreeMap;
 
-use super::ambiguous;
-use crate::{Encoding, Form, Format, Root};
+use bytes::{Buf, Bytes};
+use irc_diag::{Diagnostic, Sink};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use serde_json::value::RawValue;
+
+use super::{ambiguous, text};
+use crate::locate::{text_names, text_nesting};
+use crate::{Encoding, Form, Format, Root, schema};
 
 /// The form of a file, as far as `format` leaves it open.
 pub(super) fn form(bytes: &Bytes, format: Format, sink: &mut Sink) -> Option<Form> {
     let encoding = format.encoding.unwrap_or_else(|| encoding(bytes));
-    if let Some(root) = format.root {
-        return Some(Form { root, encoding });
-    }
-    let fits: Vec<Root> = match encoding {
+    let fits = match encoding {
         Encoding::Binary => binary_roots(bytes),
-        Encoding::Json | Encoding::Text => vec![],
+        Encoding::Json => named_roots(&json_names(&text::text(bytes, sink)?, sink)?),
+        Encoding::Text => named_roots(&text_names_of(&text::text(bytes, sink)?)),
     };
+    let root = match format.root {
+        Some(root) => forced(root, &fits, sink)?,
+        None => only(&fits, encoding, sink)?,
+    };
+    Some(Form { root, encoding })
+}
+
+/// The one form that fits.
+fn only(fits: &[Root], encoding: Encoding, sink: &mut Sink) -> Option<Root> {
     match *fits {
-        [root] => Some(Form { root, encoding }),
+        [root] => return Some(root),
         [] => {
-            sink.push(ambiguous("this is no form of Common IR or ONNX".into()));
-            None
+            let words: Vec<&str> = Root::ALL.into_iter().map(Root::words).collect();
+            let what = match encoding {
+                Encoding::Binary => "file",
+                Encoding::Json => "JSON text",
+                Encoding::Text => "text",
+            };
+            let message = format!("the {what} does not look like {}", words.join(", nor like "));
+            sink.push(ambiguous(message).with_note(
+                "a graph has nodes or inputs, a library a name and a domain, a model a graph",
+            ));
         }
         _ => {
             let words: Vec<&str> = fits.iter().map(|root| root.words()).collect();
             sink.push(ambiguous(format!("the file may be {}", words.join(" or "))));
+        }
+    }
+    None
+}
+
+/// The form a user names, unless the file clearly is another one: it would parse silently.
+fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
+    match *fits {
+        [other] if other != root => {
+            let message = format!("the file is {}, not {}", other.words(), root.words());
+            let help = format!("read it with --format={}", other.name());
+            sink.push(Diagnostic::error("cir-root", message).help(help));
             None
         }
+        _ => Some(root),
     }
 }
 
@@ -47,6 +79,44 @@ fn encoding(bytes: &Bytes) -> Encoding {
         Some(b'{') => Encoding::Json,
         _ => Encoding::Text,
     }
+}
+
+/// Names of the fields of the outermost message; a finding when the text is not JSON.
+fn json_names(text: &str, sink: &mut Sink) -> Option<Vec<String>> {
+    match serde_json::from_str::<BTreeMap<String, &RawValue>>(text) {
+        Ok(names) => Some(names.into_keys().collect()),
+        Err(error) => {
+            sink.push(text::json_finding(text, &error));
+            None
+        }
+    }
+}
+
+/// Names of the fields of the outermost message, as far as the text can be read.
+fn text_names_of(text: &str) -> Vec<String> {
+    match text_nesting(text) {
+        None => text_names(text).into_iter().map(String::from).collect(),
+        Some(_) => vec![],
+    }
+}
+
+/// The outermost messages that have all of these fields and what they cannot do without.
+fn named_roots(names: &[String]) -> Vec<Root> {
+    let has = |name: &str| names.iter().any(|known| known == name);
+    let fits = |root: &Root| {
+        let message = schema::message(root.message());
+        let is_known = |name: &String| {
+            message.get_field_by_name(name).is_some()
+                || message.get_field_by_json_name(name).is_some()
+        };
+        let is_whole = match root {
+            Root::Graph => has("node") || has("input") || has("output"),
+            Root::Library => has("name") && has("domain"),
+            Root::Model => has("graph"),
+        };
+        is_whole && names.iter().all(is_known)
+    };
+    Root::ALL.into_iter().filter(fits).collect()
 }
 
 /// A field of the outermost message: its number, its wire type and, when it has a length, the

@@ -130,7 +130,7 @@ pub struct Symbol {
 /// Where a [`Symbol`] gets its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolSource {
-    /// The extent of a dimension of an input.
+    /// The extent of a dimension of an input, or of a result of a node with graphs inside.
     Extent(ValueId, usize),
     /// An element of an integer value, by linear index.
     Element(ValueId, usize),

@@ -1,0 +1,9 @@
+//! Operators that look at a neighbourhood in space.
+
+pub(super) mod blocks;
+pub(super) mod columns;
+pub(super) mod conv;
+pub(super) mod conv_transpose;
+pub(super) mod pool;
+pub(super) mod unpool;
+pub(super) mod window;
