@@ -13,7 +13,7 @@ use super::{
     queries::{self, declaration, kernel_text, unlocated},
 };
 use crate::{
-    codegen::{Output, compile, link_library},
+    codegen::{CodegenError, Output, compile, link_library},
     interface::Interface,
     lowering::graph_to_tl::{graph_to_tl, weights},
     pipeline::HOST_CPU,
@@ -23,7 +23,9 @@ use irc_mlir::{Module, OperationLike, attr, read};
 use irc_runtime::{Library, RunError, Runner};
 use irc_tl::{Constant, Graph};
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -138,6 +140,15 @@ impl Session {
         graph: &Graph,
         options: &CompileOptions,
     ) -> Result<CompiledGraph, Failure> {
+        let compiled = caught(|| self.compile_one(graph, options));
+        compiled.map_err(|failure| located(graph, options, failure))
+    }
+
+    fn compile_one(
+        &self,
+        graph: &Graph,
+        options: &CompileOptions,
+    ) -> Result<CompiledGraph, Failure> {
         let target = &options.target;
         let parts = parts_of(&self.database, graph, options, "main", "")?;
         let texts: Vec<Arc<str>> = parts.kernels.values().cloned().collect();
@@ -202,7 +213,7 @@ impl Session {
         let parts = Mutex::new(BTreeMap::new());
         self.share((0..graphs.len()).collect(), |database, index| {
             let (name, suffix) = (format!("g{index}"), format!("_{index}"));
-            let part = parts_of(database, graphs[index], options, &name, &suffix);
+            let part = caught(|| parts_of(database, graphs[index], options, &name, &suffix));
             locked(&parts).insert(index, part);
         })?;
         let parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -367,7 +378,8 @@ fn halve<T, R>(
     compile: &impl Fn(&[&T]) -> Result<(Vec<R>, Vec<u8>), Broken>,
     chunks: &mut Chunks<R>,
 ) {
-    match compile(items) {
+    let compiled = catch_unwind(AssertUnwindSafe(|| compile(items)));
+    match compiled.unwrap_or_else(|panic| Err(Broken::Codegen(CodegenError::new(said(&*panic))))) {
         Ok((results, object)) => {
             chunks.results.extend(results.into_iter().map(Ok));
             chunks.objects.push(object);
@@ -380,6 +392,30 @@ fn halve<T, R>(
             halve(left, compile, chunks);
             halve(right, compile, chunks);
         }
+    }
+}
+
+/// A panic fails its own graph, not those beside it.
+fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|panic| Err(Failure::internal(said(&*panic))))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the compiler panicked: {}", text.unwrap_or("without saying why"))
+}
+
+/// Compiles a graph that failed again, whole, to say at which node.
+fn located(graph: &Graph, options: &CompileOptions, failure: Failure) -> Failure {
+    if !failure.internal {
+        return failure;
+    }
+    match caught(|| lowered(graph, "llvm", options, |_| ())) {
+        Err(located) if located.diagnostics.iter().any(|found| found.path.is_some()) => located,
+        _ => failure,
     }
 }
 

@@ -259,7 +259,7 @@ pub fn library<'db>(
 }
 
 pub(super) fn declaration(name: &str, kernel: &KernelObject) -> String {
-    let sizes: Vec<String> = kernel.symbols.iter().map(|size| format!("{size:?}")).collect();
+    let sizes: Vec<String> = kernel.symbols.iter().map(|size| quoted(size)).collect();
     format!(
         "\nfunc.func private @{name}({}) attributes {{irc.kernel, irc.symbols = [{}], \
          irc.workspace_bytes = {} : i64}}\n",
@@ -267,6 +267,16 @@ pub(super) fn declaration(name: &str, kernel: &KernelObject) -> String {
         sizes.join(", "),
         kernel.scratch
     )
+}
+
+/// A string as MLIR reads it.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("\\{byte:02X}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// A failure of a module that carries no locations.

@@ -331,3 +331,14 @@ fn a_size_that_divides_by_zero_is_refused() {
     let expected = "the size floordiv(N, M) cannot be computed: found 1 and 0";
     assert_eq!(error.to_string(), expected);
 }
+
+#[test]
+fn names_of_sizes_may_be_any_text() {
+    let mut b = Builder::new();
+    let size = Dim::symbol("batch size, \"é\" * 2\\");
+    let x = b.input("the 'input'", Type::new(DType::F32, [size.clone(), 3.into()]));
+    let y = b.unary(Unary::Neg, x).unwrap();
+    let flat = b.reshape(y, &[size * 3.into()]).unwrap();
+    b.output("flat \"y\"", flat);
+    agree(&b.finish(), &[("the 'input'", f32s([4, 3], 1))]);
+}

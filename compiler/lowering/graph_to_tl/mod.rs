@@ -219,6 +219,8 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
             }
             NodeKind::Loop { body, carried } => {
                 let mut operands = operands;
+                let results = node.results.len();
+                fits(body, operands.len().saturating_sub(1), results + 1)?;
                 let used = weights::used(body, self.writer.table);
                 operands.extend(used.iter().map(|weight| self.weights[weight]));
                 let body = self.writer.nested(body, &used)?;
@@ -239,6 +241,9 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         location: Location<'c>,
     ) -> Result<(), String> {
         let (context, table) = (self.writer.context, self.writer.table);
+        for graph in graphs {
+            fits(graph, operands.len().saturating_sub(1), node.results.len())?;
+        }
         // Both functions take the same arguments: the weights of either.
         let used = graphs.iter().flat_map(|graph| weights::used(graph, table));
         let used: Vec<usize> = used.collect::<BTreeSet<_>>().into_iter().collect();
@@ -342,6 +347,18 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
             .append(&self.block);
         Ok(())
     }
+}
+
+/// Whether a graph takes and gives as many values as its node says.
+fn fits(graph: &Graph, inputs: usize, outputs: usize) -> Result<(), String> {
+    let found = (graph.inputs.len(), graph.outputs.len());
+    if found == (inputs, outputs) {
+        return Ok(());
+    }
+    let (given, results) = found;
+    Err(format!(
+        "expected a graph of {inputs} inputs and {outputs} outputs, found {given} and {results}"
+    ))
 }
 
 const fn relation_name(relation: Relation) -> &'static str {
