@@ -1,7 +1,7 @@
 //! `irc compile`: a model to whatever the output's suffix says.
 use crate::{
     console::Console,
-    input,
+    graphs, input,
     output::{self, Content},
     plan,
     stop::Stop,
@@ -34,6 +34,9 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     let options =
         options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
+    if graphs::run::is_graph(&arguments.model) {
+        return graphs::compile::compile(console, arguments, kind, stage, &options);
+    }
     let bytes = input::read(&arguments.model)?;
     let content = input::content(&bytes);
     if content == input::Content::Plan && kind == Kind::Mlir {

@@ -2,6 +2,7 @@
 use crate::{
     compile,
     console::Console,
+    graphs,
     input::{self, Content},
     output, run_plans,
     stop::Stop,
@@ -17,6 +18,11 @@ use std::path::Path;
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
+    if let [name] = &arguments.files[..]
+        && graphs::run::is_graph(name)
+    {
+        return graphs::run::run(console, arguments, name);
+    }
     refuse_not_built(arguments)?;
     let transport = Transport::open(arguments.transport)?;
     let result = run_over(&transport, console, arguments);
@@ -80,6 +86,10 @@ fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
             Content::Library if names.len() > 1 => {
                 return Err(Stop::Usage(format!("{name} is a library: it runs alone")));
             }
+            Content::Graph if names.len() > 1 => {
+                return Err(Stop::Usage(format!("{name} is a model of its own: it runs alone")));
+            }
+            Content::Graph => return Err(Stop::problem(format!("{name}: cannot be read twice"))),
             Content::Library => files.push((Source::new(name, ""), content)),
             Content::Model | Content::Plan => files.push((input::source(name, &bytes), content)),
         }
@@ -100,7 +110,7 @@ fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
         Backend::Llvm | Backend::Cranelift | Backend::Reference => {}
     }
     match arguments.data_set {
-        Some(_) => Err(Stop::not_built("ONNX data sets")),
+        Some(_) => Err(Stop::Usage("--data-set is for ONNX and Common IR models".into())),
         None => Ok(()),
     }
 }
@@ -128,7 +138,7 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
 }
 
 /// Refuses flags that say how plans run.
-fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
+pub fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
     let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
     refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
 }

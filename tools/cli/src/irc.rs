@@ -54,7 +54,7 @@ pub enum Command {
      irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
-    /// ARK model file; - is standard input
+    /// ARK model, ONNX model or Common IR graph; - is standard input
     pub model: String,
     /// File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output
     #[arg(short, long, value_name = "OUT")]
@@ -124,13 +124,14 @@ pub enum Kind {
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
+     irc run mnist.onnx --data-set test_data_set_0              an ONNX model and its test data\n  \
      irc run ffn.model.json --seed 1 --backend cranelift        soon compiled, for a look\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
      irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
+    /// Model (ARK, ONNX, Common IR), library, or the plans of all ranks; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Input buffers
@@ -148,7 +149,7 @@ pub struct Run {
     /// Fill inputs not given with random values; equal seeds give equal values everywhere
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// ONNX test data: input_N.pb and output_N.pb (not built yet)
+    /// ONNX test data of a model: input_N.pb, and output_N.pb that must come out
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
     /// Threads to run a plan on; models and libraries run on one today

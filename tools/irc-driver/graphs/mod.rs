@@ -6,6 +6,8 @@ use irc_onnx_ops::{Finding, FindingKind};
 use std::path::Path;
 
 pub mod check;
+pub mod compile;
+pub mod run;
 
 /// The form that a flag names.
 pub fn format(name: Option<&str>) -> Result<Format, Stop> {
