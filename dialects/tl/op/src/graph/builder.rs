@@ -630,6 +630,13 @@ impl Builder {
                     |ty: &Type| Type::new(ty.dtype, &ty.dims[..ty.rank().saturating_sub(2)]);
                 self.check_join("matmul", &[batch(&types[0]), batch(&types[1])])
             }
+            Op::Conv(conv) if types[1].rank() >= 2 && types[0].rank() >= 2 => {
+                let [channels, rest] = conv.agreement(&types[1]);
+                let message = "conv: expected as many channels as the filters have";
+                self.require(&types[0].dims[1], Relation::Equal, &channels, message)?;
+                let message = "conv: expected as many filters in each group";
+                self.require(&rest, Relation::Equal, &0.into(), message)
+            }
             _ => Ok(()),
         }
     }
