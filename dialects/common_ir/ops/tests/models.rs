@@ -170,3 +170,47 @@ fn files_of_the_era_import() {
         assert_eq!(graph.ty(graph.outputs[0].1).to_string(), "f32[1,1,672,672]", "{file}");
     }
 }
+
+/// A graph that calls a function of a library, whose functions are given the library's name.
+#[test]
+fn a_graph_and_its_library() {
+    let Some(corpus) = corpus() else { return };
+    let samples = corpus.join("samples");
+    let mut module = read(&samples.join("classifier_graph.pb"));
+    let missing = import(&module, &ImportOptions::default()).expect_err("no library yet");
+    assert_eq!(missing[0].message, "no operator Linear of com.example.nn.mlp 1");
+    for mut function in read(&samples.join("mlp_library.pb")).functions {
+        function.domain = Some("com.example.nn.mlp".into());
+        module.functions.push(function);
+    }
+    let imported = import(&module, &ImportOptions::default());
+    let graph = imported.unwrap_or_else(|findings| panic!("{findings:#?}")).graph;
+    for rows in [1, 3] {
+        let x = Tensor::from_values([rows, 4], &vec![1.0f32; 4 * rows as usize]);
+        let inputs = BTreeMap::from([("x".to_owned(), x.expect("rows"))]);
+        let found = graph.eval(&inputs).expect("any number of rows");
+        assert_eq!(found[0].shape(), [rows, 5]);
+        // Columns of the first weights sum to 1.8, 2.2 and 2.6; the second weights are thirds.
+        let expected = [2.7, 1.7, 1.8, 2.2, 2.6].into_iter().cycle();
+        for (have, want) in found[0].to_f64().into_iter().zip(expected) {
+            assert!((have - want).abs() < 1e-6, "{have} and {want}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes in the evaluator; the compiled program is tested elsewhere"]
+fn the_file_of_the_era_gives_its_reference_output() {
+    let Some(corpus) = corpus() else { return };
+    let era = corpus.join("era");
+    let values = read_npz_file(&era.join("super_resolution_ref_io.npz")).expect("values");
+    let mut options = ImportOptions::default();
+    options.shapes.insert("9".into(), vec![1, 1, 224, 224]);
+    let imported = import(&read(&era.join("super_resolution_d2ed4e2e.pb")), &options);
+    let graph = imported.unwrap_or_else(|findings| panic!("{findings:#?}")).graph;
+    let inputs = BTreeMap::from([("9".to_owned(), values["x"].clone())]);
+    let found = graph.eval(&inputs).expect("it fits");
+    let difference = difference(&values["y"], &found[0]);
+    println!("differs by {difference:e}");
+    assert!(difference < 1e-4, "differs by {difference}");
+}

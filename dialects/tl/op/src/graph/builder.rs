@@ -7,6 +7,7 @@ use crate::{
     Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, InferError, Op,
     Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
 };
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -629,6 +630,13 @@ impl Builder {
                     |ty: &Type| Type::new(ty.dtype, &ty.dims[..ty.rank().saturating_sub(2)]);
                 self.check_join("matmul", &[batch(&types[0]), batch(&types[1])])
             }
+            Op::Conv(conv) if types[1].rank() >= 2 && types[0].rank() >= 2 => {
+                let [channels, rest] = conv.agreement(&types[1]);
+                let message = "conv: expected as many channels as the filters have";
+                self.require(&types[0].dims[1], Relation::Equal, &channels, message)?;
+                let message = "conv: expected as many filters in each group";
+                self.require(&rest, Relation::Equal, &0.into(), message)
+            }
             _ => Ok(()),
         }
     }
@@ -647,6 +655,9 @@ impl Builder {
     }
 
     fn fold(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Built<Option<ValueId>> {
+        if let Some(view) = self.view(op, operands, ty) {
+            return Ok(Some(view));
+        }
         // One value everywhere is best kept as it is.
         if matches!(op, Op::Fill { .. }) || !is_small(ty) {
             return Ok(None);
@@ -661,6 +672,17 @@ impl Builder {
         let tensors: Vec<&Tensor> = tensors.iter().collect();
         let result = op.eval(&tensors)?;
         Ok(Some(self.tensor(&result)))
+    }
+
+    /// A constant of any size under another shape, or some of its rows: the same bytes.
+    fn view(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Option<ValueId> {
+        let constant = self.facts[operands.first()?.0].constant.clone()?;
+        let bytes = match op {
+            Op::Reshape { .. } => constant.bytes,
+            Op::Slice { offsets, sizes } => rows(&constant, offsets, sizes)?,
+            _ => return None,
+        };
+        Some(self.constant(Constant { ty: ty.known()?, bytes }))
     }
 
     /// The elements of a small integer result.
@@ -684,6 +706,18 @@ impl Builder {
     fn push(&mut self, kind: NodeKind, operands: Vec<ValueId>, results: Vec<ValueId>) {
         self.graph.nodes.push(Node { kind, operands, results, origin: self.origin.clone() });
     }
+}
+
+/// The bytes of a box that takes whole rows of a constant.
+fn rows(constant: &Constant, offsets: &[i64], sizes: &[i64]) -> Option<Bytes> {
+    let shape = &constant.ty.shape;
+    let whole = offsets.get(1..)?.iter().all(|offset| *offset == 0) && sizes[1..] == shape[1..];
+    let row = constant.bytes.len().checked_div(usize::try_from(shape[0]).ok()?)?;
+    if !whole || row * shape[0] as usize != constant.bytes.len() {
+        return None;
+    }
+    let start = row * usize::try_from(offsets[0]).ok()?;
+    Some(constant.bytes.slice(start..start + row * usize::try_from(sizes[0]).ok()?))
 }
 
 fn is_small(ty: &Type) -> bool {
@@ -741,6 +775,22 @@ mod tests {
         let sum = b.reduce(Reduction::Sum, row, &[0], false).expect("numbers");
         assert_eq!(b.elements(sum), Some(&[Dim::Known(6)][..]));
         assert!(b.is_constant(sum));
+    }
+
+    #[test]
+    fn large_constants_are_looked_at_in_place() {
+        let mut b = Builder::new();
+        let tensor =
+            Tensor::random(crate::TensorType::new(DType::F32, [2, 50_000]), 1).expect("a tensor");
+        let whole = b.tensor(&tensor);
+        let slice = Op::Slice { offsets: vec![1, 0], sizes: vec![1, 50_000] };
+        let row = b.op(slice, &[whole]).expect("inside");
+        let row = b.reshape(row, &[100.into(), 500.into()]).expect("as many elements");
+        let found = b.constant_of(row).expect("elements").expect("a constant");
+        assert_eq!(found.to_f64(), tensor.to_f64()[50_000..]);
+        let slice = Op::Slice { offsets: vec![0, 1], sizes: vec![2, 40_000] };
+        let columns = b.op(slice, &[whole]).expect("inside");
+        assert!(!b.is_constant(columns));
     }
 
     #[test]

@@ -8,6 +8,10 @@ use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, Unar
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("DFT", &[17, 20], dft), Operator::new("STFT", &[17], stft)];
 
+/// Matrices of at most this many elements are part of the program; larger ones are computed when it
+/// runs.
+const STATED: i64 = 1 << 20;
+
 /// A transform of `count` numbers, of which some are given and some wanted.
 struct Transform {
     /// How many numbers it is of.
@@ -222,6 +226,12 @@ impl Transform {
         if self.inverse {
             body = body / count().cast(DType::F64);
         }
-        b.compute(Compute::map(dims, body.cast(dtype)), &[])
+        let compute = Compute::map(dims, body.cast(dtype));
+        let count = Dim::product(&compute.dims).known();
+        if count.is_some_and(|count| (0..=STATED).contains(&count)) {
+            let matrix = compute.eval(&[])?;
+            return Ok(b.tensor(&matrix));
+        }
+        b.compute(compute, &[])
     }
 }
