@@ -1,14 +1,42 @@
 //! Writes general ops into each other: a `tl.compute` that is read once, one element per iteration,
 //! becomes a part of its reader's expression.
 //!
-//! This is how chains of elementwise ops on sizes that depend on symbols become one kernel. Every step
+//! Those that only reshape become views first. This is how chains of elementwise ops on sizes that depend on symbols become one kernel. Every step
 //! keeps its own rounding, so that no bit changes.
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, Erase, OperationLike, OperationRef, Value, context_of, read, replace_all_uses, uses,
+    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of, read,
+    replace_all_uses, uses,
 };
 use irc_tl::{Compute, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
+
+/// Makes a view of every general op that only reshapes: its elements stay where they are.
+///
+/// # Errors
+/// An op without a block.
+pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for op in read::body_ops(func) {
+        let Some(compute) = compute_of(op) else { continue };
+        let types = tl::symbolic_operand_types(op)?;
+        let [from] = &types[..] else { continue };
+        if *compute != Compute::reshape(from, compute.dims.clone()) {
+            continue;
+        }
+        let operands: Vec<Value> = op.operands().collect();
+        let results: Vec<_> = op.results().map(|result| result.r#type()).collect();
+        let block = op.block().ok_or("expected an op in a block")?;
+        let view = OpSpec::new(context_of(&op), "tl.reshape", op.location())
+            .operands(&operands)
+            .results(&results)
+            .before(&block, op);
+        for (old, new) in op.results().zip(view.results()) {
+            replace_all_uses(old.into(), new.into());
+        }
+        op.erase();
+    }
+    Ok(())
+}
 
 /// Inlines in a function, readers after what they read.
 ///

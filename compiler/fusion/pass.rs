@@ -12,7 +12,7 @@ use super::{
     form::Kind,
     fuse_segment,
     graph::{Function, is_general, is_view, read_function},
-    inline::inline_computes,
+    inline::{inline_computes, reshapes_to_views},
     report::{FusionReport, Simplification},
     segment::{Placed, Segment, segments},
     simplify::{applied_rules, simplify, simplify_function},
@@ -71,6 +71,7 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
+    reshapes_to_views(func)?;
     inline_computes(func)?;
     wrap_general(func)?;
     simplify_function(func)?;
@@ -99,6 +100,7 @@ pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, S
 }
 
 fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    reshapes_to_views(func)?;
     inline_computes(func)?;
     wrap_general(func)?;
     for Simplification { rule, op } in simplify_function(func)? {
