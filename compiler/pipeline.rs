@@ -69,7 +69,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "memory",
             passes: "plan-memory",
-            leaves: &["arith", "func", "math", "memref", "scf", "vector"],
+            leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
         Stage { name: "llvm", passes: TO_LLVM, leaves: &["llvm"], why: "what LLVM translates" },

@@ -5,6 +5,7 @@ pub mod ark_to_plan;
 pub mod ark_to_tl;
 pub mod compute_to_loops;
 pub mod emit_entry;
+pub mod graph_to_tl;
 pub mod linalg_to_vector;
 pub mod outline_kernels;
 pub mod plan_memory;

@@ -23,3 +23,21 @@ pub const KINDS: [&str; 6] = ["elementwise", "rows", "contraction", "reduction",
 
 /// The name of a call of an outlined kernel.
 pub const LAUNCH: &str = "tl.launch";
+
+/// The name of a tensor of known elements.
+pub const CONSTANT: &str = "tl.constant";
+
+/// Gives a symbol its value.
+pub const SIZE: &str = "tl.size";
+
+/// Requires two sizes to relate.
+pub const CHECK: &str = "tl.check";
+
+/// One of two functions.
+pub const IF: &str = "tl.if";
+
+/// A function repeated.
+pub const LOOP: &str = "tl.loop";
+
+/// Ops that say how a program runs, not what is computed: they stay outside kernels.
+pub const PROGRAM: [&str; 4] = [SIZE, CHECK, IF, LOOP];

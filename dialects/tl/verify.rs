@@ -1,5 +1,8 @@
 //! Checks of `tl` ops that their definition cannot say.
-use super::{GROUP, KINDS, LAUNCH, YIELD, algorithm_of, op_of, symbolic_operand_types, type_of};
+use super::{
+    CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, op_of, symbolic_operand_types,
+    tensor_type_of, type_of,
+};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
 /// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.
@@ -12,7 +15,22 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
         YIELD => verify_yield(op),
         // What it may call is checked when memory is planned: until then signatures differ.
         LAUNCH => Ok(()),
+        CONSTANT => verify_constant(op),
+        name if PROGRAM.contains(&name) => Ok(()),
         _ => verify_compute(op),
+    }
+}
+
+fn verify_constant(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let result = op.result(0).map_err(|error| error.to_string())?;
+    let ty = tensor_type_of(result.r#type())?;
+    let expected = ty.byte_size().map_err(|error| error.to_string())?;
+    match read::bytes(&op, "bytes") {
+        Some(bytes) if bytes.len() == expected => Ok(()),
+        found => {
+            let found = found.map_or(0, |bytes| bytes.len());
+            Err(format!("bytes: expected {expected} for {ty}, found {found}"))
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Writes `docs/dialects/<name>.md` from each `dialects/<name>/<name>.td`, and the stage table.
+/// Writes `docs/dialects/<name>.md` from each `dialects/<name>/<name>.td`, the stage table, and the
+/// table of operators.
 ///
 /// # Errors
 /// When mlir-tblgen is missing or refuses a definition, or a page cannot be written.
@@ -18,7 +19,8 @@ pub fn run() -> Result<(), String> {
         };
         write().map_err(|error| format!("cannot write {}: {error}", page.path.display()))?;
     }
-    bless::cargo_test(&["--package", "irc", "--test", "docs"])
+    bless::cargo_test(&["--package", "irc", "--test", "docs"])?;
+    bless::cargo_test(&["--package", "irc-onnx-ops", "--test", "docs"])
 }
 
 /// A page as it should be.

@@ -6,13 +6,17 @@
 //!
 //! Binary files are memory-mapped, and large data stay in the map.
 
+mod carry;
 mod form;
 mod input;
+mod locate;
 mod proto;
 mod read;
+mod schema;
 
 pub mod model;
+pub mod write;
 
 pub use form::{Encoding, Form, Format, Root};
 pub use input::{Input, map};
-pub use read::{Document, Options, open, read, read_data, read_tensor};
+pub use read::{Document, ExternalData, Options, open, read, read_data, read_tensor};

@@ -74,3 +74,39 @@ fn samples_are_told_apart() {
         assert_eq!(document.module.is_library(), is_library);
     }
 }
+
+#[test]
+fn samples_say_the_same_in_three_forms() {
+    for path in support::files("samples", &[".pb"]) {
+        let binary = read(&path);
+        for (suffix, encoding) in [("json", Encoding::Json), ("pbtxt", Encoding::Text)] {
+            let other = read(&path.with_extension(suffix));
+            assert_eq!(other.input.form().encoding, encoding);
+            assert_eq!(other.input.form().root, binary.input.form().root);
+            assert_eq!(other.module, binary.module, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn items_are_found_in_every_form() {
+    for path in support::files("samples", &["classifier_graph.pb"]) {
+        let forms = ["pb", "json", "pbtxt"].map(|suffix| read(&path.with_extension(suffix)).input);
+        let spans = |path: &str| {
+            forms.each_ref().map(|input| {
+                let span = input.locate(path).expect("a place");
+                String::from_utf8_lossy(&input.bytes()[span]).into_owned()
+            })
+        };
+        assert_eq!(spans("graph.node[2].name"), ["l2", "\"l2\"", "name: \"l2\""]);
+        assert_eq!(spans("metadata.producer")[0], "sample-alpha");
+        assert_eq!(spans("import[0]")[1], "\"libs/mlp.pb\"");
+        assert_eq!(spans("graph.input[0].shape.dim[0]")[0], "\u{12}\u{1}N");
+        assert_eq!(spans("graph.node[3].attribute[axis].i")[2], "i: 1");
+        assert_eq!(spans("graph.node[3].attribute[axis].i")[1], "\"1\"");
+        assert_eq!(spans("operator[0].signature[0].attribute[0].name")[0], "axis");
+        // What is not there is found where it would be.
+        assert_eq!(spans("graph.node[3].doc")[0], spans("graph.node[3]")[0]);
+        assert_eq!(forms[0].locate("graph.node[9].doc"), Some(0..forms[0].bytes().len()));
+    }
+}

@@ -63,6 +63,7 @@ mod path;
 mod tensor;
 mod types;
 mod value;
+mod walk;
 
 pub use attribute::{Attribute, AttributeKind, AttributeValue};
 pub use element::ElementType;
@@ -74,3 +75,4 @@ pub use path::Path;
 pub use tensor::{ElementsError, External, Segment, SparseTensor, Tensor, TensorData};
 pub use types::{Dim, Shape, TensorType, Type, is_identifier};
 pub use value::Data;
+pub(crate) use walk::Body;

@@ -30,14 +30,11 @@ impl Module {
         self.graph.is_none()
     }
 
-    /// Whether it says something that plain ONNX has no place for: declarations, imports, argument
-    /// counts, control inputs, functions with typed parameters.
-    pub fn has_extras(&self) -> bool {
-        let nodes = self.graph.iter().flat_map(|graph| &graph.nodes);
-        let nodes = nodes.chain(self.functions.iter().flat_map(|function| &function.nodes));
-        let mut nodes =
-            nodes.filter(|node| !node.arg_counts.is_empty() || !node.control_inputs.is_empty());
-        !self.imports.is_empty() || !self.operators.is_empty() || nodes.next().is_some()
+    /// Domain and name of the whole as one: how others name its symbols, `com.example.nn.mlp`.
+    pub fn qualified_name(&self) -> String {
+        let parts = [self.metadata.domain.as_deref(), self.metadata.name.as_deref()];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        parts.join(".")
     }
 }
 
@@ -133,6 +130,8 @@ pub struct Opset {
 pub struct Operator {
     /// The name.
     pub name: Option<String>,
+    /// The library it is from, as in [`Node::domain`]; nothing for the file's own.
+    pub domain: Option<String>,
     /// Its overloads.
     pub signatures: Vec<Signature>,
     /// Documentation.
@@ -157,7 +156,7 @@ pub struct Signature {
 pub struct Function {
     /// The name.
     pub name: Option<String>,
-    /// The domain; nothing in Common IR, where it is that of the file.
+    /// Where it is from, as in [`Node::domain`]; nothing for Common IR's own functions of a file.
     pub domain: Option<String>,
     /// Which of several functions of that name.
     pub overload: Option<String>,

@@ -8,9 +8,9 @@ use super::{SparseTensor, Tensor};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// A dense tensor.
-    Tensor(Tensor),
+    Tensor(Box<Tensor>),
     /// A sparse tensor.
-    Sparse(SparseTensor),
+    Sparse(Box<SparseTensor>),
     /// Values in order.
     Sequence(Vec<Data>),
     /// A map with keys that are integers.

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shared::{Reader, dim, entries, some_text, take, typed};
+use bytes::Bytes;
+
+use super::lotus::split_name;
+use super::shared::{Reader, dim, entries, list, some_text, take, typed};
+use crate::carry;
 use crate::model::{
     Attribute, AttributeKind, AttributeValue, ElementType, Entries, Function, Graph, Metadata,
     Module, Node, Operator, Opset, Path, ProducerVersion, Quantization, Schema, Shape, Signature,
@@ -33,7 +37,10 @@ impl Reader<'_> {
         };
         let local = std::mem::take(&mut graph.function);
         let operators = std::mem::take(&mut graph.operator);
-        let functions = from.functions.into_iter().enumerate();
+        // A carried module has its functions in both forms, of which ours says more.
+        let is_double = !local.is_empty() && carry::is_carried(&metadata.properties);
+        let functions = if is_double { vec![] } else { from.functions };
+        let functions = functions.into_iter().enumerate();
         let mut functions: Vec<Function> =
             functions.map(|(index, from)| self.onnx_function(from, index)).collect();
         let first = functions.len();
@@ -79,8 +86,10 @@ impl Reader<'_> {
     fn carried_function(&mut self, from: onnx::FunctionDefProto, index: usize) -> Function {
         let at = Path::ROOT;
         let at = at.index("function", index);
+        let (domain, name) = split_name(from.name);
         Function {
-            name: from.name,
+            name,
+            domain,
             inputs: from.input_params.into_iter().map(parameter).collect(),
             outputs: from.output_params.into_iter().map(parameter).collect(),
             attributes: self.onnx_attributes(from.attr, &at),
@@ -114,16 +123,15 @@ impl Reader<'_> {
         }
     }
 
-    fn onnx_nodes(&mut self, from: Vec<onnx::NodeProto>, at: &Path<'_>) -> Vec<Node> {
-        let read = |(index, from): (usize, onnx::NodeProto)| {
-            let at = at.index("node", index);
-            self.unread(!from.device_configurations.is_empty(), "`device_configurations`", &at);
+    fn onnx_nodes(&mut self, from: Vec<Bytes>, at: &Path<'_>) -> Vec<Node> {
+        self.nodes(from, at, |reader, from: onnx::NodeProto, at| {
+            reader.unread(!from.device_configurations.is_empty(), "`device_configurations`", at);
             Node {
                 name: from.name,
                 domain: some_text(from.domain),
                 op: from.op_type.unwrap_or_default(),
                 overload: some_text(from.overload),
-                attributes: self.onnx_attributes(from.attribute, &at),
+                attributes: reader.onnx_attributes(from.attribute, at),
                 inputs: from.input,
                 outputs: from.output,
                 arg_counts: from.input_arg_count,
@@ -133,8 +141,7 @@ impl Reader<'_> {
                 doc: from.doc_string,
                 properties: entries(from.metadata_props),
             }
-        };
-        from.into_iter().enumerate().map(read).collect()
+        })
     }
 
     fn onnx_attributes(
@@ -142,13 +149,12 @@ impl Reader<'_> {
         from: Vec<onnx::AttributeProto>,
         at: &Path<'_>,
     ) -> Vec<Attribute> {
-        let read = |mut from: onnx::AttributeProto| {
+        list(from, |_, mut from| {
             let (name, doc) = (from.name.take(), from.doc_string.take());
             let at = at.key("attribute", name.as_deref().unwrap_or_default());
             let value = self.onnx_value(from, &at);
             Attribute { name, value, doc }
-        };
-        from.into_iter().map(read).collect()
+        })
     }
 
     fn onnx_value(&mut self, from: onnx::AttributeProto, at: &Path<'_>) -> AttributeValue {
@@ -257,8 +263,10 @@ fn quantization(from: onnx::TensorAnnotation) -> Quantization {
 }
 
 fn operator(from: onnx::OperatorDeclProto) -> Operator {
+    let (domain, name) = split_name(from.name);
     Operator {
-        name: from.name,
+        name,
+        domain,
         signatures: from.signature.into_iter().map(signature).collect(),
         doc: from.doc_string,
     }

@@ -1,11 +1,13 @@
 //! Writing a [`Graph`].
 
+use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
-    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, InferError, Op, Reduction,
-    Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
+    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, InferError, Op,
+    Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -58,6 +60,8 @@ pub struct Builder {
     fresh: usize,
     /// What the names of new symbols begin with; differs for graphs inside others.
     prefix: String,
+    /// Symbols of the graphs around this one, and whether each is an extent.
+    around: BTreeMap<Arc<str>, bool>,
 }
 
 /// What is known of a value.
@@ -78,6 +82,65 @@ impl Builder {
         Self { prefix: prefix.into(), ..Self::default() }
     }
 
+    /// A builder of a graph inside this one.
+    pub fn inside(&mut self) -> Self {
+        self.fresh += 1;
+        let mut around = self.around.clone();
+        for symbol in &self.graph.symbols {
+            let extent = matches!(symbol.source, SymbolSource::Extent(..));
+            around.insert(symbol.name.clone(), extent);
+        }
+        let nested = Self::nested(format!("{}g{}_", self.prefix, self.fresh));
+        Self { around, origin: self.origin.clone(), ..nested }
+    }
+
+    /// Whether every symbol of a size is known here or around.
+    pub fn knows(&self, dim: &Dim) -> bool {
+        dim.symbols().iter().all(|name| self.symbol_is_extent(name).is_some())
+    }
+
+    /// Whether a size cannot be below zero: a sum of products of extents.
+    pub fn is_size(&self, dim: &Dim) -> bool {
+        let extent = |factor: &Factor| match factor {
+            Factor::Symbol(name) => self.symbol_is_extent(name) == Some(true),
+            Factor::Call(..) | Factor::IfEqual(_) => false,
+        };
+        dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
+    }
+
+    fn symbol_is_extent(&self, name: &Arc<str>) -> Option<bool> {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        own.or_else(|| self.around.get(name).copied())
+    }
+
+    /// What of the source the nodes written now stand for.
+    pub fn origin(&self) -> Option<Arc<str>> {
+        self.origin.clone()
+    }
+
+    /// Makes a value of the graph around this one known here: a constant again, or an input, which
+    /// must then be an operand of the node that this graph is in. Says whether it is an input.
+    pub fn capture(&mut self, around: &Self, value: ValueId, name: &str) -> (ValueId, bool) {
+        let facts = around.facts[value.0].clone();
+        if let Some(constant) = facts.constant {
+            return (self.constant(constant), false);
+        }
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        (own, true)
+    }
+
+    /// What of the inputs a value is computed from.
+    pub fn dependencies(&self, value: ValueId) -> Dependencies {
+        dependencies::of_value(&self.graph, &|value| self.elements(value), value)
+    }
+
+    /// What of the inputs sizes are computed from.
+    pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
+        dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
+    }
+
     /// Says what of the source the next nodes stand for.
     pub fn set_origin(&mut self, origin: Option<Arc<str>>) {
         self.origin = origin;
@@ -85,21 +148,39 @@ impl Builder {
 
     /// An input. Its symbols that are not known yet are those of its dimensions.
     pub fn input(&mut self, name: impl Into<String>, ty: Type) -> ValueId {
-        let dims = ty.dims.clone();
         let value = self.value(ty, Facts::default());
-        for (axis, dim) in dims.iter().enumerate() {
-            // A dimension that is one symbol gives its value, and is checked where it is met again.
+        self.define_extents(value);
+        self.graph.inputs.push((name.into(), value));
+        value
+    }
+
+    /// A dimension that is a new symbol gives its value, and is checked where it is met again.
+    fn define_extents(&mut self, value: ValueId) {
+        for (axis, dim) in self.dims(value).iter().enumerate() {
             let names = dim.symbols();
             let Some(name) = names.first().filter(|name| *dim == Dim::symbol(name)) else {
                 continue;
             };
-            if !self.graph.symbols.iter().any(|symbol| symbol.name == *name) {
+            if self.symbol_is_extent(name).is_none() {
                 let source = SymbolSource::Extent(value, axis);
                 self.graph.symbols.push(Symbol { name: name.clone(), source });
             }
         }
-        self.graph.inputs.push((name.into(), value));
-        value
+    }
+
+    /// A name that no symbol has.
+    pub fn fresh_symbol(&mut self) -> Dim {
+        Dim::symbol(&self.fresh_name())
+    }
+
+    fn fresh_name(&mut self) -> Arc<str> {
+        loop {
+            let name: Arc<str> = format!("{}s{}", self.prefix, self.fresh).into();
+            self.fresh += 1;
+            if self.symbol_is_extent(&name).is_none() {
+                break name;
+            }
+        }
     }
 
     /// A result of the graph.
@@ -172,15 +253,48 @@ impl Builder {
         Ok(elements)
     }
 
+    /// Takes an extent of the value written last to be a number, and requires it when the program
+    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+        let found = self.ty(value).dims[axis].clone();
+        let names = found.symbols();
+        if !names.iter().any(|name| self.is_computed(name)) {
+            return;
+        }
+        let one = names.first().filter(|name| found == Dim::symbol(name));
+        match one {
+            Some(name) => {
+                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
+                self.substitute(&known);
+            }
+            None => self.graph.restate(value, axis, &Dim::Known(extent)),
+        }
+        let (right, message) = (Dim::Known(extent), message.to_owned());
+        let check = Check { left: found, right, relation: Relation::Equal, message };
+        self.graph.checks.push(check);
+    }
+
+    /// Whether a symbol of this graph is not the extent of an input.
+    fn is_computed(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        own.is_some_and(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(from, _) => {
+                !self.graph.inputs.iter().any(|(_, input)| *input == from)
+            }
+        })
+    }
+
+    fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
+        self.graph.substitute(known);
+        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+            elements.iter_mut().for_each(|element| *element = element.substitute(known));
+        }
+    }
+
     /// A new symbol.
     pub fn symbol(&mut self, source: SymbolSource) -> Dim {
-        let name: Arc<str> = loop {
-            let name = format!("{}s{}", self.prefix, self.fresh);
-            self.fresh += 1;
-            if !self.graph.symbols.iter().any(|symbol| *symbol.name == *name) {
-                break name.into();
-            }
-        };
+        let name = self.fresh_name();
         let dim = Dim::symbol(&name);
         self.graph.symbols.push(Symbol { name, source });
         dim
@@ -324,7 +438,8 @@ impl Builder {
         Ok(results)
     }
 
-    /// A node with graphs inside, whose results have the given types.
+    /// A node with graphs inside, whose results have the given types. A dimension that is a new symbol
+    /// gives its value.
     pub fn region(
         &mut self,
         kind: NodeKind,
@@ -334,6 +449,7 @@ impl Builder {
         let results: Vec<_> =
             results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
         self.push(kind, operands.to_vec(), results.clone());
+        results.iter().for_each(|value| self.define_extents(*value));
         results
     }
 

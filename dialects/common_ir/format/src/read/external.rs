@@ -1,0 +1,178 @@
+//! Elements in other files: mapped, and held to the model's folder.
+//!
+//! A model comes from anywhere, and the paths in it are not to reach what its folder does not
+//! hold: neither by `..` or from the root, nor through links of either kind.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Sink};
+
+use crate::input;
+use crate::model::{self, External, Module, Tensor, TensorData};
+
+/// A part of a file that a tensor takes.
+struct Taken {
+    file: String,
+    begin: u64,
+    end: u64,
+    name: String,
+    path: String,
+}
+
+/// Maps the files that tensors name, and gives each tensor its bytes.
+pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
+    let mut files = Files { folder, root: None, open: BTreeMap::new() };
+    let mut taken = vec![];
+    module.visit_tensors_mut(&mut |tensor, at| {
+        let expected = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
+        let Tensor { name, data: TensorData::External(external), .. } = tensor else { return };
+        if external.location.is_empty() {
+            return; // Reported when it was read.
+        }
+        let name = name.clone().unwrap_or_default();
+        match files.bytes(external, expected) {
+            Ok(bytes) => {
+                let (begin, path) = (external.offset, at.to_string());
+                let (end, file) = (begin + bytes.len() as u64, external.location.clone());
+                taken.push(Taken { file, begin, end, name, path });
+                external.bytes = Some(bytes);
+            }
+            Err(refusal) => sink.push(refusal.finding(&name, at)),
+        }
+    });
+    check_overlap(taken, sink);
+}
+
+/// Why a tensor's elements cannot be had.
+#[derive(Clone)]
+struct Refusal {
+    code: &'static str,
+    message: String,
+    help: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(message: String) -> Self {
+        Self { code: "cir-external", message, help: None }
+    }
+
+    /// Of a path that may reach out of the folder.
+    fn path(location: &str, what: &str) -> Self {
+        let message = format!("`{location}` {what}");
+        Self { code: "cir-external-path", message, help: None }
+    }
+
+    fn finding(self, name: &str, at: &model::Path<'_>) -> Diagnostic {
+        let message = format!("external data of tensor `{name}`: {}", self.message);
+        let finding = Diagnostic::error(self.code, message).path(at.to_string());
+        self.help.into_iter().fold(finding, Diagnostic::help)
+    }
+}
+
+/// The files of a folder that are open.
+struct Files<'f> {
+    folder: &'f Path,
+    /// The folder without links.
+    root: Option<PathBuf>,
+    open: BTreeMap<String, Result<Bytes, Refusal>>,
+}
+
+impl Files<'_> {
+    fn bytes(&mut self, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+        let location = &external.location;
+        if !self.open.contains_key(location) {
+            let opened = self.map(location);
+            self.open.insert(location.clone(), opened);
+        }
+        let file = self.open[location].clone()?;
+        range(&file, external, expected)
+    }
+
+    fn map(&mut self, location: &str) -> Result<Bytes, Refusal> {
+        let relative = Path::new(location);
+        let is_inside =
+            |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !relative.components().all(is_inside) || location.contains(['\0', '\\']) {
+            return Err(Refusal::path(location, "is not a path within the model's folder"));
+        }
+        let cannot =
+            |error: std::io::Error| Refusal::new(format!("cannot read `{location}`: {error}"));
+        let root = match &self.root {
+            Some(root) => root.clone(),
+            None => self.folder.canonicalize().map_err(cannot)?,
+        };
+        self.root = Some(root.clone());
+        let path = root.join(relative).canonicalize().map_err(cannot)?;
+        if !path.starts_with(&root) {
+            return Err(Refusal::path(location, "leaves the model's folder by a link"));
+        }
+        let file = open(&path).map_err(cannot)?;
+        let about = file.metadata().map_err(cannot)?;
+        if !about.is_file() {
+            return Err(Refusal::path(location, "is not a file"));
+        }
+        if about.nlink() > 1 {
+            let what = "has a second name, which may be outside the model's folder";
+            let help = Some("copy the file instead of linking it");
+            return Err(Refusal { help, ..Refusal::path(location, what) });
+        }
+        input::map_file(&file).map_err(cannot)
+    }
+}
+
+/// Opens a file, though not a link put in its place, and without waiting for the other end of a
+/// pipe.
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+}
+
+/// The part of the file a tensor names: as long as it says, or else as its sizes need.
+fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+    let (size, begin) = (file.len() as u64, external.offset);
+    let fault = |message: String| Err(Refusal::new(message));
+    let length = match (external.length, expected) {
+        (Some(length), Some(expected)) if length != expected => {
+            return fault(format!("`length` is {length}, yet its sizes need {expected} bytes"));
+        }
+        (Some(length), _) | (None, Some(length)) => length,
+        (None, None) => size.saturating_sub(begin),
+    };
+    let end = begin.checked_add(length).filter(|end| *end <= size);
+    let Some(end) = end else {
+        let location = &external.location;
+        return fault(format!(
+            "{length} bytes from {begin} do not lie in `{location}`, which has {size}"
+        ));
+    };
+    Ok(file.slice(begin as usize..end as usize))
+}
+
+/// Tensors may share their bytes, but not a part of them.
+fn check_overlap(mut taken: Vec<Taken>, sink: &mut Sink) {
+    taken.sort_by(|a, b| (&a.file, a.begin, a.end).cmp(&(&b.file, b.begin, b.end)));
+    let mut widest: Option<&Taken> = None;
+    for next in &taken {
+        let before = widest.filter(|before| before.file == next.file);
+        if let Some(before) = before
+            && next.begin < before.end
+            && (next.begin, next.end) != (before.begin, before.end)
+            && next.begin < next.end
+        {
+            let Taken { file, begin, end, name, path } = next;
+            let message = format!(
+                "external data of tensor `{name}`: bytes {begin} to {end} of `{file}` overlap \
+                 those of tensor `{}`, {} to {}",
+                before.name, before.begin, before.end
+            );
+            let finding = Diagnostic::error("cir-external-overlap", message).path(path.clone());
+            sink.push(finding.related(before.path.clone(), "the other tensor"));
+        }
+        if before.is_none_or(|before| next.end > before.end) {
+            widest = Some(next);
+        }
+    }
+}

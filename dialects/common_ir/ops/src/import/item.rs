@@ -1,0 +1,127 @@
+//! What a name of a model stands for: a tensor, or a structure of tensors.
+
+use irc_tl::{Builder, Type, ValueId};
+
+/// What a name stands for. The structure of sequences and optionals is known when the model is
+/// imported; at the tensor level there are only tensors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A tensor.
+    Tensor(ValueId),
+    /// Values in order.
+    Sequence(Vec<Item>),
+    /// A value, or none.
+    Optional(Option<Box<Item>>),
+}
+
+impl Item {
+    /// The tensor, when it is one.
+    pub fn tensor(&self) -> Option<ValueId> {
+        match self {
+            Self::Tensor(value) => Some(*value),
+            Self::Sequence(_) | Self::Optional(_) => None,
+        }
+    }
+
+    /// The kind in words, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Tensor(_) => "a tensor",
+            Self::Sequence(_) => "a sequence",
+            Self::Optional(_) => "an optional",
+        }
+    }
+
+    /// The tensors in it, in order.
+    pub fn tensors(&self) -> Vec<ValueId> {
+        match self {
+            Self::Tensor(value) => vec![*value],
+            Self::Sequence(items) => items.iter().flat_map(Self::tensors).collect(),
+            Self::Optional(item) => item.iter().flat_map(|item| item.tensors()).collect(),
+        }
+    }
+
+    /// The same structure of other tensors.
+    ///
+    /// # Errors
+    /// What `map` says.
+    pub fn map<E>(&self, map: &mut dyn FnMut(ValueId) -> Result<ValueId, E>) -> Result<Self, E> {
+        Ok(match self {
+            Self::Tensor(value) => Self::Tensor(map(*value)?),
+            Self::Sequence(items) => {
+                let items: Result<Vec<_>, E> = items.iter().map(|item| item.map(map)).collect();
+                Self::Sequence(items?)
+            }
+            Self::Optional(None) => Self::Optional(None),
+            Self::Optional(Some(item)) => Self::Optional(Some(Box::new(item.map(map)?))),
+        })
+    }
+
+    /// Whether the structures are equal, whatever the tensors.
+    pub fn same_structure(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tensor(_), Self::Tensor(_)) => true,
+            (Self::Sequence(items), Self::Sequence(others)) => {
+                items.len() == others.len()
+                    && items.iter().zip(others).all(|(item, other)| item.same_structure(other))
+            }
+            (Self::Optional(None), Self::Optional(None)) => true,
+            (Self::Optional(Some(item)), Self::Optional(Some(other))) => item.same_structure(other),
+            _ => false,
+        }
+    }
+
+    /// The structure, with the types of its tensors.
+    pub(crate) fn structure(&self, builder: &Builder) -> Structure {
+        match self {
+            Self::Tensor(value) => Structure::Tensor(builder.ty(*value).clone()),
+            Self::Sequence(items) => {
+                Structure::Sequence(items.iter().map(|item| item.structure(builder)).collect())
+            }
+            Self::Optional(item) => {
+                Structure::Optional(item.as_ref().map(|item| Box::new(item.structure(builder))))
+            }
+        }
+    }
+}
+
+/// How an input or output of a model is made of tensors of its graph.
+///
+/// The tensors of a sequence `x` are named `x[0]`, `x[1]` and so on; that of an optional has the
+/// name of the optional.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Structure {
+    /// One tensor.
+    Tensor(Type),
+    /// Values in order.
+    Sequence(Vec<Structure>),
+    /// A value, or none.
+    Optional(Option<Box<Structure>>),
+}
+
+impl Structure {
+    /// The names of the tensors of a value of that name, with their types, in order.
+    pub fn flatten(&self, name: &str) -> Vec<(String, Type)> {
+        match self {
+            Self::Tensor(ty) => vec![(name.to_owned(), ty.clone())],
+            Self::Sequence(items) => {
+                let items = items.iter().enumerate();
+                items.flat_map(|(index, item)| item.flatten(&format!("{name}[{index}]"))).collect()
+            }
+            Self::Optional(item) => item.iter().flat_map(|item| item.flatten(name)).collect(),
+        }
+    }
+
+    /// The structure, its tensors taken from `next` in order.
+    pub(crate) fn build(&self, next: &mut dyn FnMut() -> ValueId) -> Item {
+        match self {
+            Self::Tensor(_) => Item::Tensor(next()),
+            Self::Sequence(items) => {
+                Item::Sequence(items.iter().map(|item| item.build(next)).collect())
+            }
+            Self::Optional(item) => {
+                Item::Optional(item.as_ref().map(|item| Box::new(item.build(next))))
+            }
+        }
+    }
+}

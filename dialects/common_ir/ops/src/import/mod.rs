@@ -1,0 +1,206 @@
+//! Modules as graphs of the tensor level.
+
+mod functions;
+mod inputs;
+mod item;
+mod meaning;
+mod scope;
+mod support;
+
+pub use item::{Item, Structure};
+pub use scope::Region;
+pub(crate) use scope::Scope;
+pub use support::unsupported;
+
+use functions::Functions;
+use inputs::Symbols;
+use irc_common_format::model::{self, Module, Path, Schema};
+use irc_tl::{Builder, Constant, Dependencies, Graph};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// How to import.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
+    /// others. For inputs that its structure depends on.
+    pub values: BTreeMap<String, Constant>,
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. An
+    /// input of which the model says nothing is of floats.
+    pub shapes: BTreeMap<String, Vec<i64>>,
+    /// How inputs that are no tensors are made of tensors.
+    pub structures: BTreeMap<String, Structure>,
+}
+
+/// A module at the tensor level.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The program. Inputs and outputs have the names of the model's; an initializer that is also an
+    /// input is none, but the default of [`Imported::defaults`].
+    pub graph: Graph,
+    /// Inputs that need not be given, and their values then.
+    pub defaults: BTreeMap<String, Constant>,
+    /// How inputs and outputs that are no tensors are made of tensors of the graph.
+    pub structures: BTreeMap<String, Structure>,
+}
+
+/// What is wrong with a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The node's path in the module, such as `graph.node[3]`.
+    pub path: String,
+    /// The node, as a reader knows it: its operator and name.
+    pub node: String,
+    /// What kind of thing it is.
+    pub kind: FindingKind,
+    /// What is wrong.
+    pub message: String,
+    /// What the structure of the program depends on, seen from the graph that the node is in.
+    pub(crate) needs: Option<Box<Dependencies>>,
+}
+
+/// Kinds of [`Finding`]s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FindingKind {
+    /// No operator of that name, domain and version is known.
+    UnknownOperator,
+    /// The operator cannot be written so.
+    Unsupported,
+    /// The node is not as its operator says.
+    Invalid,
+    /// The structure of the program depends on these inputs of the model, which have no value in
+    /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
+    NeedsValue(Vec<String>),
+    /// The structure of the program depends on the sizes of these inputs of the model, which have no
+    /// shape in [`ImportOptions::shapes`].
+    NeedsShape(Vec<String>),
+}
+
+impl Finding {
+    fn new(
+        path: impl Into<String>,
+        node: impl Into<String>,
+        kind: FindingKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let (path, node, message) = (path.into(), node.into(), message.into());
+        Self { path, node, kind, message, needs: None }
+    }
+
+    /// The structure of the program depends on what is not known.
+    fn needing(self, needs: Dependencies) -> Self {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
+        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
+            FindingKind::NeedsShape(list(&needs.shapes))
+        } else {
+            FindingKind::NeedsValue(list(&needs.values))
+        };
+        Self { kind, needs: Some(Box::new(needs)), ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.path, self.node, self.message)
+    }
+}
+
+/// Writes a module's graph at the tensor level.
+///
+/// # Errors
+/// Every node that cannot be written, in order; nodes that depend on one of those are not mentioned.
+pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<Finding>> {
+    let Some(graph) = &module.graph else {
+        return Err(vec![whole("the file is a library: it has no graph")]);
+    };
+    let functions = Functions::of(module);
+    let mut importer = Importer {
+        options,
+        builder: Builder::new(),
+        findings: vec![],
+        structures: BTreeMap::new(),
+        symbols: Symbols::default(),
+    };
+    let mut scope = Scope::of_graph(&functions, graph, opsets(module));
+    let defaults = importer.define_initializers(graph, &mut scope);
+    importer.define_inputs(graph, &mut scope, &defaults);
+    let path = Path::GRAPH;
+    scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.findings);
+    importer.define_outputs(graph, &scope);
+    if importer.findings.is_empty() {
+        let Importer { builder, structures, .. } = importer;
+        let mut graph = builder.finish();
+        graph.prune();
+        return Ok(Imported { graph, defaults, structures });
+    }
+    Err(importer.findings)
+}
+
+/// The versions of the operator sets a module means, by domain.
+pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
+    let imported = module.opsets.iter().map(|opset| {
+        let domain = crate::operator::canonical(opset.domain.as_deref().unwrap_or_default());
+        (domain.to_owned(), opset.version)
+    });
+    let mut opsets: BTreeMap<String, i64> = imported.collect();
+    // Before operator sets had versions, there was one; Common IR has none to this day.
+    if module.schema == Schema::CommonIr || module.opsets.is_empty() {
+        opsets.entry(crate::ONNX.to_owned()).or_insert(1);
+    }
+    opsets
+}
+
+fn whole(message: impl Into<String>) -> Finding {
+    Finding::new("graph", "graph", FindingKind::Invalid, message)
+}
+
+struct Importer<'o> {
+    options: &'o ImportOptions,
+    builder: Builder,
+    findings: Vec<Finding>,
+    structures: BTreeMap<String, Structure>,
+    symbols: Symbols,
+}
+
+impl Importer<'_> {
+    fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
+        for (index, output) in graph.outputs.iter().enumerate() {
+            let message = match scope.item(output.name()) {
+                Some(item) => {
+                    self.define_output(output.name(), item);
+                    scope.contradiction(&self.builder, output, item)
+                }
+                None if self.findings.is_empty() => Some("no node makes it".to_owned()),
+                None => None,
+            };
+            self.findings.extend(message.map(|message| {
+                Finding::new(
+                    Path::GRAPH.index("output", index).to_string(),
+                    format!("output '{}'", output.name()),
+                    FindingKind::Invalid,
+                    message,
+                )
+            }));
+        }
+    }
+
+    fn define_output(&mut self, name: &str, item: &Item) {
+        let structure = item.structure(&self.builder);
+        for ((name, _), value) in structure.flatten(name).into_iter().zip(item.tensors()) {
+            self.builder.output(name, value);
+        }
+        if !matches!(structure, Structure::Tensor(_)) {
+            self.structures.insert(name.to_owned(), structure);
+        }
+    }
+}
+
+/// A name that an expression of sizes can hold.
+pub(crate) fn symbol_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut symbol: String = name.chars().map(plain).collect();
+    if !symbol.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        symbol.insert(0, '_');
+    }
+    symbol
+}

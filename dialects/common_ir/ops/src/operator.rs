@@ -1,0 +1,102 @@
+//! What an operator is, and the table of them.
+
+use crate::context::{Context, Lowered};
+use crate::ops;
+use std::sync::LazyLock;
+
+/// The domain of ONNX's own operators; files may also leave it empty.
+pub const ONNX: &str = "ai.onnx";
+
+/// The domain that operators of Common IR's own list have here; in files they have that of any library.
+pub const ERA: &str = "common_ir";
+
+/// The one home of an operator.
+#[derive(Clone, Copy)]
+pub struct Operator {
+    /// Its domain.
+    pub domain: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The versions of the operator set in which its meaning changed, ascending: those that are
+    /// understood.
+    pub versions: &'static [i64],
+    /// The version from which it is no longer there.
+    pub removed: Option<i64>,
+    /// Writes it at the tensor level.
+    pub lower: fn(&mut Context<'_>) -> Lowered,
+}
+
+impl Operator {
+    /// An operator of ONNX.
+    pub const fn new(
+        name: &'static str,
+        versions: &'static [i64],
+        lower: fn(&mut Context<'_>) -> Lowered,
+    ) -> Self {
+        Self { domain: ONNX, name, versions, removed: None, lower }
+    }
+
+    /// The operator in another domain.
+    pub const fn in_domain(self, domain: &'static str) -> Self {
+        Self { domain, ..self }
+    }
+
+    /// The operator, gone from a version on.
+    pub const fn removed_in(self, version: i64) -> Self {
+        Self { removed: Some(version), ..self }
+    }
+
+    /// The version of its meaning in an operator set of that version.
+    pub fn version_in(&self, opset: i64) -> Option<i64> {
+        if self.removed.is_some_and(|removed| opset >= removed) {
+            return None;
+        }
+        self.versions.iter().copied().rfind(|version| *version <= opset)
+    }
+}
+
+/// The domain that a node's domain means.
+pub(crate) fn canonical(domain: &str) -> &str {
+    if domain.is_empty() { ONNX } else { domain }
+}
+
+/// By domain and name.
+static TABLE: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+    let mut all: Vec<Operator> = ops::FAMILIES.concat();
+    all.sort_by_key(|operator| (operator.domain, operator.name));
+    all
+});
+
+/// The operator of that name; an empty domain is ONNX's.
+pub fn find(domain: &str, name: &str) -> Option<&'static Operator> {
+    let wanted = (canonical(domain), name);
+    let found = TABLE.binary_search_by(|operator| (operator.domain, operator.name).cmp(&wanted));
+    found.ok().map(|index| &TABLE[index])
+}
+
+/// Every operator, by domain and name.
+pub fn operators() -> impl Iterator<Item = &'static Operator> {
+    TABLE.iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_has_one_home() {
+        let names: Vec<_> = operators().map(|operator| (operator.domain, operator.name)).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        for operator in operators() {
+            assert!(operator.versions.is_sorted_by(|a, b| a < b), "{}", operator.name);
+            assert!(!operator.versions.is_empty(), "{}", operator.name);
+        }
+    }
+
+    #[test]
+    fn versions_are_those_before() {
+        let operator = Operator::new("X", &[1, 7, 13], |_| Ok(vec![])).removed_in(20);
+        let found: Vec<_> = [0, 1, 6, 7, 19, 20].map(|opset| operator.version_in(opset)).into();
+        assert_eq!(found, [None, Some(1), Some(1), Some(7), Some(13), None]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Rotary position embedding: Su et al., "RoFormer" (2021).
+
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use crate::ops::pieces::{loops, size, wide};
+use irc_tl::{Binary, Compute, DType, Dim, Relation, Scalar, ValueId};
+
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("RotaryEmbedding", &[23], rotary)];
+
+/// Where the parts of a rotation lie.
+struct Rotation {
+    /// How many elements of each head turn.
+    turned: Dim,
+    /// Whether the elements of a pair are neighbours.
+    interleaved: bool,
+    /// The loop over the sequence.
+    sequence: usize,
+    dtype: DType,
+    /// Whether rows of the tables are found by position.
+    by_position: bool,
+}
+
+fn rotary(cx: &mut Context<'_>) -> Lowered {
+    let [x, cos, sin] = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
+    let own = cx.b.dims(x);
+    let (split, sequence) = split(cx, x)?;
+    let head = cx.b.dims(split)[3].clone();
+    let turned = match cx.int_or("rotary_embedding_dim", 0)? {
+        0 => head,
+        turned => turned.into(),
+    };
+    let half = turned.floor_div(&2.into());
+    let rank = if cx.optional(3).is_some() { 2 } else { 3 };
+    for table in [cos, sin] {
+        let found = cx.ty(table);
+        if found.rank() != rank {
+            return Err(LowerError::invalid(format!("expected rank {rank}, found {found}")));
+        }
+        let message = "expected half as many angles as elements that turn";
+        cx.b.require(&found.dims[rank - 1], Relation::Equal, &half, message)?;
+    }
+    let dtype = cx.dtype(x);
+    let interleaved = cx.int_or("interleaved", 0)? != 0;
+    let by_position = cx.optional(3).is_some();
+    let rotation = Rotation { turned, interleaved, sequence, dtype: wide(dtype), by_position };
+    let mut operands = vec![split, cos, sin];
+    operands.extend(cx.optional(3));
+    let dims = cx.b.dims(split);
+    let body = rotation.body(&dims[3]).cast(dtype);
+    let turned = cx.b.compute(Compute::map(dims, body), &operands)?;
+    one(cx.b.reshape(turned, &own))
+}
+
+/// The operand with heads as a dimension of their own, the last but one or the second, and the
+/// dimension of the sequence.
+fn split(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, usize), LowerError> {
+    let own = cx.b.dims(x);
+    match &own[..] {
+        [_, _, _, _] => Ok((x, 2)),
+        [batch, sequence, hidden] => {
+            let heads = cx.int("num_heads")?.filter(|heads| *heads > 0);
+            let heads = heads.ok_or_else(|| cx.missing("num_heads"))?;
+            let head = hidden.floor_div(&heads.into());
+            let dims = [batch.clone(), sequence.clone(), heads.into(), head];
+            Ok((cx.b.reshape(x, &dims)?, 1))
+        }
+        _ => {
+            let found = cx.ty(x);
+            Err(LowerError::invalid(format!("expected rank 3 or 4, found {found}")))
+        }
+    }
+}
+
+impl Rotation {
+    fn body(&self, head: &Dim) -> Scalar {
+        let index = || Scalar::Loop(3);
+        let half = self.turned.floor_div(&2.into());
+        let x = |at: Scalar| {
+            let mut from = loops(0..3);
+            from.push(at);
+            Scalar::load(0, from).cast(self.dtype)
+        };
+        let two = || Scalar::index(2);
+        let (pair, first, step) = if self.interleaved {
+            let first = index().binary(Binary::Rem, two()).equals(Scalar::index(0));
+            (index() / two(), first, Scalar::index(1))
+        } else {
+            let pair = index().binary(Binary::Rem, size(&half));
+            (pair, index().lt(size(&half)), size(&half))
+        };
+        let (cos, sin) = (self.angle(1, pair.clone()), self.angle(2, pair));
+        let one = x(index()) * cos.clone() - x(index() + step.clone()) * sin.clone();
+        let other = x(index() - step) * sin + x(index()) * cos;
+        let turned = first.select(one, other);
+        if self.turned == *head {
+            return turned;
+        }
+        index().lt(size(&self.turned)).select(turned, x(index()))
+    }
+
+    /// An element of a table of angles.
+    fn angle(&self, table: usize, pair: Scalar) -> Scalar {
+        let token = [Scalar::Loop(0), Scalar::Loop(self.sequence)];
+        let at = if self.by_position {
+            vec![Scalar::load(3, token).cast(DType::I64), pair]
+        } else {
+            let [batch, step] = token;
+            vec![batch, step, pair]
+        };
+        Scalar::load(table, at).cast(self.dtype)
+    }
+}

@@ -1,0 +1,98 @@
+//! Products of matrices of floats or integers.
+
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Relation, ValueId};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("MatMul", &[1, 9, 13], |cx| {
+        let (x, y) = (cx.input(0)?, cx.input(1)?);
+        one(product(cx.b, x, y))
+    }),
+    Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], gemm),
+];
+
+/// NumPy's `matmul`: an operand of rank 1 is a row on the left, a column on the right.
+pub(in crate::ops) fn product(b: &mut Builder, x: ValueId, y: ValueId) -> Built {
+    let (row, column) = (b.rank(x) == 1, b.rank(y) == 1);
+    if b.rank(x) == 0 || b.rank(y) == 0 {
+        return Err("expected operands of rank 1 or more, found a scalar".into());
+    }
+    let left = if row { with_unit(b, x, 0)? } else { x };
+    let right = if column { with_unit(b, y, 1)? } else { y };
+    let result = flat_product(b, left, right)?;
+    let mut dims = b.dims(result);
+    if column {
+        dims.pop();
+    }
+    if row {
+        dims.remove(dims.len() - if column { 1 } else { 2 });
+    }
+    b.reshape(result, &dims)
+}
+
+/// A stack of matrices times one matrix is one product of a taller matrix.
+fn flat_product(b: &mut Builder, x: ValueId, y: ValueId) -> Built {
+    let dims = b.dims(x);
+    let known = b.ty(x).known().is_some() && b.ty(y).known().is_some();
+    if dims.len() == 2 || b.rank(y) > 2 || !known {
+        return b.matmul(x, y);
+    }
+    let (rows, depth) = (Dim::product(&dims[..dims.len() - 1]), dims[dims.len() - 1].clone());
+    let tall = b.reshape(x, &[rows, depth])?;
+    let result = b.matmul(tall, y)?;
+    let mut dims = dims;
+    dims.pop();
+    dims.push(b.dims(y)[1].clone());
+    b.reshape(result, &dims)
+}
+
+fn with_unit(b: &mut Builder, x: ValueId, axis: usize) -> Built {
+    let mut dims = b.dims(x);
+    dims.insert(axis, 1.into());
+    b.reshape(x, &dims)
+}
+
+fn gemm(cx: &mut Context<'_>) -> Lowered {
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let transposed = |name| -> Result<bool, LowerError> { Ok(cx.int_or(name, 0)? != 0) };
+    let op =
+        Op::Matmul { transpose_lhs: transposed("transA")?, transpose_rhs: transposed("transB")? };
+    for value in [x, y] {
+        if cx.b.rank(value) != 2 {
+            let found = cx.ty(value);
+            return Err(LowerError::invalid(format!("expected matrices, found {found}")));
+        }
+    }
+    let (alpha, beta) = (cx.float_or("alpha", 1.0)?, cx.float_or("beta", 1.0)?);
+    let result = cx.b.op(op, &[x, y])?;
+    let result = scaled(cx.b, result, alpha)?;
+    let added = if cx.version < 11 { Some(cx.input(2)?) } else { cx.optional(2) };
+    let Some(added) = added.filter(|_| beta != 0.0) else { return Ok(vec![result]) };
+    let added = scaled(cx.b, added, beta)?;
+    fits(cx.b, added, result)?;
+    one(cx.b.binary(Binary::Add, result, added))
+}
+
+/// Every element times a float, whatever the type of the elements.
+fn scaled(b: &mut Builder, x: ValueId, by: f32) -> Built {
+    let dtype = b.dtype(x);
+    if dtype.is_float() || by == 1.0 {
+        return crate::ops::pieces::scale(b, x, f64::from(by));
+    }
+    let float = b.cast(x, DType::F64)?;
+    let float = crate::ops::pieces::scale(b, float, f64::from(by))?;
+    b.cast(float, dtype)
+}
+
+/// Requires that a value broadcasts to another's shape, not the other way around.
+fn fits(b: &mut Builder, x: ValueId, to: ValueId) -> Built<()> {
+    let (own, to) = (b.dims(x), b.dims(to));
+    let Some(new) = to.len().checked_sub(own.len()) else {
+        return Err(format!("expected C of rank 2 at most, found {}", b.ty(x)).into());
+    };
+    for (own, to) in own.iter().zip(&to[new..]) {
+        b.require(own, Relation::EqualOrOne, to, "expected C to broadcast to the product")?;
+    }
+    Ok(())
+}

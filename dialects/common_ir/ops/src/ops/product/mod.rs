@@ -1,0 +1,6 @@
+//! Products of matrices.
+
+pub(super) mod determinant;
+pub(super) mod einsum;
+pub(super) mod matmul;
+pub(super) mod quantized;

@@ -1,0 +1,109 @@
+//! Correlation with filters, of floats and small integers.
+
+use super::window::{Window, groups, pad, spatial_rank};
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use crate::ops::pieces::{along, with_extent};
+use crate::ops::product::quantized::{centred, quantize, ratio};
+use irc_tl::{Binary, Conv, DType, Dim, ValueId};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("Conv", &[1, 11, 22], conv),
+    Operator::new("ConvInteger", &[10], conv_integer),
+    Operator::new("QLinearConv", &[10], conv_quantized),
+];
+
+fn conv(cx: &mut Context<'_>) -> Lowered {
+    let (x, w) = (cx.input(0)?, cx.input(1)?);
+    let result = correlate(cx, x, w)?;
+    let Some(bias) = cx.optional(2) else { return Ok(vec![result]) };
+    let bias = per_channel(cx, bias, result)?;
+    one(cx.b.binary(Binary::Add, result, bias))
+}
+
+fn conv_integer(cx: &mut Context<'_>) -> Lowered {
+    let (x, w) = (cx.input(0)?, cx.input(1)?);
+    let (x_zero, w_zero) = (cx.optional(2), cx.optional(3));
+    Ok(vec![correlate_integers(cx, [x, w], [x_zero, w_zero])?])
+}
+
+fn conv_quantized(cx: &mut Context<'_>) -> Lowered {
+    let [x, x_scale, x_zero] = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
+    let [w, w_scale, w_zero] = [cx.input(3)?, cx.input(4)?, cx.input(5)?];
+    let [y_scale, y_zero] = [cx.input(6)?, cx.input(7)?];
+    let mut sum = correlate_integers(cx, [x, w], [Some(x_zero), Some(w_zero)])?;
+    if let Some(bias) = cx.optional(8) {
+        let bias = per_channel(cx, bias, sum)?;
+        sum = cx.b.binary(Binary::Add, sum, bias)?;
+    }
+    let by = ratio(cx.b, x_scale, w_scale, y_scale)?;
+    let by = per_channel(cx, by, sum)?;
+    let sum = cx.b.cast(sum, DType::F32)?;
+    let value = cx.b.binary(Binary::Mul, sum, by)?;
+    let y_zero = cx.b.reshape(y_zero, &[])?;
+    one(quantize(cx.b, value, y_zero))
+}
+
+/// Correlation of small integers less their zero points, in `i32`; one zero point of the filters
+/// may be given per filter.
+fn correlate_integers(
+    cx: &mut Context<'_>,
+    values: [ValueId; 2],
+    zeros: [Option<ValueId>; 2],
+) -> Result<ValueId, LowerError> {
+    let x = centred(cx.b, values[0], zeros[0])?;
+    let rank = cx.b.rank(values[1]);
+    let zero = match zeros[1] {
+        Some(zero) => Some(along(cx.b, zero, 0, rank)?),
+        None => None,
+    };
+    let w = centred(cx.b, values[1], zero)?;
+    correlate(cx, x, w)
+}
+
+/// Correlation as the node's attributes say.
+pub(in crate::ops) fn correlate(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    w: ValueId,
+) -> Result<ValueId, LowerError> {
+    let rank = spatial_rank(cx, x)?;
+    let (dims, filters) = (cx.b.dims(x), cx.b.dims(w));
+    if filters.len() != dims.len() {
+        let (x, w) = (cx.ty(x), cx.ty(w));
+        let message = format!("expected filters of rank {}, found {w} for {x}", rank + 2);
+        return Err(LowerError::invalid(message));
+    }
+    let kernel = filters[2..].to_vec();
+    if let Some(stated) = cx.ints("kernel_shape")?
+        && stated.iter().map(|size| Dim::Known(*size)).ne(kernel.iter().cloned())
+        && kernel.iter().all(|size| size.known().is_some())
+    {
+        let message = format!("expected kernel_shape {kernel:?}, found {stated:?}");
+        return Err(LowerError::invalid(message));
+    }
+    let window = Window::of(cx, kernel, &dims[2..])?;
+    let groups = groups(cx, "group")?;
+    let message = "expected as many channels as the filters have";
+    let channels = filters[1].clone() * groups.into();
+    let x = with_extent(cx.b, x, 1, &channels, message)?;
+    let each = filters[0].floor_div(&groups.into());
+    let message = "expected as many filters for every group";
+    let w = with_extent(cx.b, w, 0, &(each * groups.into()), message)?;
+    let (strides, dilations) = (window.strides.clone(), window.dilations.clone());
+    let (x, pads) = match window.known_pads() {
+        Some(pads) => (x, pads),
+        None => (pad(cx.b, x, &window.pads)?, vec![[0, 0]; rank]),
+    };
+    Ok(cx.b.conv(Conv { strides, dilations, pads, groups }, x, w)?)
+}
+
+/// One number per channel, to broadcast to a batch of channels.
+pub(in crate::ops) fn per_channel(
+    cx: &mut Context<'_>,
+    vector: ValueId,
+    of: ValueId,
+) -> Result<ValueId, LowerError> {
+    let rank = cx.b.rank(of);
+    Ok(along(cx.b, vector, 1, rank)?)
+}
