@@ -2,7 +2,8 @@
 //!
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]),
 //! and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay
-//! outside. Groups that exist already are left alone. Algorithms, and ops on sizes that depend on
+//! outside. Groups that exist already are left alone. General ops that are read once are written into
+//! their readers first (see [`super::inline`]). Algorithms, and ops on sizes that depend on
 //! symbols, are a group of the kind `loops` each.
 use super::{
     SegmentFusion,
@@ -11,6 +12,7 @@ use super::{
     form::Kind,
     fuse_segment,
     graph::{Function, is_general, is_view, read_function},
+    inline::{inline_computes, reshapes_to_views},
     report::{FusionReport, Simplification},
     segment::{Placed, Segment, segments},
     simplify::{applied_rules, simplify, simplify_function},
@@ -69,6 +71,8 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
+    reshapes_to_views(func)?;
+    inline_computes(func)?;
     wrap_general(func)?;
     simplify_function(func)?;
     let Some(function) = read_function(func)? else { return Ok(()) };
@@ -96,6 +100,8 @@ pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, S
 }
 
 fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    reshapes_to_views(func)?;
+    inline_computes(func)?;
     wrap_general(func)?;
     for Simplification { rule, op } in simplify_function(func)? {
         emit_remark(&func, &format!("simplified by {rule}: {op}"));

@@ -678,3 +678,28 @@ fn random_shapes_move_and_multiply() {
         check(&cases);
     }
 }
+
+#[test]
+fn general_ops_written_into_each_other_keep_every_bit() {
+    let text = r#"
+        func.func @main(%x: tensor<6x9xf16>, %y: tensor<9xf16>) -> (tensor<9x6xf16>, tensor<6xf16>) {
+          %a = tl.compute(%x, %y) "%0[i0, i1] * %1[i1] + 0.3 : f16" : (tensor<6x9xf16>, tensor<9xf16>) -> tensor<6x9xf16>
+          %b = tl.compute(%a) "select(i0 > 2, %0[i1, i0] / 3.0 : f16, %0[i1, i0])" : (tensor<6x9xf16>) -> tensor<9x6xf16>
+          %c = tl.compute(%b, %x, %b) "max(%0[i0, i1], %1[i1, i0]) - %2[i0, i1]" : (tensor<9x6xf16>, tensor<6x9xf16>, tensor<9x6xf16>) -> tensor<9x6xf16>
+          %d = tl.compute(%x, %y) "abs(%0[i0, i1]) + %1[i1]" : (tensor<6x9xf16>, tensor<9xf16>) -> tensor<6x9xf16>
+          %e = tl.compute(%d) "%0[i0, 8 - i1]" combine "max" over ["9"] : (tensor<6x9xf16>) -> tensor<6xf16>
+          %f = tl.compute(%e) "%0[i0] * %0[i0]" : (tensor<6xf16>) -> tensor<6xf16>
+          return %c, %f : tensor<9x6xf16>, tensor<6xf16>
+        }"#;
+    let context = irc_dialects::new_context();
+    let mut module = irc_mlir::parse_module(&context, text).unwrap();
+    let inputs = vec![numbers(DType::F16, &[6, 9], 1), numbers(DType::F16, &[9], 2)];
+    let functions = irc_mlir::walk_collect(module.as_operation(), |op| {
+        irc_mlir::read::op_name(&op) == "func.func"
+    });
+    let expected = irc::eval::evaluate(functions[0], &inputs).unwrap();
+    let found = run_module(&context, &mut module, inputs);
+    for (expected, found) in expected.iter().zip(&found) {
+        assert_eq!(difference(found, expected, 0.0), None);
+    }
+}

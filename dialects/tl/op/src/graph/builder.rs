@@ -50,8 +50,8 @@ pub type Built<T = ValueId> = Result<T, BuildError>;
 /// Writes a [`Graph`], node by node.
 ///
 /// Types are inferred. An op of constants becomes a constant, while it is small. An op of operands
-/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), with a
-/// check for each pair of sizes that must agree. The elements of small integer values are followed,
+/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), but for
+/// products and convolutions, with a check for each pair of sizes that must agree. The elements of small integer values are followed,
 /// as sizes: see [`Builder::elements`].
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -396,7 +396,8 @@ impl Builder {
             }
         }
         let op = match op {
-            Op::Compute(_) => op,
+            // The schedules of products are for symbolic numbers of rows and images too.
+            Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;
                 let compute = op.as_compute(&types);
