@@ -36,6 +36,7 @@ pub mod pipeline;
 pub mod session;
 pub mod tasks;
 
+pub use codegen::Backend;
 pub use irc_planner as planner;
 pub use session::{
     Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph, CompiledGraphs,

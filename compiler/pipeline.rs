@@ -56,13 +56,13 @@ pub const HOST_CPU: Pipeline = Pipeline {
         },
         Stage {
             name: "linalg",
-            passes: "tl-to-linalg",
+            passes: "split-blocks,tl-to-linalg",
             leaves: &["arith", "func", "linalg", "math", "tensor", "tl"],
             why: "loops and index maps become explicit; tl stays in main, as reshapes, and in kernels of loops",
         },
         Stage {
             name: "vector",
-            passes: "compute-to-loops,linalg-to-vector",
+            passes: "linalg-to-vector,compute-to-loops",
             leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: tiles, vectors, packing; kernels now write into memory",
         },

@@ -5,6 +5,7 @@ use crate::{
     interface::Interface,
     pipeline::HOST_CPU,
 };
+use irc_executor::code::Keeps;
 use irc_mlir::{CapturedDiagnostic, OperationLike, OperationRef, attr, read, string_value};
 
 /// The kernel's name within its own module.
@@ -32,6 +33,8 @@ pub struct TaskObject {
     pub symbol: String,
     /// Bytes of scratch it needs.
     pub scratch: u64,
+    /// What it keeps; its arguments are the kernel's first operands.
+    pub keeps: Option<Keeps>,
     /// The relocatable object.
     pub object: Vec<u8>,
 }
@@ -112,12 +115,21 @@ pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, Broken> {
         run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
         let kernel = named(module.as_operation(), NAME)?;
         let scratch = read::integer(&kernel, "irc.workspace_bytes")?.cast_unsigned();
+        let keeps = keeps(&kernel);
         irc_mlir::set_attribute(kernel, "irc.entry", attr::string(context, &symbol));
         run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
-        Some((scratch, compile(&module, target, Output::Object)))
+        Some((scratch, keeps, compile(&module, target, Output::Object)))
     });
-    let (scratch, object) = compiled.map_err(Broken::Passes)?;
-    Ok(TaskObject { symbol, scratch, object: object.map_err(Broken::Codegen)? })
+    let (scratch, keeps, object) = compiled.map_err(Broken::Passes)?;
+    Ok(TaskObject { symbol, scratch, keeps, object: object.map_err(Broken::Codegen)? })
+}
+
+/// What a lowered kernel keeps, if anything.
+fn keeps(kernel: &OperationRef<'_, '_>) -> Option<Keeps> {
+    let bytes = read::integer(kernel, "irc.kept_bytes")?.cast_unsigned();
+    let arguments = read::integers(kernel, "irc.kept_arguments")?;
+    let operands = arguments.into_iter().map(|index| index.cast_unsigned() as usize).collect();
+    (bytes > 0).then_some(Keeps { bytes, operands })
 }
 
 /// An object without symbols, for a library that needs no code: linkers refuse to link nothing.

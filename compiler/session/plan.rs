@@ -118,11 +118,12 @@ fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<s
         broken.unwrap_or_else(|| (segment.ops[0], messages(captured.iter().map(|d| &d.message))))
     })?;
     let views = segment.loads.iter().chain(segment.stores.iter().map(|store| &store.view));
+    let variant = |last| Variant { last, symbol: String::new(), keeps: None };
     let kernel = Kernel {
         ops: segment.ops.clone(),
         counts: segment.grids[0].counts,
         operands: views.map(tasks::operand).collect(),
-        variants: lasts.into_iter().map(|last| Variant { last, symbol: String::new() }).collect(),
+        variants: lasts.into_iter().map(variant).collect(),
     };
     Ok((kernel, texts))
 }
@@ -159,6 +160,7 @@ pub fn plan_library<'db>(
                             failure(&format!("ops {:?} of task {index}", kernel.ops), broken)
                         })?;
                         variant.symbol.clone_from(&object.symbol);
+                        variant.keeps.clone_from(&object.keeps);
                         code.scratch_bytes = code.scratch_bytes.max(object.scratch);
                         objects.insert(object.symbol.clone(), object);
                     }

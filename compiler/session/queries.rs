@@ -7,7 +7,7 @@ use super::{
     machine::{in_context, run},
 };
 use crate::{
-    codegen::{Output, Target, compile, link_library},
+    codegen::{Backend, CodegenError, Output, Target, compile, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
     interface::{Interface, interface_of},
     pipeline::HOST_CPU,
@@ -301,9 +301,27 @@ pub fn locate<'db>(
     if !failure.internal {
         return failure;
     }
-    match lowered(db, file, config.options(db), "llvm", |_, _| Some(())) {
+    let options = config.options(db);
+    let finish = |_: &Context, module: &Module<'_>| match options.target.backend {
+        // What LLVM cannot compile it says nothing more about.
+        Backend::Llvm => Some(()),
+        Backend::Cranelift => generate(module, options, Output::Object).map(|_| ()),
+    };
+    match lowered(db, file, options, "llvm", finish) {
         Err(located) => located,
         Ok(()) => failure,
+    }
+}
+
+/// Code of a module; nothing where a diagnostic at an op says why there is none.
+fn generate(
+    module: &Module<'_>,
+    options: &CompileOptions,
+    output: Output,
+) -> Option<Result<Vec<u8>, CodegenError>> {
+    match compile(module, &options.target, output) {
+        Err(error) if error.diagnosed => None,
+        result => Some(result),
     }
 }
 
@@ -352,7 +370,7 @@ pub fn emit(
     output: Output,
     options: &CompileOptions,
 ) -> Result<Vec<u8>, Failure> {
-    lowered(db, file, options, "llvm", |_, module| Some(compile(module, &options.target, output)))?
+    lowered(db, file, options, "llvm", |_, module| generate(module, options, output))?
         .map_err(|error| Failure::internal(error.to_string()))
 }
 

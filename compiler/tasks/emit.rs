@@ -2,7 +2,7 @@
 use super::{Segment, View, segment::Origin, variant::digits};
 use crate::lowering::ark_to_tl::{Accumulate, Emitter, Val, computed, evaluate, ty};
 use irc_ark_format::{
-    model::{Op, Tensor},
+    model::{Op, OpKind, Tensor},
     plan::{TaskInfo, tiling::Grid},
 };
 use irc_mlir::{
@@ -47,6 +47,9 @@ pub fn kernel_text(
             ),
         )
         .append(&module.body());
+    if shares_weights(task, segment) {
+        irc_mlir::set_attribute(func, "irc.keeps", attr::unit(context));
+    }
     let block = func.region(0).ok().and_then(|region| region.first_block());
     let block = block.unwrap_or_else(|| unreachable!("the function was built with a block"));
     let values = body(context, block, task, segment, digits)?;
@@ -54,6 +57,18 @@ pub fn kernel_text(
         segment.stores.iter().map(|store| values[store.op].value).collect();
     OpSpec::new(context, "func.return", location).operands(&returned).append(&block);
     Ok(irc_mlir::to_text(&func, false))
+}
+
+/// Whether several tasks multiply by the same window: its packed form is worth keeping.
+fn shares_weights(task: &TaskInfo, segment: &Segment) -> bool {
+    let shared = |view: &View| {
+        let (_, moves) = view.address();
+        (0..4).any(|digit| moves[digit] == 0 && segment.grids[0].counts[digit] > 1)
+    };
+    segment.ops.iter().zip(&segment.reads).any(|(index, reads)| {
+        let is_matmul = task.ops[*index].op.kind == OpKind::Matmul;
+        matches!(reads.get(1), Some(Origin::Load(load)) if is_matmul && shared(&segment.loads[*load]))
+    })
 }
 
 /// Appends the ops; their results, in order.

@@ -270,6 +270,14 @@ fn reductions(dtype: DType, shape: &[i64]) -> Vec<Case> {
     cases
 }
 
+/// A maximum over what lies above, for more columns than are accumulated together.
+fn columns(dtype: DType) -> Case {
+    let x = numbers(if dtype == DType::Bool { DType::I8 } else { dtype }, &[3, 600], 14);
+    let load = Scalar::load(0, [Scalar::Loop(1), Scalar::Loop(0)]);
+    let most = Compute::reduce([Dim::Known(600)], Combine::Max, [Dim::Known(3)], load);
+    case(Op::compute(most), &[&x])
+}
+
 /// The numbers without infinities and NaN, around 1, so that sums do not cancel.
 fn calm(tensor: &Tensor) -> Tensor {
     let mut calm = tensor.clone();
@@ -411,6 +419,7 @@ fn reductions_mean_what_they_mean_on_every_type() {
     all_types(|dtype| {
         let mut cases = reductions(dtype, &[5, 7]);
         cases.extend(reductions(dtype, &[3, 40]));
+        cases.push(columns(dtype));
         cases
     });
 }
@@ -521,7 +530,9 @@ fn random_compute(seed: u64) -> Case {
         grammar.shapes.push(shape);
     }
     let rank = grammar.below(4);
-    let dims: Vec<_> = (0..rank).map(|_| Dim::Known(grammar.below(6) as i64)).collect();
+    let extents = [0, 1, 2, 3, 5, 9, 21];
+    let dims: Vec<_> =
+        (0..rank).map(|_| Dim::Known(extents[grammar.below(extents.len())])).collect();
     let over: Vec<_> = (0..grammar.below(3)).map(|_| Dim::Known(grammar.below(5) as i64)).collect();
     grammar.loops = dims.len() + over.len();
     let body = grammar.value(4);
@@ -546,4 +557,124 @@ fn random_compute(seed: u64) -> Case {
 fn random_expressions_mean_what_they_mean() {
     let cases: Vec<_> = (0..120).map(|seed| random_compute(seed * 7919 + 1)).collect();
     check(&cases);
+}
+
+/// A number sequence of its own for each test.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, count: i64) -> i64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as i64 % count
+    }
+
+    fn shape(&mut self, rank: i64, most: i64) -> Vec<i64> {
+        (0..rank).map(|_| 1 + self.below(most)).collect()
+    }
+}
+
+fn random_conv(random: &mut Random) -> Case {
+    let spatial = 1 + random.below(3);
+    let groups = 1 + random.below(3);
+    let (channels, filters) = (1 + random.below(3), 1 + random.below(7));
+    let taps = random.shape(spatial, 3);
+    let mut each =
+        |least: i64, most: i64| (0..spatial).map(|_| least + random.below(most)).collect();
+    let (strides, dilations): (Vec<i64>, Vec<i64>) = (each(1, 3), each(1, 2));
+    let (before, after): (Vec<i64>, Vec<i64>) = (each(0, 3), each(-1, 4));
+    let pads = before.into_iter().zip(after).map(|(before, after)| [before, after]).collect();
+    let mut x = vec![1 + random.below(2), channels * groups];
+    x.extend(random.shape(spatial, 9));
+    let w = [vec![filters * groups, channels], taps].concat();
+    let conv = Op::Conv(Conv { strides, dilations, pads, groups });
+    let dtype = [DType::F32, DType::F16, DType::F64, DType::I32][random.below(4) as usize];
+    let (x, w) = (calm(&numbers(dtype, &x, 1)), calm(&numbers(dtype, &w, 2)));
+    case(conv, &[&x, &w]).within(64.0)
+}
+
+#[test]
+fn convolutions_of_any_rank_and_step() {
+    let mut random = Random(1);
+    let cases: Vec<_> = (0..60).map(|_| random_conv(&mut random)).collect();
+    check(&cases);
+}
+
+fn random_matmul(random: &mut Random, dtype: DType) -> Case {
+    let [m, n, k] = [1, 2, 3].map(|_| [1, 2, 5, 17][random.below(4) as usize]);
+    let rank = random.below(3);
+    let batch = random.shape(rank, 3);
+    let [transpose_lhs, transpose_rhs] = [1, 2].map(|_| random.below(2) == 1);
+    let mut side = |transposed: bool, [rows, columns]: [i64; 2]| {
+        let from = random.below(batch.len() as i64 + 1) as usize;
+        let thin = |extent: &i64| if random.below(3) == 0 { 1 } else { *extent };
+        let mut shape: Vec<_> = batch[from..].iter().map(thin).collect();
+        shape.extend(if transposed { [columns, rows] } else { [rows, columns] });
+        calm(&numbers(dtype, &shape, 5))
+    };
+    let (lhs, rhs) = (side(transpose_lhs, [m, k]), side(transpose_rhs, [k, n]));
+    case(Op::Matmul { transpose_lhs, transpose_rhs }, &[&lhs, &rhs]).within(16.0)
+}
+
+fn random_move(random: &mut Random, dtype: DType) -> Case {
+    let rank = random.below(5);
+    let shape = random.shape(rank, 5);
+    let x = numbers(dtype, &shape, 8);
+    match random.below(6) {
+        0 => {
+            let mut permutation: Vec<usize> = (0..shape.len()).collect();
+            (1..shape.len())
+                .for_each(|at| permutation.swap(at, random.below(at as i64 + 1) as usize));
+            case(Op::Transpose { permutation }, &[&x])
+        }
+        1 => {
+            let wide = shape.iter().map(|dim| if *dim == 1 { 1 + random.below(4) } else { *dim });
+            let wide: Vec<_> = wide.collect();
+            let new = random.below(2);
+            let shape = [random.shape(new, 3), wide].concat();
+            case(Op::Broadcast { shape }, &[&x])
+        }
+        2 => {
+            let sizes: Vec<_> = shape.iter().map(|dim| 1 + random.below(*dim)).collect();
+            let room = shape.iter().zip(&sizes).map(|(dim, size)| dim - size);
+            let offsets: Vec<_> = room.map(|room| random.below(room + 1)).collect();
+            if random.below(2) == 0 {
+                return case(Op::Slice { offsets, sizes }, &[&x]);
+            }
+            case(Op::Update { offsets }, &[&x, &numbers(dtype, &sizes, 9)])
+        }
+        3 => {
+            let thin = |dim: &i64| if random.below(2) == 0 { 1 } else { *dim };
+            let other: Vec<_> = shape.iter().map(thin).collect();
+            let from = random.below(other.len() as i64 + 1) as usize;
+            case(Op::Compare(Comparison::Le), &[&x, &numbers(dtype, &other[from..], 9)])
+        }
+        4 => {
+            let axes: Vec<_> = (0..shape.len()).filter(|_| random.below(2) == 0).collect();
+            let kind = [Reduction::Max, Reduction::Min, Reduction::Sum][random.below(3) as usize];
+            let keep_dims = random.below(2) == 0;
+            case(Op::Reduce { kind, axes, keep_dims }, &[&calm(&x)]).within(16.0)
+        }
+        _ => {
+            let rank = random.below(3);
+            let mut index =
+                Tensor::zeros(TensorType::new(DType::I32, random.shape(rank, 4))).unwrap();
+            let table = numbers(dtype, &[1 + random.below(5), 1 + random.below(9)], 3);
+            let rows = table.shape()[0];
+            for at in 0..index.elements() {
+                set_integer(&mut index, at, i128::from(random.below(2 * rows) - rows));
+            }
+            case(Op::Gather, &[&table, &index])
+        }
+    }
+}
+
+#[test]
+fn random_shapes_move_and_multiply() {
+    for (seed, dtype) in [DType::F32, DType::BF16, DType::I64, DType::U8].into_iter().enumerate() {
+        let mut random = Random(seed as u64 + 17);
+        let mut cases: Vec<_> = (0..25).map(|_| random_matmul(&mut random, dtype)).collect();
+        cases.extend((0..60).map(|_| random_move(&mut random, dtype)));
+        check(&cases);
+    }
 }

@@ -1,7 +1,7 @@
 //! A task of several ops computes what its ops compute one after the other, wherever they write.
 #![allow(clippy::unwrap_used)]
 
-use irc::{Session, Target};
+use irc::{CompiledPlan, Session, Target};
 use irc_ark_format::{
     model::{Arg, Buffer, DataType, Op, OpKind, Tensor},
     plan::{
@@ -9,7 +9,7 @@ use irc_ark_format::{
         ResourceGroup, TaskGroup, TaskInfo, num_tasks,
     },
 };
-use irc_executor::{Kernels, Options, Rank};
+use irc_executor::{Kernels, Options, Rank, code::Step};
 use irc_tensor::{Tolerance, compare, seed_for};
 use std::collections::BTreeMap;
 
@@ -69,11 +69,15 @@ fn plan_of(tasks: Vec<Vec<PlanOp>>) -> Plan {
     }
 }
 
-/// Every buffer after a run from random contents, and how many kernels the first task is.
-fn run(plan: &Plan) -> (BTreeMap<String, irc_tensor::Tensor>, usize) {
+fn compiled(plan: &Plan) -> CompiledPlan {
     let mut session = Session::new();
     let file = session.open("plan.json", plan::write(plan));
-    let compiled = session.compile_plan(file, &Target::host()).unwrap();
+    session.compile_plan(file, &Target::host()).unwrap().as_ref().clone()
+}
+
+/// Every buffer after a run from random contents, and how many kernels the first task is.
+fn run(plan: &Plan) -> (BTreeMap<String, irc_tensor::Tensor>, usize) {
+    let compiled = compiled(plan);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.so");
     std::fs::write(&path, &compiled.library).unwrap();
@@ -174,4 +178,22 @@ fn a_window_that_overlaps_another_is_read_from_memory() {
         op(OpKind::Relu, &[shifted], tensor(2, [5, 16]), [5, 16]),
     ]);
     assert_eq!(kernels, 2);
+}
+
+/// Tiles of one column of a product share their packed part of the weights, but not with those of
+/// the same product after the weights were written.
+#[test]
+fn packed_weights_are_those_of_their_group() {
+    use OpKind::*;
+    let (weights, tile) = (|| tensor(1, [40, 40]), [8, 16]);
+    let product = op(Matmul, &[tensor(0, [60, 40]), weights()], tensor(2, [60, 40]), tile);
+    let change = op(Exp, &[weights()], weights(), tile);
+    let mut plan = plan_of(vec![vec![product.clone()], vec![change.clone()]]);
+    plan.processor_groups.push(plan.processor_groups[0].clone());
+    let code = compiled(&plan).code;
+    let Step::Kernel(kernel) = &code.tasks[0].steps[0] else { panic!("a kernel") };
+    assert!(kernel.variants.iter().any(|variant| variant.keeps.is_some()));
+    let (found, _) = run(&plan);
+    let (expected, _) = run(&plan_of(vec![vec![change], vec![product]]));
+    assert_eq!(found["buffer_2"].bytes(), expected["buffer_2"].bytes());
 }

@@ -27,6 +27,7 @@ struct Kernel {
     operands: Vec<Type>,
     results: Vec<Type>,
     symbols: Vec<String>,
+    workspace: usize,
     library: libloading::Library,
 }
 
@@ -67,11 +68,12 @@ impl Kernel {
             assert!(lowered.is_ok(), "{:?}", capture.take());
         };
         lower(&mut module, "linalg", "vector");
-        let kernel = walk_collect(module.as_operation(), |op| op.has_attribute("irc.kernel"))[0];
+        let named = |op| read::string(&op, "sym_name").as_deref() == Some("kernel");
+        let kernel = walk_collect(module.as_operation(), named)[0];
         let symbols = read::elements(&kernel, "irc.symbols").unwrap_or_default();
         let symbols = symbols.into_iter().map(|name| irc_mlir::string_value(name).unwrap());
         let symbols = symbols.collect();
-        assert_eq!(read::integer(&kernel, "irc.workspace_bytes"), Some(0));
+        let workspace = read::integer(&kernel, "irc.workspace_bytes").unwrap() as usize;
         lower(&mut module, "llvm", "llvm");
         let object = compile(&module, &target, Output::Object).unwrap();
         let bytes = link_library([("kernel".to_owned(), &object[..])], &[]).unwrap();
@@ -80,7 +82,7 @@ impl Kernel {
         std::fs::write(&path, bytes).unwrap();
         // Safety: the library runs no code when it is loaded.
         let library = unsafe { libloading::Library::new(&path) }.unwrap();
-        Self { work, operands, results, symbols, library }
+        Self { work, operands, results, symbols, workspace, library }
     }
 
     /// Runs on random operands and compares with the meaning.
@@ -125,10 +127,13 @@ impl Kernel {
         // A size takes the place of a pointer.
         slots.extend(self.symbols.iter().map(|name| value(name).unwrap() as usize as *mut c_void));
         slots.extend(results.iter_mut().map(pointer));
-        // Safety: the slots are what the kernel was compiled for; it needs no workspace.
+        let mut workspace = vec![0u8; self.workspace + 64];
+        let aligned = workspace.as_ptr().align_offset(64);
+        let workspace = workspace[aligned..].as_mut_ptr().cast();
+        // Safety: the slots and the workspace are what the kernel was compiled for.
         unsafe {
             let entry = self.library.get::<Entry>(b"irc_task_kernel").unwrap();
-            assert_eq!(entry(slots.as_ptr(), std::ptr::null_mut()), 0);
+            assert_eq!(entry(slots.as_ptr(), workspace), 0);
         }
     }
 }
@@ -148,7 +153,7 @@ fn ty(dtype: DType, dims: impl Into<Vec<Dim>>) -> Type {
 /// Checks a kernel at several sizes of two symbols.
 fn check(work: Work, operands: Vec<Type>) {
     let kernel = Kernel::compile(work, operands);
-    for (n, m) in [(1, 1), (3, 5), (17, 2), (64, 33), (0, 4), (5, 0)] {
+    for (n, m) in [(1, 1), (3, 5), (17, 2), (64, 33), (2, 300), (0, 4), (5, 0)] {
         kernel.check(&[("N", n), ("M", m)]);
     }
 }
@@ -168,6 +173,28 @@ fn products_and_reductions() {
     check(Work::Op(product), vec![ty(DType::F32, [n(), m()]), ty(DType::F32, [7.into(), m()])]);
     let sum = Op::Reduce { kind: Reduction::Sum, axes: vec![0], keep_dims: true };
     check(Work::Op(sum), vec![ty(DType::F16, [n(), m()])]);
+}
+
+#[test]
+fn products_of_blocks() {
+    let product = |transpose_rhs| Op::Matmul { transpose_lhs: false, transpose_rhs };
+    let weights = |dims: [i64; 2]| ty(DType::F32, dims.map(Dim::Known));
+    let is_split = |op: Op, operands: Vec<Type>| {
+        let kernel = Kernel::compile(Work::Op(op.clone()), operands.clone());
+        assert!(kernel.workspace > 0, "a static schedule packs what it multiplies");
+        check(Work::Op(op), operands);
+    };
+    is_split(product(false), vec![ty(DType::F32, [n(), 3.into(), 10.into()]), weights([10, 37])]);
+    is_split(product(true), vec![ty(DType::F32, [n(), m(), 10.into()]), weights([20, 10])]);
+    is_split(product(true), vec![ty(DType::F32, [n() * 64.into(), 10.into()]), weights([20, 10])]);
+    let heads =
+        |rows: i64, columns: i64| ty(DType::F16, [n(), 3.into(), rows.into(), columns.into()]);
+    is_split(product(false), vec![heads(9, 5), heads(5, 18)]);
+    let image = ty(DType::F32, [n(), 4.into(), 6.into(), 7.into()]);
+    let filters = ty(DType::F32, [16.into(), 2.into(), 3.into(), 3.into()]);
+    let conv =
+        Conv { strides: vec![1, 2], dilations: vec![1, 1], pads: vec![[1, 1], [0, 2]], groups: 2 };
+    is_split(Op::Conv(conv), vec![image, filters]);
 }
 
 #[test]

@@ -74,6 +74,9 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
             let k = k.ok_or_else(|| unexpected(op, "axis", "a dimension of the results"))?;
             Some(Algorithm::TopK { axis, k, largest: flag(op, "largest")? })
         }
+        "tl.non_max_suppression" => {
+            Some(Algorithm::NonMaxSuppression { by_center: flag(op, "by_center")? })
+        }
         _ => None,
     })
 }
@@ -113,6 +116,9 @@ pub fn build_algorithm<'c>(
         .results(&results);
     Ok(match algorithm {
         Algorithm::NonZero => spec,
+        Algorithm::NonMaxSuppression { by_center } => {
+            spec.attr("by_center", attr::bool(context, *by_center))
+        }
         Algorithm::TopK { axis, largest, .. } => spec
             .attr("axis", attr::i64(context, *axis as i64))
             .attr("largest", attr::bool(context, *largest)),

@@ -240,6 +240,20 @@ def Tl_NonZeroOp : Tl_Pure<"non_zero"> {
   let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
 }
 
+def Tl_NonMaxSuppressionOp : Tl_Pure<"non_max_suppression"> {
+  let summary = "boxes of high score that do not overlap much, and their number";
+  let description = [{
+    Operands: `boxes[batch, box, 4]`, `scores[batch, class, box]`, and as scalars the most boxes per
+    class, the most overlap (intersection over union) and the least score. `kept` holds rows of batch,
+    class and box as `i64`; the rows from the number on are 0. Boxes are `x, y` of the centre, width and
+    height where `by_center`, else `y, x` of two opposite corners.
+  }];
+  let arguments = (ins AnyRankedTensor:$boxes, AnyRankedTensor:$scores, AnyRankedTensor:$most,
+                       AnyRankedTensor:$overlap, AnyRankedTensor:$least, BoolAttr:$by_center);
+  let results = (outs AnyRankedTensor:$kept, AnyRankedTensor:$number);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
 def Tl_SequentialSumOp : Tl_Shaped<"sequential_sum", "sum along an axis, in order, each addition rounded",
                                    (ins I64Attr:$axis)> {
   let description = [{

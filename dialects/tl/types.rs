@@ -27,10 +27,14 @@ pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
     let integer = IntegerType::try_from(element).ok();
     let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
         Some((false, 1)) => Some(DType::Bool),
+        Some((false, 2)) => Some(DType::I2),
+        Some((false, 4)) => Some(DType::I4),
         Some((false, 8)) => Some(DType::I8),
         Some((false, 16)) => Some(DType::I16),
         Some((false, 32)) => Some(DType::I32),
         Some((false, 64)) => Some(DType::I64),
+        Some((true, 2)) => Some(DType::U2),
+        Some((true, 4)) => Some(DType::U4),
         Some((true, 8)) => Some(DType::U8),
         Some((true, 16)) => Some(DType::U16),
         Some((true, 32)) => Some(DType::U32),
@@ -39,25 +43,46 @@ pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
         None if element.is_bf16() => Some(DType::BF16),
         None if element.is_f32() => Some(DType::F32),
         None if element.is_f64() => Some(DType::F64),
+        None => small_float(&element.to_string()),
         _ => None,
     };
     found.ok_or_else(|| {
-        format!("expected f16, bf16, f32, f64, i1, i8 to i64 or ui8 to ui64, found {element}")
+        format!(
+            "expected f16, bf16, f32, f64, a float of 8 bits or fewer, i1, i2 to i64 or ui2 to ui64, \
+             found {element}"
+        )
     })
 }
 
 /// The MLIR type of an element type; see [`dtype_of`].
 pub fn dtype_to_mlir(context: &Context, dtype: DType) -> Type<'_> {
-    let name = match dtype {
+    ty::parse(context, mlir_name(dtype))
+}
+
+/// The name of an element type in MLIR's text.
+const fn mlir_name(dtype: DType) -> &'static str {
+    match dtype {
         DType::F64 | DType::F32 | DType::F16 | DType::BF16 => dtype.name(),
-        DType::I64 | DType::I32 | DType::I16 | DType::I8 => dtype.name(),
+        DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::I4 | DType::I2 => dtype.name(),
         DType::U64 => "ui64",
         DType::U32 => "ui32",
         DType::U16 => "ui16",
         DType::U8 => "ui8",
+        DType::U4 => "ui4",
+        DType::U2 => "ui2",
         DType::Bool => "i1",
-    };
-    ty::parse(context, name)
+        DType::F8E4M3Fn => "f8E4M3FN",
+        DType::F8E4M3Fnuz => "f8E4M3FNUZ",
+        DType::F8E5M2 => "f8E5M2",
+        DType::F8E5M2Fnuz => "f8E5M2FNUZ",
+        DType::F8E8M0 => "f8E8M0FNU",
+        DType::F4E2M1 => "f4E2M1FN",
+    }
+}
+
+/// The float of 8 bits or fewer of that name in MLIR's text.
+fn small_float(name: &str) -> Option<DType> {
+    DType::ALL.into_iter().find(|dtype| dtype.is_small() && mlir_name(*dtype) == name)
 }
 
 /// The MLIR type of a tensor type of known sizes.

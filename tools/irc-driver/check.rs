@@ -1,7 +1,7 @@
 //! `irc check`: every finding of every file.
 use crate::{
     console::Console,
-    cost,
+    cost, graphs,
     input::{self, Content},
     output,
     rank_sets::{self, Member},
@@ -19,7 +19,7 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     // What went wrong with a file is told in its turn.
     let mut turns: Vec<Result<usize, Stop>> = Vec::new();
     for name in &arguments.files {
-        turns.push(read_file(name, arguments.strict).map(|file| {
+        turns.push(read_file(name, arguments).map(|file| {
             files.push(file);
             files.len() - 1
         }));
@@ -66,7 +66,7 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
 
 /// Refuses models where what plans cost is asked for.
 fn expect_plans(files: &[File]) -> Result<(), Stop> {
-    match files.iter().find(|file| file.content == Content::Model) {
+    match files.iter().find(|file| file.content != Content::Plan) {
         Some(file) => Err(Stop::Usage(format!(
             "--cost is for plans, and {} is a model; irc compile -o model.plan.json makes one of it",
             file.source.name()
@@ -125,7 +125,15 @@ impl File {
     }
 }
 
-fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
+fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
+    let (strict, format) = (arguments.strict, graphs::format(arguments.format.as_deref())?);
+    let graph = |name| {
+        let (source, findings) = graphs::check::check(name, format)?;
+        Ok(File { source, content: Content::Graph, findings, plan: None, model: None })
+    };
+    if arguments.format.is_some() || input::peek(name) == Some(Content::Graph) {
+        return graph(name);
+    }
     let bytes = input::read(name)?;
     let content = input::content(&bytes);
     let source = input::source(name, &bytes);
@@ -134,15 +142,15 @@ fn read_file(name: &str, strict: bool) -> Result<File, Stop> {
     let (plan, model) = match content {
         Content::Plan => (plan::parse(&source, &options, &mut sink), None),
         Content::Model => (None, model::parse(&source, &options, &mut sink)),
-        Content::Library => return Err(unknown(name, "a compiled library")),
-        Content::Archive => return Err(unknown(name, "a tar archive")),
+        Content::Library | Content::Archive => return Err(unknown(name, content.words())),
+        Content::Graph => return graph(name),
     };
     let model = model.map(|document| document.model);
     Ok(File { source, content, findings: sink.into_diagnostics(), plan, model })
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
-    Stop::problem(format!("{name}: expected an ARK model or plan, found {found}"))
+    Stop::problem(format!("{name}: expected a model, a plan or a graph, found {found}"))
 }
 
 fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {

@@ -21,6 +21,33 @@ pub enum Content {
     Library,
     /// A tar archive.
     Archive,
+    /// Common IR or ONNX, in whatever form.
+    Graph,
+}
+
+impl Content {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Model => "an ARK model",
+            Self::Plan => "an ARK plan",
+            Self::Library => "a shared library",
+            Self::Archive => "a tar archive",
+            Self::Graph => "a Common IR or ONNX file",
+        }
+    }
+}
+
+/// What a file is by its first bytes, where these tell: large files need not be read for it.
+pub fn peek(name: &str) -> Option<Content> {
+    let mut start = Vec::new();
+    let file = File::open(name).ok()?;
+    file.take(512).read_to_end(&mut start).ok()?;
+    match content(&start) {
+        Content::Model if start.len() < 512 => None,
+        Content::Model | Content::Plan => None,
+        told => Some(told),
+    }
 }
 
 /// Reads a file; `-` is standard input.
@@ -64,12 +91,43 @@ pub fn content(bytes: &[u8]) -> Content {
     if bytes.get(257..262) == Some(b"ustar") {
         return Content::Archive;
     }
-    // Whichever of the keys that only one of the two formats has comes first decides.
+    if !is_json(bytes) && is_graph(bytes) {
+        return Content::Graph;
+    }
+    // Whichever of the keys that only one of the formats has comes first decides.
     let plan = ["\"TaskInfos\"", "\"ProcessorGroups\"", "\"NumProcessors\"", "\"Architecture\""];
     let first = |keys: &[&str]| {
         keys.iter().filter_map(|key| find(bytes, key.as_bytes())).min().unwrap_or(usize::MAX)
     };
-    if first(&plan) < first(&["\"Nodes\""]) { Content::Plan } else { Content::Model }
+    let graph = ["\"node\"", "\"graph\"", "\"operator\"", "\"irVersion\"", "\"ir_version\""];
+    let (plan, model, graph) = (first(&plan), first(&["\"Nodes\""]), first(&graph));
+    match plan.min(model).min(graph) {
+        usize::MAX => Content::Model,
+        least if least == graph => Content::Graph,
+        least if least == plan => Content::Plan,
+        _ => Content::Model,
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    matches!(text.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
+}
+
+/// Whether bytes that are no JSON look like a message of protobuf: binary ones begin with the key of
+/// a graph's nodes or of a version, text with a field's name.
+fn is_graph(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let start = &bytes[..bytes.len().min(512)];
+    if start.iter().any(is_control) {
+        return matches!(start.first(), Some(0x08 | 0x0a));
+    }
+    let lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let Some(line) = lines.next() else { return false };
+    let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let name = line.iter().take_while(|byte| is_name(byte)).count();
+    name > 0 && matches!(line[name..].trim_ascii_start().first(), Some(b':' | b'{'))
 }
 
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
@@ -90,12 +148,10 @@ pub fn open(console: &Console, source: Source, strict: bool) -> Result<(Session,
 
 /// Refuses what `content` is where a model is expected.
 pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
-    let found = match content {
-        Content::Model => return Ok(()),
-        Content::Plan => "an ARK plan",
-        Content::Library => "a shared library",
-        Content::Archive => "a tar archive",
-    };
+    if content == Content::Model {
+        return Ok(());
+    }
+    let found = content.words();
     Err(Stop::problem(format!("{name}: expected an ARK model, found {found}")))
 }
 
@@ -109,5 +165,15 @@ mod tests {
         assert_eq!(content(br#"{"Rank": 0, "Architecture": "ANY"}"#), Content::Plan);
         assert_eq!(content(b"not json at all"), Content::Model);
         assert_eq!(content(b"\x7fELF..."), Content::Library);
+        assert_eq!(content(br#"{"irVersion": "1", "node": []}"#), Content::Graph);
+    }
+
+    #[test]
+    fn messages_are_told_by_how_they_begin() {
+        assert_eq!(content(b"\x08\x07\x12\x04onnx"), Content::Graph);
+        assert_eq!(content(b"\n\x0c\n\x01x\x12\x01y"), Content::Graph);
+        assert_eq!(content(b"# a graph\nnode {\n  input: \"x\"\n}"), Content::Graph);
+        assert_eq!(content(b"ir_version: 1"), Content::Graph);
+        assert_eq!(content(b"Just words"), Content::Model);
     }
 }

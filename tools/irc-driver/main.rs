@@ -7,6 +7,7 @@ mod compile;
 mod console;
 mod cost;
 mod crash;
+mod graphs;
 mod input;
 mod irc_main;
 mod opt;

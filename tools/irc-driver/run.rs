@@ -96,9 +96,8 @@ fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
 
 fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
     match arguments.backend {
-        Backend::Cranelift => return Err(Stop::not_built("the Cranelift backend")),
         Backend::Cuda => return Err(Stop::not_built("the CUDA backend")),
-        Backend::Llvm | Backend::Reference => {}
+        Backend::Llvm | Backend::Cranelift | Backend::Reference => {}
     }
     match arguments.data_set {
         Some(_) => Err(Stop::not_built("ONNX data sets")),
@@ -122,6 +121,7 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
         ("--results", results.is_some()),
         ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
+        ("--backend cranelift", arguments.backend == Backend::Cranelift),
     ];
     let name = &arguments.files[0];
     refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
@@ -158,7 +158,8 @@ fn run_model(
     source: Source,
     given: Buffers,
 ) -> Result<Buffers, Stop> {
-    let options = compile::options(&arguments.compile, false, Results::All)?;
+    let generator = generator(arguments.backend);
+    let options = compile::options(&arguments.compile, generator, false, Results::All)?;
     let (session, file) = input::open(console, source, false)?;
     compile::explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
     if arguments.backend == Backend::Reference {
@@ -166,6 +167,14 @@ fn run_model(
     }
     let loaded = Loaded::compile(console, &session, file, &options)?;
     execute(console, &loaded.library, prepare(given, loaded.library.interface(), arguments.seed)?)
+}
+
+/// The code generator of a backend; what generates no code has none, and takes the default.
+pub fn generator(backend: Backend) -> irc::Backend {
+    match backend {
+        Backend::Cranelift => irc::Backend::Cranelift,
+        Backend::Llvm | Backend::Reference | Backend::Cuda => irc::Backend::Llvm,
+    }
 }
 
 /// A model that was compiled and loaded.

@@ -16,15 +16,23 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_executor::{Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
-/// Findings that only say what the named device lacks: the host runs the plan all the same.
-const OF_THE_DEVICE: [&str; 7] = [
+/// Findings that only say what the named device or ARK's kernels on it lack: the host runs the plan
+/// all the same. `docs/running-plans.md` says why each is here.
+const OF_THE_DEVICE: [&str; 14] = [
     "plan-matmul-kernel",
     "plan-matmul-tile",
     "plan-matmul-batch",
     "plan-reduce-impl",
     "plan-reduce-keep-dim",
     "plan-transpose-identity",
+    "plan-tile-width",
+    "plan-fill-overrun",
     "plan-sram",
+    "plan-group-sram",
+    "plan-group-warps",
+    "plan-barrier-state",
+    "plan-send-strided",
+    "plan-packet-shape",
 ];
 
 /// Findings that a run which looks for races finds itself, where they are true.

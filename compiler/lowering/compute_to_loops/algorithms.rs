@@ -28,6 +28,7 @@ pub(super) fn emit<'c: 'a, 'a>(
 ) {
     match algorithm {
         Algorithm::NonZero => non_zero(e, operand, results, sizes),
+        Algorithm::NonMaxSuppression { .. } => unreachable!("the reader of kernels refuses it"),
         Algorithm::TopK { axis, k, largest } => {
             let (ty, x) = operand;
             let size = |dims: &[Dim]| sizes.value(e, &Dim::product(dims));

@@ -102,7 +102,7 @@ impl<'c> Kernel<'c> {
             match &step.work {
                 Work::Nest(nest) => nest.sizes(&mut dims),
                 Work::Algorithm(Algorithm::TopK { k, .. }) => dims.push(k.clone()),
-                Work::Algorithm(Algorithm::NonZero) => {}
+                Work::Algorithm(Algorithm::NonZero | Algorithm::NonMaxSuppression { .. }) => {}
             }
         }
         let symbols: BTreeSet<_> = dims.iter().flat_map(Dim::symbols).collect();
@@ -144,6 +144,9 @@ impl<'c> Reader<'c> {
         let operand_types: Vec<Type> =
             operands.iter().map(|id| self.values[*id].ty.clone()).collect();
         let work = match tl::algorithm_of(op)? {
+            Some(Algorithm::NonMaxSuppression { .. }) => {
+                return Err("there is no kernel for non_max_suppression yet".into());
+            }
             Some(algorithm) => Work::Algorithm(algorithm),
             None => Work::Nest(nest_of(&tl::op_of(op)?, &operand_types, &types[0])?),
         };

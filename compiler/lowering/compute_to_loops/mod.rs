@@ -8,10 +8,13 @@
 //! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1. Outputs must
 //! not alias inputs.
 //!
+//! A kernel that `split-blocks` has split becomes loops of calls, and its memory `memref<1xi8>`.
+//!
 //! This is what a kernel gets that has no schedule in vectors (`docs/kernels.md`); LLVM makes vectors
 //! of inner loops where it can.
 
 mod algorithms;
+mod blocks;
 mod expression;
 mod kernel;
 mod nest;
@@ -65,6 +68,9 @@ fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
     let ops = read::body_ops(func);
     if !ops.iter().any(|op| read::op_name(op).starts_with("tl.")) {
         return Ok(());
+    }
+    if blocks::is_split(func) {
+        return blocks::lower(func);
     }
     let kernel = Kernel::read(func)?;
     let (lowered, block) = declare(context, func, &kernel)?;

@@ -11,6 +11,7 @@ use crate::lowering::{
 };
 use irc_mlir::{Value, attr};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};
+use melior::ir::r#type::MemRefType;
 use std::collections::HashMap;
 use std::convert::Infallible;
 
@@ -78,8 +79,51 @@ pub(super) fn emit<'c: 'a, 'a>(
     };
     let operands: Vec<_> =
         types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
-    let writer = Writer { nest, operands: &operands, result, sizes };
+    let mut writer = Writer { nest, operands: &operands, result, sizes, columns: None };
+    if runs_in_columns(&nest.compute) {
+        writer.columns = Some(Columns::new(e, writer.elements(e).1));
+    }
     writer.outer(e, &mut vec![]);
+}
+
+/// Accumulators of adjacent elements of the result.
+#[derive(Clone, Copy)]
+struct Columns<'c, 'a> {
+    totals: Buffer<'c, 'a>,
+}
+
+/// Elements of the result that are accumulated side by side.
+const BLOCK: i64 = 256;
+
+impl<'c: 'a, 'a> Columns<'c, 'a> {
+    fn new(e: Emit<'c, 'a>, element: Element<'c>) -> Self {
+        let ty = MemRefType::new(element.storage, &[BLOCK], None, None).into();
+        let spec = e.spec("memref.alloca").results(&[ty]);
+        let segments = attr::parse(e.context, "array<i32: 0, 0>");
+        let memref = e.value(
+            spec.attr("operandSegmentSizes", segments).attr("alignment", attr::i64(e.context, 64)),
+        );
+        Self { totals: Buffer { memref, element: element.storage } }
+    }
+}
+
+/// Whether a reduction goes through several elements of the result at a time: where an operand's
+/// neighbours are under neighbours in the result, which then are what a vector holds. Few elements
+/// are not worth it.
+fn runs_in_columns(compute: &Compute) -> bool {
+    const FEWEST: i64 = 8;
+    let (Some(_), Some(last)) = (&compute.reduction, compute.dims.last()) else { return false };
+    if last.known().is_some_and(|extent| extent < FEWEST) {
+        return false;
+    }
+    let column = Scalar::Loop(compute.dims.len() - 1);
+    let mut found = false;
+    compute.body.walk(&mut |scalar| {
+        let Scalar::Load(_, at) = scalar else { return };
+        let Some(innermost) = at.last() else { return };
+        innermost.walk(&mut |part| found |= *part == column);
+    });
+    found
 }
 
 struct Writer<'n, 'c, 'a> {
@@ -87,11 +131,17 @@ struct Writer<'n, 'c, 'a> {
     operands: &'n [(&'n Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &'n Sizes<'c, 'a>,
+    columns: Option<Columns<'c, 'a>>,
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// The loops over the result that are left, then one element.
     fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>) {
+        if let (Some(columns), Some(reduction)) = (self.columns, &self.nest.compute.reduction)
+            && at.len() + 1 == self.nest.compute.dims.len()
+        {
+            return self.row(e, reduction, at, columns);
+        }
         let Some(dim) = self.nest.compute.dims.get(at.len()) else {
             return self.element(e, at);
         };
@@ -116,10 +166,18 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) {
-        let (value, dtype) = match &self.nest.compute.reduction {
+        let value = match &self.nest.compute.reduction {
             None => self.body(e, at).emit(e, &self.nest.compute.body),
-            Some(reduction) => self.reduced(e, reduction, at),
+            Some(reduction) => {
+                let start = self.neutral(e, reduction);
+                let total = self.inner(e, reduction, &mut at.to_vec(), start);
+                self.finished(e, at, total)
+            }
         };
+        self.store(e, at, value);
+    }
+
+    fn store(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], (value, dtype): Typed<'c, 'a>) {
         let value = to_memory(e, value, dtype);
         let mut place = None;
         for (index, dim) in at.iter().zip(&self.nest.compute.dims) {
@@ -134,19 +192,131 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e.store(value, self.result, place, Lanes::Scalar, None);
     }
 
-    fn reduced(&self, e: Emit<'c, 'a>, reduction: &Reduce, at: &[Value<'c, 'a>]) -> Typed<'c, 'a> {
+    /// The element type of the body, and what it is accumulated in.
+    fn elements(&self, e: Emit<'c, 'a>) -> (Element<'c>, Element<'c>) {
+        let dtype = self.dtype();
+        (element(e.context, dtype), accumulator(e.context, dtype))
+    }
+
+    fn dtype(&self) -> DType {
         let types: Vec<Type> = self.operands.iter().map(|(ty, _)| (*ty).clone()).collect();
         let dtype = self.nest.compute.body.dtype(&types, self.nest.compute.loops());
-        let dtype = dtype.unwrap_or_else(|error| panic!("the verifier accepted the body: {error}"));
-        let (narrow, wide) = (element(e.context, dtype), accumulator(e.context, dtype));
-        let start = neutral(e, reduction.combine, dtype, wide);
-        let mut at = at.to_vec();
-        let total = self.inner(e, reduction, &mut at, start, (narrow, wide));
+        dtype.unwrap_or_else(|error| panic!("the verifier accepted the body: {error}"))
+    }
+
+    fn neutral(&self, e: Emit<'c, 'a>, reduction: &Reduce) -> Value<'c, 'a> {
+        neutral(e, reduction.combine, self.dtype(), self.elements(e).1)
+    }
+
+    /// What an element of the result is, of what was reduced.
+    fn finished(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        total: Value<'c, 'a>,
+    ) -> Typed<'c, 'a> {
+        let (narrow, wide) = self.elements(e);
         let total = arithmetic::cast(&scope(e), total, wide, narrow, Rounding::TowardZero);
-        let Some(epilogue) = &self.nest.epilogue else { return (total, dtype) };
-        let mut body = self.body(e, &at[..self.nest.compute.dims.len()]);
-        body.reduced = Some((total, dtype));
+        let Some(epilogue) = &self.nest.epilogue else { return (total, self.dtype()) };
+        let mut body = self.body(e, at);
+        body.reduced = Some((total, self.dtype()));
         body.emit(e, epilogue)
+    }
+
+    /// A row of the result, in blocks of columns.
+    fn row(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        columns: Columns<'c, 'a>,
+    ) {
+        let Some(width) = self.nest.compute.dims.last() else { return };
+        let blocks = |from, to, count: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>) -> Value<'c, 'a>| {
+            let Ok(_) = e.for_each((from, to, BLOCK), &[], |e, first, _| {
+                self.block(e, reduction, at, (first, count(e, first)), columns);
+                Ok::<_, Infallible>(vec![])
+            });
+        };
+        // Blocks of known sizes are vectors without a remainder that is found when it runs.
+        let Some(known) = width.known() else {
+            let end = self.sizes.value(e, width);
+            blocks(e.index(0), end, &|e, first| {
+                e.min(e.binary("arith.subi", end, first), e.index(BLOCK))
+            });
+            return;
+        };
+        let whole = known / BLOCK * BLOCK;
+        if whole > 0 {
+            blocks(e.index(0), e.index(whole), &|e, _| e.index(BLOCK));
+        }
+        if whole < known {
+            let rest = (e.index(whole), e.index(known - whole));
+            self.block(e, reduction, at, rest, columns);
+        }
+    }
+
+    /// The columns from `first`, `count` of them.
+    fn block(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        (first, count): (Value<'c, 'a>, Value<'c, 'a>),
+        Columns { totals }: Columns<'c, 'a>,
+    ) {
+        let each =
+            |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, &[Value<'c, 'a>])| {
+                let Ok(_) = e.for_each((e.index(0), count, 1), &[], |e, column, _| {
+                    let at = [at, &[e.add(first, column)]].concat();
+                    body(e, column, &at);
+                    Ok::<_, Infallible>(vec![])
+                });
+            };
+        let start = self.neutral(e, reduction);
+        each(e, &|e, column, _| e.store(start, totals, column, Lanes::Scalar, None));
+        self.around(e, &reduction.dims, &mut vec![], &|e, reduced| {
+            each(e, &|e, column, at| {
+                let at = [at, reduced].concat();
+                let total = self.joined(e, reduction, &at, e.load(totals, column));
+                e.store(total, totals, column, Lanes::Scalar, None);
+            });
+        });
+        each(e, &|e, column, at| {
+            let value = self.finished(e, at, e.load(totals, column));
+            self.store(e, at, value);
+        });
+    }
+
+    /// Loops over dimensions, around what is done in them.
+    fn around(
+        &self,
+        e: Emit<'c, 'a>,
+        dims: &[Dim],
+        at: &mut Vec<Value<'c, 'a>>,
+        body: &dyn Fn(Emit<'c, 'a>, &[Value<'c, 'a>]),
+    ) {
+        let Some(dim) = dims.get(at.len()) else { return body(e, at) };
+        let Ok(_) = self.each(e, dim, &[], |e, index, _| {
+            at.push(index);
+            self.around(e, dims, at, body);
+            at.pop();
+            vec![]
+        });
+    }
+
+    /// An accumulator with the body's value joined to it.
+    fn joined(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        total: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let (narrow, wide) = self.elements(e);
+        let (value, _) = self.body(e, at).emit(e, &self.nest.compute.body);
+        let value = arithmetic::cast(&scope(e), value, narrow, wide, Rounding::TowardZero);
+        combine(e, reduction.combine, total, value, wide)
     }
 
     /// The loops that reduce which are left, around an accumulator.
@@ -156,18 +326,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         reduction: &Reduce,
         at: &mut Vec<Value<'c, 'a>>,
         total: Value<'c, 'a>,
-        elements: (Element<'c>, Element<'c>),
     ) -> Value<'c, 'a> {
         let Some(dim) = reduction.dims.get(at.len() - self.nest.compute.dims.len()) else {
-            let (value, _) = self.body(e, at).emit(e, &self.nest.compute.body);
-            let scope = scope(e);
-            let (narrow, wide) = elements;
-            let value = arithmetic::cast(&scope, value, narrow, wide, Rounding::TowardZero);
-            return combine(e, reduction.combine, total, value, wide);
+            return self.joined(e, reduction, at, total);
         };
         let Ok(totals) = self.each(e, dim, &[total], |e, index, carried| {
             at.push(index);
-            let total = self.inner(e, reduction, at, carried[0], elements);
+            let total = self.inner(e, reduction, at, carried[0]);
             at.pop();
             vec![total]
         });

@@ -20,7 +20,7 @@ impl Pass for LinalgToVector {
         &[
             PassOption {
                 name: "vector-bytes",
-                help: "bytes per vector register: 64 or 32",
+                help: "bytes per vector register: 64, 32 or 16",
                 kind: OptionKind::Integer,
                 default: "64",
             },
@@ -42,8 +42,8 @@ impl Pass for LinalgToVector {
             vector_bytes: options.integer("vector-bytes"),
             l2_bytes: options.integer("l2-bytes"),
         };
-        if !matches!(target.vector_bytes, 32 | 64) {
-            return Err(PassError::at(&op, "expected vector-bytes to be 32 or 64"));
+        if !matches!(target.vector_bytes, 16 | 32 | 64) {
+            return Err(PassError::at(&op, "expected vector-bytes to be 16, 32 or 64"));
         }
         let context = irc_mlir::context_of(&op);
         for func in walk_collect(op, is_scheduled_here) {

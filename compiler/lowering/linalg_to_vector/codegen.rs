@@ -2,6 +2,7 @@
 use super::{
     Target,
     emit::{Buffer, Emit},
+    kept::Kept,
     kernel::{Kernel, Output, TensorId},
 };
 use irc_mlir::Value;
@@ -37,6 +38,8 @@ pub struct Codegen<'c, 'a> {
     pub places: Vec<Place<'c, 'a>>,
     /// Values of tensors with one element per row, valid in the row being emitted.
     pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
+    /// What later calls may use, if the function keeps anything.
+    pub kept: Option<Kept<'c, 'a>>,
     /// The workspace argument.
     pub workspace: Value<'c, 'a>,
     /// Bytes of workspace handed out.

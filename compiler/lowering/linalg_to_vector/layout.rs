@@ -4,7 +4,7 @@
 //! the elements are row-major. `irc.overwrites` on a result says that its memory may hold values
 //! that the kernel reads: it is written once all of them are read.
 use super::kernel::{Kernel, Origin};
-use irc_mlir::{Attribute, Context, OperationRef, Type};
+use irc_mlir::{Attribute, Context, OperationLike, OperationRef, Type};
 use melior::ir::{
     attribute::{DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute},
     r#type::{IntegerType, MemRefType},
@@ -19,6 +19,8 @@ pub struct Layouts {
     pub results: Vec<Option<Vec<i64>>>,
     /// Whether each result may lie where the kernel reads.
     pub overwrites: Vec<bool>,
+    /// Whether the kernel is given memory for what it keeps.
+    pub keeps: bool,
 }
 
 impl Layouts {
@@ -36,6 +38,7 @@ impl Layouts {
             arguments: arguments.iter().map(strides).collect(),
             overwrites: results.iter().map(overwrites).collect(),
             results: results.iter().map(strides).collect(),
+            keeps: func.has_attribute("irc.keeps"),
         }
     }
 
@@ -54,7 +57,8 @@ impl Layouts {
         self.overwrites.get(index).copied().unwrap_or_default()
     }
 
-    /// The types of the lowered kernel's arguments: inputs, outputs, workspace of unknown size.
+    /// The types of the lowered kernel's arguments: inputs, outputs, and what it keeps, if it does,
+    /// and the workspace, of unknown size.
     pub fn signature<'c>(&self, context: &'c Context, kernel: &Kernel<'c, '_>) -> Vec<Type<'c>> {
         let mut types = vec![];
         for tensor in &kernel.tensors {
@@ -67,7 +71,8 @@ impl Layouts {
             types.push(memref(context, element, shape, self.result(index)));
         }
         let byte = IntegerType::new(context, 8).into();
-        types.push(MemRefType::new(byte, &[i64::MIN], None, None).into());
+        let sized_later: Type = MemRefType::new(byte, &[i64::MIN], None, None).into();
+        types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(self.keeps)));
         types
     }
 }

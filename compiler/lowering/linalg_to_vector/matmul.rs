@@ -8,6 +8,7 @@ use super::{
     contraction::Contraction,
     emit::{Buffer, Emit, Lanes},
     error::{LowerError, Result},
+    kept,
     kernel::{Output, TensorId},
     packing::{self, Panel},
     pass::{Pass, emit_epilogue},
@@ -51,6 +52,14 @@ struct Source<'c, 'a> {
     along: i64,
 }
 
+/// Where blocks of `B` are packed.
+#[derive(Clone, Copy)]
+struct PackedB<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
+    /// Whether they are to be packed, if all are kept; else there is room for one.
+    is_empty: Option<Value<'c, 'a>>,
+}
+
 struct Emitter<'p, 'c, 'a> {
     matmul: &'p Matmul<'c, 'a>,
     blocks: Blocks,
@@ -63,7 +72,7 @@ struct Emitter<'p, 'c, 'a> {
     pack_a: bool,
     pack_b: bool,
     packed_a: Option<Buffer<'c, 'a>>,
-    packed_b: Option<Buffer<'c, 'a>>,
+    packed_b: Option<PackedB<'c, 'a>>,
     /// Sums of earlier `kc` blocks.
     partial: Option<Place<'c, 'a>>,
     /// One tile, read by the epilogue.
@@ -170,13 +179,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     }
 
     fn reserve(&mut self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) {
-        let Blocks { mr, mc, nc, kc, .. } = self.blocks;
+        let Blocks { mr, mc, kc, .. } = self.blocks;
         let round = |size: i64, unit: i64| (size + unit - 1) / unit * unit;
         let width = self.lanes.count();
         let tensor = self.output.tensor;
         if self.pack_b {
-            let columns = round(nc.min(self.n), self.columns());
-            self.packed_b = Some(cg.scratch(e, columns * round(kc, width), tensor));
+            self.packed_b = Some(self.reserve_b(cg, e));
         }
         if self.pack_a {
             let rows = round(mc.min(self.m), width);
@@ -191,6 +199,28 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if !self.matmul.epilogue.is_empty() {
             self.tile = Some(cg.scratch(e, mr * self.columns(), tensor));
         }
+    }
+
+    /// Room for all blocks of `B`, if they can be kept, else for one.
+    fn reserve_b(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> PackedB<'c, 'a> {
+        let (product, tensor) = (&self.matmul.product, self.output.tensor);
+        let operand = &product.b.operand;
+        let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
+        if is_same_for_all_batches {
+            let blocks = (self.k + self.blocks.kc - 1) / self.blocks.kc;
+            let size = blocks * self.panel_depth() * self.all_columns();
+            if let Some((buffer, is_empty)) = kept::keep(cg, e, size, (operand.tensor, tensor)) {
+                return PackedB { buffer, is_empty: Some(is_empty) };
+            }
+        }
+        let columns = self.all_columns().min(self.blocks.nc);
+        let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
+        PackedB { buffer, is_empty: None }
+    }
+
+    /// Columns of `B` in whole panels.
+    fn all_columns(&self) -> i64 {
+        (self.n + self.columns() - 1) / self.columns() * self.columns()
     }
 
     /// Columns of a full tile.
@@ -227,7 +257,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             blocked(e, self.k, kc, |e, from, size| {
                 let depth = Depth { from, size };
                 let b = match self.packed_b {
-                    Some(packed) => self.pack_b(e, b, packed, jc, width, depth)?,
+                    Some(packed) => self.pack_b(e, b, packed, (jc, width), depth)?,
                     None => b.advanced(e, None, Some(from)),
                 };
                 blocked(e, self.m, mc, |e, ic, height| {
@@ -265,20 +295,42 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
     }
 
-    /// Copies a block of `B` into panels as wide as a tile; returns how to reach it.
+    /// Copies a block of `B` into panels as wide as a tile, unless that was done; returns how to
+    /// reach it.
     fn pack_b(
         &self,
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
-        packed: Buffer<'c, 'a>,
-        jc: Value<'c, 'a>,
-        width: Value<'c, 'a>,
+        packed: PackedB<'c, 'a>,
+        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
         depth: Depth<'c, 'a>,
     ) -> Result<Source<'c, 'a>> {
+        let along = self.columns();
+        let buffer = packed.buffer;
+        let Some(is_empty) = packed.is_empty else {
+            let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
+            return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
+        };
+        // A block of depth before the last is as deep as its panels.
+        let base = e.scale(depth.from, self.all_columns());
+        let base = e.add(base, e.scale(jc, self.panel_depth()));
+        let to = Source { buffer, base, across: self.panel_depth(), along };
+        let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
+        e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
+        Ok(to)
+    }
+
+    fn pack_panels(
+        &self,
+        e: Emit<'c, 'a>,
+        (b, to): (Source<'c, 'a>, Source<'c, 'a>),
+        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
         let columns = self.columns();
         let panel = Panel {
             from: b.buffer,
-            to: packed,
+            to: to.buffer,
             casts: &self.matmul.product.b.casts,
             element: self.element,
             lanes: self.lanes,
@@ -292,21 +344,21 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let start = b.advanced(e, None, Some(depth.from)).base;
         let at = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
             let source = e.add(start, e.scale(e.add(jc, j), b.across));
-            (source, e.binary("arith.muli", j, e.index(self.panel_depth())))
+            (source, e.add(to.base, e.scale(j, to.across)))
         };
-        let to = self.within_block(e, jc, width, full);
-        e.for_each((e.index(0), to, columns), &[], |e, j, _| {
+        let end = self.within_block(e, jc, width, full);
+        e.for_each((e.index(0), end, columns), &[], |e, j, _| {
             let (source, target) = at(e, j);
             packing::pack_panel(e, &panel, source, target).map(|()| vec![])
         })?;
-        if full < self.n {
-            self.if_last_columns(e, jc, |e| {
-                let (source, target) = at(e, e.binary("arith.subi", e.index(full), jc));
-                let tail = Panel { columns: self.n - full, ..panel };
-                packing::pack_panel(e, &tail, source, target)
-            })?;
+        if full == self.n {
+            return Ok(());
         }
-        Ok(Source { buffer: packed, base: e.index(0), across: self.panel_depth(), along: columns })
+        self.if_last_columns(e, jc, |e| {
+            let (source, target) = at(e, e.binary("arith.subi", e.index(full), jc));
+            let tail = Panel { columns: self.n - full, ..panel };
+            packing::pack_panel(e, &tail, source, target)
+        })
     }
 
     /// Rows reserved for `k` in a packed panel.

@@ -5,7 +5,9 @@
 //! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
 //! `irc.workspace_bytes` bytes. An argument or result with the attribute `irc.strides` becomes a
 //! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
-//! where each element is computed from the same element of the input alone.
+//! where each element is computed from the same element of the input alone. A function with the
+//! attribute `irc.keeps` also gets memory for what it [keeps](kept) between calls, `irc.kept_bytes`
+//! of it, before the workspace.
 //!
 //! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
 //! by `compute-to-loops`.
@@ -29,6 +31,7 @@ pub(crate) mod emit;
 mod error;
 pub(crate) mod expand_math;
 mod expand_wide;
+mod kept;
 mod kernel;
 mod layout;
 mod matmul;
@@ -49,13 +52,14 @@ use emit::{Buffer, Emit, Lanes};
 pub use error::LowerError;
 use error::Result;
 pub use expand_math::MAX_ULP;
+use kept::Kept;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
 
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// Bytes per vector register: 64 or 32.
+    /// Bytes per vector register: 64, 32 or 16.
     pub vector_bytes: i64,
     /// Bytes of L2 cache per core.
     pub l2_bytes: i64,
@@ -116,9 +120,9 @@ pub fn lower_kernel<'c: 'a, 'a>(
     let lowered = declare(context, func, &types)?;
     let filled = fill(context, func, lowered, kernel, &layouts, target);
     match filled {
-        Ok(bytes) => {
+        Ok(used) => {
             func.erase();
-            record_workspace(context, lowered, &types, bytes);
+            record_memory(context, lowered, types, &used);
             Ok(())
         }
         Err(error) => {
@@ -152,38 +156,42 @@ fn declare<'c: 'a, 'a>(
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
-/// Gives the workspace argument its size, which is known once the body is written.
-fn record_workspace<'c: 'a, 'a>(
+/// The memory that a kernel uses beside its operands, in bytes.
+struct Used {
+    workspace: i64,
+    /// What it keeps, and the arguments that this follows from.
+    kept: Option<(i64, Vec<i64>)>,
+}
+
+/// Gives the last arguments their sizes, which are known once the body is written.
+fn record_memory<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
-    types: &[Type<'c>],
-    bytes: i64,
+    mut types: Vec<Type<'c>>,
+    used: &Used,
 ) {
-    let mut types = types.to_vec();
-    let sized: Type =
-        MemRefType::new(IntegerType::new(context, 8).into(), &[bytes], None, None).into();
-    types.pop();
-    types.push(sized);
-    if let Ok(block) = kernel::entry(func)
-        && let Ok(argument) = block.argument(types.len() - 1)
-    {
-        irc_mlir::set_type(argument.into(), sized);
+    let last = types.len() - 1;
+    let kept = used.kept.iter().map(|(bytes, _)| (last - 1, *bytes));
+    for (index, bytes) in kept.chain([(last, used.workspace)]) {
+        let byte = IntegerType::new(context, 8).into();
+        types[index] = MemRefType::new(byte, &[bytes], None, None).into();
+        if let Ok(block) = kernel::entry(func)
+            && let Ok(argument) = block.argument(index)
+        {
+            irc_mlir::set_type(argument.into(), types[index]);
+        }
     }
     let signature = FunctionType::new(context, &types, &[]);
-    use melior::ir::operation::OperationMutLike;
-    let first = func.block().and_then(|block| block.first_operation_mut());
-    let mut next = first;
-    while let Some(mut op) = next {
-        if *op == *func {
-            op.set_attribute("irc.workspace_bytes", attr::i64(context, bytes));
-            op.set_attribute("function_type", TypeAttribute::new(signature.into()).into());
-            return;
-        }
-        next = op.next_in_block_mut();
+    let set = |name, value| irc_mlir::set_attribute(func, name, value);
+    set("function_type", TypeAttribute::new(signature.into()).into());
+    set("irc.workspace_bytes", attr::i64(context, used.workspace));
+    if let Some((bytes, arguments)) = &used.kept {
+        set("irc.kept_bytes", attr::i64(context, *bytes));
+        set("irc.kept_arguments", attr::i64s(context, arguments));
     }
 }
 
-/// Writes the body; returns the bytes of workspace it uses.
+/// Writes the body; returns the memory it uses.
 fn fill<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
@@ -191,20 +199,25 @@ fn fill<'c: 'a, 'a>(
     kernel: Kernel<'c, 'a>,
     layouts: &Layouts,
     target: &Target,
-) -> Result<i64> {
+) -> Result<Used> {
     let block = kernel::entry(lowered)?;
     let e = Emit { context, block, location: func.location() };
     let count = block.argument_count();
     let argument = |index| kernel::argument(func, block, index);
+    let kept = match layouts.keeps {
+        true => Some(Kept::new(e, argument(count - 2)?)),
+        false => None,
+    };
     let mut cg = Codegen {
         places: vec![Place::Register; kernel.tensors.len()],
         scalars: vec![],
+        kept,
         workspace: argument(count - 1)?,
         workspace_bytes: 0,
         target: *target,
         kernel,
     };
-    let inputs = count - 1 - cg.kernel.results.len();
+    let inputs = count - 1 - usize::from(layouts.keeps) - cg.kernel.results.len();
     place_sources(&mut cg, e, lowered, layouts, &argument)?;
     let copies = place_results(&mut cg, e, inputs, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
@@ -212,7 +225,9 @@ fn fill<'c: 'a, 'a>(
         copy_result(&cg, e, func, (result, layouts.result(result)), buffer)?;
     }
     e.spec("func.return").append(&block);
-    Ok(cg.workspace_bytes)
+    let kept = cg.kept.as_ref().map(Kept::contents);
+    let kept = kept.map(|(bytes, arguments)| (bytes, arguments.to_vec()));
+    Ok(Used { workspace: cg.workspace_bytes, kept })
 }
 
 /// Places arguments and constants with different elements.

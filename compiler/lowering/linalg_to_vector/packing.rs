@@ -36,6 +36,9 @@ pub fn panel_width(columns: i64, lanes: Lanes) -> i64 {
     (columns + lanes.count() - 1) / lanes.count() * lanes.count()
 }
 
+/// Rows that are asked for ahead of the one being packed.
+const ROWS_AHEAD: i64 = 16;
+
 /// Packs one panel; columns beyond the last are zero.
 ///
 /// # Errors
@@ -50,10 +53,14 @@ pub fn pack_panel<'c: 'a, 'a>(
         return transpose_panel(e, panel, source, target);
     }
     let (width, padded) = (panel.lanes.count(), panel_width(panel.columns, panel.lanes));
-    let zero = e.index(0);
+    let (zero, last) = (e.index(0), e.offset(panel.depth, -1));
     e.for_each((zero, panel.depth, 1), &[], |e, k, _| {
         let from = e.add(source, e.scale(k, panel.along));
         let to = e.add(target, e.scale(k, padded));
+        if panel.across == 1 && panel.along > panel.columns {
+            let ahead = e.min(e.offset(k, ROWS_AHEAD), last);
+            prefetch_row(e, panel, e.add(source, e.scale(ahead, panel.along)));
+        }
         for first in (0..padded).step_by(width as usize) {
             let mask = e.tail_mask(panel.columns - first, panel.lanes);
             let at = e.offset(from, first * panel.across);
@@ -68,6 +75,13 @@ pub fn pack_panel<'c: 'a, 'a>(
         Ok(vec![])
     })
     .map(|_| ())
+}
+
+/// Asks for a row of a panel: far apart, the processor does not foresee them.
+fn prefetch_row<'c: 'a, 'a>(e: Emit<'c, 'a>, panel: &Panel<'_, 'c, 'a>, at: Value<'c, 'a>) {
+    for first in (0..panel.columns).step_by(panel.lanes.count() as usize) {
+        e.prefetch(panel.from, e.offset(at, first), false);
+    }
 }
 
 /// Packs a panel of a `B` that is contiguous along `k`: square blocks are transposed in registers.

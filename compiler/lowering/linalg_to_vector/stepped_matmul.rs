@@ -3,7 +3,7 @@
 //! Rows go in blocks, columns in vectors; for each block and vector the accumulators go through the
 //! depth in steps, as the op says. They are held in `f32`, rounded to `f16` after each step.
 use super::{
-    Target,
+    Target, Used,
     emit::{Buffer, Emit, Lanes},
     error::{LowerError, Result},
     flat,
@@ -60,7 +60,7 @@ pub fn lower<'c: 'a, 'a>(
     loops.emit(e);
     e.at(func.location()).spec("func.return").append(&block);
     func.erase();
-    super::record_workspace(context, lowered, &types, 0);
+    super::record_memory(context, lowered, types, &Used { workspace: 0, kept: None });
     Ok(())
 }
 

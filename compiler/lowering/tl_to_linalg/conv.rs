@@ -34,6 +34,7 @@ pub fn lower<'c: 'a, 'a>(
     let windows = if is_pointwise(&conv, &w.shape) {
         x
     } else {
+        let x = seen(emitter, &conv, &x, &w.shape, shape);
         windows(emitter, &conv, &x, &w.shape, shape)
     };
     let windows = matrix(&windows, &[batch, groups, depth, places]);
@@ -68,6 +69,26 @@ fn padded<'c: 'a, 'a>(
     }
     let zeros = Lowered { shape: shape.clone(), element: x.element, held: Held::Splat(0.0) };
     let held = moves::put(emitter, &zeros, x, &offsets);
+    Lowered { shape, element: x.element, held }
+}
+
+/// The part of the operand that some filter sees.
+fn seen<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
+    x: &Lowered<'c, 'a>,
+    filters: &[i64],
+    result: &[i64],
+) -> Lowered<'c, 'a> {
+    let mut shape = x.shape.clone();
+    for axis in 0..conv.strides.len() {
+        let reach = (filters[2 + axis] - 1) * conv.dilations[axis];
+        shape[2 + axis] = reach + (result[2 + axis] - 1) * conv.strides[axis] + 1;
+    }
+    if shape == x.shape {
+        return x.clone();
+    }
+    let held = moves::cut(emitter, x, &vec![0; shape.len()], &shape);
     Lowered { shape, element: x.element, held }
 }
 

@@ -100,7 +100,16 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let name = read::string(&kernel, "sym_name").unwrap_or_default();
     let mut spec =
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
-    for kept in ["sym_visibility", "irc.kernel", "irc.kind", "arg_attrs", "res_attrs"] {
+    let all = [
+        "sym_visibility",
+        "irc.kernel",
+        "irc.kind",
+        "irc.keeps",
+        "llvm.linkage",
+        "arg_attrs",
+        "res_attrs",
+    ];
+    for kept in all {
         spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
     }
     let Some(parent) = kernel.block() else {

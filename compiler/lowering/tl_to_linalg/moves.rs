@@ -38,18 +38,28 @@ pub fn slice<'c: 'a, 'a>(
     operand: &Lowered<'c, 'a>,
     shape: &[i64],
 ) -> Result<Held<'c, 'a>, String> {
-    let Held::Tensor(tensor) = operand.held else { return Ok(operand.held.clone()) };
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    Ok(cut(emitter, operand, &offsets, shape))
+}
+
+/// A box of a value.
+pub fn cut<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    offsets: &[i64],
+    shape: &[i64],
+) -> Held<'c, 'a> {
+    let Held::Tensor(tensor) = operand.held else { return operand.held.clone() };
     let wide = wide_dims(&operand.shape);
     let pick = |from: &[i64]| wide.iter().map(|dim| from[*dim]).collect::<Vec<_>>();
     let result = ty::tensor(&squeezed(shape), operand.element.storage);
-    Ok(Held::Tensor(
+    Held::Tensor(
         emitter.value(
             emitter
                 .spec("tensor.extract_slice")
                 .operands(&[tensor])
                 .results(&[result])
-                .attr("static_offsets", attr::i64s(emitter.context, &pick(&offsets)))
+                .attr("static_offsets", attr::i64s(emitter.context, &pick(offsets)))
                 .attr("static_sizes", attr::i64s(emitter.context, &pick(shape)))
                 .attr("static_strides", attr::i64s(emitter.context, &vec![1; wide.len()]))
                 .attr(
@@ -57,7 +67,7 @@ pub fn slice<'c: 'a, 'a>(
                     attr::parse(emitter.context, "array<i32: 1, 0, 0, 0>"),
                 ),
         ),
-    ))
+    )
 }
 
 /// `tl.reshape`, through one flat dimension.

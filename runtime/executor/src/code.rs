@@ -8,8 +8,9 @@ use irc_ark_format::plan::tiling::Grid;
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 
-/// A kernel in the library: `operands` as many addresses as [`Kernel::operands`], `scratch` of
-/// [`PlanCode::scratch_bytes`], aligned to 64 and not shared with another running task. Returns 0.
+/// A kernel in the library: `operands` as many addresses as [`Kernel::operands`] and one more, of
+/// what it [keeps](Variant::keeps), `scratch` of [`PlanCode::scratch_bytes`], aligned to 64 and not
+/// shared with another running task. Returns 0.
 pub type Entry = unsafe extern "C" fn(operands: *const *mut c_void, scratch: *mut c_void) -> i32;
 
 /// The code of every task of one plan, beside the library that holds it.
@@ -70,6 +71,22 @@ pub struct Variant {
     pub last: [bool; 4],
     /// Name of the [`Entry`] in the library.
     pub symbol: String,
+    /// What it can use again for other tasks, if anything.
+    pub keeps: Option<Keeps>,
+}
+
+/// What a function makes from some of its operands alone, so that tasks for which these hold the
+/// same elements can share it.
+///
+/// The function finds memory for it at the last of its addresses, aligned to 64. The first eight
+/// bytes, which it does not write, say what to do: zero, and it fills the rest; else a call for the
+/// same operands has, and it only reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeps {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Indices in [`Kernel::operands`] of those that it is made from.
+    pub operands: Vec<usize>,
 }
 
 impl Kernel {
@@ -101,7 +118,7 @@ mod tests {
 
     #[test]
     fn edges_have_variants_of_their_own() {
-        let variant = |last, symbol: &str| Variant { last, symbol: symbol.into() };
+        let variant = |last, symbol: &str| Variant { last, symbol: symbol.into(), keeps: None };
         let kernel = Kernel {
             ops: vec![0],
             counts: [1, 1, 3, 2],

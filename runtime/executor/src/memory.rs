@@ -1,6 +1,7 @@
 //! The buffers of a rank while it runs.
 
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::sync::atomic::AtomicU64;
 
 use irc_tensor::{DType, Tensor, TensorType};
@@ -12,6 +13,31 @@ use crate::layout::{Layout, buffer_name, host_type};
 /// The contents of every buffer of a rank.
 pub struct Memory {
     pub(crate) tensors: Vec<Tensor>,
+    /// For what kernels keep for other tasks, once a run has asked for it.
+    kept: Option<(Block, u64)>,
+}
+
+/// Uninitialised memory, aligned for any vector unit, but for the line that it starts with.
+pub(crate) struct Block(Vec<Line>);
+
+/// A cache line.
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+impl Block {
+    /// At least so many bytes, the first line zero; nothing if there is no memory.
+    pub(crate) fn new(bytes: u64) -> Option<Self> {
+        let mut lines = Vec::new();
+        let count = usize::try_from(bytes).ok()?.div_ceil(64).max(1);
+        lines.try_reserve_exact(count).ok()?;
+        lines.push(Line([0; 64]));
+        Some(Self(lines))
+    }
+
+    /// Where it lies.
+    pub(crate) fn address(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
 }
 
 impl Memory {
@@ -33,7 +59,22 @@ impl Memory {
             let given = inputs.remove(&name);
             bind(name, ty, given)
         };
-        Ok(Self { tensors: layout.buffers.iter().map(bind).collect::<Result<_, _>>()? })
+        let tensors = layout.buffers.iter().map(bind).collect::<Result<_, _>>()?;
+        Ok(Self { tensors, kept: None })
+    }
+
+    /// Memory for what kernels keep, `wanted` bytes of it if it need not be more than the buffers;
+    /// nothing if none is wanted or to be had. A later run gets the same.
+    pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
+        let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
+        let bytes = wanted.min(held);
+        if bytes == 0 {
+            return None;
+        }
+        if self.kept.as_ref().is_none_or(|(_, found)| *found < bytes) {
+            self.kept = Block::new(bytes).map(|block| (block, bytes));
+        }
+        self.kept.as_mut().map(|(block, bytes)| (block, *bytes))
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Rank {
     pub(crate) script: Vec<Entry>,
     pub(crate) manifest: Manifest,
     pub(crate) scratch_bytes: u64,
+    /// The most that a function keeps, in bytes.
+    pub(crate) kept_bytes: u64,
     // The library that the tasks' entry points lie in.
     _kernels: Kernels,
 }
@@ -48,8 +50,16 @@ impl Rank {
         let tasks = tasks(&plan, &layout, code, &kernels).map_err(of_code)?;
         check_ranges(&script, &tasks).map_err(of_code)?;
         let manifest = Manifest::of(&plan, &layout, &script)?;
-        let scratch_bytes = code.scratch_bytes;
-        Ok(Self { plan, layout, tasks, script, manifest, scratch_bytes, _kernels: kernels })
+        Ok(Self {
+            plan,
+            layout,
+            script,
+            manifest,
+            scratch_bytes: code.scratch_bytes,
+            kept_bytes: tasks.iter().map(Task::kept_bytes).max().unwrap_or_default(),
+            tasks,
+            _kernels: kernels,
+        })
     }
 
     /// The plan.

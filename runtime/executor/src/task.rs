@@ -6,7 +6,7 @@
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::Plan;
 
-use crate::code::{Entry, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
+use crate::code::{Entry, Keeps, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
 use crate::kernels::Kernels;
 use crate::layout::Layout;
 
@@ -21,7 +21,7 @@ pub(crate) struct Task {
 /// One step of a task.
 pub(crate) enum TaskStep {
     /// Calls a function.
-    Kernel(TaskKernel),
+    Kernel(Box<TaskKernel>),
     /// The executor runs the op at this index.
     Communicate(usize),
 }
@@ -33,9 +33,47 @@ pub(crate) struct TaskKernel {
     /// Radices of the task index.
     pub counts: [i64; 4],
     /// The functions, by which digits are the last of their dimension: bit `d` for digit `d`.
-    pub entries: [Option<Entry>; 16],
+    pub functions: [Option<Function>; 16],
+    /// What functions keep.
+    pub keeps: Vec<TaskKeeps>,
     /// What it touches.
     pub operands: Vec<TaskOperand>,
+}
+
+/// A function that was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Function {
+    /// What to call.
+    pub entry: Entry,
+    /// What it keeps, among [`TaskKernel::keeps`].
+    pub keeps: Option<usize>,
+}
+
+/// What a function keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskKeeps {
+    /// Bytes of memory, in whole cache lines.
+    pub bytes: u64,
+    /// Digits on which it depends.
+    pub digits: [bool; 4],
+    /// Digits that are the last of their dimension wherever the function is called.
+    pub last: [bool; 4],
+}
+
+impl TaskKeeps {
+    /// How many different ones the tasks of a grid make; none if each is one task's.
+    pub(crate) fn windows(&self, counts: [i64; 4]) -> u64 {
+        let count = |dim: usize| if self.last[dim] { 1 } else { counts[dim].cast_unsigned() };
+        let tasks = (0..4).map(count).product();
+        let windows = (0..4).map(|dim| if self.digits[dim] { count(dim) } else { 1 }).product();
+        if windows < tasks { windows } else { 0 }
+    }
+
+    /// Which of them the task of these digits makes.
+    pub(crate) fn window(&self, counts: [i64; 4], digits: [i64; 4]) -> u64 {
+        let moves = |dim: &usize| self.digits[*dim] && !self.last[*dim];
+        (0..4).filter(moves).fold(0, |sum, dim| sum * counts[dim] + digits[dim]).cast_unsigned()
+    }
 }
 
 /// What a kernel touches of a buffer.
@@ -64,6 +102,15 @@ impl TaskStep {
 }
 
 impl Task {
+    /// The most that a function of it keeps, in bytes.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let kernels = self.steps.iter().filter_map(|step| match step {
+            TaskStep::Kernel(kernel) => Some(&kernel.keeps),
+            TaskStep::Communicate(_) => None,
+        });
+        kernels.flatten().map(|keeps| keeps.bytes).max().unwrap_or_default()
+    }
+
     /// Tasks a kernel of it has code for; nothing when it has no kernel.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let kernels = self.steps.iter().filter_map(|step| match step {
@@ -106,7 +153,7 @@ fn task(
     let prepare = |(place, step): (usize, &Step)| match step {
         Step::Communicate(op) => Ok(TaskStep::Communicate(*op)),
         Step::Kernel(kernel) => self::kernel(layout, kernel, kernels)
-            .map(TaskStep::Kernel)
+            .map(|kernel| TaskStep::Kernel(Box::new(kernel)))
             .map_err(|reason| format!("step {place}: {reason}")),
     };
     let steps = code.steps.iter().enumerate().map(prepare).collect::<Result<_, _>>()?;
@@ -149,25 +196,49 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     if kernel.operands.len() > MAX_OPERANDS {
         return Err(format!("{} operands: more than {MAX_OPERANDS}", kernel.operands.len()));
     }
-    let find = |variant: &Variant| {
-        kernels
-            .entry(&variant.symbol)
-            .ok_or_else(|| format!("the library has no function '{}'", variant.symbol))
+    let mut keeps = vec![];
+    let mut find = |variant: &Variant| {
+        let entry = kernels.entry(&variant.symbol);
+        let entry =
+            entry.ok_or_else(|| format!("the library has no function '{}'", variant.symbol))?;
+        let kept = variant.keeps.as_ref().map(|kept| self::keeps(kernel, variant.last, kept));
+        let kept = kept.transpose()?;
+        keeps.extend(kept);
+        Ok::<_, String>(Function { entry, keeps: kept.map(|_| keeps.len() - 1) })
     };
-    let found = kernel.variants.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let found = kernel.variants.iter().map(&mut find).collect::<Result<Vec<_>, _>>()?;
     let operand = |operand: &Operand| self::operand(layout, operand, counts);
     Ok(TaskKernel {
         ops: kernel.ops.clone(),
         counts,
-        entries: entries(kernel, &found)?,
+        functions: functions(kernel, &found)?,
+        keeps,
         operands: kernel.operands.iter().map(operand).collect::<Result<_, _>>()?,
     })
 }
 
+/// What a function keeps depends on the digits that move its operands.
+fn keeps(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<TaskKeeps, String> {
+    let mut digits = [false; 4];
+    for &index in &keeps.operands {
+        let Some(operand) = kernel.operands.get(index) else {
+            return Err(format!(
+                "a function keeps what it makes of operand {index}: there is none"
+            ));
+        };
+        for (dim, step) in operand.steps.iter().enumerate() {
+            digits[dim] |= *step != 0;
+        }
+    }
+    let bytes = keeps.bytes.max(1).checked_next_multiple_of(64);
+    let bytes = bytes.ok_or_else(|| format!("a function keeps {} bytes", keeps.bytes))?;
+    Ok(TaskKeeps { bytes, digits, last })
+}
+
 /// The function for each edge of the grid.
-fn entries(kernel: &Kernel, found: &[Entry]) -> Result<[Option<Entry>; 16], String> {
-    let mut entries = [None; 16];
-    for (mask, entry) in entries.iter_mut().enumerate() {
+fn functions(kernel: &Kernel, found: &[Function]) -> Result<[Option<Function>; 16], String> {
+    let mut functions = [None; 16];
+    for (mask, function) in functions.iter_mut().enumerate() {
         let is_last = |dim: usize| mask >> dim & 1 == 1;
         // A digit that is not the last needs a second tile.
         if !(0..4).all(|dim| is_last(dim) || kernel.counts[dim] > 1) {
@@ -177,9 +248,9 @@ fn entries(kernel: &Kernel, found: &[Entry]) -> Result<[Option<Entry>; 16], Stri
         let Some(variant) = kernel.variant(digits) else {
             return Err(format!("no function computes the task of digits {digits:?}"));
         };
-        *entry = Some(found[variant]);
+        *function = Some(found[variant]);
     }
-    Ok(entries)
+    Ok(functions)
 }
 
 fn operand(layout: &Layout, operand: &Operand, counts: [i64; 4]) -> Result<TaskOperand, String> {

@@ -105,7 +105,7 @@ fn kernel(index: usize, op: &PlanOp) -> Kernel {
         ops: vec![index],
         counts,
         operands: op.op.reads.iter().chain(&op.op.writes).map(operand).collect(),
-        variants: vec![Variant { last: [false; 4], symbol }],
+        variants: vec![Variant { last: [false; 4], symbol, keeps: None }],
     }
 }
 

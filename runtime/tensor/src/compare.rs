@@ -31,7 +31,7 @@ impl Tolerance {
     /// | `f32` | 1e-4 | 1e-8 |
     /// | `f16` | 1e-2 | 1e-6 |
     /// | `bf16` | 4e-2 | 1e-6 |
-    /// | integers, bool | 0 | 0 |
+    /// | integers, bool, floats of 8 bits and fewer | 0 | 0 |
     ///
     /// An infinity on one side alone counts as the largest finite number of its type.
     pub const fn of(dtype: DType) -> Self {

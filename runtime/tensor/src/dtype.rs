@@ -33,11 +33,33 @@ pub enum DType {
     U8,
     /// One byte holding 0 or 1.
     Bool,
+    /// Float of 4 bits of exponent and 3 of mantissa, without infinities; NaN of either sign. As the
+    /// types below it is one byte in memory, and NumPy has none: `.npz` files hold the bits as
+    /// `uint8`, or `int8` for signed integers.
+    F8E4M3Fn,
+    /// The same with one more in the exponent's bias, one zero and one NaN.
+    F8E4M3Fnuz,
+    /// Float of 5 bits of exponent and 2 of mantissa, with infinities.
+    F8E5M2,
+    /// The same with one more in the exponent's bias, without infinities, with one zero and one NaN.
+    F8E5M2Fnuz,
+    /// A power of two, or NaN: 8 bits of exponent alone.
+    F8E8M0,
+    /// Float of 2 bits of exponent and 1 of mantissa, in the low half of a byte; no NaN.
+    F4E2M1,
+    /// 4-bit two's complement integer, in the low half of a byte.
+    I4,
+    /// 4-bit unsigned integer.
+    U4,
+    /// 2-bit two's complement integer, in the low bits of a byte.
+    I2,
+    /// 2-bit unsigned integer.
+    U2,
 }
 
 impl DType {
     /// Every element type, in declaration order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 23] = [
         Self::F64,
         Self::F32,
         Self::F16,
@@ -51,6 +73,16 @@ impl DType {
         Self::U16,
         Self::U8,
         Self::Bool,
+        Self::F8E4M3Fn,
+        Self::F8E4M3Fnuz,
+        Self::F8E5M2,
+        Self::F8E5M2Fnuz,
+        Self::F8E8M0,
+        Self::F4E2M1,
+        Self::I4,
+        Self::U4,
+        Self::I2,
+        Self::U2,
     ];
 
     /// Bytes per element.
@@ -59,8 +91,29 @@ impl DType {
             Self::F64 | Self::I64 | Self::U64 => 8,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
-            Self::I8 | Self::U8 | Self::Bool => 1,
+            _ => 1,
         }
+    }
+
+    /// Bits per element that hold its value.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::I4 | Self::U4 | Self::F4E2M1 => 4,
+            Self::I2 | Self::U2 => 2,
+            _ => 8 * self.size() as u32,
+        }
+    }
+
+    /// Whether the type is narrower than others of its kind that processors compute with: a float of 8
+    /// bits or fewer, or an integer below 8 bits.
+    pub const fn is_small(self) -> bool {
+        self.bits() < 8 || self.is_float() && self.bits() == 8
+    }
+
+    /// A float rounded to the type, to nearest even, or as [`Element::from_f64`](crate::Element) says;
+    /// other types leave it as it is.
+    pub fn round_float(self, value: f64) -> f64 {
+        if self.is_float() { crate::tensor::rounded(self, value) } else { value }
     }
 
     /// The largest finite number of a float type.
@@ -70,6 +123,11 @@ impl DType {
             Self::F32 => Some(f32::MAX as f64),
             Self::F16 => Some(65504.0),
             Self::BF16 => Some(3.389_531_389_251_535_5e38),
+            Self::F8E4M3Fn => Some(448.0),
+            Self::F8E4M3Fnuz => Some(240.0),
+            Self::F8E5M2 | Self::F8E5M2Fnuz => Some(57344.0),
+            Self::F8E8M0 => Some(1.701_411_834_604_692_3e38),
+            Self::F4E2M1 => Some(6.0),
             _ => None,
         }
     }
@@ -90,10 +148,21 @@ impl DType {
             Self::U16 => "u16",
             Self::U8 => "u8",
             Self::Bool => "bool",
+            Self::F8E4M3Fn => "f8e4m3fn",
+            Self::F8E4M3Fnuz => "f8e4m3fnuz",
+            Self::F8E5M2 => "f8e5m2",
+            Self::F8E5M2Fnuz => "f8e5m2fnuz",
+            Self::F8E8M0 => "f8e8m0",
+            Self::F4E2M1 => "f4e2m1",
+            Self::I4 => "i4",
+            Self::U4 => "u4",
+            Self::I2 => "i2",
+            Self::U2 => "u2",
         }
     }
 
-    /// The `descr` of this type in a `.npy` header; `bf16` is stored as `<u2`.
+    /// The `descr` of this type in a `.npy` header; `bf16` is stored as `<u2`, small types as
+    /// `|u1` and `|i1`.
     pub const fn npy_descr(self) -> &'static str {
         match self {
             Self::F64 => "<f8",
@@ -103,23 +172,35 @@ impl DType {
             Self::I64 => "<i8",
             Self::I32 => "<i4",
             Self::I16 => "<i2",
-            Self::I8 => "|i1",
+            Self::I8 | Self::I4 | Self::I2 => "|i1",
             Self::U64 => "<u8",
             Self::U32 => "<u4",
-            Self::U8 => "|u1",
             Self::Bool => "|b1",
+            _ => "|u1",
         }
     }
 
-    /// The type a `.npy` `descr` names. Never `bf16`: the file cannot say it.
+    /// The type a `.npy` `descr` names. Never `bf16` or a small type: the file cannot say it.
     pub fn from_npy_descr(descr: &str) -> Option<Self> {
-        let stored = |ty: &Self| *ty != Self::BF16 && ty.npy_descr() == descr;
+        let stored = |ty: &Self| *ty != Self::BF16 && !ty.is_small() && ty.npy_descr() == descr;
         Self::ALL.into_iter().find(stored)
     }
 
     /// Whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F64 | Self::F32 | Self::F16 | Self::BF16)
+        matches!(
+            self,
+            Self::F64
+                | Self::F32
+                | Self::F16
+                | Self::BF16
+                | Self::F8E4M3Fn
+                | Self::F8E4M3Fnuz
+                | Self::F8E5M2
+                | Self::F8E5M2Fnuz
+                | Self::F8E8M0
+                | Self::F4E2M1
+        )
     }
 
     /// Whether this is a signed or unsigned integer type; `bool` is not.
@@ -129,7 +210,7 @@ impl DType {
 
     /// Whether this is a signed integer type.
     pub const fn is_signed_integer(self) -> bool {
-        matches!(self, Self::I64 | Self::I32 | Self::I16 | Self::I8)
+        matches!(self, Self::I64 | Self::I32 | Self::I16 | Self::I8 | Self::I4 | Self::I2)
     }
 }
 
@@ -158,7 +239,12 @@ mod tests {
     fn names_and_descrs_read_back() {
         for ty in DType::ALL {
             assert_eq!(ty.name().parse(), Ok(ty));
-            let stored = if ty == DType::BF16 { DType::U16 } else { ty };
+            let stored = match ty {
+                DType::BF16 => DType::U16,
+                small if small.is_small() && small.is_signed_integer() => DType::I8,
+                small if small.is_small() => DType::U8,
+                other => other,
+            };
             assert_eq!(DType::from_npy_descr(ty.npy_descr()), Some(stored));
         }
         assert!("f8".parse::<DType>().is_err());

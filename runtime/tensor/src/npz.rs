@@ -68,7 +68,8 @@ pub fn read_npz(source: impl Read + Seek) -> Result<BTreeMap<String, Tensor>, Np
     Ok(arrays)
 }
 
-/// Writes `arrays` as an uncompressed `.npz` archive, `bf16` as its bits in `uint16`.
+/// Writes `arrays` as an uncompressed `.npz` archive, `bf16` as its bits in `uint16`, small types as
+/// theirs in `uint8` and `int8`.
 ///
 /// The bytes depend on the arrays alone: keys in order, every date 1980-01-01.
 ///
@@ -118,9 +119,11 @@ mod tests {
         let bytes = written(&arrays);
         assert_eq!(bytes, written(&arrays));
         let mut read = read_npz(Cursor::new(&bytes)).expect("our own file");
-        let bits = read.remove("bf16").expect("the bf16 array");
-        assert_eq!(bits.dtype(), DType::U16);
-        read.insert("bf16".into(), bits.reinterpret(DType::BF16).expect("same width"));
+        for dtype in DType::ALL.into_iter().filter(|ty| *ty == DType::BF16 || ty.is_small()) {
+            let bits = read.remove(dtype.name()).expect("the array");
+            assert_eq!(Some(bits.dtype()), DType::from_npy_descr(dtype.npy_descr()));
+            read.insert(dtype.to_string(), bits.reinterpret(dtype).expect("same width"));
+        }
         assert_eq!(read, arrays);
     }
 

@@ -1,5 +1,5 @@
 //! `irc`: compile, run, check, measure, simulate.
-use crate::{Compile, Console, EXIT_CODES, Planner};
+use crate::{Compile, Console, EXIT_CODES, Generator, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -47,6 +47,7 @@ pub enum Command {
     "Examples:\n  \
      irc compile ffn.model.json -o ffn.so\n  \
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
+     irc compile ffn.model.json -o ffn.so --backend cranelift\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
@@ -58,6 +59,9 @@ pub struct CompileTo {
     /// File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// Who generates code for .so and .o
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub backend: Generator,
     /// What to write, whatever the suffix says
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
@@ -120,6 +124,7 @@ pub enum Kind {
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
+     irc run ffn.model.json --seed 1 --backend cranelift        soon compiled, for a look\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
      irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
@@ -184,7 +189,7 @@ pub enum Backend {
     Llvm,
     /// The reference evaluator: slow, and the meaning of everything else
     Reference,
-    /// Code from Cranelift (not built yet)
+    /// Code from Cranelift: compiled quickly, runs slower
     Cranelift,
     /// A GPU (not built yet)
     Cuda,
@@ -204,7 +209,7 @@ pub enum Backend {
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// ARK models and plans; - is standard input
+    /// ARK models and plans, ONNX models, Common IR graphs; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
@@ -213,6 +218,9 @@ pub struct Check {
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
+    /// Form of Common IR and ONNX files, where their content does not tell: onnx, common-ir-text, …
+    #[arg(long, value_name = "FORM")]
+    pub format: Option<String>,
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
@@ -259,6 +267,9 @@ pub struct Bench {
     /// Peak memory traffic in GB/s, read and written, instead of measuring it
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_bandwidth: Option<f64>,
+    /// Who generates the code
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub backend: Generator,
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,

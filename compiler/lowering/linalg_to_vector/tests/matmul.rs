@@ -1,5 +1,5 @@
 //! Products of every size class, layout and type, with epilogues.
-use super::check;
+use super::{Target, check, compare, lowered_text, random_inputs, run, run_keeping};
 
 /// `C[m, n] = A * B` with the given layouts of `A` and `B`.
 fn matmul(m: i64, n: i64, k: i64, transpose: (bool, bool), ty: &str, sum: &str) -> String {
@@ -169,4 +169,41 @@ func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29
     let start = source.find("func.func").unwrap();
     let end = source[start..].find("{irc.kernel} {").unwrap() + start + "{irc.kernel} {".len();
     check(&format!("{}{product}{}", &source[..start], &source[end..]), 1e-5);
+}
+
+/// `B` is packed in a call that keeps it, and not read in one that finds it kept.
+#[test]
+fn packed_blocks_are_kept() {
+    // One block; blocks of columns and of depth; columns and depth that fill no whole panel.
+    for (m, n, k) in [(9, 64, 48), (8, 1100, 1090), (7, 45, 2000)] {
+        for transposed in [false, true] {
+            let plain = matmul(m, n, k, (false, transposed), "f32", "f32");
+            let keeping = plain.replace("{irc.kernel}", "{irc.kernel, irc.keeps}");
+            for vector_bytes in [64, 32] {
+                let target = Target { vector_bytes, ..Target::default() };
+                let mut inputs = random_inputs(&plain);
+                let expected = run(&plain, &mut inputs, &target);
+                let mut kept = None;
+                let first = run_keeping(&keeping, &mut inputs, &mut kept, &target);
+                compare(&first[0], &expected[0], 0.0, "packed");
+                (0..inputs[1].len()).for_each(|index| inputs[1].set(index, 1e9));
+                let second = run_keeping(&keeping, &mut inputs, &mut kept, &target);
+                compare(&second[0], &expected[0], 0.0, "kept");
+                let third = run_keeping(&keeping, &mut inputs, &mut None, &target);
+                assert!(third[0].get(0) != expected[0].get(0), "an empty header packs anew");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_computes_is_not_kept() {
+    let text =
+        |source: &str| lowered_text(&source.replace("{irc.kernel}", "{irc.kernel, irc.keeps}"));
+    assert!(
+        text(&matmul(8, 64, 48, (false, false), "f32", "f32"))
+            .contains("irc.kept_arguments = array<i64: 1>")
+    );
+    // Up to four rows: B is not packed at all.
+    assert!(text(&matmul(2, 64, 48, (false, false), "f32", "f32")).contains("irc.kept_bytes = 0"));
 }

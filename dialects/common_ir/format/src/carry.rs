@@ -106,36 +106,33 @@ fn body_to_onnx(
 
 /// Gives parameters that take no input an empty one, since ONNX counts by position.
 fn spread(node: &mut Node) {
+    if !node.arg_counts.contains(&0) || !counts_match(&node.arg_counts, node.inputs.len()) {
+        return;
+    }
     let mut rest = std::mem::take(&mut node.inputs).into_iter();
     for count in &node.arg_counts {
-        match usize::try_from(*count) {
-            Ok(0) => node.inputs.push(String::new()),
-            Ok(count) => node.inputs.extend(rest.by_ref().take(count)),
-            Err(_) => {}
+        match usize::try_from(*count).unwrap_or_default() {
+            0 => node.inputs.push(String::new()),
+            count => node.inputs.extend(rest.by_ref().take(count)),
         }
     }
-    node.inputs.extend(rest);
-    if node.arg_counts.last() == Some(&0) {
-        // ONNX leaves trailing inputs out instead.
-        let used = node.inputs.iter().rposition(|input| !input.is_empty());
-        node.inputs.truncate(used.map_or(0, |index| index + 1));
-    }
+    // ONNX leaves trailing inputs out instead.
+    let used = node.inputs.iter().rposition(|input| !input.is_empty());
+    node.inputs.truncate(used.map_or(0, |index| index + 1));
 }
 
 /// The reverse of [`spread`].
 fn gather(node: &mut Node) {
-    if !node.arg_counts.contains(&0) {
-        return;
+    let named = node.inputs.iter().filter(|input| !input.is_empty()).count();
+    if node.arg_counts.contains(&0) && counts_match(&node.arg_counts, named) {
+        node.inputs.retain(|input| !input.is_empty());
     }
-    let mut rest = std::mem::take(&mut node.inputs).into_iter().peekable();
-    for count in &node.arg_counts {
-        match usize::try_from(*count) {
-            Ok(0) => drop(rest.next_if(String::is_empty)),
-            Ok(count) => node.inputs.extend(rest.by_ref().take(count)),
-            Err(_) => {}
-        }
-    }
-    node.inputs.extend(rest);
+}
+
+/// Whether parameters take as many inputs as there are.
+fn counts_match(counts: &[i32], inputs: usize) -> bool {
+    let sum: Option<usize> = counts.iter().map(|count| usize::try_from(*count).ok()).sum();
+    sum == Some(inputs)
 }
 
 /// Takes a shape that ONNX has no place for out of its sight.

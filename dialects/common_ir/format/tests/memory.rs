@@ -46,29 +46,28 @@ fn read(path: &Path) -> Document {
     copy
 }
 
-/// A message's field with a length: its key and that length.
-fn field(number: u8, length: u64) -> Vec<u8> {
-    let mut head = vec![number << 3 | 2];
-    let mut rest = length;
-    while rest > 0x7f {
-        head.push((rest & 0x7f) as u8 | 0x80);
-        rest >>= 7;
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = vec![];
+    while number > 0x7f {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
     }
-    head.push(rest as u8);
-    head
+    bytes.push(number as u8);
+    bytes
 }
 
-/// The model with an empty `raw_data` made longer by a hole at the end of the file, so that no
-/// test writes half a gigabyte.
+/// Key and length of a field.
+fn field(number: u8, length: u64) -> Vec<u8> {
+    [vec![number << 3 | 2], varint(length)].concat()
+}
+
+/// The data are a hole at the end of the file, so that no test writes half a gigabyte.
 #[test]
 fn raw_data_stays_in_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut inner = vec![];
-    // dims, data_type and name of the tensor, then the key of its data.
-    let name = [0x42, 1, b'w'];
-    inner.extend([0x08, 0xc0, 0xd9, 0xcd, 0x3b, 0x10, 1]);
-    inner.extend(name);
-    inner.extend(field(9, LARGE));
+    // Size, element type and name of the tensor, then the key of its data.
+    let size = [vec![0x08], varint(LARGE / 4)].concat();
+    let inner = [size, vec![0x10, 1], vec![0x42, 1, b'w'], field(9, LARGE)].concat();
     let tensor = inner.len() as u64 + LARGE;
     let graph = field(5, tensor).len() as u64 + tensor;
     let path = folder.path().join("model.onnx");

@@ -1,5 +1,7 @@
 //! What is written is read again as what it was.
 
+#[path = "support/small.rs"]
+mod small;
 #[path = "support/corpus.rs"]
 mod support;
 
@@ -9,6 +11,7 @@ use irc_common_format::model::*;
 use irc_common_format::write::{self, Options, Target, write};
 use irc_common_format::{Document, Encoding, Root, open, read};
 use irc_diag::Sink;
+use small::{graph, library};
 
 fn opened(path: &Path) -> Document {
     let mut sink = Sink::new();
@@ -87,63 +90,6 @@ fn a_small_model_comes_back_as_text() {
     }
 }
 
-/// A graph with a function, its call, another library's call, counts, control inputs, wildcards.
-fn graph() -> Module {
-    let float =
-        |name: &str, dims: &[&str]| Value::tensor(name, ElementType::Float, dims.iter().copied());
-    let function = Function {
-        name: Some("Twice".into()),
-        inputs: vec![float("a", &["n", "m*"])],
-        outputs: vec![float("b", &["n", "m*"])],
-        attributes: vec![Attribute::new("times", AttributeValue::Int(2))],
-        nodes: vec![Node { arg_counts: vec![1, 1], ..Node::new("Add", ["a", "a"], ["b"]) }],
-        ..Function::default()
-    };
-    let call = Node { arg_counts: vec![1], ..Node::new("Twice", ["x"], ["t"]).named("first") };
-    let clip = Node {
-        domain: Some("com.example.nn.mlp".into()),
-        arg_counts: vec![1, 0, 1],
-        control_inputs: vec!["first".into()],
-        attributes: vec![
-            Attribute::new("alpha", AttributeValue::Float(0.5)),
-            Attribute::new("axes", AttributeValue::Ints(vec![0, -1])),
-            Attribute::new("mode", AttributeValue::String("edge".into())),
-        ],
-        output_types: vec![Value { name: None, ..float("", &["?", "4"]) }],
-        ..Node::new("Clip", ["t", "w"], ["y"]).named("second")
-    };
-    let mut module = Module {
-        metadata: Metadata {
-            name: Some("small".into()),
-            domain: Some("com.example".into()),
-            ir_version: Some(1),
-            model_version: Some(3),
-            author: Some("someone".into()),
-            license: Some("MIT".into()),
-            producer: Some("hand-1".into()),
-            producer_version: Some(ProducerVersion::Number(20_000)),
-            doc: Some("A *small* model.".into()),
-            properties: vec![],
-        },
-        imports: vec!["libs/mlp.pb".into(), "https://example.com/b.pb".into()],
-        functions: vec![function],
-        graph: Some(Graph {
-            inputs: vec![float("x", &["n", "m*"]), Value::untyped("w")],
-            outputs: vec![Value::tensor("y", ElementType::Float, [2, 3])],
-            nodes: vec![call, clip],
-            initializers: vec![Tensor::floats("w", [], &[6.0])],
-            ..Graph::default()
-        }),
-        ..Module::default()
-    };
-    // A size that is not said is one of no text.
-    let ty = &mut module.graph.as_mut().expect("a graph").nodes[1].output_types[0].ty;
-    if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = ty {
-        shape.dims = vec![Dim::Unknown, Dim::Size(4)];
-    }
-    module
-}
-
 #[test]
 fn common_ir_comes_back_from_onnx() {
     let module = graph();
@@ -217,6 +163,40 @@ fn omitted_inputs_of_onnx_are_counted() {
         (&node.inputs[..], &node.arg_counts[..]),
         (&["x".into(), "h".into()][..], &[1, 0, 1][..])
     );
+}
+
+/// The files this crate carries, each with what is in it.
+fn carried() -> Vec<(&'static str, Module, Target, Encoding)> {
+    let mut carried = vec![("library.pb", library(), Target::CommonIr, Encoding::Binary)];
+    let targets = [
+        ("small.pb", Target::CommonIr, Encoding::Binary),
+        ("small.json", Target::CommonIr, Encoding::Json),
+        ("small.pbtxt", Target::CommonIr, Encoding::Text),
+        ("carrier.onnx", Target::Carrier, Encoding::Binary),
+        ("small.onnx", Target::Onnx, Encoding::Binary),
+        ("small.onnx.json", Target::Onnx, Encoding::Json),
+    ];
+    carried.extend(targets.map(|(name, target, encoding)| (name, graph(), target, encoding)));
+    carried
+}
+
+/// With `IRC_BLESS` set the files are written instead.
+#[test]
+fn files_of_this_crate_are_exact() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (name, module, target, encoding) in carried() {
+        let (path, bytes) = (folder.join(name), written(&module, target, encoding));
+        if std::env::var_os("IRC_BLESS").is_some() {
+            std::fs::write(&path, &bytes).expect("a file");
+        }
+        assert!(std::fs::read(&path).expect("a file") == bytes, "{name} is not what is written");
+        assert_eq!(opened(&path).module, module, "{name}");
+    }
+}
+
+#[test]
+fn a_library_comes_back() {
+    check(&library(), Target::CommonIr);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Ops that are not loops around an expression: sorting, and results whose size depends on data.
 
+mod boxes;
+
 use crate::values::Values;
 use crate::{DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
 
@@ -21,6 +23,18 @@ pub enum Algorithm {
     /// `i64[rank, elements of x]`, of which the first columns are meant; and their number, an
     /// `i64` scalar. The other columns are 0.
     NonZero,
+    /// Operands `boxes[batch, box, 4]`, `scores[batch, class, box]`, the most boxes per class (an
+    /// integer scalar), the most overlap and the least score (scalars). Results: `batch, class, box` of the
+    /// boxes that are kept, as `i64[batch * class * box, 3]`, of which the first rows are meant, and
+    /// their number, an `i64` scalar; the other rows are 0.
+    ///
+    /// Per batch element and class, the boxes with a score above the least are taken by falling
+    /// score, of equal scores the lower index first; one that overlaps a box that is kept by more than
+    /// the most is dropped. Overlap is the intersection over the union, in `f32`.
+    NonMaxSuppression {
+        /// Boxes are `x, y` of the centre, width and height; else `y, x` of two opposite corners.
+        by_center: bool,
+    },
 }
 
 impl Algorithm {
@@ -29,6 +43,7 @@ impl Algorithm {
         match self {
             Self::TopK { .. } => "top_k",
             Self::NonZero => "non_zero",
+            Self::NonMaxSuppression { .. } => "non_max_suppression",
         }
     }
 
@@ -38,6 +53,9 @@ impl Algorithm {
     /// What was expected of the operands and what was found.
     pub fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, InferError> {
         let wrong = |message: String| InferError { op: self.name(), message };
+        if let Self::NonMaxSuppression { .. } = self {
+            return boxes::infer(operands).map_err(wrong);
+        }
         let [x] = operands else {
             return Err(wrong(format!("expected 1 operand, found {}", operands.len())));
         };
@@ -59,6 +77,7 @@ impl Algorithm {
                 let dims = [Dim::Known(x.rank() as i64), x.elements()];
                 Ok(vec![Type::new(DType::I64, dims), Type::new(DType::I64, [])])
             }
+            Self::NonMaxSuppression { .. } => unreachable!("its operands are looked at above"),
         }
     }
 
@@ -75,6 +94,7 @@ impl Algorithm {
         match self {
             Self::TopK { axis, largest, .. } => top_k(*axis, *largest, operands[0], &known),
             Self::NonZero => non_zero(operands[0], &known),
+            Self::NonMaxSuppression { by_center } => boxes::eval(*by_center, operands, &known),
         }
     }
 
@@ -84,7 +104,7 @@ impl Algorithm {
             Self::TopK { axis, k, largest } => {
                 Self::TopK { axis: *axis, k: k.substitute(symbol), largest: *largest }
             }
-            Self::NonZero => Self::NonZero,
+            Self::NonZero | Self::NonMaxSuppression { .. } => self.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | from | to | meaning |
 //! |---|---|---|
-//! | float, integer | float | nearest, ties to even; out of range becomes infinite |
+//! | float, integer | float | nearest, ties to even; out of range becomes infinite, or what the type has for it |
 //! | float | integer | [`Rounding`], then saturating; NaN becomes 0 |
 //! | integer | integer | modulo 2^bits (two's complement) |
 //! | any | bool | not equal to zero |

@@ -3,7 +3,7 @@
 use crate::function::Binary;
 use crate::scalar::Scalar;
 use crate::{DType, Dim, EvalError, Rounding, Type};
-use irc_tensor::{Element, Tensor};
+use irc_tensor::Tensor;
 
 /// What is computed by an expression for each element of the result, or by a reduction of an
 /// expression over more loops.
@@ -75,7 +75,7 @@ impl Combine {
 
     /// The value that changes no other; for integers modulo 2^bits of the type.
     pub fn neutral(self, dtype: DType) -> Number {
-        let bits = 8 * dtype.size() as u32;
+        let bits = dtype.bits();
         let signed = dtype.is_signed_integer();
         let (lowest, highest) = match (signed, dtype) {
             (_, DType::Bool) => (0, 1),
@@ -108,17 +108,10 @@ impl Number {
     /// The value rounded to, or wrapped around in, an element type of its kind.
     pub fn rounded(self, dtype: DType) -> Self {
         match (self, dtype) {
-            (Self::Float(value), DType::F32) => Self::Float(f64::from(value as f32)),
-            (Self::Float(value), DType::F16) => {
-                Self::Float(<half::f16 as Element>::from_f64(value).to_f64())
-            }
-            (Self::Float(value), DType::BF16) => {
-                Self::Float(<half::bf16 as Element>::from_f64(value).to_f64())
-            }
-            (Self::Float(_), _) => self,
+            (Self::Float(value), _) => Self::Float(dtype.round_float(value)),
             (Self::Int(value), DType::Bool) => Self::Int(i128::from(value != 0)),
             (Self::Int(value), _) => {
-                let bits = 8 * dtype.size() as u32;
+                let bits = dtype.bits();
                 let low = value & ((1i128 << bits) - 1);
                 let negative = dtype.is_signed_integer() && low >> (bits - 1) == 1;
                 Self::Int(if negative { low - (1i128 << bits) } else { low })

@@ -338,7 +338,7 @@ impl Binary {
 
     /// The value for integers, before it wraps around.
     pub fn integer(self, x: i128, y: i128, dtype: DType) -> i128 {
-        let bits = 8 * dtype.size() as i128;
+        let bits = i128::from(dtype.bits());
         match self {
             Self::Add => x + y,
             Self::Sub => x - y,

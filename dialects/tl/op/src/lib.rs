@@ -62,8 +62,8 @@ pub use error::{EvalError, InferError};
 pub use function::{Binary, Comparison, Unary};
 pub use general::join;
 pub use graph::{
-    BuildError, Builder, Built, Check, Constant, Graph, GraphError, Node, NodeKind, Relation,
-    Symbol, SymbolSource, ValueId,
+    BuildError, Builder, Built, Check, Constant, Dependencies, Graph, GraphError, Node, NodeKind,
+    Relation, Symbol, SymbolSource, ValueId,
 };
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::Op;

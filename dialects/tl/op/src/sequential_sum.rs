@@ -1,8 +1,8 @@
 //! Sum along an axis, one rounding an addition.
 
+use crate::EvalError;
 use crate::index::{positions, strides};
-use crate::{DType, EvalError};
-use irc_tensor::{Element, Tensor, TensorType, bf16, f16};
+use irc_tensor::{Tensor, TensorType};
 
 pub(crate) fn infer(axis: usize, operand: &TensorType) -> Result<TensorType, String> {
     if !operand.dtype.is_float() {
@@ -20,24 +20,11 @@ pub(crate) fn eval(axis: usize, operand: &Tensor, ty: TensorType) -> Result<Tens
     let values = operand.to_f64();
     let (mut outer, mut steps) = (operand.shape().to_vec(), strides(operand.shape()));
     let (count, step) = (outer.remove(axis) as usize, steps.remove(axis));
-    let round = rounding(ty.dtype);
+    let round = |value| ty.dtype.round_float(value);
     let sum =
         |start: usize| (0..count).fold(0.0, |sum, index| round(sum + values[start + index * step]));
     let sums: Vec<f64> = positions(&outer, &steps, 0).map(sum).collect();
     Ok(Tensor::from_f64(ty, &sums)?)
-}
-
-fn rounding(dtype: DType) -> fn(f64) -> f64 {
-    match dtype {
-        DType::F16 => round_to::<f16>,
-        DType::BF16 => round_to::<bf16>,
-        DType::F32 => round_to::<f32>,
-        _ => |value| value,
-    }
-}
-
-fn round_to<T: Element>(value: f64) -> f64 {
-    T::from_f64(value).to_f64()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Elements in the width ops compute in.
 
-use irc_tensor::{DType, Tensor, TensorError, TensorType};
+use crate::compute::Number;
+use irc_tensor::{Tensor, TensorError, TensorType};
 
 /// The elements of a tensor, widened: arithmetic happens here, rounding and wrapping in
 /// [`Values::into_tensor`].
@@ -31,7 +32,9 @@ fn wrap(ty: TensorType, values: &[i128]) -> Result<Tensor, TensorError> {
     let width = ty.dtype.size();
     let mut bytes = Vec::with_capacity(values.len() * width);
     for value in values {
-        let value = if ty.dtype == DType::Bool { i128::from(*value != 0) } else { *value };
+        let Number::Int(value) = Number::Int(*value).rounded(ty.dtype) else {
+            unreachable!("an integer stays one")
+        };
         // The low bytes hold the value modulo 2^bits, whatever the machine's byte order.
         let low = value as u64;
         match width {

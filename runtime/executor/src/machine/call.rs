@@ -8,11 +8,12 @@ use std::ffi::c_void;
 
 use irc_ark_format::plan::tiling::Grid;
 
+use super::kept::{self, Found, Shelf};
 use super::script::Entry;
 use crate::comm::manifest::Manifest;
 use crate::comm::op::{self, CommOp};
-use crate::memory::Addresses;
-use crate::task::{Task, TaskKernel, TaskStep};
+use crate::memory::{Addresses, Block};
+use crate::task::{Function, Task, TaskKeeps, TaskKernel, TaskStep};
 use crate::{Error, Rank, code};
 
 /// A task info on the memory of a run.
@@ -20,11 +21,13 @@ pub(crate) struct BoundTask {
     pub steps: Vec<BoundStep>,
     /// Whether a task may have to wait.
     pub communicates: bool,
+    /// Bytes that its tasks could keep for each other.
+    pub kept_bytes: u64,
 }
 
 /// One step of it.
 pub(crate) enum BoundStep {
-    Kernel(BoundKernel),
+    Kernel(Box<BoundKernel>),
     /// Moves data between ranks.
     Communicate(Box<CommOp>),
 }
@@ -32,7 +35,8 @@ pub(crate) enum BoundStep {
 /// A kernel on the memory of a run.
 pub(crate) struct BoundKernel {
     counts: [i64; 4],
-    entries: [Option<code::Entry>; 16],
+    functions: [Option<Function>; 16],
+    keeps: Vec<TaskKeeps>,
     operands: Vec<BoundOperand>,
 }
 
@@ -60,13 +64,14 @@ impl BoundTask {
         let bind = |(index, task): (usize, &Task)| {
             let step = |step: &TaskStep| match step {
                 TaskStep::Kernel(kernel) => {
-                    Ok(BoundStep::Kernel(BoundKernel::new(kernel, addresses)))
+                    Ok(BoundStep::Kernel(Box::new(BoundKernel::new(kernel, addresses))))
                 }
                 TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
             };
             let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
             let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
-            Ok(Self { steps, communicates })
+            let kept_bytes = if communicates { 0 } else { kept::wanted(&steps) };
+            Ok(Self { steps, communicates, kept_bytes })
         };
         rank.tasks.iter().enumerate().map(bind).collect()
     }
@@ -105,7 +110,22 @@ impl BoundKernel {
             base: addresses.at(operand.slot, operand.offset),
             steps: operand.steps.map(|step| step as usize),
         });
-        Self { counts: kernel.counts, entries: kernel.entries, operands: operands.collect() }
+        Self {
+            counts: kernel.counts,
+            functions: kernel.functions,
+            keeps: kernel.keeps.clone(),
+            operands: operands.collect(),
+        }
+    }
+
+    /// The radices of the task index.
+    pub(crate) fn counts(&self) -> [i64; 4] {
+        self.counts
+    }
+
+    /// What its functions keep.
+    pub(crate) fn keeps(&self) -> &[TaskKeeps] {
+        &self.keeps
     }
 
     /// The digits of a task index.
@@ -162,27 +182,23 @@ impl Walk {
 /// What a thread needs to call kernels.
 pub(crate) struct Caller {
     pointers: Vec<*mut c_void>,
-    scratch: Vec<Line>,
+    scratch: Block,
+    /// For what a kernel would keep and nobody shares.
+    unshared: Block,
 }
 
-/// Memory aligned for any vector unit.
-#[derive(Clone)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
 impl Caller {
-    /// With that much scratch memory.
-    pub(crate) fn new(scratch_bytes: u64) -> Result<Self, String> {
-        let lines = usize::try_from(scratch_bytes).unwrap_or(usize::MAX).div_ceil(64).max(1);
-        let mut scratch = Vec::new();
-        if scratch.try_reserve_exact(lines).is_err() {
-            return Err(format!("cannot allocate {scratch_bytes} bytes of scratch memory"));
-        }
-        scratch.resize(lines, Line([0; 64]));
-        Ok(Self { pointers: vec![], scratch })
+    /// With that much scratch memory, and room for what a kernel keeps.
+    pub(crate) fn new(scratch_bytes: u64, kept_bytes: u64) -> Result<Self, String> {
+        let block = |bytes| {
+            Block::new(bytes)
+                .ok_or_else(|| format!("cannot allocate {bytes} bytes of scratch memory"))
+        };
+        let (scratch, unshared) = (block(scratch_bytes)?, block(kept_bytes)?);
+        Ok(Self { pointers: vec![], scratch, unshared })
     }
 
-    /// Runs a kernel for one task.
+    /// Runs a kernel for one task, with what the step's functions keep.
     ///
     /// # Errors
     /// What the kernel returned, when not 0.
@@ -192,6 +208,7 @@ impl Caller {
         kernel: &BoundKernel,
         walk: &mut Walk,
         task: i64,
+        kept: Option<&[Shelf]>,
     ) -> Result<(), i32> {
         walk.go_to(kernel, task);
         let digits = walk.digits;
@@ -199,8 +216,10 @@ impl Caller {
         for (dim, (digit, count)) in digits.into_iter().zip(kernel.counts).enumerate() {
             mask |= usize::from(digit + 1 == count) << dim;
         }
-        if self.pointers.len() < kernel.operands.len() {
-            self.pointers.resize(kernel.operands.len(), std::ptr::null_mut());
+        let Some(function) = kernel.functions[mask & 15] else { return Err(i32::MIN) };
+        let count = kernel.operands.len();
+        if self.pointers.len() <= count {
+            self.pointers.resize(count + 1, std::ptr::null_mut());
         }
         for (pointer, operand) in self.pointers.iter_mut().zip(&kernel.operands) {
             let [a, b, c, d] = operand.steps;
@@ -210,11 +229,33 @@ impl Caller {
             let bytes = bytes.wrapping_add(c.wrapping_mul(k)).wrapping_add(d.wrapping_mul(l));
             *pointer = operand.base.wrapping_add(bytes).cast();
         }
-        let Some(entry) = kernel.entries[mask & 15] else { return Err(i32::MIN) };
+        let Some(keeps) = function.keeps else { return self.enter(function.entry) };
+        let window = kernel.keeps[keeps].window(kernel.counts, digits);
+        match kept.map_or(Found::Busy, |kept| kept[keeps].find(window)) {
+            Found::Filled(address) => {
+                self.pointers[count] = address;
+                self.enter(function.entry)
+            }
+            Found::Empty(slot, address) => {
+                self.pointers[count] = address;
+                self.enter(function.entry)?;
+                slot.put(address);
+                Ok(())
+            }
+            Found::Busy => {
+                self.pointers[count] = self.unshared.address();
+                self.enter(function.entry)
+            }
+        }
+    }
+
+    /// Calls a function on the addresses at hand.
+    #[inline]
+    fn enter(&mut self, entry: code::Entry) -> Result<(), i32> {
         // Safety: every address was checked to lie in its buffer when the plan was prepared, and
-        // the code touches from there what its description says; scratch is this thread's own.
-        let code =
-            unsafe { entry(self.pointers.as_ptr(), self.scratch.as_mut_ptr().cast::<c_void>()) };
+        // the code touches from there what its description says; scratch is this thread's own, and
+        // so is what the kernel keeps until it is filled.
+        let code = unsafe { entry(self.pointers.as_ptr(), self.scratch.address()) };
         if code == 0 { Ok(()) } else { Err(code) }
     }
 }
@@ -230,7 +271,7 @@ mod tests {
             counts in prop::array::uniform4(1i64..6), start in 0i64..50, jump in 1i64..20,
             steps in prop::collection::vec(any::<bool>(), 0..30),
         ) {
-            let kernel = BoundKernel { counts, entries: [None; 16], operands: vec![] };
+            let kernel = BoundKernel { counts, functions: [None; 16], keeps: vec![], operands: vec![] };
             let total: i64 = counts.iter().product();
             let mut task = start % total;
             let mut walk = Walk::new(&kernel, task, jump);

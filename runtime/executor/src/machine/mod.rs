@@ -7,6 +7,7 @@
 mod call;
 mod deadlock;
 pub(crate) mod deal;
+mod kept;
 mod pool;
 mod processor;
 pub(crate) mod script;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::call::{BoundStep, BoundTask, Caller, Walk};
 use super::deadlock::waits;
+use super::kept::{Keeper, Store};
 use super::pool::{Next, Pool};
 use super::processor::{Place, Processor, Stop};
 use super::script::{Entry, Share};
@@ -110,6 +111,7 @@ pub(super) struct Bound<'r> {
     pub missing: Vec<AtomicI64>,
     addresses: Addresses,
     inbox: Inbox,
+    keeper: Keeper,
 }
 
 impl<'r> Bound<'r> {
@@ -135,14 +137,21 @@ impl<'r> Bound<'r> {
         let missing = rank.script.iter().map(|entry| AtomicI64::new(entry.range().len()));
         let links = rank.manifest.receives.iter().map(|end| (end.peer, end.tag));
         let inbox = Inbox::new(links, manifests.keys().copied());
+        let tasks = BoundTask::all(rank, &addresses, manifests)?;
+        let wanted = rank.script.iter().map(|entry| match entry {
+            Entry::Tasks(share) => tasks[share.task].kept_bytes,
+            Entry::Barrier { .. } => 0,
+        });
+        let wanted = wanted.fold(0, u64::saturating_add);
         Ok(Self {
             rank,
             index,
             first,
-            tasks: BoundTask::all(rank, &addresses, manifests)?,
+            tasks,
             missing: missing.collect(),
             addresses,
             inbox,
+            keeper: Keeper::new(memory.kept(wanted)),
         })
     }
 }
@@ -153,6 +162,7 @@ struct World<'r> {
     processors: Vec<Mutex<Processor>>,
     pool: Pool,
     scratch_bytes: u64,
+    kept_bytes: u64,
     races: Option<Mutex<Checker<'r>>>,
     trace: Option<Trace>,
     failure: Mutex<Option<Error>>,
@@ -187,6 +197,7 @@ impl<'r> World<'r> {
             processors: (0..count).map(|_| Mutex::default()).collect(),
             pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
             scratch_bytes: ranks.iter().map(|rank| rank.scratch_bytes).max().unwrap_or_default(),
+            kept_bytes: ranks.iter().map(|rank| rank.kept_bytes).max().unwrap_or_default(),
             failure: Mutex::default(),
         })
     }
@@ -214,7 +225,7 @@ impl<'r> World<'r> {
     }
 
     fn try_work(&self, watch: bool) -> Result<(), Error> {
-        let mut caller = Caller::new(self.scratch_bytes).map_err(Error::System)?;
+        let mut caller = Caller::new(self.scratch_bytes, self.kept_bytes).map_err(Error::System)?;
         let (mut batch, mut finished) = (vec![], 0);
         loop {
             let next = self.pool.take(&mut batch, finished, watch);
@@ -288,7 +299,13 @@ impl<'r> World<'r> {
                     processor.entry += 1;
                 }
                 Entry::Tasks(share) => {
-                    processor.tasks += self.compute(bound, share, index, caller)?;
+                    let (at, task) = (processor.entry, &bound.tasks[share.task]);
+                    let store = bound.keeper.open(at, task, range);
+                    processor.tasks +=
+                        self.compute(bound, (share, store.as_deref()), index, caller)?;
+                    if store.is_some() {
+                        bound.keeper.close(at);
+                    }
                     processor.entry += 1;
                 }
             }
@@ -314,7 +331,7 @@ impl<'r> World<'r> {
     fn compute(
         &self,
         bound: &Bound<'_>,
-        share: &Share,
+        (share, store): (&Share, Option<&Store>),
         processor: usize,
         caller: &mut Caller,
     ) -> Result<u64, Error> {
@@ -331,7 +348,7 @@ impl<'r> World<'r> {
                         races.compute(site, bound.rank.tasks[share.task].steps[index].ops())?;
                     }
                     caller
-                        .call(kernel, walk, task)
+                        .call(kernel, walk, task, store.map(|store| store.step(index)))
                         .map_err(|code| kernel_failed(bound, share, task, index, code))?;
                 }
             }
@@ -416,7 +433,7 @@ impl<'r> World<'r> {
                 }
                 let mut walk = Walk::new(kernel, at.task, 1);
                 caller
-                    .call(kernel, &mut walk, at.task)
+                    .call(kernel, &mut walk, at.task, None)
                     .map_err(|code| kernel_failed(bound, share, at.task, at.step, code))?;
             }
             BoundStep::Communicate(op) => {

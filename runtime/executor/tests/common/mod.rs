@@ -30,6 +30,29 @@ unsafe extern "C" fn add_one(operands: *const *mut c_void, _: *mut c_void) -> i3
     0
 }
 
+/// Sets the tile to what it keeps of what the operand holds, plus one.
+unsafe extern "C" fn add_one_to_kept(operands: *const *mut c_void, _: *mut c_void) -> i32 {
+    // Safety: as for `add_one`, and the code here says how much is kept.
+    unsafe {
+        let (input, output) = ((*operands).cast::<f32>(), (*operands.add(1)).cast::<f32>());
+        let kept = (*operands.add(2)).cast::<u64>();
+        let tile = kept.add(8).cast::<f32>();
+        if *kept == 0 {
+            FILLED.with(|filled| filled.set(filled.get() + 1));
+            tile.copy_from(input, TILE as usize);
+        }
+        for index in 0..TILE as usize {
+            *output.add(index) = *tile.add(index) + 1.0;
+        }
+    }
+    0
+}
+
+thread_local! {
+    /// How often a task on this thread has filled what it keeps.
+    pub static FILLED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 unsafe extern "C" fn fail(_: *const *mut c_void, _: *mut c_void) -> i32 {
     7
 }
@@ -44,8 +67,13 @@ unsafe extern "C" fn die(_: *const *mut c_void, _: *mut c_void) -> i32 {
 
 /// The kernels of every plan here.
 pub fn kernels() -> Kernels {
-    let entries: [(&str, Entry); 4] =
-        [("add_one", add_one), ("nothing", nothing), ("fail", fail), ("die", die)];
+    let entries: [(&str, Entry); 5] = [
+        ("add_one", add_one),
+        ("add_one_to_kept", add_one_to_kept),
+        ("nothing", nothing),
+        ("fail", fail),
+        ("die", die),
+    ];
     let named = entries.into_iter().map(|(name, entry)| (name.to_owned(), entry));
     // Safety: `code` describes what they touch.
     unsafe { Kernels::from_entries(named.collect()) }
@@ -143,7 +171,7 @@ fn kernel(index: usize, op: &PlanOp) -> Kernel {
         ops: vec![index],
         counts,
         operands: vec![operand(&op.op.reads[0]), operand(&op.op.writes[0])],
-        variants: vec![Variant { last: [false; 4], symbol: "add_one".into() }],
+        variants: vec![Variant { last: [false; 4], symbol: "add_one".into(), keeps: None }],
     }
 }
 

@@ -9,6 +9,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
+use crate::schema::{Excess, MAX_ITEMS};
 
 /// A JSON file.
 pub(crate) struct Json<'a>(Value<'a>);
@@ -16,7 +17,7 @@ pub(crate) struct Json<'a>(Value<'a>);
 impl<'a> Json<'a> {
     /// Nothing for what is not JSON.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        if nesting(text).is_some() {
+        if excess(text).is_some() {
             return None;
         }
         parse_to_ast(text, &CollectOptions::default(), &strict()).ok()?.value.map(Json)
@@ -68,23 +69,27 @@ impl<'a> Tree for Json<'a> {
     }
 }
 
-/// First bracket nested deeper than messages may be.
-pub(crate) fn nesting(text: &str) -> Option<usize> {
+/// The first bound the text goes beyond.
+pub(crate) fn excess(text: &str) -> Option<Excess> {
     // What the deserializer of JSON takes; a level of messages has an object and often a list.
     const DEEPEST: usize = 127;
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let (mut depth, mut items, mut in_string, mut is_escaped) = (0_usize, 0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if in_string => is_escaped = true,
             b'"' => in_string = !in_string,
             _ if in_string => {}
-            b'{' | b'[' => depth += 1,
+            b'{' | b'[' => (depth, items) = (depth + 1, items + 1),
             b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => items += 1,
             _ => {}
         }
         if depth > DEEPEST {
-            return Some(at);
+            return Some(Excess::Depth(at));
+        }
+        if items > MAX_ITEMS {
+            return Some(Excess::Items(at));
         }
     }
     None
@@ -95,8 +100,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nesting_counts_brackets_outside_strings() {
-        assert_eq!(nesting(&"[".repeat(1000)), Some(127));
-        assert_eq!(nesting(&format!("[{:?}]", "[\"".repeat(1000))), None);
+    fn brackets_count_outside_strings() {
+        assert_eq!(excess(&"[".repeat(1000)), Some(Excess::Depth(127)));
+        assert_eq!(excess(&format!("[{:?}]", "[\"".repeat(1000))), None);
     }
 }

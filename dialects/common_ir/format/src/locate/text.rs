@@ -9,7 +9,7 @@ use std::ops::Range;
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
-use crate::schema::MAX_DEPTH;
+use crate::schema::{Excess, MAX_DEPTH, MAX_ITEMS};
 
 /// A text file.
 pub(crate) struct Text<'a> {
@@ -67,18 +67,23 @@ impl<'a> Tree for Text<'a> {
     }
 }
 
-/// First bracket nested deeper than messages may be.
-pub(crate) fn nesting(text: &str) -> Option<usize> {
+/// The first bound the text goes beyond.
+pub(crate) fn excess(text: &str) -> Option<Excess> {
     let mut lexer = Lexer { text, at: 0 };
-    let mut depth = 0_usize;
+    let (mut depth, mut tokens) = (0_usize, 0_usize);
     while let Some(token) = lexer.next() {
+        tokens += 1;
         match &text[token.clone()] {
             "{" | "<" | "[" => depth += 1,
             "}" | ">" | "]" => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Some(token.start);
+            return Some(Excess::Depth(token.start));
+        }
+        // A field has a name, a mark and a value.
+        if tokens / 3 > MAX_ITEMS {
+            return Some(Excess::Items(token.start));
         }
     }
     None
@@ -201,9 +206,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nesting_counts_brackets_outside_strings_and_comments() {
-        assert_eq!(nesting(&"a{".repeat(200)), Some(2 * MAX_DEPTH + 1));
-        assert_eq!(nesting(&format!("a: '{}' # {}", "{".repeat(200), "{".repeat(200))), None);
+    fn brackets_count_outside_strings_and_comments() {
+        let expected = Excess::Depth(2 * MAX_DEPTH + 1);
+        assert_eq!(excess(&"a{".repeat(200)), Some(expected));
+        assert_eq!(excess(&format!("a: '{}' # {}", "{".repeat(200), "{".repeat(200))), None);
     }
 
     #[test]

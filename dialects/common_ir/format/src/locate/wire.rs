@@ -10,7 +10,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use super::Tree;
-use crate::schema::MAX_DEPTH;
+use crate::schema::{Excess, MAX_DEPTH, MAX_ITEMS};
 
 /// One field as it stands in the file.
 struct Field {
@@ -49,7 +49,7 @@ type Memo = (usize, u32, Rc<Vec<Range<usize>>>);
 /// A binary file.
 pub(crate) struct Wire<'a> {
     bytes: &'a [u8],
-    /// The fields looked for last: paths of findings mostly lead through the same list.
+    /// The last long list: paths of findings mostly lead through the same one.
     memo: RefCell<Option<Memo>>,
 }
 
@@ -74,7 +74,11 @@ impl<'a> Wire<'a> {
             }
         }
         let values = Rc::new(values);
-        *self.memo.borrow_mut() = Some((message.start, number, values.clone()));
+        // Short lists are found again as fast, and are not to drive out a long one.
+        const SHORT: usize = 64;
+        if values.len() > SHORT {
+            *self.memo.borrow_mut() = Some((message.start, number, values.clone()));
+        }
         values
     }
 }
@@ -93,6 +97,16 @@ impl Tree for Wire<'_> {
         self.values(node, field.number()).to_vec()
     }
 
+    fn child(
+        &self,
+        node: &Range<usize>,
+        field: &FieldDescriptor,
+        index: usize,
+    ) -> Result<Range<usize>, usize> {
+        let values = self.values(node, field.number());
+        values.get(index).cloned().ok_or(values.len())
+    }
+
     fn span(&self, node: &Range<usize>) -> Range<usize> {
         node.clone()
     }
@@ -100,6 +114,40 @@ impl Tree for Wire<'_> {
     fn text(&self, node: &Range<usize>) -> Option<Cow<'_, str>> {
         Some(String::from_utf8_lossy(&self.bytes[node.clone()]))
     }
+}
+
+/// The first bound a file goes beyond; files of a few megabytes cannot.
+pub(crate) fn excess(bytes: &[u8], message: &MessageDescriptor) -> Option<Excess> {
+    const SMALL: usize = 8 << 20;
+    if bytes.len() <= SMALL {
+        return None;
+    }
+    let mut left = MAX_ITEMS;
+    count(bytes, 0..bytes.len(), message, 0, &mut left)
+}
+
+/// Counts down by the fields of a message and of those within; stops at what cannot be read.
+fn count(
+    bytes: &[u8],
+    range: Range<usize>,
+    message: &MessageDescriptor,
+    depth: usize,
+    left: &mut usize,
+) -> Option<Excess> {
+    let mut at = range.start;
+    while at < range.end {
+        let found = field(bytes, at, range.end).ok()?;
+        let Some(fewer) = left.checked_sub(1) else { return Some(Excess::Items(at)) };
+        *left = fewer;
+        at = found.value.end;
+        let inner = message.get_field(found.number).and_then(|field| super::of_kind(&field));
+        if let Some(inner) = inner.filter(|_| depth < MAX_DEPTH)
+            && let Some(excess) = count(bytes, found.value, &inner, depth + 1, left)
+        {
+            return Some(excess);
+        }
+    }
+    None
 }
 
 /// Something wrong in a binary file.
@@ -254,5 +302,22 @@ fn words(wire: WireType) -> &'static str {
         WireType::LengthDelimited => "a text, bytes or a message",
         WireType::StartGroup | WireType::EndGroup => "a group",
         WireType::ThirtyTwoBit => "4 bytes",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn fields_within_fields_count() {
+        // A node with two inputs, an empty node.
+        let bytes = [0x0a, 4, 0x0a, 0, 0x0a, 0, 0x0a, 0];
+        let message = schema::message("LotusIR.GraphProto");
+        let beyond = |mut left| count(&bytes, 0..bytes.len(), &message, 0, &mut left);
+        assert_eq!(beyond(4), None);
+        assert_eq!(beyond(3), Some(Excess::Items(6)));
+        assert_eq!(beyond(1), Some(Excess::Items(2)));
     }
 }

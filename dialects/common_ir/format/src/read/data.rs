@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use irc_diag::Sink;
 
-use super::decode;
+use super::message;
 use super::shared::Reader;
 use crate::model::{Data, Path, Tensor, Type};
 use crate::proto::onnx;
 
 /// Reads a file that holds one tensor.
 pub fn read_tensor(bytes: Bytes, sink: &mut Sink) -> Option<Tensor> {
-    let tensor = decode::<onnx::TensorProto>(bytes, "onnx.TensorProto", sink)?;
-    Some(Reader::new(sink).tensor(tensor, &Path::ROOT))
+    message(bytes, "onnx.TensorProto", sink, |reader, tensor| {
+        Some(reader.tensor(tensor, &Path::ROOT))
+    })
 }
 
 /// Reads a file that holds one value of that type. Nothing in the file says which it is.
@@ -19,25 +20,21 @@ pub fn read_data(bytes: Bytes, ty: &Type, sink: &mut Sink) -> Option<Data> {
     let at = &Path::ROOT;
     match ty {
         Type::Tensor(_) => read_tensor(bytes, sink).map(Box::new).map(Data::Tensor),
-        Type::Sparse(_) => {
-            let sparse = decode::<onnx::SparseTensorProto>(bytes, "onnx.SparseTensorProto", sink)?;
-            Some(Data::Sparse(Box::new(Reader::new(sink).sparse(sparse, at))))
-        }
-        Type::Sequence(_) => {
-            let list = decode::<onnx::SequenceProto>(bytes, "onnx.SequenceProto", sink)?;
-            Some(Reader::new(sink).sequence(list, at))
-        }
+        Type::Sparse(_) => message(bytes, "onnx.SparseTensorProto", sink, |reader, sparse| {
+            Some(Data::Sparse(Box::new(reader.sparse(sparse, at))))
+        }),
+        Type::Sequence(_) => message(bytes, "onnx.SequenceProto", sink, |reader, list| {
+            Some(reader.sequence(list, at))
+        }),
         Type::Map { .. } => {
-            let map = decode::<onnx::MapProto>(bytes, "onnx.MapProto", sink)?;
-            Some(Reader::new(sink).map(map, at))
+            message(bytes, "onnx.MapProto", sink, |reader, map| Some(reader.map(map, at)))
         }
-        Type::Optional(_) => {
-            let option = decode::<onnx::OptionalProto>(bytes, "onnx.OptionalProto", sink)?;
-            Some(Reader::new(sink).optional(option, at))
-        }
+        Type::Optional(_) => message(bytes, "onnx.OptionalProto", sink, |reader, option| {
+            Some(reader.optional(option, at))
+        }),
         Type::Tuple(_) | Type::Handle | Type::Opaque { .. } => {
-            let message = format!("no file holds a value of type {ty}");
-            Reader::new(sink).error("cir-data", message, at);
+            let finding = format!("no file holds a value of type {ty}");
+            Reader::new(sink).error("cir-data", finding, at);
             None
         }
     }

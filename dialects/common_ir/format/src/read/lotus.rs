@@ -1,6 +1,8 @@
 //! Common IR's own messages to the model.
 
-use super::shared::{Reader, dim, modern, take, typed};
+use bytes::Bytes;
+
+use super::shared::{Reader, dim, list, modern, take, typed};
 use crate::model::{
     Attribute, AttributeValue, ElementType, Function, Graph, Metadata, Module, Node, Operator,
     Path, ProducerVersion, Schema, Shape, Signature, TensorType, Type, Value,
@@ -100,15 +102,14 @@ impl Reader<'_> {
         }
     }
 
-    fn lotus_nodes(&mut self, from: Vec<lotus::NodeProto>, at: &Path<'_>) -> Vec<Node> {
-        let read = |(index, from): (usize, lotus::NodeProto)| {
-            let at = at.index("node", index);
+    fn lotus_nodes(&mut self, from: Vec<Bytes>, at: &Path<'_>) -> Vec<Node> {
+        self.nodes(from, at, |reader, from: lotus::NodeProto, at| {
             let (domain, op) = split(from.op_type.unwrap_or_default());
             Node {
                 name: from.name,
                 domain,
                 op,
-                attributes: self.lotus_attributes(from.attribute, &at),
+                attributes: reader.lotus_attributes(from.attribute, at),
                 inputs: from.input,
                 outputs: from.output,
                 arg_counts: from.input_arg_count,
@@ -126,8 +127,7 @@ impl Reader<'_> {
                 doc: from.doc_string,
                 ..Node::default()
             }
-        };
-        from.into_iter().enumerate().map(read).collect()
+        })
     }
 
     fn lotus_attributes(
@@ -135,12 +135,11 @@ impl Reader<'_> {
         from: Vec<lotus::AttributeProto>,
         at: &Path<'_>,
     ) -> Vec<Attribute> {
-        let read = |from: lotus::AttributeProto| {
+        list(from, |_, from| {
             let name = from.name.clone();
             let at = at.key("attribute", name.as_deref().unwrap_or_default());
             Attribute { name: name.clone(), value: self.lotus_value(from, &at), doc: None }
-        };
-        from.into_iter().map(read).collect()
+        })
     }
 
     fn lotus_value(&mut self, from: lotus::AttributeProto, at: &Path<'_>) -> AttributeValue {

@@ -16,8 +16,9 @@ use prost::Message;
 
 use crate::input::AT_BYTE;
 use crate::model::Module;
+use crate::schema::Excess;
 use crate::{Encoding, Form, Format, Input, Root};
-use crate::{carry, locate, proto, schema};
+use crate::{carry, locate, schema};
 use shared::Reader;
 
 pub use data::{read_data, read_tensor};
@@ -99,22 +100,48 @@ fn module(input: &Input, sink: &mut Sink) -> Option<Module> {
     let name = form.root.message();
     let module = match form.root {
         Root::Graph => {
-            let graph = decode::<proto::lotus::GraphProto>(bytes, name, sink)?;
-            Some(Reader::new(sink).lotus_graph_file(graph))
+            message(bytes, name, sink, |reader, graph| Some(reader.lotus_graph_file(graph)))
         }
         Root::Library => {
-            let library = decode::<proto::lotus::LibraryProto>(bytes, name, sink)?;
-            Some(Reader::new(sink).lotus_library(library))
+            message(bytes, name, sink, |reader, library| Some(reader.lotus_library(library)))
         }
-        Root::Model => {
-            let model = decode::<proto::onnx::ModelProto>(bytes, name, sink)?;
-            Reader::new(sink).onnx_model(model).map(carry::from_onnx)
-        }
+        Root::Model => message(bytes, name, sink, |reader, model| {
+            reader.onnx_model(model).map(carry::from_onnx)
+        }),
     };
     if form.root != Root::Model && form.encoding == Encoding::Binary {
         report_unknown(input, sink);
     }
     module
+}
+
+/// Decodes a message and reads it; says where it breaks off when it does.
+fn message<M: Message + Default, T>(
+    bytes: Bytes,
+    name: &str,
+    sink: &mut Sink,
+    read: impl FnOnce(&mut Reader<'_>, M) -> Option<T>,
+) -> Option<T> {
+    let descriptor = schema::message(name);
+    if let Some(excess) = locate::wire_excess(&bytes, &descriptor) {
+        let (Excess::Depth(at) | Excess::Items(at)) = excess;
+        sink.push(excess.finding().with_note(format!("{AT_BYTE}{at} of the file")));
+        return None;
+    }
+    let mut reader = Reader::new(sink);
+    let decoded = reader.decode(bytes.clone());
+    let found = decoded.and_then(|message| read(&mut reader, message));
+    if !reader.is_broken() {
+        return found;
+    }
+    let finding = match locate::explain(&bytes, &descriptor) {
+        Some(fault) => Diagnostic::error("cir-wire", fault.message)
+            .path(fault.path)
+            .with_note(format!("{AT_BYTE}{}, read as {name}", fault.offset)),
+        None => Diagnostic::error("cir-wire", format!("not a {name}")),
+    };
+    sink.push(finding);
+    None
 }
 
 /// Common IR has had no new fields since 2017: what it does not know is most likely another format.
@@ -126,21 +153,6 @@ fn report_unknown(input: &Input, sink: &mut Sink) {
         let finding = Diagnostic::warning("cir-unknown-field", fault.message);
         sink.push(finding.path(fault.path).with_note(note));
     }
-}
-
-fn decode<M: Message + Default>(bytes: Bytes, message: &str, sink: &mut Sink) -> Option<M> {
-    let error = match M::decode(bytes.clone()) {
-        Ok(decoded) => return Some(decoded),
-        Err(error) => error,
-    };
-    let fault = locate::explain(&bytes, &schema::message(message));
-    sink.push(match fault {
-        Some(fault) => Diagnostic::error("cir-wire", fault.message)
-            .path(fault.path)
-            .with_note(format!("{AT_BYTE}{}, read as {message}", fault.offset)),
-        None => Diagnostic::error("cir-wire", format!("not a {message}: {error}")),
-    });
-    None
 }
 
 /// Says which forms there are.

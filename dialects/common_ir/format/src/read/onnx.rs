@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
+
 use super::lotus::split_name;
-use super::shared::{Reader, dim, entries, some_text, take, typed};
+use super::shared::{Reader, dim, entries, list, some_text, take, typed};
 use crate::carry;
 use crate::model::{
     Attribute, AttributeKind, AttributeValue, ElementType, Entries, Function, Graph, Metadata,
@@ -121,16 +123,15 @@ impl Reader<'_> {
         }
     }
 
-    fn onnx_nodes(&mut self, from: Vec<onnx::NodeProto>, at: &Path<'_>) -> Vec<Node> {
-        let read = |(index, from): (usize, onnx::NodeProto)| {
-            let at = at.index("node", index);
-            self.unread(!from.device_configurations.is_empty(), "`device_configurations`", &at);
+    fn onnx_nodes(&mut self, from: Vec<Bytes>, at: &Path<'_>) -> Vec<Node> {
+        self.nodes(from, at, |reader, from: onnx::NodeProto, at| {
+            reader.unread(!from.device_configurations.is_empty(), "`device_configurations`", at);
             Node {
                 name: from.name,
                 domain: some_text(from.domain),
                 op: from.op_type.unwrap_or_default(),
                 overload: some_text(from.overload),
-                attributes: self.onnx_attributes(from.attribute, &at),
+                attributes: reader.onnx_attributes(from.attribute, at),
                 inputs: from.input,
                 outputs: from.output,
                 arg_counts: from.input_arg_count,
@@ -140,8 +141,7 @@ impl Reader<'_> {
                 doc: from.doc_string,
                 properties: entries(from.metadata_props),
             }
-        };
-        from.into_iter().enumerate().map(read).collect()
+        })
     }
 
     fn onnx_attributes(
@@ -149,13 +149,12 @@ impl Reader<'_> {
         from: Vec<onnx::AttributeProto>,
         at: &Path<'_>,
     ) -> Vec<Attribute> {
-        let read = |mut from: onnx::AttributeProto| {
+        list(from, |_, mut from| {
             let (name, doc) = (from.name.take(), from.doc_string.take());
             let at = at.key("attribute", name.as_deref().unwrap_or_default());
             let value = self.onnx_value(from, &at);
             Attribute { name, value, doc }
-        };
-        from.into_iter().map(read).collect()
+        })
     }
 
     fn onnx_value(&mut self, from: onnx::AttributeProto, at: &Path<'_>) -> AttributeValue {

@@ -1,30 +1,78 @@
 //! What both schemas have: tensors, shapes, the choice among the fields of an attribute.
 
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
+use prost::Message;
 
 use crate::model::{
-    AttributeKind, AttributeValue, Dim, ElementType, Entries, External, Path, Segment, Shape,
+    AttributeKind, AttributeValue, Dim, ElementType, Entries, External, Node, Path, Segment, Shape,
     SparseTensor, Tensor, TensorData, Type, Value,
 };
 use crate::proto::{lotus, onnx};
+use crate::schema::MAX_DEPTH;
 
 /// Turns messages into the model; what cannot be said there is a finding.
 pub(super) struct Reader<'s> {
     sink: &'s mut Sink,
+    /// Graphs round the one that is read.
+    depth: usize,
+    /// A node could not be decoded.
+    is_broken: bool,
+    /// Kinds of parts that are not read, as far as they have been found.
+    unread: BTreeSet<&'static str>,
 }
+
+/// Deepest nesting of graphs in attributes of nodes; each is three messages deep.
+const MAX_GRAPHS: usize = MAX_DEPTH / 3 - 3;
 
 impl<'s> Reader<'s> {
     pub(super) fn new(sink: &'s mut Sink) -> Self {
-        Self { sink }
+        Self { sink, depth: 0, is_broken: false, unread: BTreeSet::new() }
+    }
+
+    /// Whether a part of the file was no message of its schema; the file has to be walked to say
+    /// which.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// The message that these bytes are.
+    pub(super) fn decode<M: Message + Default>(&mut self, bytes: Bytes) -> Option<M> {
+        let decoded = M::decode(bytes);
+        self.is_broken |= decoded.is_err();
+        decoded.ok()
+    }
+
+    /// Decodes and reads nodes one after the other.
+    pub(super) fn nodes<M: Message + Default>(
+        &mut self,
+        encoded: Vec<Bytes>,
+        at: &Path<'_>,
+        mut read: impl FnMut(&mut Self, M, &Path<'_>) -> Node,
+    ) -> Vec<Node> {
+        if self.depth > MAX_GRAPHS {
+            let message = format!("graphs nested more than {MAX_GRAPHS} levels deep");
+            self.error("cir-nesting", message, at);
+            return vec![];
+        }
+        self.depth += 1;
+        let nodes = list(encoded, |index, bytes| match self.decode(bytes) {
+            Some(message) => read(self, message, &at.index("node", index)),
+            None => Node::default(),
+        });
+        self.depth -= 1;
+        nodes
     }
 
     pub(super) fn error(&mut self, code: &'static str, message: String, at: &Path<'_>) {
         self.sink.push(Diagnostic::error(code, message).path(at.to_string()));
     }
 
-    /// Says that a part of the file is not read, when it is there.
-    pub(super) fn unread(&mut self, is_there: bool, what: &str, at: &Path<'_>) {
-        if is_there {
+    /// Says that a part of the file is not read, when it is there; once for each kind of part.
+    pub(super) fn unread(&mut self, is_there: bool, what: &'static str, at: &Path<'_>) {
+        if is_there && self.unread.insert(what) {
             let finding = Diagnostic::note("cir-unread", format!("{what} is not read"));
             self.sink.push(finding.path(at.to_string()));
         }
@@ -142,6 +190,16 @@ impl<'s> Reader<'s> {
             values: from.values.map(|tensor| self.tensor(tensor, &at.field("values"))),
         }
     }
+}
+
+/// What `make` makes of each, in a list without room to spare: collected in place, it would keep
+/// the room of the messages, which are much larger.
+pub(super) fn list<T, U>(from: Vec<T>, mut make: impl FnMut(usize, T) -> U) -> Vec<U> {
+    let mut to = Vec::with_capacity(from.len());
+    for (index, from) in from.into_iter().enumerate() {
+        to.push(make(index, from));
+    }
+    to
 }
 
 /// What a field that is left out stands for; nothing where there is no such value.

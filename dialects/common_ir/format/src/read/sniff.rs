@@ -11,7 +11,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use serde_json::value::RawValue;
 
 use super::{ambiguous, text};
-use crate::locate::{text_names, text_nesting};
+use crate::locate::{text_excess, text_names};
 use crate::{Encoding, Form, Format, Root, schema};
 
 /// The form of a file, as far as `format` leaves it open.
@@ -94,7 +94,7 @@ fn json_names(text: &str, sink: &mut Sink) -> Option<Vec<String>> {
 
 /// Names of the fields of the outermost message, as far as the text can be read.
 fn text_names_of(text: &str) -> Vec<String> {
-    match text_nesting(text) {
+    match text_excess(text) {
         None => text_names(text).into_iter().map(String::from).collect(),
         Some(_) => vec![],
     }
@@ -120,94 +120,100 @@ fn named_roots(names: &[String]) -> Vec<Root> {
 }
 
 /// A field of the outermost message: its number, its wire type and, when it has a length, the
-/// payload.
+/// payload, as far as it is there.
 struct Field {
     number: u32,
     wire: WireType,
     payload: Option<Bytes>,
+    is_cut: bool,
 }
 
-/// The fields of a message as far as they can be read; false when not all can.
-fn fields(bytes: &Bytes) -> (Vec<Field>, bool) {
-    let mut rest = bytes.clone();
-    let mut fields = vec![];
-    while rest.has_remaining() {
-        let Some(field) = field(&mut rest) else { return (fields, false) };
-        fields.push(field);
+/// The fields of a message, up to one that cannot be read.
+struct Fields(Bytes);
+
+impl Iterator for Fields {
+    type Item = Field;
+
+    fn next(&mut self) -> Option<Field> {
+        let rest = &mut self.0;
+        let (number, wire) = decode_key(rest).ok()?;
+        if wire != WireType::LengthDelimited {
+            skip_field(wire, number, rest, DecodeContext::default()).ok()?;
+            return Some(Field { number, wire, payload: None, is_cut: false });
+        }
+        let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
+        let is_cut = length > rest.remaining();
+        let payload = Some(rest.split_to(length.min(rest.remaining())));
+        Some(Field { number, wire, payload, is_cut })
     }
-    (fields, true)
 }
 
-fn field(rest: &mut Bytes) -> Option<Field> {
-    let (number, wire) = decode_key(rest).ok()?;
-    if wire != WireType::LengthDelimited {
-        skip_field(wire, number, rest, DecodeContext::default()).ok()?;
-        return Some(Field { number, wire, payload: None });
-    }
-    let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
-    (length <= rest.remaining()).then(|| Field {
-        number,
-        wire,
-        payload: Some(rest.split_to(length)),
-    })
-}
+/// Whether a field has the type that a schema gives it.
+type Fits = fn(&Field) -> bool;
 
 fn binary_roots(bytes: &Bytes) -> Vec<Root> {
-    let (fields, _) = fields(bytes);
-    let fits = |root: &Root| match root {
-        Root::Graph => is_graph(&fields),
-        Root::Library => is_library(&fields),
-        Root::Model => is_model(&fields),
+    let mut left: Vec<(Root, Fits)> =
+        vec![(Root::Graph, fits_graph), (Root::Library, fits_library), (Root::Model, fits_model)];
+    let mut seen = 0_u64;
+    for field in Fields(bytes.clone()) {
+        seen |= 1_u64.checked_shl(field.number).unwrap_or_default();
+        left.retain(|(_, fits)| fits(&field));
+        if left.is_empty() {
+            break;
+        }
+    }
+    let has = |number: u32| seen & 1 << number != 0;
+    let is_whole = |root: &Root| match root {
+        Root::Graph => has(1) || has(3) || has(4),
+        Root::Library => has(7) && has(8),
+        Root::Model => has(7),
     };
-    Root::ALL.into_iter().filter(fits).collect()
+    left.into_iter().map(|(root, _)| root).filter(is_whole).collect()
 }
 
 fn is_text(field: &Field) -> bool {
     let text = field.payload.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
-    text.is_some_and(|text| !text.contains(|c: char| c.is_control() && !c.is_whitespace()))
+    field.is_cut
+        || text.is_some_and(|text| !text.contains(|c: char| c.is_control() && !c.is_whitespace()))
 }
 
-fn is_graph(fields: &[Field]) -> bool {
-    let fits = |field: &Field| match field.number {
+fn fits_graph(field: &Field) -> bool {
+    match field.number {
         1 | 5 | 11..=13 | 17 => field.payload.is_some(),
         2..=4 | 8..=10 | 15 | 16 | 18 => is_text(field),
         6 | 7 | 14 => field.wire == WireType::Varint,
         _ => false,
-    };
-    fields.iter().all(fits) && fields.iter().any(|field| matches!(field.number, 1 | 3 | 4))
+    }
 }
 
-fn is_library(fields: &[Field]) -> bool {
-    let fits = |field: &Field| match field.number {
+fn fits_library(field: &Field) -> bool {
+    match field.number {
         1 | 2 | 4 => field.wire == WireType::Varint,
         3 | 5..=9 | 12 => is_text(field),
         10 | 11 => field.payload.is_some(),
         _ => false,
-    };
-    let has = |number| fields.iter().any(|field| field.number == number);
-    fields.iter().all(fits) && has(7) && has(8)
+    }
 }
 
 /// Later versions may add fields beyond those known.
-fn is_model(model: &[Field]) -> bool {
-    let fits = |field: &Field| match field.number {
+fn fits_model(field: &Field) -> bool {
+    match field.number {
         1 | 5 => field.wire == WireType::Varint,
         2..=4 | 6 | 50 | 51 => is_text(field),
-        7 => field.payload.as_ref().is_some_and(is_onnx_graph),
+        7 => field.payload.as_ref().is_some_and(|graph| is_onnx_graph(graph, field.is_cut)),
         8 | 14 | 20 | 25 | 26 => field.payload.is_some(),
         27.. => true,
         _ => false,
-    };
-    model.iter().all(fits) && model.iter().any(|field| field.number == 7)
+    }
 }
 
-fn is_onnx_graph(bytes: &Bytes) -> bool {
-    let (fields, is_whole) = fields(bytes);
+fn is_onnx_graph(bytes: &Bytes, is_cut: bool) -> bool {
     let fits = |field: &Field| match field.number {
         1 | 5 | 11..=16 => field.payload.is_some(),
         2..=4 | 10 => is_text(field),
         17.. => true,
         _ => false,
     };
-    is_whole && fields.iter().all(fits)
+    let mut fields = Fields(bytes.clone());
+    fields.by_ref().all(|field| fits(&field)) && (is_cut || !fields.0.has_remaining())
 }

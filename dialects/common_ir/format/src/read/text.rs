@@ -8,8 +8,8 @@ use miette::Diagnostic as _;
 use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage};
 
-use crate::locate::{json_nesting, text_nesting};
-use crate::schema::{self, MAX_DEPTH};
+use crate::locate::{json_excess, text_excess};
+use crate::schema::{self, Excess};
 use crate::{Encoding, Form};
 
 /// Largest file in one of these forms. Binary files, which are mapped, have no such bound.
@@ -48,7 +48,7 @@ pub(super) fn text<'b>(bytes: &'b Bytes, sink: &mut Sink) -> Option<Cow<'b, str>
 }
 
 fn json(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage> {
-    check_nesting(json_nesting(text), sink)?;
+    check(json_excess(text), sink)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let options = DeserializeOptions::new().deny_unknown_fields(true);
     let descriptor = schema::message(form.root.message());
@@ -75,7 +75,7 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
 }
 
 fn proto_text(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage> {
-    check_nesting(text_nesting(text), sink)?;
+    check(text_excess(text), sink)?;
     let descriptor = schema::message(form.root.message());
     let read = DynamicMessage::parse_text_format(descriptor, text);
     read.map_err(|error| {
@@ -88,10 +88,9 @@ fn proto_text(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage>
     .ok()
 }
 
-fn check_nesting(too_deep: Option<usize>, sink: &mut Sink) -> Option<()> {
-    let Some(at) = too_deep else { return Some(()) };
-    let message = format!("messages nested more than {MAX_DEPTH} levels deep");
-    let finding = Diagnostic::error("cir-nesting", message).at(at..at + 1, "one level too deep");
-    sink.push(finding);
+fn check(excess: Option<Excess>, sink: &mut Sink) -> Option<()> {
+    let Some(excess) = excess else { return Some(()) };
+    let (Excess::Depth(at) | Excess::Items(at)) = excess;
+    sink.push(excess.finding().at(at..at + 1, "one too many"));
     None
 }

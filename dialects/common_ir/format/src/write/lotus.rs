@@ -1,5 +1,8 @@
 //! The model to Common IR's own messages.
 
+use bytes::Bytes;
+use prost::Message;
+
 use super::Writer;
 use crate::model::{
     Attribute, AttributeValue, Dim, ElementType, Entries, Function, Graph, Module, Node, Operator,
@@ -166,7 +169,7 @@ impl Writer<'_> {
         }
     }
 
-    fn lotus_nodes(&mut self, nodes: &[Node], at: &Path<'_>) -> Vec<lotus::NodeProto> {
+    fn lotus_nodes(&mut self, nodes: &[Node], at: &Path<'_>) -> Vec<Bytes> {
         let write = |(index, from): (usize, &Node)| {
             let at = at.index("node", index);
             self.refuse_if(from.overload.is_some(), "an overload of a function", &at);
@@ -174,7 +177,7 @@ impl Writer<'_> {
             self.refuse_if(is_unwanted, "an output without a name", &at);
             self.refuse_properties(&from.properties, &at);
             let has_op = !from.op.is_empty() || from.domain.is_some();
-            lotus::NodeProto {
+            let to = lotus::NodeProto {
                 input: from.inputs.clone(),
                 output: from.outputs.clone(),
                 name: from.name.clone(),
@@ -185,7 +188,8 @@ impl Writer<'_> {
                 output_arg_info: self.lotus_infos(&from.output_types, "output_type", &at),
                 input_arg_count: from.arg_counts.clone(),
                 control_input: from.control_inputs.clone(),
-            }
+            };
+            Bytes::from(to.encode_to_vec())
         };
         nodes.iter().enumerate().map(write).collect()
     }

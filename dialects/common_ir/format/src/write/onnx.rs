@@ -1,5 +1,8 @@
 //! The model to ONNX's messages, with Common IR's extras where the target has them.
 
+use bytes::Bytes;
+use prost::Message;
+
 use super::lotus::qualified;
 use super::{Target, Writer};
 use crate::model::{
@@ -193,10 +196,10 @@ impl Writer<'_> {
         }
     }
 
-    fn onnx_nodes(&mut self, nodes: &[Node], at: &Path<'_>) -> Vec<onnx::NodeProto> {
+    fn onnx_nodes(&mut self, nodes: &[Node], at: &Path<'_>) -> Vec<Bytes> {
         let write = |(index, from): (usize, &Node)| {
             let at = at.index("node", index);
-            onnx::NodeProto {
+            let to = onnx::NodeProto {
                 input: from.inputs.clone(),
                 output: from.outputs.clone(),
                 name: from.name.clone(),
@@ -211,7 +214,8 @@ impl Writer<'_> {
                 control_input: from.control_inputs.clone(),
                 input_arg_info: self.onnx_values(&from.input_types, "input_type", &at),
                 output_arg_info: self.onnx_values(&from.output_types, "output_type", &at),
-            }
+            };
+            Bytes::from(to.encode_to_vec())
         };
         nodes.iter().enumerate().map(write).collect()
     }

@@ -1,13 +1,15 @@
 //! Conversions between element types.
 
+use super::formula::Formula;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
 use crate::operator::Operator;
 use irc_common_format::model::{AttributeValue, ElementType};
-use irc_tl::{DType, Op};
+use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25], |cx| {
+    Operator::new("BitCast", &[26], bit_cast),
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |cx| {
         let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
         convert(cx, to)
     }),
@@ -16,7 +18,6 @@ pub(super) const OPERATORS: &[Operator] = &[
         let to = cx.dtype(like);
         convert(cx, to)
     }),
-    Operator::new("BitCast", &[26], bit_cast),
 ];
 
 /// An attribute that says an element type: by its number, or by its name in the first version of
@@ -50,13 +51,83 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
         let message = format!("expected types of as many bits, found {from} and {to}");
         return Err(LowerError::invalid(message));
     }
-    let known = ty
-        .known()
-        .ok_or_else(|| LowerError::unsupported(format!("expected known sizes, found {ty}")))?;
+    let known = ty.known().ok_or_else(|| LowerError::NeedsSize(ty.elements()))?;
     one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 
 fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
     let x = cx.input(0)?;
-    one(cx.b.cast(x, to))
+    let saturate = cx.int_or("saturate", 1)? != 0;
+    if to != DType::F8E8M0 {
+        return one(converted(cx.b, x, to, saturate));
+    }
+    let toward = match cx.string_or("round_mode", "up")?.as_str() {
+        "up" => Toward::Up,
+        "down" => Toward::Down,
+        "nearest" => Toward::Nearest,
+        other => {
+            let message = format!("expected `round_mode` up, down or nearest, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    };
+    one(scale_of(cx.b, x, toward, saturate))
+}
+
+/// A conversion where floats of 8 bits hold their largest number in place of what is beyond it,
+/// infinities included, or do not.
+pub(super) fn converted(b: &mut Builder, x: ValueId, to: DType, saturate: bool) -> Built {
+    if to.is_integer() && to.is_small() && b.dtype(x).is_float() {
+        // Integers below a byte keep the low bits of a whole number.
+        let whole = b.cast(x, DType::I32)?;
+        return b.cast(whole, to);
+    }
+    let bounded = to.is_small() && to.is_float() && saturate;
+    let (Some(largest), true) = (to.largest_float(), bounded) else { return b.cast(x, to) };
+    let wide = if b.dtype(x).is_float() { x } else { b.cast(x, DType::F32)? };
+    let (low, high) = (b.number(-largest, wide)?, b.number(largest, wide)?);
+    let wide = b.max(wide, low)?;
+    let wide = b.min(wide, high)?;
+    b.cast(wide, to)
+}
+
+/// Where a power of two is taken from.
+#[derive(Clone, Copy, PartialEq)]
+enum Toward {
+    /// The next that is not smaller.
+    Up,
+    /// The next that is not larger.
+    Down,
+    /// The nearest, the larger of two.
+    Nearest,
+}
+
+/// The power of two for a number's magnitude. The largest power stands for what is beyond it, where it
+/// saturates; infinities are not numbers.
+fn scale_of(b: &mut Builder, x: ValueId, toward: Toward, saturate: bool) -> Built {
+    const LARGEST: f64 = 1.701_411_834_604_692_3e38;
+    let wide = b.cast(x, DType::F32)?;
+    let mut size = b.unary(Unary::Abs, wide)?;
+    if saturate || toward == Toward::Down {
+        let finite = b.compare_number(Comparison::Lt, size, f64::INFINITY)?;
+        let largest = b.number(LARGEST, size)?;
+        let bounded = b.min(size, largest)?;
+        size = b.select(finite, bounded, size)?;
+    }
+    if toward == Toward::Up {
+        return b.cast(size, DType::F8E8M0);
+    }
+    // The conversion rounds up: the power below is half of it, where it did.
+    let above = b.cast(size, DType::F8E8M0)?;
+    let above = b.cast(above, DType::F32)?;
+    let half = b.times(above, 0.5)?;
+    let inexact = b.compare(Comparison::Gt, above, size)?;
+    let down = if toward == Toward::Nearest {
+        let middle = b.times(above, 0.75)?;
+        let lower = b.compare(Comparison::Lt, size, middle)?;
+        b.binary(Binary::And, inexact, lower)?
+    } else {
+        inexact
+    };
+    let power = b.select(down, half, above)?;
+    b.cast(power, DType::F8E8M0)
 }

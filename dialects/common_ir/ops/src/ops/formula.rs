@@ -91,7 +91,7 @@ impl Formula for Builder {
     }
 }
 
-/// Writes a formula of one operand that rounds once: 16-bit floats are computed in `f32`.
+/// Writes a formula of one operand that rounds once: narrow floats are computed in `f32`.
 pub(super) fn rounding_once(
     b: &mut Builder,
     x: ValueId,
@@ -103,9 +103,10 @@ pub(super) fn rounding_once(
     b.cast(result, dtype)
 }
 
-/// A value as `f32`, when it is of a 16-bit float type, else as it is.
+/// A value as `f32`, when it is of a narrower float type, else as it is.
 pub(super) fn widened(b: &mut Builder, x: ValueId) -> Built {
-    if matches!(b.dtype(x), DType::F16 | DType::BF16) { b.cast(x, DType::F32) } else { Ok(x) }
+    let dtype = b.dtype(x);
+    if dtype.is_float() && dtype.size() < 4 { b.cast(x, DType::F32) } else { Ok(x) }
 }
 
 /// The two operands of an operator that broadcasts. Before version 7 it does so only when it is told

@@ -1,6 +1,6 @@
 //! Quantised numbers.
 
-use super::cast::element_type;
+use super::cast::{converted, element_type};
 use super::formula::{Formula, widened};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
@@ -9,8 +9,8 @@ use irc_tl::{
 };
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25], quantise),
-    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25], dequantise),
+    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], quantise),
+    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], dequantise),
     Operator::new("DynamicQuantizeLinear", &[11], dynamic),
 ];
 
@@ -25,7 +25,7 @@ fn spread(cx: &mut Context<'_>, parameter: ValueId, x: ValueId) -> Result<ValueI
     let axis = cx.axis(cx.int_or("axis", 1)?, dims.len())?;
     if own.len() == 1 {
         let message = "expected one scale for each index of the axis";
-        cx.b.require(&own[0], Relation::Equal, &dims[axis], message)?;
+        cx.b.require(&own[0], Relation::EqualOrOne, &dims[axis], message)?;
         return Ok(cx.b.along(parameter, axis, dims.len())?);
     }
     let block = cx.int_or("block_size", 0)?;
@@ -56,11 +56,20 @@ fn quantise(cx: &mut Context<'_>) -> Lowered {
         Some(zero) => cx.dtype(zero),
         None => element_type(cx, "output_dtype")?.unwrap_or(DType::U8),
     };
-    let precision = element_type(cx, "precision")?.unwrap_or(cx.dtype(scale));
+    let saturate = cx.int_or("saturate", 1)? != 0;
+    let precision = element_type(cx, "precision")?.unwrap_or(match cx.dtype(scale) {
+        // Powers of two divide exactly in the operand's own type.
+        DType::F8E8M0 => cx.dtype(x),
+        other => other,
+    });
     let scale = spread(cx, scale, x)?;
     let (x_wide, scale) = (cx.b.cast(x, precision)?, cx.b.cast(scale, precision)?);
     let ratio = cx.b.div(x_wide, scale)?;
     let ratio = widened(cx.b, ratio)?;
+    if to.is_float() {
+        // Their zero point is 0.
+        return one(converted(cx.b, ratio, to, saturate));
+    }
     let zero = zero.map(|zero| spread(cx, zero, x)).transpose()?;
     one(saturated(cx.b, ratio, zero, to))
 }

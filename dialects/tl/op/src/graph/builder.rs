@@ -1,5 +1,6 @@
 //! Writing a [`Graph`].
 
+use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
@@ -130,17 +131,14 @@ impl Builder {
         (own, true)
     }
 
-    /// Names of the inputs that a value is computed from.
-    pub fn depends_on(&self, value: ValueId) -> Vec<String> {
-        let mut wanted = vec![false; self.graph.types.len()];
-        wanted[value.0] = true;
-        for node in self.graph.nodes.iter().rev() {
-            if node.results.iter().any(|result| wanted[result.0]) {
-                node.operands.iter().for_each(|operand| wanted[operand.0] = true);
-            }
-        }
-        let inputs = self.graph.inputs.iter().filter(|(_, value)| wanted[value.0]);
-        inputs.map(|(name, _)| name.clone()).collect()
+    /// What of the inputs a value is computed from.
+    pub fn dependencies(&self, value: ValueId) -> Dependencies {
+        dependencies::of_value(&self.graph, &|value| self.elements(value), value)
+    }
+
+    /// What of the inputs sizes are computed from.
+    pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
+        dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
     }
 
     /// Says what of the source the next nodes stand for.
@@ -253,6 +251,45 @@ impl Builder {
         let elements: Vec<Dim> = (0..count as usize).map(|at| self.symbol(source(at))).collect();
         self.facts[value.0].elements = Some(elements.clone());
         Ok(elements)
+    }
+
+    /// Takes an extent of the value written last to be a number, and requires it when the program
+    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+        let found = self.ty(value).dims[axis].clone();
+        let names = found.symbols();
+        if !names.iter().any(|name| self.is_computed(name)) {
+            return;
+        }
+        let one = names.first().filter(|name| found == Dim::symbol(name));
+        match one {
+            Some(name) => {
+                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
+                self.substitute(&known);
+            }
+            None => self.graph.restate(value, axis, &Dim::Known(extent)),
+        }
+        let (right, message) = (Dim::Known(extent), message.to_owned());
+        let check = Check { left: found, right, relation: Relation::Equal, message };
+        self.graph.checks.push(check);
+    }
+
+    /// Whether a symbol of this graph is not the extent of an input.
+    fn is_computed(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        own.is_some_and(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(from, _) => {
+                !self.graph.inputs.iter().any(|(_, input)| *input == from)
+            }
+        })
+    }
+
+    fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
+        self.graph.substitute(known);
+        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+            elements.iter_mut().for_each(|element| *element = element.substitute(known));
+        }
     }
 
     /// A new symbol.

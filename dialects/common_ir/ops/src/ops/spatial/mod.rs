@@ -1,9 +1,14 @@
 //! Operators that look at a neighbourhood in space.
 
 pub(super) mod blocks;
+pub(super) mod causal;
 pub(super) mod columns;
 pub(super) mod conv;
 pub(super) mod conv_transpose;
+pub(super) mod deform;
+pub(super) mod grid;
 pub(super) mod pool;
+pub(super) mod resize;
+pub(super) mod roi;
 pub(super) mod unpool;
 pub(super) mod window;

@@ -1,0 +1,117 @@
+//! What the attributes of a node say of how it resizes.
+
+use crate::context::{Context, LowerError};
+
+/// How it resizes.
+pub(super) struct Options {
+    pub mode: Mode,
+    pub coordinates: Coordinates,
+    pub rounding: Rounding,
+    /// The parameter of the cubic kernel.
+    pub cubic: f64,
+    /// Whether elements outside have no weight; else the outermost are repeated.
+    pub exclude_outside: bool,
+    /// Whether the kernel is widened where it makes smaller.
+    pub antialias: bool,
+    /// What lies outside a region.
+    pub extrapolation: f64,
+}
+
+/// What an element of the result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Nearest,
+    Linear,
+    Cubic,
+}
+
+/// Where an element of the result lies in the operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coordinates {
+    HalfPixel,
+    HalfPixelSymmetric,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    HalfPixelForNearest,
+    Crop,
+}
+
+/// Which element a place is rounded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rounding {
+    PreferFloor,
+    PreferCeil,
+    Floor,
+    Ceil,
+    /// Down where it makes larger, up where it makes smaller.
+    Away,
+}
+
+impl Options {
+    /// Of nodes before version 11; whether they may make smaller.
+    pub fn early(cx: &Context<'_>, smaller: bool) -> Result<Self, LowerError> {
+        Ok(Self {
+            mode: mode(cx)?,
+            coordinates: Coordinates::Asymmetric,
+            rounding: if smaller { Rounding::Away } else { Rounding::Floor },
+            cubic: -0.75,
+            exclude_outside: false,
+            antialias: false,
+            extrapolation: 0.0,
+        })
+    }
+
+    /// Of nodes from version 11 on.
+    pub fn of(cx: &Context<'_>) -> Result<Self, LowerError> {
+        Ok(Self {
+            mode: mode(cx)?,
+            coordinates: coordinates(cx)?,
+            rounding: rounding(cx)?,
+            cubic: f64::from(cx.float_or("cubic_coeff_a", -0.75)?),
+            exclude_outside: cx.int_or("exclude_outside", 0)? != 0,
+            antialias: cx.int_or("antialias", 0)? != 0,
+            extrapolation: f64::from(cx.float_or("extrapolation_value", 0.0)?),
+        })
+    }
+}
+
+fn mode(cx: &Context<'_>) -> Result<Mode, LowerError> {
+    match cx.string_or("mode", "nearest")?.as_str() {
+        "nearest" => Ok(Mode::Nearest),
+        "linear" | "bilinear" => Ok(Mode::Linear),
+        "cubic" => Ok(Mode::Cubic),
+        other => {
+            let expected = "expected mode nearest, linear or cubic";
+            Err(LowerError::invalid(format!("{expected}, found {other}")))
+        }
+    }
+}
+
+fn coordinates(cx: &Context<'_>) -> Result<Coordinates, LowerError> {
+    Ok(match cx.string_or("coordinate_transformation_mode", "half_pixel")?.as_str() {
+        "half_pixel" => Coordinates::HalfPixel,
+        "half_pixel_symmetric" => Coordinates::HalfPixelSymmetric,
+        "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
+        "align_corners" => Coordinates::AlignCorners,
+        "asymmetric" => Coordinates::Asymmetric,
+        "tf_half_pixel_for_nn" => Coordinates::HalfPixelForNearest,
+        "tf_crop_and_resize" => Coordinates::Crop,
+        other => {
+            let message = format!("expected a coordinate_transformation_mode, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    })
+}
+
+fn rounding(cx: &Context<'_>) -> Result<Rounding, LowerError> {
+    Ok(match cx.string_or("nearest_mode", "round_prefer_floor")?.as_str() {
+        "round_prefer_floor" => Rounding::PreferFloor,
+        "round_prefer_ceil" => Rounding::PreferCeil,
+        "floor" => Rounding::Floor,
+        "ceil" => Rounding::Ceil,
+        other => {
+            return Err(LowerError::invalid(format!("expected a nearest_mode, found {other}")));
+        }
+    })
+}

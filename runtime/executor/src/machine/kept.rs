@@ -1,0 +1,222 @@
+//! What kernels keep for other tasks: made once where a task group's tasks share operands.
+//!
+//! Tasks of one task group are in no order, so in a plan without races none of them writes what
+//! another reads: for the tasks that read the same window of an operand, what is made from it stays
+//! valid until the task group ends, and no longer. So each task group of a processor group has a
+//! store of its own, from the first processor that comes to it to the last that is through.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use irc_ark_format::plan::Range;
+
+use super::call::{BoundStep, BoundTask};
+use crate::memory::Block;
+
+/// The stores of a rank, and the memory they are in.
+pub(crate) struct Keeper {
+    memory: *mut u8,
+    bytes: u64,
+    /// By entry of the script, with processors that are not through.
+    open: Mutex<BTreeMap<usize, (Arc<Store>, i64)>>,
+}
+
+// Safety: the memory outlives the run, and each part of it is in one store.
+unsafe impl Send for Keeper {}
+// Safety: as above.
+unsafe impl Sync for Keeper {}
+
+/// What the tasks of one task group keep: for each step of theirs, each function that keeps.
+pub(crate) struct Store {
+    steps: Vec<Vec<Shelf>>,
+    /// Where it lies in the rank's memory.
+    bytes: std::ops::Range<u64>,
+}
+
+/// What one function keeps.
+pub(crate) struct Shelf {
+    memory: *mut u8,
+    /// Bytes of a slot.
+    bytes: usize,
+    /// By number of the window, as far as there is memory.
+    slots: Vec<Slot>,
+}
+
+// Safety: a slot is written by the one task that found it empty, and read once that is through.
+unsafe impl Send for Shelf {}
+// Safety: as above.
+unsafe impl Sync for Shelf {}
+
+/// Whether what a slot is for has been made.
+#[derive(Default)]
+pub(crate) struct Slot(AtomicU8);
+
+const EMPTY: u8 = 0;
+const BUSY: u8 = 1;
+const FILLED: u8 = 2;
+
+/// What a task finds on a shelf.
+pub(crate) enum Found<'s> {
+    /// What another task has made.
+    Filled(*mut c_void),
+    /// Nothing yet: it makes it there.
+    Empty(&'s Slot, *mut c_void),
+    /// Another task is making it, or there is no memory.
+    Busy,
+}
+
+/// Bytes that the tasks of a task group could keep.
+pub(crate) fn wanted(steps: &[BoundStep]) -> u64 {
+    let keeps = steps.iter().flat_map(shared);
+    keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
+}
+
+/// For each function of a step that keeps, how many different ones its tasks share, and bytes for
+/// each.
+fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
+    let BoundStep::Kernel(kernel) = step else { return vec![] };
+    kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
+}
+
+impl Keeper {
+    /// In this memory.
+    pub(crate) fn new(memory: Option<(&mut Block, u64)>) -> Self {
+        let open = Mutex::default();
+        match memory {
+            Some((block, bytes)) => Self { memory: block.address().cast(), bytes, open },
+            None => Self { memory: std::ptr::null_mut(), bytes: 0, open },
+        }
+    }
+
+    fn open_stores(&self) -> MutexGuard<'_, BTreeMap<usize, (Arc<Store>, i64)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store of an entry of the script, for one of its processors; nothing if its tasks share
+    /// nothing.
+    pub(crate) fn open(
+        &self,
+        entry: usize,
+        task: &BoundTask,
+        processors: Range,
+    ) -> Option<Arc<Store>> {
+        if task.kept_bytes == 0 || self.bytes == 0 {
+            return None;
+        }
+        let mut open = self.open_stores();
+        if let Some((store, _)) = open.get(&entry) {
+            return Some(store.clone());
+        }
+        let taken = open.values().map(|(store, _)| store.bytes.clone());
+        let bytes = gap(self.bytes, task.kept_bytes, taken);
+        let store = Arc::new(Store::new(self.memory, bytes, &task.steps));
+        open.insert(entry, (store.clone(), processors.len()));
+        Some(store)
+    }
+
+    /// A processor is through with an entry whose store it opened.
+    pub(crate) fn close(&self, entry: usize) {
+        let mut open = self.open_stores();
+        let Some((_, missing)) = open.get_mut(&entry) else { return };
+        *missing -= 1;
+        if *missing == 0 {
+            open.remove(&entry);
+        }
+    }
+}
+
+/// The first gap of `wanted` bytes between what is taken, or else the largest.
+fn gap(
+    bytes: u64,
+    wanted: u64,
+    taken: impl Iterator<Item = std::ops::Range<u64>>,
+) -> std::ops::Range<u64> {
+    let mut taken: Vec<_> = taken.collect();
+    taken.sort_by_key(|range| range.start);
+    let ends = std::iter::once(0).chain(taken.iter().map(|range| range.end));
+    let starts = taken.iter().map(|range| range.start).chain([bytes]);
+    let mut best = 0..0;
+    for (begin, end) in ends.zip(starts) {
+        let size = end.saturating_sub(begin);
+        if size >= wanted {
+            return begin..begin + wanted;
+        }
+        if size > best.end - best.start {
+            best = begin..end;
+        }
+    }
+    best
+}
+
+impl Store {
+    fn new(memory: *mut u8, bytes: std::ops::Range<u64>, steps: &[BoundStep]) -> Self {
+        let mut at = bytes.start;
+        let mut shelf = |(windows, size): (u64, u64)| {
+            let count = windows.min((bytes.end - at) / size);
+            let memory = memory.wrapping_add(at as usize);
+            at += count * size;
+            Shelf {
+                memory,
+                bytes: size as usize,
+                slots: (0..count).map(|_| Slot::default()).collect(),
+            }
+        };
+        let steps = steps.iter().map(|step| shared(step).into_iter().map(&mut shelf).collect());
+        Self { steps: steps.collect(), bytes }
+    }
+
+    /// What the functions of a step keep.
+    pub(crate) fn step(&self, step: usize) -> &[Shelf] {
+        &self.steps[step]
+    }
+}
+
+impl Shelf {
+    /// What is kept for a window.
+    pub(crate) fn find(&self, window: u64) -> Found<'_> {
+        let index = usize::try_from(window).unwrap_or(usize::MAX);
+        let Some(slot) = self.slots.get(index) else { return Found::Busy };
+        let address = self.memory.wrapping_add(index * self.bytes).cast();
+        match slot.0.compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                mark(address, 0);
+                Found::Empty(slot, address)
+            }
+            Err(FILLED) => Found::Filled(address),
+            Err(_) => Found::Busy,
+        }
+    }
+}
+
+impl Slot {
+    /// Lets other tasks have what a kernel has made at the address where it was to.
+    pub(crate) fn put(&self, address: *mut c_void) {
+        mark(address, 1);
+        self.0.store(FILLED, Ordering::Release);
+    }
+}
+
+/// Tells kernels whether what they keep at an address is there.
+fn mark(address: *mut c_void, is_filled: u64) {
+    // Safety: the slot is in the rank's memory, aligned, and this task's alone until it is filled.
+    unsafe { AtomicU64::from_ptr(address.cast()) }.store(is_filled, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_lie_apart() {
+        let gap = |wanted, taken: &[(u64, u64)]| {
+            gap(100, wanted, taken.iter().map(|&(begin, end)| begin..end))
+        };
+        assert_eq!(gap(40, &[]), 0..40);
+        assert_eq!(gap(40, &[(0, 40)]), 40..80);
+        assert_eq!(gap(20, &[(40, 80), (0, 10)]), 10..30);
+        assert_eq!(gap(40, &[(40, 80), (0, 10)]), 10..40, "the largest");
+        assert_eq!(gap(40, &[(0, 100)]), 0..0);
+    }
+}

@@ -1,0 +1,29 @@
+//! `irc check` of Common IR and ONNX files.
+use super::{place, read};
+use crate::stop::Stop;
+use irc_common_format::Format;
+use irc_diag::{Diagnostic, Source};
+use irc_onnx_ops::{FindingKind, ImportOptions, import, unsupported};
+
+/// Every finding of a file: of reading it, of operators that are not known, and of nodes that cannot
+/// be compiled.
+pub fn check(name: &str, format: Format) -> Result<(Source, Vec<Diagnostic>), Stop> {
+    let (document, source, mut findings) = read(name, format)?;
+    let Some(document) = document else { return Ok((source, findings)) };
+    let mut found = unsupported(&document.module);
+    if found.is_empty() && !document.module.is_library() {
+        let options = ImportOptions::default();
+        found = import(&document.module, &options).err().unwrap_or_default();
+    }
+    // What is only known when the model is compiled is no fault of the file.
+    let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| {
+        matches!(finding.kind, FindingKind::NeedsValue(_) | FindingKind::NeedsShape(_))
+    });
+    findings.extend(place(&document, &wrong));
+    findings.extend(
+        place(&document, &open)
+            .into_iter()
+            .map(|finding| Diagnostic { severity: irc_diag::Severity::Note, ..finding }),
+    );
+    Ok((source, findings))
+}
