@@ -63,6 +63,18 @@ fn outputs_may_be_inputs_constants_and_each_other() {
 }
 
 #[test]
+fn an_output_may_be_a_view() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let y = b.input("y", TensorType::new(DType::F32, [3, 1, 2]).into());
+    let e = b.unary(Unary::Exp, y).unwrap();
+    let flat = b.reshape(e, &[3.into(), 2.into()]).unwrap();
+    b.output("flat", flat);
+    b.output("x", x);
+    agree(&b.finish(), &[("x", f32s([4], 1)), ("y", f32s([3, 1, 2], 2))]);
+}
+
+#[test]
 fn a_choice_of_sizes_known_outside() {
     let mut b = Builder::new();
     let condition = b.input("c", scalar(DType::Bool));

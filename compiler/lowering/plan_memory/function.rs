@@ -306,7 +306,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let ty = &self.function.types[value];
         match self.homes.homes[value] {
             Home::Output(index) => {
-                let extents = self.extents(value);
+                // The result may be a view of the value.
+                let extents = self.extents(self.function.results[index]);
                 let memory = self.output(index, &extents);
                 self.own.insert(value, memory);
             }

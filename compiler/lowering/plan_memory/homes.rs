@@ -227,22 +227,31 @@ impl Planner<'_, '_, '_> {
 
     /// The result of a function called: it has memory of its own when its size is not known before.
     fn define_controlled(&mut self, value: Value, position: usize, returned: bool) {
-        let known = |symbol: &Arc<str>| match self.schedule.known.get(symbol) {
-            Some(at) => at.is_none_or(|at| at < position),
-            None => false,
-        };
-        let sized = symbols_of(&self.function.types[value]).iter().all(known);
-        if returned || !sized {
+        if returned || !self.is_sized(value, position) {
             self.homes[value] = Some(Home::Own);
             return;
         }
         self.define(value, position);
     }
 
+    /// Whether the size of a value is known before a step.
+    fn is_sized(&self, value: Value, position: usize) -> bool {
+        let known = |symbol: &Arc<str>| match self.schedule.known.get(symbol) {
+            Some(at) => at.is_none_or(|at| at < position),
+            None => false,
+        };
+        symbols_of(&self.function.types[value]).iter().all(known)
+    }
+
     fn define(&mut self, value: Value, position: usize) {
-        if self.homes[value].is_some() {
-            return;
+        match self.homes[value] {
+            // The result is a view whose extents are known later: it is copied in the end.
+            Some(Home::Output(index)) if !self.is_sized(self.function.results[index], position) => {
+            }
+            Some(_) => return,
+            None => {}
         }
+        self.homes[value] = None;
         let bytes = bytes_of(&self.function.types[value]);
         let request = Request { bytes, range: (position, position) };
         self.requests.insert(Purpose::Value(value), request);
