@@ -17,7 +17,9 @@ fn sources(folder: &Path, text: &mut String) {
 fn codes(text: &str, quote: char) -> BTreeSet<&str> {
     let is_code = |part: &&str| {
         let rest = part.strip_prefix("cir-");
-        rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+        rest.is_some_and(|rest| {
+            rest.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        })
     };
     text.split(quote).filter(is_code).collect()
 }

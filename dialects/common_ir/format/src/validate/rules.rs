@@ -66,7 +66,7 @@ rules! {
     R10 "cir-r10" W W X "a graph or library is documented" "say in `doc_string` what it is for";
     R11 "cir-r11" E W X "documentation holds no HTML" "write Markdown, or put the text in a code span";
     R12 "cir-r12" W W X "documentation is Markdown" "write Markdown, or put the text in a code span";
-    R13 "cir-r13" E E W "each graph input and output has a name and a type" "`input` and `input_arg_info` are parallel lists, as are `output` and `output_arg_info`";
+    R13 "cir-r13" E W W "each graph input and output has a name and a type" "`input` and `input_arg_info` are parallel lists, as are `output` and `output_arg_info`";
     R14 "cir-r14" E E E "a library has no graph" "move the nodes into a function";
     R15 "cir-r15" E E E "the root document is a graph" "import the library from a graph";
     R20 "cir-r20" E W X "a name is an identifier of C" "use letters, digits and `_`, not starting with a digit; --compat accepts other names";
