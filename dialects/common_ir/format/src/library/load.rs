@@ -1,6 +1,6 @@
 //! Libraries and what they import, read each once.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use super::reference::{self, Target};
 use super::{Fetch, Libraries, Library};
 use crate::contain::{self, Fault};
 use crate::model::Module;
-use crate::validate::{Level, Rule, finding};
+use crate::validate::{Level, Rule, cycle_through, cycles, finding};
 use crate::{Options, input, read};
 
 /// How to load libraries.
@@ -68,14 +68,17 @@ pub fn load(module: &Module, options: &LoadOptions, sink: &mut Sink) -> Librarie
             .chain(options.library_paths.iter().filter_map(without_links))
             .collect(),
         libraries: Libraries::none(),
-        seen: BTreeSet::new(),
+        seen: BTreeMap::new(),
+        first: vec![],
+        edges: vec![],
         queue: VecDeque::new(),
         sink,
     };
     loader.enqueue(module, &base, None);
     while let Some(import) = loader.queue.pop_front() {
-        loader.load(&import);
+        loader.load(import);
     }
+    loader.cycles();
     loader.libraries
 }
 
@@ -95,8 +98,8 @@ struct Import {
     index: usize,
     /// The references that lead here, this one last.
     chain: Vec<String>,
-    /// The places of the documents that lead here.
-    places: Vec<String>,
+    /// Number of the document that imports; nothing for the root.
+    from: Option<u32>,
 }
 
 /// Why a reference is not followed.
@@ -124,36 +127,73 @@ struct Loader<'l> {
     /// Folders that may be read, without links.
     roots: Vec<PathBuf>,
     libraries: Libraries,
-    /// Places that have been read.
-    seen: BTreeSet<String>,
+    /// Numbers of the places that have been read.
+    seen: BTreeMap<String, u32>,
+    /// The import that led to each of them first.
+    first: Vec<Import>,
+    /// Which imports which.
+    edges: Vec<(u32, u32)>,
     queue: VecDeque<Import>,
     sink: &'l mut Sink,
 }
 
 impl Loader<'_> {
-    fn enqueue(&mut self, module: &Module, base: &Base, from: Option<(&Import, &str)>) {
+    fn enqueue(&mut self, module: &Module, base: &Base, from: Option<(&Import, u32)>) {
         for (index, reference) in module.imports.iter().enumerate() {
             if reference::fault(reference).is_some() {
                 continue; // The validator says so.
             }
-            let (mut chain, mut places) = (vec![], vec![]);
-            if let Some((import, place)) = from {
-                chain.clone_from(&import.chain);
-                places.clone_from(&import.places);
-                places.push(place.to_owned());
-            }
+            let mut chain = from.map_or(vec![], |(import, _)| import.chain.clone());
             chain.push(reference.clone());
             let index = from.map_or(index, |(import, _)| import.index);
             let (reference, base) = (reference.clone(), base.clone());
-            self.queue.push_back(Import { reference, base, index, chain, places });
+            let from = from.map(|(_, number)| number);
+            self.queue.push_back(Import { reference, base, index, chain, from });
         }
     }
 
-    fn load(&mut self, import: &Import) {
-        if let Err(Refusal { rule, message, help }) = self.follow(import) {
-            let message = format!("import `{}` {message}", import.reference);
-            let found = self.finding(import, rule, message);
-            let found = found.map(|found| help.into_iter().fold(found, Diagnostic::help));
+    fn load(&mut self, import: Import) {
+        let found = match self.locate(&import) {
+            Ok(None) => return,
+            Ok(Some(found)) => found,
+            Err(refusal) => return self.refuse(&import, refusal),
+        };
+        let number = self.first.len() as u32;
+        self.seen.insert(found.place.clone(), number);
+        self.edges.extend(import.from.map(|from| (from, number)));
+        let read = self.read(&import, &found).and_then(|library| {
+            self.enqueue(&library.module, &found.base, Some((&import, number)));
+            self.add(library)
+        });
+        if let Err(refusal) = read {
+            self.refuse(&import, refusal);
+        }
+        self.first.push(import);
+    }
+
+    fn refuse(&mut self, import: &Import, refusal: Refusal) {
+        let Refusal { rule, message, help } = refusal;
+        let message = format!("import `{}` {message}", import.reference);
+        let found = self.finding(import, rule, message);
+        let found = found.map(|found| help.into_iter().fold(found, Diagnostic::help));
+        self.sink.extend(found);
+    }
+
+    /// Reports each ring of imports once, at the first that leads there.
+    fn cycles(&mut self) {
+        let component = cycles(self.first.len(), &self.edges);
+        let mut seen = BTreeSet::new();
+        for number in 0..self.first.len() as u32 {
+            let ring = component[number as usize];
+            if ring.is_none_or(|ring| !seen.insert(ring)) {
+                continue;
+            }
+            let ring = cycle_through(number, &self.edges, &component);
+            let name = |number: &u32| self.first[*number as usize].reference.as_str();
+            let mut names: Vec<&str> = ring.iter().map(name).collect();
+            names.push(name(&number));
+            let message = format!("libraries import each other: {}", names.join(" -> "));
+            let found = self.finding(&self.first[number as usize], Rule::R63, message);
             self.sink.extend(found);
         }
     }
@@ -169,26 +209,22 @@ impl Loader<'_> {
         })
     }
 
-    fn follow(&mut self, import: &Import) -> Result<(), Refusal> {
+    /// The document of an import; nothing when it has been read.
+    fn locate(&mut self, import: &Import) -> Result<Option<Found>, Refusal> {
         let max = self.options.max_depth;
         if import.chain.len() > max {
             return refuse(Rule::R67, format!("is more than {max} imports deep"));
         }
         let found = self.find(import)?;
-        if import.places.contains(&found.place) {
-            return refuse(Rule::R63, "leads back to a library that imports it");
+        if let Some(known) = self.seen.get(&found.place) {
+            self.edges.extend(import.from.map(|from| (from, *known)));
+            return Ok(None);
         }
-        if self.seen.contains(&found.place) {
-            return Ok(());
-        }
-        if self.seen.len() >= self.options.max_documents {
-            let max = self.options.max_documents;
+        let max = self.options.max_documents;
+        if self.seen.len() >= max {
             return refuse(Rule::R67, format!("is one of more than {max} documents"));
         }
-        self.seen.insert(found.place.clone());
-        let library = self.read(import, &found)?;
-        self.enqueue(&library.module, &found.base, Some((import, &found.place)));
-        self.add(library)
+        Ok(Some(found))
     }
 
     fn find(&self, import: &Import) -> Result<Found, Refusal> {

@@ -2,7 +2,7 @@
 
 /// Which nodes lie on a cycle together: for each, the number of its component, or nothing when it
 /// lies on none. Takes time linear in nodes and edges, whatever the depth.
-pub(super) fn cycles(count: usize, edges: &[(u32, u32)]) -> Vec<Option<u32>> {
+pub(crate) fn cycles(count: usize, edges: &[(u32, u32)]) -> Vec<Option<u32>> {
     let graph = Adjacency::new(count, edges);
     let mut found = Tarjan {
         index: vec![0; count],
@@ -21,7 +21,7 @@ pub(super) fn cycles(count: usize, edges: &[(u32, u32)]) -> Vec<Option<u32>> {
 }
 
 /// A cycle through a node: it and those that lead back to it, each within its component.
-pub(super) fn cycle_through(
+pub(crate) fn cycle_through(
     start: u32,
     edges: &[(u32, u32)],
     component: &[Option<u32>],

@@ -24,6 +24,7 @@ use irc_diag::{Diagnostic, Severity, Sink};
 use crate::library::Libraries;
 use crate::model::{Module, Path, Schema};
 
+pub(crate) use flow::{cycle_through, cycles};
 pub use rules::Rule;
 pub(crate) use symbols::{Callee, Symbols};
 pub use tensor::data_fault;
