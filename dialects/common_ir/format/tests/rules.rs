@@ -1,4 +1,5 @@
-//! Each rule has a file that keeps it and one that breaks it, and that alone.
+//! Each rule has a file that keeps it and one that breaks it, and that alone. They are tests of the
+//! command as well.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,14 @@ use irc_common_format::{Format, Options, open};
 use irc_diag::{Diagnostic, Sink};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../lit_tests/common_ir/rules")
 }
 
-/// Reads a file in the form its second line names, loads its libraries, validates.
+/// Reads a file in the form that its command names, loads its libraries, validates.
 fn findings(path: &Path) -> Vec<Diagnostic> {
     let text = std::fs::read_to_string(path).expect("a file");
-    let mut lines = text.lines();
-    let form = lines.nth(1).and_then(|line| line.strip_prefix("# --format="));
-    let format = Format::from_name(form.unwrap_or("common-ir-text")).expect("a form");
+    let form = text.split("--format=").nth(1).and_then(|rest| rest.split(' ').next());
+    let format = Format::from_name(form.expect("a form")).expect("a form");
     let mut sink = Sink::new();
     let options = Options { format, ..Options::default() };
     if let Some(document) = open(path, &options, &mut sink) {

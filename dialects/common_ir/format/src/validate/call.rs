@@ -127,7 +127,7 @@ impl<'c> Checker<'c> {
         if !self.counts(call.node, operator, at) {
             return vec![];
         }
-        let matches: Vec<(&Signature, Result<Inferred, Mismatch>)> = operator
+        let matches: Vec<(&Signature, Result<Inferred, Mismatch<'_>>)> = operator
             .signatures
             .iter()
             .filter_map(|signature| {
@@ -136,7 +136,7 @@ impl<'c> Checker<'c> {
                 Some((signature, found))
             })
             .collect();
-        let sound: Vec<&(&Signature, Result<Inferred, Mismatch>)> =
+        let sound: Vec<&(&Signature, Result<Inferred, Mismatch<'_>>)> =
             matches.iter().filter(|(_, found)| found.is_ok()).collect();
         let Some(first) = sound.first() else {
             self.no_match(call, &matches, at);
@@ -213,12 +213,12 @@ impl<'c> Checker<'c> {
     fn no_match(
         &mut self,
         call: &Call<'_>,
-        matches: &[(&Signature, Result<Inferred, Mismatch>)],
+        matches: &[(&Signature, Result<Inferred, Mismatch<'_>>)],
         at: &Path<'_>,
     ) {
-        let faults: Vec<&Mismatch> =
+        let faults: Vec<&Mismatch<'_>> =
             matches.iter().filter_map(|(_, found)| found.as_ref().err()).collect();
-        let shapes: Vec<&&Mismatch> =
+        let shapes: Vec<&&Mismatch<'_>> =
             faults.iter().filter(|fault| matches!(fault, Mismatch::Shape { .. })).collect();
         // The types single out a signature: say what is wrong with it rather than with all.
         if let [fault] = &shapes[..] {
@@ -245,7 +245,7 @@ impl<'c> Checker<'c> {
     fn settle(
         &mut self,
         call: &Call<'_>,
-        found: Result<Inferred, Mismatch>,
+        found: Result<Inferred, Mismatch<'_>>,
         at: &Path<'_>,
     ) -> Inferred {
         found.unwrap_or_else(|fault| {
@@ -254,10 +254,10 @@ impl<'c> Checker<'c> {
         })
     }
 
-    fn mismatch(&mut self, call: &Call<'_>, fault: &Mismatch, at: &Path<'_>) {
+    fn mismatch(&mut self, call: &Call<'_>, fault: &Mismatch<'_>, at: &Path<'_>) {
         let node = call.node;
         match fault {
-            Mismatch::Count(_) | Mismatch::Type(_) => {
+            Mismatch::Count { .. } | Mismatch::Type { .. } => {
                 let message = format_args!("{} matches no signature: {fault}", node.describe(at));
                 self.report(Rule::R74, at, message);
             }

@@ -27,16 +27,31 @@ impl Call<'_> {
 
 /// Why a call is none of a signature.
 #[derive(Clone, Debug)]
-pub(super) enum Mismatch {
-    Count(String),
-    Type(String),
-    Shape { input: usize, conflict: Box<Conflict> },
+pub(super) enum Mismatch<'s> {
+    /// Of outputs.
+    Count {
+        found: usize,
+        expected: usize,
+    },
+    Type {
+        value: &'s str,
+        found: Rc<Type>,
+        formal: &'s Value,
+    },
+    Shape {
+        input: usize,
+        conflict: Box<Conflict>,
+    },
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for Mismatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Count(message) | Self::Type(message) => f.write_str(message),
+            Self::Count { found, expected } => write!(f, "{found} outputs, it has {expected}"),
+            Self::Type { value, found, formal } => {
+                let declared = formal.ty.as_ref().map(Type::to_string).unwrap_or_default();
+                write!(f, "`{value}` is {found}, `{}` is declared {declared}", formal.name())
+            }
             Self::Shape { conflict, .. } => conflict.fmt(f),
         }
     }
@@ -68,17 +83,17 @@ pub(super) fn groups(node: &Node, signature: &Signature) -> Option<Vec<usize>> {
 }
 
 /// The types of the outputs of a call, if it is one of these parameters and results.
-pub(super) fn unify(
-    call: &Call<'_>,
-    parameters: &[Value],
+pub(super) fn unify<'s>(
+    call: &Call<'s>,
+    parameters: &'s [Value],
     results: &[Value],
     groups: &[usize],
-) -> Result<Vec<Option<Type>>, Mismatch> {
+) -> Result<Vec<Option<Type>>, Mismatch<'s>> {
     let node = call.node;
     let is_variadic = results.last().is_some_and(|last| says(last, "variadic"));
     if node.outputs.len() > results.len() && !is_variadic {
         let (found, expected) = (node.outputs.len(), results.len());
-        return Err(Mismatch::Count(format!("{found} outputs, it has {expected}")));
+        return Err(Mismatch::Count { found, expected });
     }
     let given = || {
         let formal = parameters
@@ -87,14 +102,12 @@ pub(super) fn unify(
             .flat_map(|(formal, count)| std::iter::repeat_n(formal, *count));
         let inputs = node.inputs.iter().zip(call.types).enumerate();
         formal.zip(inputs).filter_map(|(formal, (index, (name, ty)))| {
-            Some((formal, index, name.as_str(), ty.as_deref()?))
+            Some((formal, index, name.as_str(), ty.as_ref()?))
         })
     };
-    for (formal, _, name, ty) in given() {
-        if let Some(declared) = formal.ty.as_ref().filter(|declared| !fits(declared, ty)) {
-            let parameter = formal.name();
-            let message = format!("`{name}` is {ty}, `{parameter}` is declared {declared}");
-            return Err(Mismatch::Type(message));
+    for (formal, _, value, found) in given() {
+        if formal.ty.as_ref().is_some_and(|declared| !fits(declared, found)) {
+            return Err(Mismatch::Type { value, found: Rc::clone(found), formal });
         }
     }
     let mut unifier = Unifier::new();

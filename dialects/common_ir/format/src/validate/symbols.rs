@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::library::{self, Libraries};
-use crate::model::{Function, Module, Node, Operator};
+use crate::model::{Function, Module, Node, Operator, Schema};
 
 /// What a node calls.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,9 @@ impl<'s> Symbols<'s> {
             let key = (domain_of(&function.domain), name, overload);
             local.entry(key).or_insert(Callee::Function(function));
         }
-        let standard = implicit_std.then(library::standard_operators);
+        // ONNX's operators are those of its operator sets.
+        let has_standard = implicit_std && module.schema == Schema::CommonIr;
+        let standard = has_standard.then(library::standard_operators);
         Self { own, local, libraries, standard }
     }
 
