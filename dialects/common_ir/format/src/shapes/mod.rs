@@ -52,8 +52,11 @@ impl<'s> Unifier<'s> {
     /// # Errors
     /// They, with those before, can never be the same.
     pub fn unify(&mut self, site: Site<'s>) -> Result<(), Box<Conflict>> {
-        self.sites.push(site);
         let (declared, actual) = (&site.declared.dims[..], &site.actual.dims[..]);
+        if declared.len().max(actual.len()) > MAX_RANK {
+            return Ok(());
+        }
+        self.sites.push(site);
         let mut wild = declared.iter().enumerate().filter(|(_, dim)| is_wild(dim));
         match (wild.next(), wild.next()) {
             (None, _) => self.exact(declared, actual),
@@ -228,6 +231,10 @@ impl<'s> Unifier<'s> {
                 other => dims.push(other.clone()),
             }
         }
+        // A declaration can make a shape longer with each call in a row.
+        if dims.len() > MAX_RANK {
+            dims = vec![Dim::Wildcard(None)];
+        }
         Shape { dims, denotations: vec![] }
     }
 
@@ -246,6 +253,9 @@ impl<'s> Unifier<'s> {
         Box::new(Conflict::new(kind, first, self.sites.last()))
     }
 }
+
+/// Longest shape that is followed; nothing is known of a longer one.
+const MAX_RANK: usize = 64;
 
 /// A part of a declared shape whose known wildcards are written out.
 enum Step<'s> {

@@ -387,13 +387,9 @@ impl Checker<'_> {
             let message = format_args!("input `{name}` of {described} is not known");
             return self.report(Rule::R40, &at, message);
         }
-        let graph = self.module.graph.iter();
-        let given = graph.flat_map(|graph| graph.inputs.iter().map(Value::name));
-        let is_graphs = given.chain(self.module.graph.iter().flat_map(|graph| {
-            graph.initializers.iter().filter_map(|tensor| tensor.name.as_deref())
-        }));
-        let hint =
-            if { is_graphs }.any(|given| given == name) { ": it is one of the graph" } else { "" };
+        let is_graphs =
+            self.may_hint() && self.module.graph.as_ref().is_some_and(|graph| graph.gives(name));
+        let hint = if is_graphs { ": it is one of the graph" } else { "" };
         let message =
             format_args!("input `{name}` of {described} is neither a parameter nor computed{hint}");
         self.report(Rule::R32, &at, message);
@@ -409,15 +405,24 @@ impl Checker<'_> {
         edges: &mut Edges<'s>,
         at: &Path<'_>,
     ) {
+        if node.control_inputs.is_empty() {
+            return;
+        }
         let mut seen = BTreeSet::new();
+        let makers: BTreeSet<u32> = node
+            .inputs
+            .iter()
+            .filter_map(|input| match scope.origins.get(input.as_str()) {
+                Some(Origin::Node(maker)) => Some(*maker),
+                _ => None,
+            })
+            .collect();
         for (place, name) in node.control_inputs.iter().enumerate() {
             let at = at.index("control_input", place);
             let Some(&before) = numbers.get(name.as_str()) else {
                 self.report(Rule::R49, &at, format_args!("control input `{name}` names no node"));
                 continue;
             };
-            let makes =
-                |input: &String| scope.origins.get(input.as_str()) == Some(&Origin::Node(before));
             if before as usize == index {
                 let message = format_args!("control input `{name}` names its own node");
                 self.report(Rule::R49, &at, message);
@@ -425,7 +430,7 @@ impl Checker<'_> {
             }
             if !seen.insert(name) {
                 self.report(Rule::R50, &at, format_args!("control input `{name}` is there twice"));
-            } else if node.inputs.iter().any(makes) {
+            } else if makers.contains(&before) {
                 let message =
                     format_args!("control input `{name}` adds nothing: its output is an input");
                 self.report(Rule::R50, &at, message);
@@ -496,9 +501,13 @@ impl Checker<'_> {
             let at = at.index("node", *user as usize);
             self.report(Rule::R49, &at.index("control_input", *place), message);
         }
-        for ring in rings {
-            let mut nodes: Vec<String> =
-                cycle_through(ring, &edges.all, &component).into_iter().map(describe).collect();
+        for (place, ring) in rings.into_iter().enumerate() {
+            // Each is looked for among all edges.
+            let nodes = match place < MOST_RINGS {
+                true => cycle_through(ring, &edges.all, &component),
+                false => vec![ring],
+            };
+            let mut nodes: Vec<String> = nodes.into_iter().map(describe).collect();
             nodes.truncate(MOST_SHOWN);
             nodes.push(describe(ring));
             let message = format_args!("the nodes form a cycle: {}", nodes.join(" -> "));
@@ -534,8 +543,19 @@ impl Checker<'_> {
     }
 }
 
+/// Cycles whose nodes are named.
+const MOST_RINGS: usize = 16;
+
 /// Nodes of a cycle that are named.
 const MOST_SHOWN: usize = 8;
+
+impl Graph {
+    /// Whether an input or initializer has that name.
+    fn gives(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.name() == name)
+            || self.initializers.iter().any(|tensor| tensor.name.as_deref() == Some(name))
+    }
+}
 
 impl<'m> Edges<'m> {
     fn data(&mut self, maker: u32, user: u32, name: &'m str) {

@@ -45,7 +45,10 @@ impl<'c> Checker<'c> {
         if self.severity(rule).is_none() {
             return;
         }
-        let near = self.symbols.near(node, self.body);
+        let near = match self.may_hint() {
+            true => self.symbols.near(node, self.body),
+            false => vec![],
+        };
         let hint = |finding: Diagnostic| match near.is_empty() {
             true => finding,
             false => finding.with_note(format!("there is `{}`", near.join("`, `"))),

@@ -23,9 +23,14 @@ pub(super) fn report(
     let component = cycles(functions.len(), &edges);
     let mut seen = std::collections::BTreeSet::new();
     for (index, (document, at, function)) in functions.iter().enumerate() {
-        let Some(ring) = component[index].filter(|ring| seen.insert(*ring)) else { continue };
-        let _ = ring;
-        let ring = cycle_through(index as u32, &edges, &component);
+        if component[index].is_none_or(|ring| !seen.insert(ring)) {
+            continue;
+        }
+        // Each is looked for among all calls.
+        let ring = match seen.len() <= MOST_RINGS {
+            true => cycle_through(index as u32, &edges, &component),
+            false => vec![index as u32],
+        };
         let mut names: Vec<&str> =
             ring.iter().map(|member| name(functions[*member as usize].2)).collect();
         names.push(name(function));
@@ -34,6 +39,9 @@ pub(super) fn report(
         sink.push(place(found, *document, libraries));
     }
 }
+
+/// Rings whose functions are named.
+const MOST_RINGS: usize = 16;
 
 fn place(found: Diagnostic, document: usize, libraries: &Libraries) -> Diagnostic {
     let library = document.checked_sub(1).and_then(|index| libraries.iter().nth(index));

@@ -1,5 +1,6 @@
 //! A call against one signature.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -126,9 +127,13 @@ pub(super) fn unify<'s>(
 /// Attributes of a call that are not as declared, and why.
 pub(super) fn literal_faults(node: &Node, signature: &Signature) -> Vec<(String, String)> {
     let mut faults = vec![];
+    let declared: BTreeMap<&str, &Value> =
+        signature.attributes.iter().rev().map(|declared| (declared.name(), declared)).collect();
+    let mut given = BTreeSet::new();
     for attribute in &node.attributes {
         let name = attribute.name.as_deref().unwrap_or_default();
-        let declared = signature.attributes.iter().find(|declared| declared.name() == name);
+        given.insert(name);
+        let declared = declared.get(name);
         match declared {
             None => faults.push((name.to_owned(), "is not declared".to_owned())),
             // Without a value it is reported as that.
@@ -143,7 +148,7 @@ pub(super) fn literal_faults(node: &Node, signature: &Signature) -> Vec<(String,
     }
     for declared in signature.attributes.iter().filter(|declared| !says(declared, "optional")) {
         let name = declared.name();
-        if node.attribute(name).is_none() {
+        if !given.contains(name) {
             faults.push((name.to_owned(), "is missing".to_owned()));
         }
     }

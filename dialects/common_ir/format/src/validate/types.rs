@@ -179,7 +179,7 @@ fn open(shape: &Shape, known: &BTreeSet<&str>) -> usize {
 fn determined(inputs: &[Value]) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
     let mut pending: Vec<&Shape> = inputs.iter().filter_map(Value::tensor_shape).collect();
-    loop {
+    for _ in 0..MOST_ROUNDS {
         let before = pending.len();
         pending.retain(|shape| {
             let is_closed = open(shape, &known) <= 1;
@@ -191,9 +191,12 @@ fn determined(inputs: &[Value]) -> BTreeSet<&str> {
             }
             !is_closed
         });
-        // Each round costs the length of the list: few, since each names a wildcard anew.
         if pending.len() == before || pending.is_empty() {
-            return known;
+            break;
         }
     }
+    known
 }
+
+/// Shapes that are determined one by the other, in a row.
+const MOST_ROUNDS: usize = 64;

@@ -47,11 +47,31 @@ pub(super) fn shape_of(ty: &Type) -> Option<&Shape> {
 
 /// A declared type with the sizes that a use of the declaration found.
 pub(super) fn applied(declared: &Value, unifier: &Unifier<'_>) -> Option<Type> {
+    if parts(declared.ty.as_ref()?) > MOST_PARTS {
+        return None;
+    }
     let mut ty = type_of(declared)?;
     if let Type::Tensor(tensor) | Type::Sparse(tensor) = &mut ty {
         tensor.shape = tensor.shape.take().map(|shape| unifier.apply(&shape));
     }
     Some(ty)
+}
+
+/// Parts of a type that is followed: each call copies it.
+const MOST_PARTS: usize = 64;
+
+/// Number of types and sizes in a type.
+fn parts(ty: &Type) -> usize {
+    match ty {
+        Type::Tensor(tensor) | Type::Sparse(tensor) => {
+            1 + tensor.shape.as_ref().map_or(0, |shape| shape.dims.len())
+        }
+        Type::Sequence(of) | Type::Optional(of) | Type::Map { value: of, .. } => {
+            1 + of.as_deref().map_or(0, parts)
+        }
+        Type::Tuple(types) => types.iter().fold(1, |sum, of| sum + parts(of)),
+        Type::Handle | Type::Opaque { .. } => 1,
+    }
 }
 
 /// Of two types of one value that do not contradict each other, the one that says more.
