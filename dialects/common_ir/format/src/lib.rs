@@ -7,6 +7,7 @@
 //! Binary files are memory-mapped, and large data stay in the map.
 
 mod carry;
+mod contain;
 mod form;
 mod input;
 mod locate;
@@ -14,7 +15,10 @@ mod proto;
 mod read;
 mod schema;
 
+pub mod library;
 pub mod model;
+pub mod shapes;
+pub mod validate;
 pub mod write;
 
 pub use form::{Encoding, Form, Format, Root};

@@ -4,13 +4,12 @@
 //! hold: neither by `..` or from the root, nor through links of either kind.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 
+use crate::contain::{self, Fault};
 use crate::input;
 use crate::model::{self, External, Module, Tensor, TensorData};
 
@@ -93,12 +92,6 @@ impl Files<'_> {
     }
 
     fn map(&mut self, location: &str) -> Result<Bytes, Refusal> {
-        let relative = Path::new(location);
-        let is_inside =
-            |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !relative.components().all(is_inside) || location.contains(['\0', '\\']) {
-            return Err(Refusal::path(location, "is not a path within the model's folder"));
-        }
         let cannot =
             |error: std::io::Error| Refusal::new(format!("cannot read `{location}`: {error}"));
         let root = match &self.root {
@@ -106,28 +99,12 @@ impl Files<'_> {
             None => self.folder.canonicalize().map_err(cannot)?,
         };
         self.root = Some(root.clone());
-        let path = root.join(relative).canonicalize().map_err(cannot)?;
-        if !path.starts_with(&root) {
-            return Err(Refusal::path(location, "leaves the model's folder by a link"));
-        }
-        let file = open(&path).map_err(cannot)?;
-        let about = file.metadata().map_err(cannot)?;
-        if !about.is_file() {
-            return Err(Refusal::path(location, "is not a file"));
-        }
-        if about.nlink() > 1 {
-            let what = "has a second name, which may be outside the model's folder";
-            let help = Some("copy the file instead of linking it");
-            return Err(Refusal { help, ..Refusal::path(location, what) });
-        }
+        let (_, file) = contain::open(&root, Path::new(location)).map_err(|fault| match fault {
+            Fault::Unreadable(error) => cannot(error),
+            fault => Refusal { help: fault.help(), ..Refusal::path(location, &fault.to_string()) },
+        })?;
         input::map_file(&file).map_err(cannot)
     }
-}
-
-/// Opens a file, though not a link put in its place, and without waiting for the other end of a
-/// pipe.
-fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
 /// The part of the file a tensor names: as long as it says, or else as its sizes need.

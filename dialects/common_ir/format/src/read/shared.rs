@@ -87,7 +87,8 @@ impl<'s> Reader<'s> {
         if fields.len() > 1 {
             let names: Vec<&str> =
                 fields.iter().filter_map(AttributeValue::kind).map(AttributeKind::field).collect();
-            let message = format!("the attribute has several values: `{}`", names.join("`, `"));
+            let message =
+                format!("the attribute has several values: `{}` (R52)", names.join("`, `"));
             self.error("cir-attribute-fields", message, at);
         }
         if fields.is_empty() { AttributeValue::Nothing } else { fields.swap_remove(0) }
@@ -140,7 +141,7 @@ impl<'s> Reader<'s> {
             let names: Vec<&str> = found.iter().map(TensorData::field).collect();
             let name = from.name.as_deref().unwrap_or_default();
             let message = format!(
-                "tensor `{name}` has its elements in several fields: `{}`",
+                "tensor `{name}` has its elements in several fields: `{}` (R85)",
                 names.join("`, `")
             );
             self.error("cir-tensor-fields", message, at);

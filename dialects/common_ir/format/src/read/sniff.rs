@@ -57,7 +57,12 @@ fn only(fits: &[Root], encoding: Encoding, sink: &mut Sink) -> Option<Root> {
 fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
     match *fits {
         [other] if other != root => {
-            let message = format!("the file is {}, not {}", other.words(), root.words());
+            let rule = match (root, other) {
+                (Root::Library, _) => " (R14)",
+                (_, Root::Library) => " (R15)",
+                _ => "",
+            };
+            let message = format!("the file is {}, not {}{rule}", other.words(), root.words());
             let help = format!("read it with --format={}", other.name());
             sink.push(Diagnostic::error("cir-root", message).help(help));
             None

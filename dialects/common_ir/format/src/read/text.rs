@@ -10,7 +10,7 @@ use prost_reflect::{DeserializeOptions, DynamicMessage};
 
 use crate::locate::{json_excess, text_excess};
 use crate::schema::{self, Excess};
-use crate::{Encoding, Form};
+use crate::{Encoding, Form, Root};
 
 /// Largest file in one of these forms. Binary files, which are mapped, have no such bound.
 const MAX_BYTES: usize = 256 << 20;
@@ -54,7 +54,13 @@ fn json(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage> {
     let descriptor = schema::message(form.root.message());
     let read = DynamicMessage::deserialize_with_options(descriptor, &mut deserializer, &options)
         .and_then(|message| deserializer.end().map(|()| message));
-    read.map_err(|error| sink.push(json_finding(text, &error))).ok()
+    read.map_err(|error| {
+        let mut finding = json_finding(text, &error);
+        let at = offset(text, error.line(), error.column());
+        finding.message.push_str(rule(&finding.message, &text[..floor(text, at)], form));
+        sink.push(finding);
+    })
+    .ok()
 }
 
 /// A finding at the line and column the deserializer had reached.
@@ -83,9 +89,44 @@ fn proto_text(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage>
         let span = label
             .map_or(text.len()..text.len(), |label| label.offset()..label.offset() + label.len());
         let code = if span.start >= text.len() { "cir-truncated" } else { "cir-syntax" };
-        sink.push(Diagnostic::error(code, error.to_string()).at(span, ""));
+        let mut message = error.to_string();
+        message.push_str(rule(&message, &text[..floor(text, span.start)], form));
+        sink.push(Diagnostic::error(code, message).at(span, ""));
     })
     .ok()
+}
+
+/// The nearest character boundary at or before a byte.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Fields of Common IR that describe the whole, and have a type that a text can miss.
+const METADATA: [&str; 9] = [
+    "producer_version",
+    "producerVersion",
+    "producer_tag",
+    "producerTag",
+    "model_author",
+    "modelAuthor",
+    "model_license",
+    "modelLicense",
+    "doc_string",
+];
+
+/// Fields that make a graph.
+const GRAPH: [&str; 5] = ["node", "input", "output", "initializer", "input_arg_info"];
+
+/// The rule of Common IR that a text breaks where it is no message, as the end of a sentence.
+fn rule(message: &str, before: &str, form: Form) -> &'static str {
+    let named = message.split(['\'', '`', '"']).nth(1).unwrap_or_default();
+    if form.root == Root::Library && GRAPH.contains(&named) {
+        return " (R14)";
+    }
+    let key = before.rsplit_once(':').map_or("", |(key, _)| key).trim_end().trim_end_matches('"');
+    let start = key.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let is_metadata = form.root != Root::Model && METADATA.contains(&&key[start..]);
+    if is_metadata { " (R09)" } else { "" }
 }
 
 fn check(excess: Option<Excess>, sink: &mut Sink) -> Option<()> {
@@ -93,4 +134,34 @@ fn check(excess: Option<Excess>, sink: &mut Sink) -> Option<()> {
     let (Excess::Depth(at) | Excess::Items(at)) = excess;
     sink.push(excess.finding().at(at..at + 1, "one too many"));
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, Options, read};
+
+    #[test]
+    fn a_text_that_breaks_a_rule_names_it() {
+        let rows = [
+            (
+                "common-ir-json",
+                r#"{"irVersion": "1", "producerVersion": "0.2", "node": []}"#,
+                "(R09)",
+            ),
+            ("common-ir-text", "ir_version: 1\nproducer_version: \"0.2\"", "(R09)"),
+            (
+                "common-ir-library-json",
+                r#"{"name": "a", "domain": "b", "operator": [], "node": 1}"#,
+                "(R14)",
+            ),
+        ];
+        for (format, text, rule) in rows {
+            let format = Format::from_name(format).unwrap_or_default();
+            let mut sink = Sink::new();
+            read("x", text.into(), &Options { format, ..Options::default() }, &mut sink);
+            let found = sink.diagnostics();
+            assert!(found.iter().any(|finding| finding.message.ends_with(rule)), "{found:?}");
+        }
+    }
 }
