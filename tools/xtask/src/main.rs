@@ -2,6 +2,7 @@
 
 mod bless;
 mod command_lines;
+mod conformance;
 mod docs;
 mod layers;
 mod metadata;
@@ -15,7 +16,9 @@ usage: cargo xtask TASK
 tasks:
   bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
   completions      writes docs/completions/ from the definitions of the command lines
-  docs             writes what docs/ copies from the code: dialects, stage table
+  conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
+                   irc-conformance, and no page
+  docs             writes what docs/ copies from the code: dialects, stages, operators
   layers           checks that dependencies between crates point one way
   man              writes docs/man/ from the definitions of the command lines";
 
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let result = match task {
         Some("bless") => bless::run(&arguments[1..]),
         Some("completions") => command_lines::completions(),
+        Some("conformance") => conformance::run(&arguments[1..]),
         Some("docs") => docs::run(),
         Some("layers") => layers::run(),
         Some("man") => command_lines::man(),

@@ -1,0 +1,63 @@
+//! Runs ONNX's test cases through the code generators.
+
+use crate::metadata::{self, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The package that carries the cases; later ones carry none.
+const PACKAGE: &str = "onnx==1.22.0";
+/// The folder within it.
+const DATA: &str = "onnx/backend/test/data";
+
+/// Gets the cases, unless `IRC_ONNX_DATA` names them, builds the runner, and runs it. Without
+/// arguments all cases run with both code generators, and `docs/conformance.md` is written.
+///
+/// # Errors
+/// When the cases cannot be had, the runner cannot be built, or it fails.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let root = PathBuf::from(text(&metadata::read(&["--no-deps"])?, "workspace_root"));
+    let data = match env::var_os("IRC_ONNX_DATA") {
+        Some(data) => PathBuf::from(data),
+        None => fetched(&root)?,
+    };
+    let cargo = env::var("CARGO").unwrap_or("cargo".into());
+    let build = ["build", "--release", "--locked", "-p", "irc-tools", "--bin", "irc-conformance"];
+    succeed(Command::new(cargo).current_dir(&root).args(build))?;
+    let mut command = Command::new(root.join("target/release/irc-conformance"));
+    command.arg(data);
+    if arguments.is_empty() {
+        command.args(["--backend", "llvm", "--backend", "cranelift", "--write"]);
+        command.arg(root.join("docs/conformance.md"));
+    }
+    succeed(command.args(arguments))
+}
+
+/// The cases, downloaded once.
+fn fetched(root: &Path) -> Result<PathBuf, String> {
+    let folder = root.join("target/onnx-cases");
+    let data = folder.join(DATA);
+    if data.is_dir() {
+        return Ok(data);
+    }
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let pip = root.join("target/venv/bin/python");
+    let python = if pip.is_file() { pip } else { PathBuf::from("python3") };
+    // Any platform's package does: only its data are used.
+    let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"];
+    let platform = ["--python-version=3.11", "--platform=manylinux_2_28_x86_64", PACKAGE];
+    succeed(Command::new(&python).current_dir(&folder).args(download).args(platform))?;
+    let unpack = format!(
+        "import glob, zipfile\n\
+         wheel = zipfile.ZipFile(glob.glob('onnx-*.whl')[0])\n\
+         wheel.extractall('.', [name for name in wheel.namelist() if name.startswith('{DATA}/')])"
+    );
+    succeed(Command::new(&python).current_dir(&folder).args(["-c", &unpack]))?;
+    Ok(data)
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let status = command.status();
+    let status = status.map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
+}
