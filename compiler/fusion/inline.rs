@@ -11,7 +11,8 @@ use irc_mlir::{
 use irc_tl::{Compute, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
 
-/// Makes a view of every general op that only reshapes: its elements stay where they are.
+/// Makes a view of every general op that only reshapes what other ops compute with: its elements stay
+/// where they are. What is returned, or goes into a branch or loop, has memory of its own.
 ///
 /// # Errors
 /// An op without a block.
@@ -20,7 +21,11 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
         let Some(compute) = compute_of(op) else { continue };
         let types = tl::symbolic_operand_types(op)?;
         let [from] = &types[..] else { continue };
-        if *compute != Compute::reshape(from, compute.dims.clone()) {
+        let computes = |user: OperationRef<'c, 'a>| tl::op_of(user).is_ok();
+        let inside = op
+            .results()
+            .all(|result| uses(Value::from(result)).into_iter().all(|(user, _)| computes(user)));
+        if !inside || *compute != Compute::reshape(from, compute.dims.clone()) {
             continue;
         }
         let operands: Vec<Value> = op.operands().collect();
