@@ -262,11 +262,38 @@ impl Dim {
             let first = (difference <= 0) == (function == SizeFunction::Min);
             return if first { self.clone() } else { other.clone() };
         }
+        for (low, high) in [(self, other), (other, self)] {
+            if low.known().is_some_and(|low| low <= 0) && high.is_never_negative() {
+                return if function == SizeFunction::Min { low.clone() } else { high.clone() };
+            }
+        }
         if self <= other { self.call(function, other) } else { other.call(function, self) }
     }
 }
 
+impl Dim {
+    /// Whether it is not below zero whatever its symbols are: those that are elements of values may
+    /// be.
+    fn is_never_negative(&self) -> bool {
+        let factors = |factors: &[Factor]| factors.iter().all(Factor::is_never_negative);
+        self.terms().into_iter().all(|(by, product)| by >= 0 && factors(product))
+    }
+}
+
 impl Factor {
+    fn is_never_negative(&self) -> bool {
+        match self {
+            Self::Symbol(_) => false,
+            Self::Call(SizeFunction::Max, parts) => parts.iter().any(Dim::is_never_negative),
+            Self::Call(SizeFunction::Min, parts) => parts.iter().all(Dim::is_never_negative),
+            Self::Call(SizeFunction::FloorDiv, parts) => {
+                parts[0].is_never_negative() && parts[1].known().is_some_and(|by| by > 0)
+            }
+            Self::Call(SizeFunction::Mod, parts) => parts[1].known().is_some_and(|by| by > 0),
+            Self::IfEqual(parts) => parts[2..].iter().all(Dim::is_never_negative),
+        }
+    }
+
     fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         match self {
             Self::Symbol(name) => symbol(name),
@@ -431,6 +458,17 @@ mod tests {
         assert_eq!(n().minimum(&(n() + 1.into())), n());
         assert_eq!(n().minimum(&3.into()), Dim::Known(3).minimum(&n()));
         assert_eq!(Dim::if_equal(&n(), &(n() + 1.into()), &1.into(), &2.into()).known(), Some(2));
+    }
+
+    #[test]
+    fn what_is_never_negative_is_clamped_once() {
+        let clamped = (n() - 3.into()).maximum(&0.into());
+        assert_eq!(clamped.maximum(&0.into()), clamped);
+        assert_eq!((clamped.clone() * 2.into()).maximum(&(-1).into()), clamped.clone() * 2.into());
+        assert_eq!(clamped.minimum(&0.into()).known(), Some(0));
+        assert_eq!(clamped.maximum(&1.into()).to_string(), "max(1, max(0, -3 + N))");
+        // A symbol may be an element of a value, which may be below zero.
+        assert_eq!(n().maximum(&0.into()).to_string(), "max(0, N)");
     }
 
     #[test]
