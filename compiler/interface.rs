@@ -1,24 +1,24 @@
 //! Reads a compiled model's interface off its tensor-level function.
-use irc_dialects::tl::tensor_type_of;
+use irc_dialects::tl::{tensor_type_of, type_of};
 use irc_mlir::{
     OperationRef, Type,
-    melior::ir::attribute::{DictionaryAttribute, StringAttribute},
+    melior::ir::attribute::{DictionaryAttribute, IntegerAttribute, StringAttribute},
     read,
 };
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function; arguments and results are named by the attribute
-/// `irc.name`, or else `input_<n>` and `output_<n>`. Arguments with `irc.kept` are kept.
+/// `irc.name`, or else `input_<n>` and `output_<n>`. Arguments with `irc.kept` are kept, those with
+/// `irc.weight` are constants of the program.
 ///
 /// # Errors
-/// A type that is not a tensor of fixed shape.
+/// A type that is not a ranked tensor.
 pub fn interface_of<'c: 'a, 'a>(function: &OperationRef<'c, 'a>) -> Result<Interface, String> {
     let (inputs, outputs) = read::signature(function).ok_or("is not a function")?;
     Ok(Interface {
         inputs: ports(&inputs, &attributes(function, "arg_attrs"), "input")?,
         outputs: ports(&outputs, &attributes(function, "res_attrs"), "output")?,
-        workspace_bytes: 0,
-        requires: Vec::new(),
+        ..Interface::default()
     })
 }
 
@@ -30,14 +30,22 @@ fn ports(
     let port = |(index, ty): (usize, &Type<'_>)| {
         let attribute = |name| attributes.get(index)?.as_ref()?.element_by_name(name);
         let name = attribute("irc.name").and_then(|name| StringAttribute::try_from(name).ok());
-        let ty = tensor_type_of(*ty)?;
-        ty.byte_size().map_err(|error| error.to_string())?;
+        let weight =
+            attribute("irc.weight").and_then(|weight| IntegerAttribute::try_from(weight).ok());
+        let ty = type_of(*ty)?;
+        if let Some(known) = ty.known() {
+            known.byte_size().map_err(|error| error.to_string())?;
+        }
+        let symbolic = ty.known().is_none();
+        let sizes = ty.dims.iter().map(ToString::to_string);
         Ok(Port {
             name: name
                 .map_or_else(|| format!("{fallback}_{index}"), |name| name.value().to_owned()),
             dtype: ty.dtype.name().to_owned(),
-            shape: ty.shape,
+            shape: ty.dims.iter().map(|dim| dim.known().unwrap_or(-1)).collect(),
             kept: attribute("irc.kept").is_some(),
+            sizes: if symbolic { sizes.collect() } else { vec![] },
+            weight: weight.map(|weight| weight.value().cast_unsigned()),
         })
     };
     types.iter().enumerate().map(port).collect()

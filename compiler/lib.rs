@@ -36,8 +36,9 @@ pub mod pipeline;
 pub mod session;
 pub mod tasks;
 
+pub use codegen::Backend;
 pub use irc_planner as planner;
 pub use session::{
-    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledPlan, Failure, FileId,
-    Results, Session, Target,
+    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph, CompiledGraphs,
+    CompiledPlan, Failure, FileId, GraphEntry, Results, Session, Target,
 };

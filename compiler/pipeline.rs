@@ -56,30 +56,31 @@ pub const HOST_CPU: Pipeline = Pipeline {
         },
         Stage {
             name: "linalg",
-            passes: "tl-to-linalg",
+            passes: "split-blocks,tl-to-linalg",
             leaves: &["arith", "func", "linalg", "math", "tensor", "tl"],
-            why: "loops and index maps become explicit; tl stays in main, as reshapes",
+            why: "loops and index maps become explicit; tl stays in main, as reshapes, and in kernels of loops",
         },
         Stage {
             name: "vector",
-            passes: "linalg-to-vector",
+            passes: "linalg-to-vector,compute-to-loops",
             leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: tiles, vectors, packing; kernels now write into memory",
         },
         Stage {
             name: "memory",
             passes: "plan-memory",
-            leaves: &["arith", "func", "math", "memref", "scf", "vector"],
+            leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
         Stage { name: "llvm", passes: TO_LLVM, leaves: &["llvm"], why: "what LLVM translates" },
     ],
 };
 
-/// Upstream lowerings from vectors and loops to the `llvm` dialect.
+/// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` go before vectors:
+/// what calls libm for each lane takes vectors apart.
 pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
     expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
-    convert-vector-to-llvm{enable-x86vector=true},convert-math-to-llvm,convert-math-to-libm,\
+    convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{enable-x86vector=true},\
     finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
     reconcile-unrealized-casts,emit-entry";

@@ -26,6 +26,11 @@ fn main() -> io::Result<()> {
                 &format!("{out}/{name}{kind}.cpp.inc"),
             )?;
         }
+        if name == "Tl" {
+            let path = format!("{out}/{name}Attrs");
+            generate(&prefix, file, "-gen-attrdef-decls", &format!("{path}.h.inc"))?;
+            generate(&prefix, file, "-gen-attrdef-defs", &format!("{path}.cpp.inc"))?;
+        }
         if has_types {
             let path = format!("{out}/{name}Types");
             generate(&prefix, file, "-gen-typedef-decls", &format!("{path}.h.inc"))?;

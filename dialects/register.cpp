@@ -20,6 +20,8 @@
 #include "TlDialect.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ArkTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "TlAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "ArkOps.h.inc"
 #define GET_OP_CLASSES
@@ -32,6 +34,8 @@
 #include "TlDialect.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ArkTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "TlAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "ArkOps.cpp.inc"
 #define GET_OP_CLASSES
@@ -51,6 +55,10 @@ void irc::ark::ArkDialect::initialize() {
 }
 
 void irc::tl::TlDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "TlAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "TlOps.cpp.inc"

@@ -3,7 +3,7 @@ use super::CodegenError;
 use std::{fs, process::Command};
 
 /// What models and plans export; everything else stays local.
-const EXPORTS: &str = "{ global: irc_run; irc_metadata; irc_task_*; local: *; };\n";
+const EXPORTS: &str = "{ global: irc_run*; irc_metadata*; irc_task_*; local: *; };\n";
 
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 

@@ -1,5 +1,5 @@
 //! The LLVM tier: MLIR's `llvm` dialect to LLVM IR, optimised for a target, to an object.
-use super::{CodegenError, Target, isolate::isolated};
+use super::{CodegenError, Output, Target, isolate::isolated};
 use inkwell::{
     OptimizationLevel,
     attributes::AttributeLoc,
@@ -10,17 +10,6 @@ use inkwell::{
 };
 use irc_mlir::Module;
 use std::sync::Once;
-
-/// What to generate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Output {
-    /// A relocatable object.
-    Object,
-    /// LLVM IR as text, optimised.
-    LlvmIr,
-    /// Assembly.
-    Assembly,
-}
 
 /// An LLVM module and its context, owned together so that a thread can take both.
 struct Owned {

@@ -2,7 +2,18 @@
 use inkwell::targets::TargetMachine;
 use std::sync::OnceLock;
 
-/// A processor: triple, CPU name and feature string, as LLVM spells them.
+/// Which code generator takes the `llvm` dialect to an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// LLVM: the fast code.
+    #[default]
+    Llvm,
+    /// Cranelift: the same lowered code, compiled quickly.
+    Cranelift,
+}
+
+/// A processor: triple, CPU name and feature string, as LLVM spells them; and who generates code for
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// `x86_64-unknown-linux-gnu`.
@@ -11,6 +22,8 @@ pub struct Target {
     pub cpu: String,
     /// `+avx2,-avx512f,…`; empty for just what the CPU name implies.
     pub features: String,
+    /// The code generator.
+    pub backend: Backend,
 }
 
 impl Target {
@@ -21,6 +34,7 @@ impl Target {
             triple: TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned(),
             cpu: TargetMachine::get_host_cpu_name().to_string(),
             features: TargetMachine::get_host_cpu_features().to_string(),
+            backend: Backend::Llvm,
         })
         .clone()
     }
@@ -33,8 +47,17 @@ impl Target {
         Target { cpu: cpu.to_owned(), features: String::new(), ..Self::host() }
     }
 
+    /// The same processor with another code generator.
+    pub fn with_backend(self, backend: Backend) -> Self {
+        Target { backend, ..self }
+    }
+
     /// Bytes of the widest vector register that code should use.
     pub fn vector_bytes(&self) -> u32 {
+        if self.backend == Backend::Cranelift {
+            // The only vectors that Cranelift has.
+            return 16;
+        }
         let wide_cpu = [
             "x86-64-v4",
             "skylake-avx512",
@@ -70,6 +93,11 @@ impl Target {
 
     /// The features that code for this target may use and that a loader can ask a processor about.
     pub fn required_features(&self) -> Vec<String> {
+        if self.backend == Backend::Cranelift {
+            let used = super::cranelift::features(self).unwrap_or_default().into_iter();
+            let known = used.filter(|name| irc_runtime::is_known_feature(name));
+            return known.map(str::to_owned).collect();
+        }
         let level: &[&str] = match self.cpu.as_str() {
             "x86-64" => &[],
             "x86-64-v2" => &["popcnt"],

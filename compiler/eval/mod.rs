@@ -88,6 +88,9 @@ fn evaluate_op(op: OperationRef<'_, '_>, operands: &[&Tensor]) -> Result<Vec<Ten
         let inputs: Vec<_> = operands.iter().map(|operand| (*operand).clone()).collect();
         return evaluate(op, &inputs);
     }
+    if let Some(algorithm) = tl::algorithm_of(op)? {
+        return algorithm.eval(operands).map_err(|error| error.to_string());
+    }
     let result = tl::op_of(op)?.eval(operands).map_err(|error| error.to_string())?;
     Ok(vec![result])
 }

@@ -55,6 +55,8 @@ define_language! {
         "sequential_sum" = SequentialSum([Id; 2]),
         "matmul" = Matmul([Id; 3]),
         "update" = Update([Id; 3]),
+        // Ops that no rule names: parameters, then operands.
+        "other" = Other(Box<[Id]>),
         Parameters(Parameters),
         Input(InputName),
     }
@@ -157,8 +159,8 @@ pub fn add_op(egraph: &mut EGraph<Expr, Types>, op: &Op, operands: &[Id]) -> Id 
         children.push(add_parameters(egraph, op.clone()));
     }
     children.extend(operands);
-    let expr = <Expr as egg::FromOp>::from_op(op.name(), children);
-    egraph.add(expr.expect("every op is in the language"))
+    let expr = <Expr as egg::FromOp>::from_op(op.name(), children.clone());
+    egraph.add(expr.unwrap_or_else(|_| Expr::Other(children.into())))
 }
 
 /// One rule.

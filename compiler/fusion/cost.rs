@@ -104,8 +104,10 @@ fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
 fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
     let space = elements(&priced.form.space);
     match &node.op {
-        Op::Matmul { .. } | Op::SequentialSum { .. } | Op::SteppedMatmul => node.flops,
-        Op::Reduce { .. } | Op::Conv(_) | Op::Compute(_) => node.flops,
+        Op::Matmul { .. } | Op::Conv(_) | Op::SequentialSum { .. } | Op::SteppedMatmul => {
+            node.flops
+        }
+        Op::Reduce { .. } | Op::Compute(_) => node.flops,
         Op::Fill { .. } => 0,
         _ if priced.form.kind == Kind::Rows && is_statistic(&node.ty.shape, &priced.form.space) => {
             elements(&node.ty.shape)

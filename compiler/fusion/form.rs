@@ -2,7 +2,7 @@
 //!
 //! This is the one place that says what may share a kernel; rules, extraction and explanations all
 //! ask [`combine`].
-use irc_tl::{Op, TensorType};
+use irc_tl::{Conv, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -20,6 +20,8 @@ pub enum Kind {
     Reduction,
     /// An update of a box with its producer.
     Copy,
+    /// One op as scalar loops: what the schedules in vectors cannot do.
+    Loops,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Self::Contraction => "contraction",
             Self::Reduction => "reduction",
             Self::Copy => "copy",
+            Self::Loops => "loops",
         }
     }
 }
@@ -70,7 +73,7 @@ impl Form {
         match self.kind {
             Kind::Elementwise | Kind::Contraction => shape == self.space,
             Kind::Rows => shape == self.space || is_statistic(shape, &self.space),
-            Kind::Reduction | Kind::Copy => false,
+            Kind::Reduction | Kind::Copy | Kind::Loops => false,
         }
     }
 }
@@ -101,20 +104,26 @@ pub struct Application<'a> {
 /// The fact that keeps them apart.
 pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<Form, String> {
     let fused = operands.iter().any(|operand| operand.is_some());
+    if needs_loops(apply) {
+        if fused {
+            return Err(format!("{} reads its operands from memory", apply.op.name()));
+        }
+        return Ok(Form::new(Kind::Loops, &apply.result.shape));
+    }
     match apply.op {
-        Op::Matmul { .. } if fused => Err("a matmul reads its operands from memory".into()),
-        Op::Matmul { .. } => {
+        Op::Matmul { .. } | Op::Conv(_) if fused => {
+            Err(format!("a {} reads its operands from memory", apply.op.name()))
+        }
+        Op::Matmul { .. } | Op::Conv(_) => {
             let form = Form::new(Kind::Contraction, &apply.result.shape);
             Ok(Form { matmul: Some(apply.node), ..form })
         }
         // What they add up must be rounded first.
-        Op::SequentialSum { .. } | Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) if fused => {
+        Op::SequentialSum { .. } | Op::SteppedMatmul if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
         Op::SequentialSum { .. } => Ok(Form::new(Kind::Reduction, &apply.operands[0].shape)),
-        Op::SteppedMatmul | Op::Conv(_) | Op::Compute(_) => {
-            Ok(Form::new(Kind::Reduction, &apply.result.shape))
-        }
+        Op::SteppedMatmul => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
         Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
             Err(format!("{} reads its operands from memory", apply.op.name()))
         }
@@ -139,6 +148,23 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
         }
         _ => elementwise(apply, operands),
     }
+}
+
+/// Whether no schedule in vectors can do an op, so that it becomes a kernel of loops. This is the one
+/// place that decides it.
+fn needs_loops(apply: Application<'_>) -> bool {
+    let empty = |ty: &TensorType| ty.shape.contains(&0);
+    matches!(apply.op, Op::Compute(_))
+        || matches!(apply.op, Op::Conv(conv) if !is_product(conv, apply))
+        || empty(apply.result)
+        || apply.operands.iter().any(|ty| empty(ty))
+}
+
+/// Whether a convolution has enough filters per group to be a product of matrices.
+fn is_product(conv: &Conv, apply: Application<'_>) -> bool {
+    const FEWEST: i64 = 4;
+    let [_, filters] = apply.operands else { return false };
+    conv.pads.iter().flatten().all(|zeros| *zeros >= 0) && filters.shape[0] / conv.groups >= FEWEST
 }
 
 fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {
@@ -187,7 +213,7 @@ fn elementwise(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
     for (form, ty) in operands.iter().zip(apply.operands) {
         let Some(form) = form else { continue };
         match form.kind {
-            Kind::Reduction | Kind::Copy => {
+            Kind::Reduction | Kind::Copy | Kind::Loops => {
                 return Err(format!("a {} kernel ends with its {0}", form.kind));
             }
             Kind::Elementwise if form.moves => {

@@ -152,7 +152,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         }
         let operands = self.operands(op)?;
         let node = self.graph.nodes.len();
-        let tl_op = tl::op_of(op).ok();
+        let tl_op = tl::op_of(op).ok().filter(|_| !is_general(op));
         let origins = vec![index];
         self.graph.nodes.push(Node { op: tl_op, operands, results: vec![], origins });
         for result in op.results() {
@@ -169,11 +169,23 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
     }
 
     fn define(&mut self, value: Value<'c, 'a>, maker: Option<NodeId>) -> Result<ValueId, String> {
-        let id = self.graph.add_value(tl::tensor_type_of(value.r#type())?, maker);
+        let ty = tl::type_of(value.r#type())?;
+        // Nothing is decided about values whose size depends on symbols: their ops are left alone.
+        let extents = ty.dims.iter().map(|dim| dim.known().unwrap_or_default());
+        let id =
+            self.graph.add_value(TensorType::new(ty.dtype, extents.collect::<Vec<_>>()), maker);
         self.values.push(value);
         self.ids.insert(key(value), id);
         Ok(id)
     }
+}
+
+/// Whether an op is a kernel of its own whatever stands beside it: an algorithm, or an op on sizes that
+/// depend on symbols.
+pub(super) fn is_general(op: OperationRef<'_, '_>) -> bool {
+    let symbolic = |value: Value| tl::tensor_type_of(value.r#type()).is_err();
+    let results = op.results().any(|result| symbolic(result.into()));
+    matches!(tl::algorithm_of(op), Ok(Some(_))) || results || op.operands().any(symbolic)
 }
 
 /// Identity of a value while its function lives.

@@ -19,6 +19,7 @@ mod emit;
 mod explain;
 mod form;
 mod graph;
+mod inline;
 mod pass;
 mod plan;
 mod report;

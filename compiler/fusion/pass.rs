@@ -2,20 +2,26 @@
 //!
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]),
 //! and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay
-//! outside. Groups that exist already are left alone.
+//! outside. Groups that exist already are left alone. General ops that are read once are written into
+//! their readers first (see [`super::inline`]). Algorithms, and ops on sizes that depend on
+//! symbols, are a group of the kind `loops` each.
 use super::{
     SegmentFusion,
     emit::{Chosen, emit},
     explain::explain_segment,
+    form::Kind,
     fuse_segment,
-    graph::{Function, read_function},
+    graph::{Function, is_general, is_view, read_function},
+    inline::{inline_computes, reshapes_to_views},
     report::{FusionReport, Simplification},
     segment::{Placed, Segment, segments},
     simplify::{applied_rules, simplify, simplify_function},
 };
+use irc_dialects::tl;
 use irc_mlir::{
-    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, context_of,
-    emit_remark, read,
+    BlockLike, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass, PassError,
+    PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr, block_with, context_of,
+    emit_remark, read, replace_all_uses,
 };
 
 /// The pass `fuse`.
@@ -65,6 +71,9 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
+    reshapes_to_views(func)?;
+    inline_computes(func)?;
+    wrap_general(func)?;
     simplify_function(func)?;
     let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
@@ -91,6 +100,9 @@ pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, S
 }
 
 fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    reshapes_to_views(func)?;
+    inline_computes(func)?;
+    wrap_general(func)?;
     for Simplification { rule, op } in simplify_function(func)? {
         emit_remark(&func, &format!("simplified by {rule}: {op}"));
     }
@@ -104,6 +116,56 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
         }
     }
     write_groups(func, &function, &placed, fusions)
+}
+
+/// Puts every op that is a kernel of its own in a group.
+fn wrap_general<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for op in read::body_ops(func) {
+        let computes = tl::op_of(op).is_ok_and(|op| !is_view(&op))
+            || matches!(tl::algorithm_of(op), Ok(Some(_)));
+        if computes && is_general(op) {
+            wrap(op)?;
+        }
+    }
+    Ok(())
+}
+
+fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<(), String> {
+    let context = context_of(&op);
+    let parent = op.block().ok_or("expected an op in a block")?;
+    let mut inputs: Vec<Value> = vec![];
+    for operand in op.operands() {
+        if !inputs.contains(&operand) {
+            inputs.push(operand);
+        }
+    }
+    let types: Vec<Type> = inputs.iter().map(ValueLike::r#type).collect();
+    let results: Vec<Type> = op.results().map(|result| result.r#type()).collect();
+    let (region, block) = block_with(&types, op.location());
+    let operands = op.operands().map(|operand| {
+        let at = inputs.iter().position(|input| *input == operand).unwrap_or_default();
+        block.argument(at).map(Value::from).map_err(|error| error.to_string())
+    });
+    let operands = operands.collect::<Result<Vec<_>, _>>()?;
+    let built = match tl::algorithm_of(op)? {
+        Some(algorithm) => tl::build_algorithm(context, &algorithm, &operands, op.location())?,
+        None => tl::build(context, &tl::op_of(op)?, &operands, op.location())?,
+    };
+    let built = block.append_operation(built);
+    let yielded: Vec<Value> = built.results().map(Value::from).collect();
+    OpSpec::new(context, tl::YIELD, op.location()).operands(&yielded).append(&block);
+    region.append_block(block);
+    let group = OpSpec::new(context, tl::GROUP, op.location())
+        .operands(&inputs)
+        .results(&results)
+        .attr("kind", attr::string(context, Kind::Loops.name()))
+        .region(region)
+        .before(&parent, op);
+    for (old, new) in op.results().zip(group.results()) {
+        replace_all_uses(old.into(), new.into());
+    }
+    op.erase();
+    Ok(())
 }
 
 fn write_groups<'c: 'a, 'a>(

@@ -71,12 +71,10 @@ define_language! {
 fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
     let all = || std::iter::once(node).chain(operands.iter().copied()).collect();
     match op {
-        Op::Slice { .. } | Op::Gather | Op::Rope | Op::Conv(_) | Op::Compute(_) => {
-            Term::Pick(all())
-        }
+        Op::Slice { .. } | Op::Gather | Op::Rope | Op::Compute(_) => Term::Pick(all()),
         Op::Transpose { .. } => Term::Transpose([node, operands[0]]),
         Op::Reduce { .. } => Term::Reduce([node, operands[0]]),
-        Op::Matmul { .. } => Term::Matmul([node, operands[0], operands[1]]),
+        Op::Matmul { .. } | Op::Conv(_) => Term::Matmul([node, operands[0], operands[1]]),
         Op::Update { .. } => Term::Update([node, operands[0], operands[1]]),
         _ => Term::Map(all()),
     }

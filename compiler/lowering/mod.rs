@@ -1,9 +1,13 @@
 //! Lowerings between levels, one folder or file each, named by both ends.
 
+mod arithmetic;
 pub mod ark_to_plan;
 pub mod ark_to_tl;
+pub mod compute_to_loops;
 pub mod emit_entry;
+pub mod graph_to_tl;
 pub mod linalg_to_vector;
 pub mod outline_kernels;
 pub mod plan_memory;
+pub mod split_blocks;
 pub mod tl_to_linalg;

@@ -2,9 +2,9 @@
 use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
-        ark_to_plan::PlanArk, ark_to_tl::ArkToTl, emit_entry::EmitEntry,
-        linalg_to_vector::LinalgToVector, outline_kernels::OutlineKernels, plan_memory::PlanMemory,
-        tl_to_linalg::TlToLinalg,
+        ark_to_plan::PlanArk, ark_to_tl::ArkToTl, compute_to_loops::ComputeToLoops,
+        emit_entry::EmitEntry, linalg_to_vector::LinalgToVector, outline_kernels::OutlineKernels,
+        plan_memory::PlanMemory, split_blocks::SplitBlocks, tl_to_linalg::TlToLinalg,
     },
 };
 use irc_mlir::register_pass;
@@ -18,7 +18,9 @@ pub fn register_all() {
     register_pass(SimplifyTl);
     register_pass(Fuse);
     register_pass(OutlineKernels);
+    register_pass(SplitBlocks);
     register_pass(TlToLinalg);
+    register_pass(ComputeToLoops);
     register_pass(LinalgToVector);
     register_pass(PlanMemory);
     register_pass(EmitEntry);

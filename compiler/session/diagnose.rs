@@ -29,7 +29,7 @@ fn place(
     document: Option<&Document>,
 ) -> Diagnostic {
     let path = captured.frames.iter().find_map(|frame| match frame {
-        Frame::Name(name) if name.starts_with('$') => Some(name.clone()),
+        Frame::Name(name) if document.is_none() || name.starts_with('$') => Some(name.clone()),
         _ => None,
     });
     let mut diagnostic = Diagnostic::error("lowering", captured.message.clone());

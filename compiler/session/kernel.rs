@@ -6,7 +6,7 @@ use crate::{
     pipeline::HOST_CPU,
 };
 use irc_executor::code::Keeps;
-use irc_mlir::{CapturedDiagnostic, OperationRef, attr, read};
+use irc_mlir::{CapturedDiagnostic, OperationLike, OperationRef, attr, read, string_value};
 
 /// The kernel's name within its own module.
 pub const NAME: &str = "irc_kernel";
@@ -18,6 +18,8 @@ pub struct KernelObject {
     pub symbol: String,
     /// Its parameter types, as MLIR text.
     pub parameters: Vec<String>,
+    /// The sizes it takes, in the order of its parameters of type `index`.
+    pub symbols: Vec<String>,
     /// Bytes of scratch it needs.
     pub scratch: i64,
     /// The relocatable object.
@@ -57,22 +59,51 @@ pub enum Broken {
 
 /// Compiles one kernel.
 pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Broken> {
-    let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
-    let symbol = format!("{NAME}_{}", &hash[..16]);
+    let (kernels, object) = compile_kernels(&[text], target)?;
+    let kernel = kernels.into_iter().next();
+    let none = || Broken::Codegen(CodegenError::new("a kernel was lost"));
+    Ok(KernelObject { object, ..kernel.ok_or_else(none)? })
+}
+
+/// Compiles kernels to one object; each of them is described without it.
+pub fn compile_kernels(
+    texts: &[&str],
+    target: &Target,
+) -> Result<(Vec<KernelObject>, Vec<u8>), Broken> {
+    let symbols: Vec<String> = texts.iter().map(|text| symbol_of(text, target)).collect();
+    // All kernels have the same name in their texts.
+    let renamed = texts
+        .iter()
+        .zip(&symbols)
+        .map(|(text, symbol)| text.replacen(&format!("@{NAME}("), &format!("@{symbol}("), 1));
+    let text: String = renamed.collect::<Vec<_>>().join("\n");
     let compiled = in_context(|context| {
-        let mut module = irc_mlir::parse_module(context, text)?;
+        let mut module = irc_mlir::parse_module(context, &text)?;
         run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
-        let kernel = named(module.as_operation(), NAME)?;
-        let (parameters, _) = read::signature(&kernel)?;
-        let parameters = parameters.iter().map(ToString::to_string).collect();
-        let scratch = read::integer(&kernel, "irc.workspace_bytes")?;
-        irc_mlir::set_attribute(kernel, "sym_name", attr::string(context, &symbol));
+        let mut kernels = vec![];
+        for symbol in &symbols {
+            let kernel = named(module.as_operation(), symbol)?;
+            let (parameters, _) = read::signature(&kernel)?;
+            let sizes = read::elements(&kernel, "irc.symbols").unwrap_or_default();
+            kernels.push(KernelObject {
+                symbol: symbol.clone(),
+                parameters: parameters.iter().map(ToString::to_string).collect(),
+                symbols: sizes.into_iter().map(string_value).collect::<Option<_>>()?,
+                scratch: read::integer(&kernel, "irc.workspace_bytes")?,
+                object: vec![],
+            });
+        }
         run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
-        Some((parameters, scratch, compile(&module, target, Output::Object)))
+        Some((kernels, compile(&module, target, Output::Object)))
     });
-    let (parameters, scratch, object) = compiled.map_err(Broken::Passes)?;
-    let object = object.map_err(Broken::Codegen)?;
-    Ok(KernelObject { symbol, parameters, scratch, object })
+    let (kernels, object) = compiled.map_err(Broken::Passes)?;
+    Ok((kernels, object.map_err(Broken::Codegen)?))
+}
+
+/// The symbol that a kernel of this text defines.
+pub fn symbol_of(text: &str, target: &Target) -> String {
+    let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
+    format!("{NAME}_{}", &hash[..16])
 }
 
 /// Compiles one kernel of a plan's tasks, with its entry point.
@@ -112,20 +143,34 @@ pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, Broken> {
 
 /// Compiles the main function against declarations of its kernels.
 pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, Broken> {
+    let (interfaces, object) = compile_programs(text, target)?;
+    let none = || Broken::Codegen(CodegenError::new("the main function was lost"));
+    let interface = interfaces.into_iter().next().ok_or_else(none)?;
+    Ok(GlueObject { object, interface })
+}
+
+/// Compiles main functions against declarations of their kernels; their interfaces in order.
+pub fn compile_programs(text: &str, target: &Target) -> Result<(Vec<Interface>, Vec<u8>), Broken> {
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
         run(context, &mut module, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
-        let main = named(module.as_operation(), "irc_main")?;
-        let planned = read::string(&main, "irc.metadata")?;
-        let mut interface: Interface = serde_json::from_str(&planned).ok()?;
-        interface.requires = target.required_features();
-        let metadata = attr::string(context, &interface.to_json());
-        irc_mlir::set_attribute(main, "irc.metadata", metadata);
+        let mut interfaces = vec![];
+        for main in read::body_ops(module.as_operation()) {
+            if !main.has_attribute("irc.metadata") {
+                continue;
+            }
+            let planned = read::string(&main, "irc.metadata")?;
+            let mut interface: Interface = serde_json::from_str(&planned).ok()?;
+            interface.requires = target.required_features();
+            let metadata = attr::string(context, &interface.to_json());
+            irc_mlir::set_attribute(main, "irc.metadata", metadata);
+            interfaces.push(interface);
+        }
         run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
-        Some((interface, compile(&module, target, Output::Object)))
+        Some((interfaces, compile(&module, target, Output::Object)))
     });
-    let (interface, object) = compiled.map_err(Broken::Passes)?;
-    Ok(GlueObject { object: object.map_err(Broken::Codegen)?, interface })
+    let (interfaces, object) = compiled.map_err(Broken::Passes)?;
+    Ok((interfaces, object.map_err(Broken::Codegen)?))
 }
 
 /// The function of a name.

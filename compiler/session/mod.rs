@@ -7,6 +7,7 @@
 
 mod database;
 mod diagnose;
+mod graph;
 mod kernel;
 mod machine;
 mod plan;
@@ -25,6 +26,7 @@ use std::{
 };
 
 pub use crate::codegen::Target;
+pub use graph::{CompiledGraph, CompiledGraphs, GraphEntry};
 pub use plan::CompiledPlan;
 pub use queries::{Accumulate, CompileOptions, Results};
 
@@ -245,11 +247,11 @@ impl Session {
         Ok(texts.iter().map(|steps| steps.iter().map(variants).collect()).collect())
     }
 
-    /// Does `work` for each text, on as many threads as there are cores.
-    fn share(
+    /// Does `work` for each item, on as many threads as there are cores.
+    fn share<T: Clone + Sync>(
         &self,
-        texts: Vec<Arc<str>>,
-        work: impl Fn(&Database, Arc<str>) + Sync,
+        texts: Vec<T>,
+        work: impl Fn(&Database, T) + Sync,
     ) -> Result<(), Failure> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let next = std::sync::atomic::AtomicUsize::new(0);

@@ -7,7 +7,7 @@ use super::{
     machine::{in_context, run},
 };
 use crate::{
-    codegen::{Output, Target, compile, link_library},
+    codegen::{Backend, CodegenError, Output, Target, compile, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
     interface::{Interface, interface_of},
     pipeline::HOST_CPU,
@@ -160,12 +160,18 @@ pub fn fused<'db>(
 /// The stage `fuse`, with every segment's decision remembered.
 fn fuse(db: &dyn salsa::Database, context: &Context, module: &mut Module<'_>) -> Option<()> {
     let main = kernel::named(module.as_operation(), "main")?;
+    fuse_one(db, main)?;
+    run(context, module, &HOST_CPU.text(Some("fuse"), Some("kernels")).ok()?)
+}
+
+/// Fuses one function, with every segment's decision remembered.
+pub(super) fn fuse_one(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Option<()> {
     let decide = |segment: &Segment| segment_fusion(db, SegmentKey::new(db, segment.clone()));
-    if let Err(message) = fuse_function_with(main, decide) {
-        let _ = irc_mlir::PassError::at(&main, message);
+    if let Err(message) = fuse_function_with(function, decide) {
+        let _ = irc_mlir::PassError::at(&function, message);
         return None;
     }
-    run(context, module, &HOST_CPU.text(Some("fuse"), Some("kernels")).ok()?)
+    Some(())
 }
 
 /// A part of the graph that fuses on its own, as a key.
@@ -196,7 +202,7 @@ fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
 
 /// A kernel's text under the name that all kernels have, so that equal ones are equal. The module
 /// must not hold that name twice, or MLIR prints all of it in its fallback form.
-fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
+pub(super) fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
     let rename = |name: &str| {
         irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
     };
@@ -218,7 +224,7 @@ pub fn kernel_object<'db>(
 
 /// The glue's object.
 #[salsa::tracked(returns(clone))]
-fn glue_object<'db>(
+pub fn glue_object<'db>(
     db: &'db dyn salsa::Database,
     key: GlueKey<'db>,
 ) -> Result<Arc<GlueObject>, Broken> {
@@ -252,16 +258,29 @@ pub fn library<'db>(
     Ok(Arc::new(Compiled { library, interface: glue.interface.clone() }))
 }
 
-fn declaration(name: &str, kernel: &KernelObject) -> String {
+pub(super) fn declaration(name: &str, kernel: &KernelObject) -> String {
+    let sizes: Vec<String> = kernel.symbols.iter().map(|size| quoted(size)).collect();
     format!(
-        "\nfunc.func private @{name}({}) attributes {{irc.kernel, irc.workspace_bytes = {} : i64}}\n",
+        "\nfunc.func private @{name}({}) attributes {{irc.kernel, irc.symbols = [{}], \
+         irc.workspace_bytes = {} : i64}}\n",
         kernel.parameters.join(", "),
+        sizes.join(", "),
         kernel.scratch
     )
 }
 
+/// A string as MLIR reads it.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("\\{byte:02X}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
 /// A failure of a module that carries no locations.
-fn unlocated(broken: Broken) -> Failure {
+pub(super) fn unlocated(broken: Broken) -> Failure {
     match broken {
         Broken::Codegen(error) => Failure::internal(error.to_string()),
         Broken::Passes(captured) => {
@@ -282,9 +301,27 @@ pub fn locate<'db>(
     if !failure.internal {
         return failure;
     }
-    match lowered(db, file, config.options(db), "llvm", |_, _| Some(())) {
+    let options = config.options(db);
+    let finish = |_: &Context, module: &Module<'_>| match options.target.backend {
+        // What LLVM cannot compile it says nothing more about.
+        Backend::Llvm => Some(()),
+        Backend::Cranelift => generate(module, options, Output::Object).map(|_| ()),
+    };
+    match lowered(db, file, options, "llvm", finish) {
         Err(located) => located,
         Ok(()) => failure,
+    }
+}
+
+/// Code of a module; nothing where a diagnostic at an op says why there is none.
+fn generate(
+    module: &Module<'_>,
+    options: &CompileOptions,
+    output: Output,
+) -> Option<Result<Vec<u8>, CodegenError>> {
+    match compile(module, &options.target, output) {
+        Err(error) if error.diagnosed => None,
+        result => Some(result),
     }
 }
 
@@ -333,7 +370,7 @@ pub fn emit(
     output: Output,
     options: &CompileOptions,
 ) -> Result<Vec<u8>, Failure> {
-    lowered(db, file, options, "llvm", |_, module| Some(compile(module, &options.target, output)))?
+    lowered(db, file, options, "llvm", |_, module| generate(module, options, output))?
         .map_err(|error| Failure::internal(error.to_string()))
 }
 

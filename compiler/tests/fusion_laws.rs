@@ -231,8 +231,9 @@ impl Program {
             let first = pick(random);
             let op = random_op(random, &self.types[first]);
             let mut operands = vec![first];
-            operands.extend((1..op.arity()).map(|_| pick(random)));
-            operands.truncate(op.arity());
+            let arity = op.arity().expect("no op here takes any number of operands");
+            operands.extend((1..arity).map(|_| pick(random)));
+            operands.truncate(arity);
             let types: Vec<_> = operands.iter().map(|value| self.types[*value].clone()).collect();
             if let Ok(ty) = op.infer(&types) {
                 self.steps.push((op, operands));
@@ -245,7 +246,7 @@ impl Program {
     fn module<'c>(&self, context: &'c Context) -> Module<'c> {
         let location = Location::unknown(context);
         let module = Module::new(location);
-        let mlir = |ty: &TensorType| tl::type_to_mlir(context, ty);
+        let mlir = |ty: &TensorType| tl::tensor_type_to_mlir(context, ty);
         let inputs: Vec<Type> = self.inputs.iter().map(mlir).collect();
         let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
         let block = Block::new(&arguments);

@@ -1,99 +1,20 @@
 //! Between `tl` ops in MLIR and [`irc_tl::Op`].
+use super::types::{tensor_type_of, type_of, type_to_mlir};
 use irc_mlir::{
-    Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, TypeLike,
-    Value, ValueLike, attr, read, ty,
+    Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, Value,
+    ValueLike, attr, read, string_value, ty,
 };
-use irc_tl::{Binary, Comparison, Conv, DType, Op, Reduction, Rounding, TensorType, Unary};
-use melior::ir::r#type::IntegerType;
+use irc_tl::{
+    Algorithm, Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduce, Reduction, Rounding,
+    Scalar, TensorType, Unary,
+};
 
-/// The type of a ranked tensor.
+/// The op that a `tl` operation is. Its operands are in the order of [`Op`]'s own. Operations of
+/// several results are an [`Algorithm`]: see [`algorithm_of`].
 ///
 /// # Errors
-/// When it is not a ranked tensor of static shape over an element type that has a [`DType`].
-pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
-    let expected = || format!("expected a ranked tensor of static shape, found {ty}");
-    let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
-    if shape.iter().any(|dim| *dim < 0) {
-        return Err(expected());
-    }
-    Ok(TensorType::new(dtype_of(element)?, shape))
-}
-
-/// The element type that an MLIR type stands for: `i32` is signed, `ui32` unsigned, `i1` a bool.
-///
-/// # Errors
-/// When there is none.
-pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
-    let integer = IntegerType::try_from(element).ok();
-    let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
-        Some((false, 1)) => Some(DType::Bool),
-        Some((false, 2)) => Some(DType::I2),
-        Some((false, 4)) => Some(DType::I4),
-        Some((false, 8)) => Some(DType::I8),
-        Some((false, 16)) => Some(DType::I16),
-        Some((false, 32)) => Some(DType::I32),
-        Some((false, 64)) => Some(DType::I64),
-        Some((true, 2)) => Some(DType::U2),
-        Some((true, 4)) => Some(DType::U4),
-        Some((true, 8)) => Some(DType::U8),
-        Some((true, 16)) => Some(DType::U16),
-        Some((true, 32)) => Some(DType::U32),
-        Some((true, 64)) => Some(DType::U64),
-        None if element.is_f16() => Some(DType::F16),
-        None if element.is_bf16() => Some(DType::BF16),
-        None if element.is_f32() => Some(DType::F32),
-        None if element.is_f64() => Some(DType::F64),
-        None => small_float(&element.to_string()),
-        _ => None,
-    };
-    found.ok_or_else(|| {
-        format!(
-            "expected f16, bf16, f32, f64, a float of 8 bits or fewer, i1, i2 to i64 or ui2 to ui64, \
-             found {element}"
-        )
-    })
-}
-
-/// The MLIR type of an element type; see [`dtype_of`].
-pub fn dtype_to_mlir(context: &Context, dtype: DType) -> Type<'_> {
-    ty::parse(context, mlir_name(dtype))
-}
-
-/// The name of an element type in MLIR's text.
-const fn mlir_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 | DType::F32 | DType::F16 | DType::BF16 => dtype.name(),
-        DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::I4 | DType::I2 => dtype.name(),
-        DType::U64 => "ui64",
-        DType::U32 => "ui32",
-        DType::U16 => "ui16",
-        DType::U8 => "ui8",
-        DType::U4 => "ui4",
-        DType::U2 => "ui2",
-        DType::Bool => "i1",
-        DType::F8E4M3Fn => "f8E4M3FN",
-        DType::F8E4M3Fnuz => "f8E4M3FNUZ",
-        DType::F8E5M2 => "f8E5M2",
-        DType::F8E5M2Fnuz => "f8E5M2FNUZ",
-        DType::F8E8M0 => "f8E8M0FNU",
-        DType::F4E2M1 => "f4E2M1FN",
-    }
-}
-
-/// The float of 8 bits or fewer of that name in MLIR's text.
-fn small_float(name: &str) -> Option<DType> {
-    DType::ALL.into_iter().find(|dtype| dtype.is_small() && mlir_name(*dtype) == name)
-}
-
-/// The MLIR type of a tensor type.
-pub fn type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
-    ty::tensor(&tensor.shape, dtype_to_mlir(context, tensor.dtype))
-}
-
-/// The op that a `tl` operation is. Its operands are in the order of [`Op`]'s own.
-///
-/// # Errors
-/// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind.
+/// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind; when sizes
+/// that are part of the op depend on symbols, but in `tl.compute`.
 pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
     let name = read::op_name(&op);
     let own = name.strip_prefix("tl.").unwrap_or(&name);
@@ -110,7 +31,7 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
         "broadcast" => Op::Broadcast { shape: result_type(op)?.shape },
         "select" => Op::Select,
         "conv" => Op::Conv(conv(op)?),
-        "compute" => return Err("expected its body to be read by `compute_of`".into()),
+        "compute" => Op::compute(compute(op)?),
         "matmul" => Op::Matmul {
             transpose_lhs: flag_or_false(op, "transpose_lhs")?,
             transpose_rhs: flag_or_false(op, "transpose_rhs")?,
@@ -139,12 +60,70 @@ fn function_of(name: &str) -> Option<Op> {
     unary.or_else(|| binary().map(Op::Binary)).or_else(|| comparison().map(Op::Compare))
 }
 
-/// The types of an op's operands.
+/// The algorithm that a `tl` operation of several results is; nothing for every other operation.
+///
+/// # Errors
+/// When an attribute is missing or of the wrong kind.
+pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, String> {
+    Ok(match read::op_name(&op).as_str() {
+        "tl.non_zero" => Some(Algorithm::NonZero),
+        "tl.top_k" => {
+            let axis = axis(op)?;
+            let values = type_of(result_of(op)?)?;
+            let k = values.dims.get(axis).cloned();
+            let k = k.ok_or_else(|| unexpected(op, "axis", "a dimension of the results"))?;
+            Some(Algorithm::TopK { axis, k, largest: flag(op, "largest")? })
+        }
+        "tl.non_max_suppression" => {
+            Some(Algorithm::NonMaxSuppression { by_center: flag(op, "by_center")? })
+        }
+        _ => None,
+    })
+}
+
+/// The types of an op's operands, of sizes that are known.
 ///
 /// # Errors
 /// As [`tensor_type_of`].
 pub fn operand_types(op: OperationRef<'_, '_>) -> Result<Vec<TensorType>, String> {
     op.operands().map(|operand| tensor_type_of(operand.r#type())).collect()
+}
+
+/// The types of an op's operands, whose sizes may depend on symbols.
+///
+/// # Errors
+/// As [`type_of`].
+pub fn symbolic_operand_types(op: OperationRef<'_, '_>) -> Result<Vec<irc_tl::Type>, String> {
+    op.operands().map(|operand| type_of(operand.r#type())).collect()
+}
+
+/// Builds the `tl` operation of an algorithm, detached; the results' types are inferred.
+///
+/// # Errors
+/// When the operands are not those the algorithm takes.
+pub fn build_algorithm<'c>(
+    context: &'c Context,
+    algorithm: &Algorithm,
+    operands: &[Value<'c, '_>],
+    location: Location<'c>,
+) -> Result<Operation<'c>, String> {
+    let types = operands.iter().map(|operand| type_of(operand.r#type()));
+    let types = types.collect::<Result<Vec<_>, _>>()?;
+    let results = algorithm.infer(&types).map_err(|error| error.to_string())?;
+    let results: Vec<_> = results.iter().map(|result| type_to_mlir(context, result)).collect();
+    let spec = OpSpec::new(context, &format!("tl.{}", algorithm.name()), location)
+        .operands(operands)
+        .results(&results);
+    Ok(match algorithm {
+        Algorithm::NonZero => spec,
+        Algorithm::NonMaxSuppression { by_center } => {
+            spec.attr("by_center", attr::bool(context, *by_center))
+        }
+        Algorithm::TopK { axis, largest, .. } => spec
+            .attr("axis", attr::i64(context, *axis as i64))
+            .attr("largest", attr::bool(context, *largest)),
+    }
+    .build())
 }
 
 /// Builds the `tl` operation of an op, detached; the result's type is inferred.
@@ -157,9 +136,9 @@ pub fn build<'c>(
     operands: &[Value<'c, '_>],
     location: Location<'c>,
 ) -> Result<Operation<'c>, String> {
-    let types = operands.iter().map(|operand| tensor_type_of(operand.r#type()));
+    let types = operands.iter().map(|operand| type_of(operand.r#type()));
     let types = types.collect::<Result<Vec<_>, _>>()?;
-    let result = op.infer(&types).map_err(|error| error.to_string())?;
+    let result = op.infer_symbolic(&types).map_err(|error| error.to_string())?;
     let spec = OpSpec::new(context, &format!("tl.{}", op.name()), location)
         .operands(operands)
         .results(&[type_to_mlir(context, &result)]);
@@ -197,6 +176,16 @@ fn attributes<'c>(context: &'c Context, op: &Op) -> Vec<(&'static str, Attribute
                 ("pads", attr::i64s(context, &pads)),
                 ("groups", attr::i64(context, conv.groups)),
             ]
+        }
+        Op::Compute(compute) => {
+            let mut attributes = vec![("body", attr::string(context, &compute.body.to_string()))];
+            if let Some(Reduce { combine, dims }) = &compute.reduction {
+                let sizes = dims.iter().map(|dim| attr::string(context, &dim.to_string()));
+                let sizes: Vec<_> = sizes.collect();
+                attributes.push(("combine", attr::string(context, combine.name())));
+                attributes.push(("over", attr::array(context, &sizes)));
+            }
+            attributes
         }
         Op::SequentialSum { axis } => vec![("axis", attr::i64(context, *axis as i64))],
         Op::Transpose { permutation } => vec![("permutation", sizes(permutation))],
@@ -236,6 +225,31 @@ fn conv(op: OperationRef<'_, '_>) -> Result<Conv, String> {
     })
 }
 
+fn compute(op: OperationRef<'_, '_>) -> Result<Compute, String> {
+    let body = read::string(&op, "body").ok_or_else(|| unexpected(op, "body", "a string"))?;
+    let body: Scalar = body.parse().map_err(|error| format!("body: {error}"))?;
+    let dims = type_of(result_of(op)?)?.dims;
+    let reduction = match (op.has_attribute("combine"), op.has_attribute("over")) {
+        (false, false) => None,
+        (true, true) => Some(reduction(op)?),
+        _ => return Err("expected 'combine' and 'over' together, found one of them".into()),
+    };
+    Ok(Compute { dims, reduction, body })
+}
+
+fn reduction(op: OperationRef<'_, '_>) -> Result<Reduce, String> {
+    let combine = read::string(&op, "combine").and_then(|name| Combine::named(&name));
+    let combine = combine
+        .ok_or_else(|| unexpected(op, "combine", "\"sum\", \"product\", \"max\" or \"min\""))?;
+    let sizes = read::elements(&op, "over").unwrap_or_default();
+    let dims = sizes.into_iter().map(|size| {
+        let text =
+            string_value(size).ok_or_else(|| unexpected(op, "over", "an array of strings"))?;
+        text.parse::<Dim>().map_err(|error| format!("over: {error}"))
+    });
+    Ok(Reduce { combine, dims: dims.collect::<Result<_, _>>()? })
+}
+
 fn fill(op: OperationRef<'_, '_>) -> Result<Op, String> {
     let value = read::float(&op, "value").ok_or_else(|| unexpected(op, "value", "a float"))?;
     let TensorType { dtype, shape } = result_type(op)?;
@@ -243,8 +257,11 @@ fn fill(op: OperationRef<'_, '_>) -> Result<Op, String> {
 }
 
 fn result_type(op: OperationRef<'_, '_>) -> Result<TensorType, String> {
-    let result = op.result(0).map_err(|error| error.to_string())?;
-    tensor_type_of(result.r#type())
+    tensor_type_of(result_of(op)?)
+}
+
+fn result_of<'c>(op: OperationRef<'c, '_>) -> Result<Type<'c>, String> {
+    op.result(0).map(|result| result.r#type()).map_err(|error| error.to_string())
 }
 
 fn flag(op: OperationRef<'_, '_>, name: &str) -> Result<bool, String> {

@@ -1,10 +1,14 @@
 //! The `tl` dialect: the tensor level.
 
 mod convert;
+mod types;
 mod verify;
 
 pub use convert::{
-    build, dtype_of, dtype_to_mlir, op_of, operand_types, tensor_type_of, type_to_mlir,
+    algorithm_of, build, build_algorithm, op_of, operand_types, symbolic_operand_types,
+};
+pub use types::{
+    dtype_of, dtype_to_mlir, tensor_type_of, tensor_type_to_mlir, type_of, type_to_mlir,
 };
 pub use verify::verify;
 
@@ -15,7 +19,25 @@ pub const GROUP: &str = "tl.group";
 pub const YIELD: &str = "tl.yield";
 
 /// What a group's `kind` may be.
-pub const KINDS: [&str; 5] = ["elementwise", "rows", "contraction", "reduction", "copy"];
+pub const KINDS: [&str; 6] = ["elementwise", "rows", "contraction", "reduction", "copy", "loops"];
 
 /// The name of a call of an outlined kernel.
 pub const LAUNCH: &str = "tl.launch";
+
+/// The name of a tensor of known elements.
+pub const CONSTANT: &str = "tl.constant";
+
+/// Gives a symbol its value.
+pub const SIZE: &str = "tl.size";
+
+/// Requires two sizes to relate.
+pub const CHECK: &str = "tl.check";
+
+/// One of two functions.
+pub const IF: &str = "tl.if";
+
+/// A function repeated.
+pub const LOOP: &str = "tl.loop";
+
+/// Ops that say how a program runs, not what is computed: they stay outside kernels.
+pub const PROGRAM: [&str; 4] = [SIZE, CHECK, IF, LOOP];

@@ -21,6 +21,22 @@ def Tl_Dialect : Dialect {
 
     The meaning of each op is its reference evaluator in the crate `irc-tl`.
   }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Tl_Dims : AttrDef<Tl_Dialect, "Dims"> {
+  let mnemonic = "dims";
+  let summary = "the extents of a tensor that depend on symbols";
+  let description = [{
+    The encoding of a tensor type whose sizes are not all known: an extent per dimension, as text,
+    with the grammar of the module `text` of the crate `irc-tl`.
+
+    ```mlir
+    tensor<?x4xf32, #tl.dims<"N", "4">>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$sizes);
+  let assemblyFormat = "`<` $sizes `>`";
 }
 
 class Tl_Op<string mnemonic, list<Trait> traits = []>
@@ -179,6 +195,65 @@ def Tl_ConvOp : Tl_Pure<"conv"> {
   let assemblyFormat = "$x `,` $w attr-dict `:` functional-type(operands, $result)";
 }
 
+def Tl_ComputeOp : Tl_Pure<"compute"> {
+  let summary = "loops around an expression: everything without an op of its own";
+  let description = [{
+    `result[i0, i1, ...]` is the value of `body`, or with `combine` (`sum`, `product`, `max` or
+    `min`) what joins its values over more loops, of the extents `over`. The result's type gives the
+    extents of the first loops. Sizes and the body are text, with the grammar of the module `text`
+    of the crate `irc-tl`; its `Compute` is the meaning.
+
+    ```mlir
+    %y = tl.compute(%x) "select(i0 >= 1 and i0 < 4, %0[i0 - 1], -1.0 : f32)"
+        : (tensor<3xf32>) -> tensor<5xf32>
+    %z = tl.compute(%x) "%0[i0]" combine "max" over ["3"] : (tensor<3xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$body,
+                       OptionalAttr<StrAttr>:$combine, OptionalAttr<StrArrayAttr>:$over);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    `(` $inputs `)` $body (`combine` $combine^)? (`over` $over^)? attr-dict
+    `:` functional-type(operands, $result)
+  }];
+}
+
+def Tl_TopKOp : Tl_Pure<"top_k"> {
+  let summary = "the k largest or smallest elements along an axis, and their positions";
+  let description = [{
+    Sorted, the most extreme first; of equal elements the one at the lower position comes first, and
+    NaN is larger than every number. Positions are `i64`. The results' extent along `axis` is k.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, I64Attr:$axis, BoolAttr:$largest);
+  let results = (outs AnyRankedTensor:$values, AnyRankedTensor:$positions);
+  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
+}
+
+def Tl_NonZeroOp : Tl_Pure<"non_zero"> {
+  let summary = "the indices of elements that are not zero, and their number";
+  let description = [{
+    `indices` is `[rank, elements]` of `i64`, in row-major order of the elements; the columns from
+    the number on are 0.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand);
+  let results = (outs AnyRankedTensor:$indices, AnyRankedTensor:$number);
+  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
+}
+
+def Tl_NonMaxSuppressionOp : Tl_Pure<"non_max_suppression"> {
+  let summary = "boxes of high score that do not overlap much, and their number";
+  let description = [{
+    Operands: `boxes[batch, box, 4]`, `scores[batch, class, box]`, and as scalars the most boxes per
+    class, the most overlap (intersection over union) and the least score. `kept` holds rows of batch,
+    class and box as `i64`; the rows from the number on are 0. Boxes are `x, y` of the centre, width and
+    height where `by_center`, else `y, x` of two opposite corners.
+  }];
+  let arguments = (ins AnyRankedTensor:$boxes, AnyRankedTensor:$scores, AnyRankedTensor:$most,
+                       AnyRankedTensor:$overlap, AnyRankedTensor:$least, BoolAttr:$by_center);
+  let results = (outs AnyRankedTensor:$kept, AnyRankedTensor:$number);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
 def Tl_SequentialSumOp : Tl_Shaped<"sequential_sum", "sum along an axis, in order, each addition rounded",
                                    (ins I64Attr:$axis)> {
   let description = [{
@@ -213,7 +288,8 @@ def Tl_GroupOp : Tl_Op<"group", [IsolatedFromAbove, RecursiveMemoryEffects,
     The region's arguments are the operands, in order; `tl.yield` returns the results. `kind` names
     what bounds the kernel: `elementwise`, `rows` (reductions along the last axis with their
     producers and consumers), `contraction` (a matmul with its epilogue), `reduction` (a reduction
-    along other axes with its producers) or `copy` (an update with its producer).
+    along other axes with its producers), `copy` (an update with its producer) or `loops` (ops that
+    are written as scalar loops).
 
     ```mlir
     %y = tl.group "elementwise"(%x) : (tensor<4xf32>) -> tensor<4xf32> {
@@ -246,6 +322,67 @@ def Tl_LaunchOp : Tl_Pure<"launch"> {
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$inputs);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+
+def Tl_ConstantOp : Tl_Pure<"constant"> {
+  let summary = "a tensor of known elements";
+  let description = [{
+    `bytes` are the elements in row-major order, little-endian. Large constants are arguments of
+    `@main` with the attribute `irc.weight` instead, so that they stay out of the IR.
+  }];
+  let arguments = (ins DenseI8ArrayAttr:$bytes);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Tl_SizeOp : Tl_Op<"size"> {
+  let summary = "gives a symbol the value of an element of an integer tensor";
+  let description = [{
+    `index` is the element's position in row-major order. From here on sizes may depend on `symbol`.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, I64Attr:$index, StrAttr:$symbol);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+}
+
+def Tl_CheckOp : Tl_Op<"check"> {
+  let summary = "requires two sizes to relate";
+  let description = [{
+    `relation` is `equal`, `equal_or_one` (they are equal, or the left is 1) or `at_most`. Where it
+    does not hold the program ends with the message and both sizes.
+  }];
+  let arguments = (ins StrAttr:$left, StrAttr:$relation, StrAttr:$right, StrAttr:$message);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tl_IfOp : Tl_Op<"if"> {
+  let summary = "one of two functions, by a condition";
+  let description = [{
+    Operands: an `i1` scalar, then the arguments of both functions. The results are those of the
+    function that ran.
+
+    ```mlir
+    %y = tl.if (%condition, %x) {then = @main_then, otherwise = @main_else}
+        : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, FlatSymbolRefAttr:$then,
+                       FlatSymbolRefAttr:$otherwise);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+
+def Tl_LoopOp : Tl_Op<"loop"> {
+  let summary = "runs a function as often as its condition holds, up to a number of times";
+  let description = [{
+    Operands: the number of iterations, an `i64` scalar; an `i1` scalar that says whether to start;
+    `carried` values; what the body captures. The body takes the iteration from 0, the carried values
+    and the captures, and returns whether to go on, the carried values, and elements of sequences.
+    Results: the carried values at last, then each sequence along a new first dimension.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, FlatSymbolRefAttr:$body,
+                       I64Attr:$carried);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
 }
 
 #endif

@@ -1,5 +1,8 @@
 //! Checks of `tl` ops that their definition cannot say.
-use super::{GROUP, KINDS, LAUNCH, YIELD, op_of, operand_types, tensor_type_of};
+use super::{
+    CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, op_of, symbolic_operand_types,
+    tensor_type_of, type_of,
+};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
 /// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.
@@ -12,19 +15,69 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
         YIELD => verify_yield(op),
         // What it may call is checked when memory is planned: until then signatures differ.
         LAUNCH => Ok(()),
+        CONSTANT => verify_constant(op),
+        name if PROGRAM.contains(&name) => Ok(()),
         _ => verify_compute(op),
     }
 }
 
-fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {
-    let compute = op_of(op)?;
-    let expected = compute.infer(&operand_types(op)?).map_err(|error| error.message)?;
+fn verify_constant(op: OperationRef<'_, '_>) -> Result<(), String> {
     let result = op.result(0).map_err(|error| error.to_string())?;
-    let found = tensor_type_of(result.r#type())?;
-    if expected == found {
-        return Ok(());
+    let ty = tensor_type_of(result.r#type())?;
+    let expected = ty.byte_size().map_err(|error| error.to_string())?;
+    match read::bytes(&op, "bytes") {
+        Some(bytes) if bytes.len() == expected => Ok(()),
+        found => {
+            let found = found.map_or(0, |bytes| bytes.len());
+            Err(format!("bytes: expected {expected} for {ty}, found {found}"))
+        }
     }
-    Err(format!("result: expected {expected}, found {found}"))
+}
+
+fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let operands = symbolic_operand_types(op)?;
+    let results = op.results().map(|result| type_of(result.r#type()));
+    let results = results.collect::<Result<Vec<_>, _>>()?;
+    if let Some(algorithm) = algorithm_of(op)? {
+        let expected = algorithm.infer(&operands).map_err(|error| error.message)?;
+        return same_results(&expected, &results);
+    }
+    let known = operands.iter().chain(&results).all(|ty| ty.known().is_some());
+    if !known && is_view(op) {
+        return verify_view(op, &operands[0], &results[0]);
+    }
+    let expected = op_of(op)?.infer_symbolic(&operands).map_err(|error| error.message)?;
+    same_results(&[expected], &results)
+}
+
+fn same_results(expected: &[irc_tl::Type], found: &[irc_tl::Type]) -> Result<(), String> {
+    match expected.iter().zip(found).find(|(expected, found)| expected != found) {
+        None => Ok(()),
+        Some((expected, found)) => Err(format!("result: expected {expected}, found {found}")),
+    }
+}
+
+/// Whether the op renames the bytes of its operand.
+fn is_view(op: OperationRef<'_, '_>) -> bool {
+    matches!(read::op_name(&op).as_str(), "tl.reshape" | "tl.bitcast")
+}
+
+/// A view of sizes that depend on symbols: whether they fit may not be known before the program runs.
+fn verify_view(
+    op: OperationRef<'_, '_>,
+    operand: &irc_tl::Type,
+    result: &irc_tl::Type,
+) -> Result<(), String> {
+    if read::op_name(&op) == "tl.reshape" && operand.dtype != result.dtype {
+        return Err(format!("result: expected {} elements, found {result}", operand.dtype));
+    }
+    let bytes = |ty: &irc_tl::Type| ty.elements() * (ty.dtype.size() as i64).into();
+    match (bytes(result) - bytes(operand)).known() {
+        Some(difference) if difference != 0 => {
+            Err(format!("result: expected as many bytes as {operand}, found {result}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn verify_group(op: OperationRef<'_, '_>) -> Result<(), String> {

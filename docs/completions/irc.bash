@@ -85,7 +85,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --target-cpu --ark-accumulate --diagnostics --color --progress --help --version"
+            opts="-h -V --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -113,6 +113,10 @@ _irc() {
                     ;;
                 --peak-bandwidth)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "llvm cranelift" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)
@@ -169,7 +173,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -181,6 +185,10 @@ _irc() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "llvm cranelift" -- "${cur}"))
                     return 0
                     ;;
                 --emit)

@@ -41,6 +41,8 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Measure a model 
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule (not built yet)'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Who generates code for .so and .o' -r -f -a "llvm\t'LLVM: the fastest code'
+cranelift\t'Cranelift: compiled quickly, runs slower'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'What to write, whatever the suffix says' -r -f -a "so\t'A shared library that `irc run` and the C ABI load'
 o\t'A relocatable object'
 ll\t'LLVM IR, optimised'
@@ -85,7 +87,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks 
 mpi\t'Each runs in a process of its own, and writes files of its own: y.rank0.npz for y.npz'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs the model' -r -f -a "llvm\t'Code from LLVM'
 reference\t'The reference evaluator: slow, and the meaning of everything else'
-cranelift\t'Code from Cranelift (not built yet)'
+cranelift\t'Code from Cranelift: compiled quickly, runs slower'
 cuda\t'A GPU (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
@@ -124,6 +126,8 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to me
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Runs to measure, instead of a time' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak arithmetic in GFLOP/s, instead of measuring it' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory traffic in GB/s, read and written, instead of measuring it' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Who generates the code' -r -f -a "llvm\t'LLVM: the fastest code'
+cranelift\t'Cranelift: compiled quickly, runs slower'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"

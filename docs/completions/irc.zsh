@@ -40,6 +40,8 @@ plain\:"A line for each step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[File to write; its suffix says what\: .so .o .ll .s .mlir .json; - is standard output]:OUT:_files' \
 '--output=[File to write; its suffix says what\: .so .o .ll .s .mlir .json; - is standard output]:OUT:_files' \
+'--backend=[Who generates code for .so and .o]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: compiled quickly, runs slower"))' \
 '--emit=[What to write, whatever the suffix says]:KIND:((so\:"A shared library that \`irc run\` and the C ABI load"
 o\:"A relocatable object"
 ll\:"LLVM IR, optimised"
@@ -91,7 +93,7 @@ _arguments "${_arguments_options[@]}" : \
 mpi\:"Each runs in a process of its own, and writes files of its own\: y.rank0.npz for y.npz"))' \
 '--backend=[What runs the model]:NAME:((llvm\:"Code from LLVM"
 reference\:"The reference evaluator\: slow, and the meaning of everything else"
-cranelift\:"Code from Cranelift (not built yet)"
+cranelift\:"Code from Cranelift\: compiled quickly, runs slower"
 cuda\:"A GPU (not built yet)"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
@@ -144,6 +146,8 @@ _arguments "${_arguments_options[@]}" : \
 '--iterations=[Runs to measure, instead of a time]:N:_default' \
 '--peak-gflops=[Peak arithmetic in GFLOP/s, instead of measuring it]:X:_default' \
 '--peak-bandwidth=[Peak memory traffic in GB/s, read and written, instead of measuring it]:X:_default' \
+'--backend=[Who generates the code]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: compiled quickly, runs slower"))' \
 '--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \

@@ -50,3 +50,20 @@ func.func @ops(%x: tensor<4x8xf32>, %i: tensor<2xi32>, %u: tensor<4xui32>) -> te
   }
   return %p : tensor<4x8xf32>
 }
+
+// CHECK-LABEL: func.func @general
+func.func @general(%x: tensor<3xf32>, %n: tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<5xf32> {
+  // CHECK: tl.compute(%{{.*}}) "select(i0 >= 1 and i0 < 4, %0[i0 - 1], -1.0 : f32)" : (tensor<3xf32>) -> tensor<5xf32>
+  %a = tl.compute(%x) "select(i0 >= 1 and i0 < 4, %0[i0 - 1], -1.0 : f32)" : (tensor<3xf32>) -> tensor<5xf32>
+  // CHECK: tl.compute(%{{.*}}) "%0[i0, i1]" combine "max" over ["4"] : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"N">>
+  %b = tl.compute(%n) "%0[i0, i1]" combine "max" over ["4"] : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"N">>
+  // CHECK: tl.top_k %{{.*}} {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  %c, %d = tl.top_k %x {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  // CHECK: tl.non_zero %{{.*}} : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> (tensor<2x?xi64, #tl.dims<"2", "4*N">>, tensor<i64>)
+  %e, %f = tl.non_zero %n : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> (tensor<2x?xi64, #tl.dims<"2", "4*N">>, tensor<i64>)
+  // CHECK: tl.exp %{{.*}} : tensor<?x4xf32, #tl.dims<"N", "4">>
+  %g = tl.exp %n : tensor<?x4xf32, #tl.dims<"N", "4">>
+  // CHECK: tl.reshape %{{.*}} : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"4*N">>
+  %h = tl.reshape %n : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"4*N">>
+  return %a : tensor<5xf32>
+}

@@ -17,7 +17,7 @@ func.func @rounding(%x: tensor<4xf32>) -> tensor<4xi32> {
 // -----
 
 func.func @kind(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{kind: expected one of elementwise, rows, contraction, reduction, copy, found 'warp'}}
+  // expected-error @below {{kind: expected one of elementwise, rows, contraction, reduction, copy, loops, found 'warp'}}
   %y = tl.group "warp"(%x) : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>):
     tl.yield %a : tensor<4xf32>
@@ -65,4 +65,36 @@ func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
   // expected-error @below {{expected a ranked tensor of static shape, found tensor<?xf32>}}
   %y = tl.exp %x : tensor<?xf32>
   return %y : tensor<?xf32>
+}
+
+// -----
+
+func.func @body(%x: tensor<3xf32>) -> tensor<5xf32> {
+  // expected-error @below {{body: column 4: expected an expression, found ')'}}
+  %y = tl.compute(%x) "%0[)" : (tensor<3xf32>) -> tensor<5xf32>
+  return %y : tensor<5xf32>
+}
+
+// -----
+
+func.func @body_type(%x: tensor<3xf32>) -> tensor<5xi32> {
+  // expected-error @below {{result: expected f32[5], found i32[5]}}
+  %y = tl.compute(%x) "%0[i0]" : (tensor<3xf32>) -> tensor<5xi32>
+  return %y : tensor<5xi32>
+}
+
+// -----
+
+func.func @sizes(%x: tensor<?x4xf32, #tl.dims<"N">>) -> tensor<?x4xf32, #tl.dims<"N">> {
+  // expected-error @below {{expected 2 sizes in #tl.dims, found 1}}
+  %y = tl.exp %x : tensor<?x4xf32, #tl.dims<"N">>
+  return %y : tensor<?x4xf32, #tl.dims<"N">>
+}
+
+// -----
+
+func.func @too_many(%x: tensor<3xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
+  // expected-error @below {{expected k from 0 to 3, found 4}}
+  %y, %z = tl.top_k %x {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<4xf32>, tensor<4xi64>)
+  return %y, %z : tensor<4xf32>, tensor<4xi64>
 }

@@ -2,12 +2,16 @@
 //!
 //! Knows nothing of LLVM or MLIR.
 
+mod host;
 mod image;
 mod interface;
 mod library;
 mod processor;
+mod runner;
 
+pub use host::Host;
 pub use image::check as check_image;
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
 pub use processor::{is_known as is_known_feature, missing_features};
+pub use runner::Runner;

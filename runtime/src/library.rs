@@ -2,23 +2,35 @@
 //!
 //! The library exports `irc_metadata` (a zero-terminated [`Interface`] as JSON) and
 //! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the
-//! outputs. Every pointer is aligned to 64 bytes.
-use crate::{Interface, Port, missing_features};
+//! outputs. A model whose sizes depend on its inputs exports
+//! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
+//! Every pointer is aligned to 64 bytes. A library of several models has a suffix to these names for
+//! each.
+use crate::{Host, Interface, Port, missing_features};
 use irc_tensor::{Tensor, TensorType};
 use std::{
     collections::BTreeMap,
     ffi::{CStr, c_char, c_void},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-type Entry = unsafe extern "C" fn(*mut *mut c_void, *mut c_void) -> i32;
+type Fixed = unsafe extern "C" fn(*mut *mut c_void, *mut c_void) -> i32;
+type Sized = unsafe extern "C" fn(*mut Host, *mut *mut c_void, *const i64) -> i32;
+
+/// The entry point of a model.
+#[derive(Clone, Copy)]
+enum Entry {
+    Fixed(Fixed),
+    Sized(Sized),
+}
 
 /// A loaded model.
 pub struct Library {
     // Dropped last: the entry points into it.
     entry: Entry,
     interface: Interface,
-    _code: libloading::Library,
+    _code: Arc<libloading::Library>,
 }
 
 /// Why a model could not be loaded or run.
@@ -66,6 +78,29 @@ pub enum RunError {
         /// The model's names.
         known: String,
     },
+    /// The model has constants, or sizes that depend on its inputs.
+    #[error("the model needs its constants and memory of its own: run it with a `Runner`")]
+    NeedsRunner,
+    /// A check of the model does not hold.
+    #[error("{message}: found {left} and {right}")]
+    Check {
+        /// What is wrong.
+        message: String,
+        /// The first size.
+        left: i64,
+        /// The second.
+        right: i64,
+    },
+    /// An input whose size is not known is not given, or one has another type.
+    #[error("input '{name}': expected {expected}, found {found}")]
+    Input {
+        /// The input.
+        name: String,
+        /// The model's type.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
     /// A buffer could not be allocated.
     #[error("cannot allocate buffer '{name}': {reason}")]
     Allocate {
@@ -85,20 +120,27 @@ impl Library {
     /// # Errors
     /// [`RunError::Load`], [`RunError::NotAModel`], or [`RunError::Processor`].
     pub fn load(path: &Path) -> Result<Self, RunError> {
+        let code = open(path)?;
+        Self::entry(path, &code, "")
+    }
+
+    /// Loads models of one library by the suffixes of their names.
+    ///
+    /// # Errors
+    /// As [`Library::load`], of the first model that cannot be loaded.
+    pub fn load_entries(path: &Path, suffixes: &[String]) -> Result<Vec<Self>, RunError> {
+        let code = open(path)?;
+        suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
+    }
+
+    fn entry(path: &Path, code: &Arc<libloading::Library>, suffix: &str) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
-        let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
-        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-        crate::image::check(&bytes).map_err(unreadable)?;
-        // Safety: loading runs the library's initialisers; compiled models have none.
-        let code = unsafe { libloading::Library::new(path) }
-            .map_err(|error| RunError::Load { path: path.to_owned(), reason: error.to_string() })?;
-        // Safety: the types are those that the compiler exports; the metadata ends in a zero.
-        let (entry, metadata) = unsafe {
-            let entry = code.get::<Entry>(b"irc_run\0").map_err(|e| not_a_model(e.to_string()))?;
-            let metadata = code.get::<*const c_char>(b"irc_metadata\0");
-            let metadata = metadata.map_err(|e| not_a_model(e.to_string()))?;
+        // Safety: the type is the one that the compiler exports; the metadata ends in a zero.
+        let metadata = unsafe {
+            let metadata = code.get::<*const c_char>(format!("irc_metadata{suffix}"));
+            let metadata = metadata.map_err(|error| not_a_model(error.to_string()))?;
             let address = metadata.try_as_raw_ptr().unwrap_or(std::ptr::null_mut());
-            (*entry, CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned())
+            CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned()
         };
         let interface: Interface =
             serde_json::from_str(&metadata).map_err(|error| not_a_model(error.to_string()))?;
@@ -107,7 +149,56 @@ impl Library {
             let missing = missing.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
-        Ok(Library { entry, interface, _code: code })
+        if interface.convention > Interface::SIZED {
+            let found = interface.convention;
+            return Err(not_a_model(format!(
+                "expected a calling convention up to 1, found {found}"
+            )));
+        }
+        // Safety: the types are those that the compiler exports, as the interface says.
+        let entry = unsafe {
+            if interface.is_sized() {
+                let entry = code.get::<Sized>(format!("irc_run_sized{suffix}"));
+                Entry::Sized(*entry.map_err(|error| not_a_model(error.to_string()))?)
+            } else {
+                let entry = code.get::<Fixed>(format!("irc_run{suffix}"));
+                Entry::Fixed(*entry.map_err(|error| not_a_model(error.to_string()))?)
+            }
+        };
+        Ok(Library { entry, interface, _code: code.clone() })
+    }
+
+    /// Runs a model of fixed sizes.
+    ///
+    /// # Safety
+    /// The buffers and the workspace have the sizes of the interface.
+    pub(crate) unsafe fn call_fixed(
+        &self,
+        buffers: *mut *mut c_void,
+        workspace: *mut c_void,
+    ) -> i32 {
+        match self.entry {
+            // Safety: as the caller promises.
+            Entry::Fixed(entry) => unsafe { entry(buffers, workspace) },
+            Entry::Sized(_) => unreachable!("the interface says which entry there is"),
+        }
+    }
+
+    /// Runs a model whose sizes depend on its inputs.
+    ///
+    /// # Safety
+    /// The inputs have the extents, and the host lives.
+    pub(crate) unsafe fn call_sized(
+        &self,
+        host: *mut Host,
+        inputs: *mut *mut c_void,
+        extents: *const i64,
+    ) -> i32 {
+        match self.entry {
+            // Safety: as the caller promises.
+            Entry::Sized(entry) => unsafe { entry(host, inputs, extents) },
+            Entry::Fixed(_) => unreachable!("the interface says which entry there is"),
+        }
     }
 
     /// The model's inputs and outputs.
@@ -124,6 +215,10 @@ impl Library {
         mut inputs: BTreeMap<String, Tensor>,
     ) -> Result<BTreeMap<String, Tensor>, RunError> {
         self.check_names(&inputs)?;
+        let has_constants = self.interface.inputs.iter().any(|port| port.weight.is_some());
+        if has_constants || self.interface.is_sized() {
+            return Err(RunError::NeedsRunner);
+        }
         let mut bound = Vec::new();
         for port in &self.interface.inputs {
             bound.push(bind(port, inputs.remove(&port.name))?);
@@ -192,12 +287,12 @@ impl Library {
             .collect();
         // Safety: every buffer has the size and alignment that the interface promises to the code.
         let status = unsafe {
-            (self.entry)(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast())
+            self.call_fixed(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast())
         };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
     }
 
-    fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
+    pub(crate) fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
         // A buffer that the model only writes may be given all the same.
         let ports = || self.interface.inputs.iter().chain(&self.interface.outputs);
         let unknown = inputs.keys().find(|name| ports().all(|port| port.name != **name));
@@ -213,11 +308,19 @@ impl Library {
     }
 }
 
-fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
-    let expected = port.tensor_type().ok_or_else(|| RunError::Allocate {
-        name: port.name.clone(),
-        reason: format!("unknown element type '{}'", port.dtype),
-    })?;
+/// Loads the code of a library.
+fn open(path: &Path) -> Result<Arc<libloading::Library>, RunError> {
+    let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    crate::image::check(&bytes).map_err(unreadable)?;
+    // Safety: loading runs the library's initialisers; compiled models have none.
+    let code = unsafe { libloading::Library::new(path) };
+    code.map(Arc::new).map_err(|error| unreadable(error.to_string()))
+}
+
+/// The tensor for an input: what is given, or zeros.
+pub(crate) fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
+    let Some(expected) = port.tensor_type() else { return bind_sized(port, given) };
     let Some(given) = given else { return zeros(&port.name, expected) };
     let found = given.ty().clone();
     let mismatch = || RunError::InputType {
@@ -233,6 +336,23 @@ fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
         given
     };
     if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
+}
+
+/// As [`bind`], where an extent is not known.
+fn bind_sized(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
+    let wrong = |found: String| RunError::Input {
+        name: port.name.clone(),
+        expected: port.type_text(),
+        found,
+    };
+    let (Some(dtype), Some(given)) = (port.element_type(), given) else {
+        return Err(wrong("nothing".to_owned()));
+    };
+    let found = given.ty().to_string();
+    let bits = is_bits(given.dtype()) && given.dtype().size() == dtype.size();
+    let given =
+        if bits { given.reinterpret(dtype).map_err(|_| wrong(found.clone()))? } else { given };
+    if port.takes(given.ty()) { Ok(given) } else { Err(wrong(found)) }
 }
 
 fn is_bits(dtype: irc_tensor::DType) -> bool {

@@ -1,17 +1,17 @@
 //! `irc compile`: a model to whatever the output's suffix says.
 use crate::{
     console::Console,
-    input,
+    graphs, input,
     output::{self, Content},
     plan,
     stop::Stop,
     target,
 };
 use irc::{
-    Accumulate, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
+    Accumulate, Backend, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
     pipeline::HOST_CPU,
 };
-use irc_cli::{CompileTo, Explain, Kind};
+use irc_cli::{CompileTo, Explain, Generator, Kind};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -30,8 +30,13 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         rules: arguments.config_rules.as_deref(),
     };
     let planning = plan::options(console, &planning)?;
-    let options = options(&arguments.compile, arguments.keep_intermediates, Results::Outputs)?;
+    let backend = backend(arguments.backend);
+    let options =
+        options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
+    if graphs::run::is_graph(&arguments.model) {
+        return graphs::compile::compile(console, arguments, kind, stage, &options);
+    }
     let bytes = input::read(&arguments.model)?;
     let content = input::content(&bytes);
     if content == input::Content::Plan && kind == Kind::Mlir {
@@ -125,7 +130,28 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
         Some((flag, _, _, only)) => {
             Err(Stop::Usage(format!("{flag} has no effect here: it is for {only} only")))
         }
-        None => Ok(()),
+        None => refuse_without_backend(kind, arguments.backend),
+    }
+}
+
+/// Refuses what only one code generator writes, and a choice of one where no code is written.
+fn refuse_without_backend(kind: Kind, backend: Generator) -> Result<(), Stop> {
+    match (backend, kind) {
+        (Generator::Llvm, _) | (_, Kind::So | Kind::O | Kind::Mlir) => Ok(()),
+        (Generator::Cranelift, Kind::Ll | Kind::S) => {
+            Err(Stop::Usage("--backend cranelift writes .so and .o; .ll and .s are LLVM's".into()))
+        }
+        (Generator::Cranelift, _) => Err(Stop::Usage(
+            "--backend has no effect here: it is for .so, .o and .mlir only".into(),
+        )),
+    }
+}
+
+/// The code generator of a flag.
+pub fn backend(flag: Generator) -> Backend {
+    match flag {
+        Generator::Llvm => Backend::Llvm,
+        Generator::Cranelift => Backend::Cranelift,
     }
 }
 
@@ -138,6 +164,7 @@ fn stage(arguments: &CompileTo) -> Result<&str, Stop> {
 /// The session's options for the flags.
 pub fn options(
     flags: &irc_cli::Compile,
+    backend: Backend,
     keep: bool,
     default: Results,
 ) -> Result<CompileOptions, Stop> {
@@ -148,7 +175,10 @@ pub fn options(
         None => default,
     };
     Ok(CompileOptions {
-        target: target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
+        target: target::with_backend(
+            target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
+            backend,
+        )?,
         results,
         accumulate: accumulate(flags.ark_accumulate),
     })

@@ -2,6 +2,7 @@
 use crate::{
     compile,
     console::Console,
+    graphs,
     input::{self, Content},
     output, run_plans,
     stop::Stop,
@@ -17,6 +18,11 @@ use std::path::Path;
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
+    if let [name] = &arguments.files[..]
+        && graphs::run::is_graph(name)
+    {
+        return graphs::run::run(console, arguments, name);
+    }
     refuse_not_built(arguments)?;
     let transport = Transport::open(arguments.transport)?;
     let result = run_over(&transport, console, arguments);
@@ -80,6 +86,10 @@ fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
             Content::Library if names.len() > 1 => {
                 return Err(Stop::Usage(format!("{name} is a library: it runs alone")));
             }
+            Content::Graph if names.len() > 1 => {
+                return Err(Stop::Usage(format!("{name} is a model of its own: it runs alone")));
+            }
+            Content::Graph => return Err(Stop::problem(format!("{name}: cannot be read twice"))),
             Content::Library => files.push((Source::new(name, ""), content)),
             Content::Model | Content::Plan => files.push((input::source(name, &bytes), content)),
         }
@@ -96,12 +106,11 @@ fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
 
 fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
     match arguments.backend {
-        Backend::Cranelift => return Err(Stop::not_built("the Cranelift backend")),
         Backend::Cuda => return Err(Stop::not_built("the CUDA backend")),
-        Backend::Llvm | Backend::Reference => {}
+        Backend::Llvm | Backend::Cranelift | Backend::Reference => {}
     }
     match arguments.data_set {
-        Some(_) => Err(Stop::not_built("ONNX data sets")),
+        Some(_) => Err(Stop::Usage("--data-set is for ONNX and Common IR models".into())),
         None => Ok(()),
     }
 }
@@ -122,13 +131,14 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
         ("--results", results.is_some()),
         ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
+        ("--backend cranelift", arguments.backend == Backend::Cranelift),
     ];
     let name = &arguments.files[0];
     refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
 }
 
 /// Refuses flags that say how plans run.
-fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
+pub fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
     let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
     refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
 }
@@ -158,7 +168,8 @@ fn run_model(
     source: Source,
     given: Buffers,
 ) -> Result<Buffers, Stop> {
-    let options = compile::options(&arguments.compile, false, Results::All)?;
+    let generator = generator(arguments.backend);
+    let options = compile::options(&arguments.compile, generator, false, Results::All)?;
     let (session, file) = input::open(console, source, false)?;
     compile::explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
     if arguments.backend == Backend::Reference {
@@ -166,6 +177,14 @@ fn run_model(
     }
     let loaded = Loaded::compile(console, &session, file, &options)?;
     execute(console, &loaded.library, prepare(given, loaded.library.interface(), arguments.seed)?)
+}
+
+/// The code generator of a backend; what generates no code has none, and takes the default.
+pub fn generator(backend: Backend) -> irc::Backend {
+    match backend {
+        Backend::Cranelift => irc::Backend::Cranelift,
+        Backend::Llvm | Backend::Reference | Backend::Cuda => irc::Backend::Llvm,
+    }
 }
 
 /// A model that was compiled and loaded.

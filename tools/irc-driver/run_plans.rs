@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     input::Content,
     output,
-    run::refuse_flags,
+    run::{self, refuse_flags},
     stop::Stop,
     target as processor,
     transport::Transport,
@@ -31,7 +31,10 @@ pub fn run(
     }
     let target_cpu = arguments.compile.target_cpu.as_deref();
     let preparation = Preparation {
-        target: processor::named(target_cpu.unwrap_or("native"))?,
+        target: processor::with_backend(
+            processor::named(target_cpu.unwrap_or("native"))?,
+            run::generator(arguments.backend),
+        )?,
         race_check,
         rank: transport.rank(),
     };

@@ -1,6 +1,6 @@
 //! `--target-cpu`.
 use crate::stop::Stop;
-use irc::Target;
+use irc::{Backend, Target};
 
 /// The processors of x86-64 that LLVM 22 knows, sorted: given another, LLVM prints a complaint of
 /// its own and generates code for none.
@@ -93,6 +93,16 @@ pub fn named(cpu: &str) -> Result<Target, Stop> {
     Err(Stop::Usage(format!(
         "--target-cpu: expected native or a processor that LLVM knows, such as {names}; found '{cpu}'"
     )))
+}
+
+/// The same processor with another code generator, which must have code for it.
+pub fn with_backend(target: Target, backend: Backend) -> Result<Target, Stop> {
+    let target = target.with_backend(backend);
+    if backend == Backend::Cranelift {
+        let known = irc::codegen::cranelift::expect_target(&target);
+        known.map_err(|error| Stop::Usage(format!("--target-cpu: {error}")))?;
+    }
+    Ok(target)
 }
 
 fn alike(name: &str, other: &str) -> bool {

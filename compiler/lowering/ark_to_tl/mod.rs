@@ -26,7 +26,7 @@ use irc_dialects::ark;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, Module, OpSpec, OperationLike, OperationRef,
     OptionKind, Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, attr,
-    block_with, context_of, function,
+    block_with, context_of, function, read,
 };
 use memory::Memory;
 pub(crate) use ops::evaluate;
@@ -123,6 +123,10 @@ pub enum Results {
 /// # Errors
 /// After a diagnostic at each op that cannot be lowered.
 fn lower(module: OperationRef<'_, '_>, results: Results, accumulate: Accumulate) -> PassResult {
+    // A program that was written at the tensor level is there already.
+    if read::body_ops(module).iter().any(|op| op.has_attribute("irc.graph")) {
+        return Ok(());
+    }
     let model = ark::model_op(module)?;
     let nodes = ark::nodes(model)?;
     let plain: Vec<&Node> = nodes.iter().map(|(_, node)| node).collect();

@@ -1,8 +1,7 @@
 //! The pass over [`lower_kernel`], with the target as its options.
-use super::{DIALECTS, Target, lower_kernel};
+use super::{DIALECTS, Target, is_scheduled_here, lower_kernel};
 use irc_mlir::{
-    OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
-    walk_collect,
+    OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, walk_collect,
 };
 
 /// Lowers every function that carries `irc.kernel`.
@@ -21,7 +20,7 @@ impl Pass for LinalgToVector {
         &[
             PassOption {
                 name: "vector-bytes",
-                help: "bytes per vector register: 64 or 32",
+                help: "bytes per vector register: 64, 32 or 16",
                 kind: OptionKind::Integer,
                 default: "64",
             },
@@ -43,11 +42,11 @@ impl Pass for LinalgToVector {
             vector_bytes: options.integer("vector-bytes"),
             l2_bytes: options.integer("l2-bytes"),
         };
-        if !matches!(target.vector_bytes, 32 | 64) {
-            return Err(PassError::at(&op, "expected vector-bytes to be 32 or 64"));
+        if !matches!(target.vector_bytes, 16 | 32 | 64) {
+            return Err(PassError::at(&op, "expected vector-bytes to be 16, 32 or 64"));
         }
         let context = irc_mlir::context_of(&op);
-        for func in walk_collect(op, |nested| nested.has_attribute("irc.kernel")) {
+        for func in walk_collect(op, is_scheduled_here) {
             lower_kernel(context, func, &target)
                 .map_err(|error| PassError::at(&func, error.to_string()))?;
         }

@@ -2,7 +2,8 @@
 //!
 //! Each is within [`MAX_ULP`] units in the last place of the exact `f32` result, denormals and
 //! infinities included; NaN in gives NaN out. Rounding of the last step is the only flag assumed:
-//! no fast-math. Functions not listed here (`sin`, `powf`, ...) are left for libm.
+//! no fast-math. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
+//! `f64` (see [`super::expand_wide`]). Functions of `f64` are left for libm.
 //!
 //! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
 //! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
@@ -23,8 +24,11 @@ pub fn expand<'c: 'a, 'a>(
     if !element.is_f32() {
         return None;
     }
-    let m = Math { e, lanes };
+    let m = Math { e, lanes, wide: false };
     let x = *operands.first()?;
+    if let Some(value) = m.through_f64(name, operands) {
+        return Some(value);
+    }
     match name {
         "math.exp" => Some(m.exp(x)),
         "math.exp2" => Some(m.exp2(x)),
@@ -41,9 +45,9 @@ pub fn expand<'c: 'a, 'a>(
 }
 
 /// `arith.cmpf` predicates.
-const OEQ: i64 = 1;
-const OGT: i64 = 2;
-const OLT: i64 = 4;
+pub(super) const OEQ: i64 = 1;
+pub(super) const OGT: i64 = 2;
+pub(super) const OLT: i64 = 4;
 
 /// Added to a float below 2^22 in magnitude, leaves the nearest integer in the low bits.
 const MAGIC: f64 = 12_582_912.0;
@@ -73,10 +77,13 @@ const LOG: [f64; 9] = [
     3.333_333_117_4e-1,
 ];
 
+/// Arithmetic on values of one type.
 #[derive(Clone, Copy)]
-struct Math<'c, 'a> {
-    e: Emit<'c, 'a>,
-    lanes: Lanes,
+pub(super) struct Math<'c, 'a> {
+    pub(super) e: Emit<'c, 'a>,
+    pub(super) lanes: Lanes,
+    /// `f64`, not `f32`.
+    pub(super) wide: bool,
 }
 
 /// `2^n` as a product of two floats, so that neither overflows, and what is left of the argument.
@@ -210,12 +217,12 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     /// `min(max(x, low), high)`; NaN stays NaN.
-    fn clamp(self, x: Value<'c, 'a>, low: f64, high: f64) -> Value<'c, 'a> {
+    pub(super) fn clamp(self, x: Value<'c, 'a>, low: f64, high: f64) -> Value<'c, 'a> {
         let x = self.select(self.compare(OLT, x, self.c(low)), self.c(low), x);
         self.select(self.compare(OGT, x, self.c(high)), self.c(high), x)
     }
 
-    fn polynomial(self, coefs: &[f64], x: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn polynomial(self, coefs: &[f64], x: Value<'c, 'a>) -> Value<'c, 'a> {
         let mut sum = self.c(coefs[0]);
         for coef in &coefs[1..] {
             sum = self.fma(sum, x, self.c(*coef));
@@ -223,48 +230,64 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         sum
     }
 
-    fn ty(self) -> Type<'c> {
-        self.lanes.of(self.e.f32())
+    fn element(self) -> Type<'c> {
+        if self.wide { Type::float64(self.e.context) } else { self.e.f32() }
     }
-    fn c(self, value: f64) -> Value<'c, 'a> {
-        self.e.float(value, self.e.f32(), self.lanes)
+    fn width(self) -> u32 {
+        if self.wide { 64 } else { 32 }
     }
-    fn i(self, value: i64) -> Value<'c, 'a> {
-        self.e.integer(value, 32, self.lanes)
+    pub(super) fn ty(self) -> Type<'c> {
+        self.lanes.of(self.element())
     }
-    fn add(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn c(self, value: f64) -> Value<'c, 'a> {
+        self.e.float(value, self.element(), self.lanes)
+    }
+    pub(super) fn i(self, value: i64) -> Value<'c, 'a> {
+        self.e.integer(value, self.width(), self.lanes)
+    }
+    pub(super) fn add(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.binary("arith.addf", a, b)
     }
-    fn sub(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn sub(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.binary("arith.subf", a, b)
     }
-    fn mul(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn mul(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.binary("arith.mulf", a, b)
     }
-    fn div(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn div(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.binary("arith.divf", a, b)
     }
-    fn fma(self, a: Value<'c, 'a>, b: Value<'c, 'a>, c: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn fma(self, a: Value<'c, 'a>, b: Value<'c, 'a>, c: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.op("math.fma", &[a, b, c], self.ty())
     }
-    fn unary(self, name: &str, x: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn unary(self, name: &str, x: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.op(name, &[x], x.r#type())
     }
-    fn int(self, name: &str, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn int(self, name: &str, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.binary(name, a, b)
     }
-    fn bits(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.op("arith.bitcast", &[x], self.lanes.of(self.e.int(32)))
+    pub(super) fn bits(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.e.op("arith.bitcast", &[x], self.lanes.of(self.e.int(self.width())))
     }
-    fn float_of(self, bits: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn float_of(self, bits: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.op("arith.bitcast", &[bits], self.ty())
     }
-    fn compare(self, predicate: i64, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn compare(
+        self,
+        predicate: i64,
+        a: Value<'c, 'a>,
+        b: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
         let spec = self.e.spec("arith.cmpf").operands(&[a, b]);
         let spec = spec.attr("predicate", attr::i64(self.e.context, predicate));
         self.e.value(spec.results(&[self.lanes.of(self.e.int(1))]))
     }
-    fn select(self, condition: Value<'c, 'a>, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+    pub(super) fn select(
+        self,
+        condition: Value<'c, 'a>,
+        a: Value<'c, 'a>,
+        b: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
         self.e.op("arith.select", &[condition, a, b], self.ty())
     }
 }

@@ -95,6 +95,36 @@ impl Stage<'_, '_> {
     pub fn reduces(&self) -> bool {
         self.parallel < self.sizes.len()
     }
+
+    /// The stage with its last loops as one, so that `count` loops are left; nothing where an access
+    /// does not walk them as one, or the region asks for a loop's index.
+    pub fn joined(&self, count: usize) -> Option<Self> {
+        let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == "linalg.index");
+        if self.reduces() || count == 0 || self.sizes.len() <= count || !asks.is_empty() {
+            return None;
+        }
+        let first = count - 1;
+        let join = |access: &Access| {
+            let coefs = &access.coefs;
+            let walks = (first..coefs.len() - 1)
+                .all(|dim| coefs[dim] == coefs[dim + 1] * self.sizes[dim + 1]);
+            let kept = [&coefs[..first], &coefs[coefs.len() - 1..]].concat();
+            walks.then_some(Access { offset: access.offset, coefs: kept })
+        };
+        let mut joined = self.clone();
+        for operand in &mut joined.inputs {
+            operand.access = join(&operand.access)?;
+        }
+        for output in &mut joined.outputs {
+            output.access = join(&output.access)?;
+            output.init.access = join(&output.init.access)?;
+        }
+        joined.sizes.truncate(first);
+        joined.sizes.push(self.sizes[first..].iter().product());
+        joined.parallel = count;
+        joined.loop_of = vec![None; self.loop_of.len()];
+        Some(joined)
+    }
 }
 
 /// A tensor seen through shape ops.

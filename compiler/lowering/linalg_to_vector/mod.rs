@@ -9,7 +9,8 @@
 //! attribute `irc.keeps` also gets memory for what it [keeps](kept) between calls, `irc.kept_bytes`
 //! of it, before the workspace.
 //!
-//! A kernel of one `tl.stepped_matmul` is written as loops at once.
+//! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
+//! by `compute-to-loops`.
 //!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
 use irc_mlir::{
@@ -26,9 +27,10 @@ mod as_pass;
 mod body;
 mod codegen;
 mod contraction;
-mod emit;
+pub(crate) mod emit;
 mod error;
-mod expand_math;
+pub(crate) mod expand_math;
+mod expand_wide;
 mod kept;
 mod kernel;
 mod layout;
@@ -42,6 +44,7 @@ mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 
+use crate::lowering::compute_to_loops::LOOPS;
 use access::Access;
 pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
@@ -56,7 +59,7 @@ use layout::{Layouts, row_major, span};
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// Bytes per vector register: 64 or 32.
+    /// Bytes per vector register: 64, 32 or 16.
     pub vector_bytes: i64,
     /// Bytes of L2 cache per core.
     pub l2_bytes: i64,
@@ -87,10 +90,16 @@ pub fn lower_module<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
     target: &Target,
 ) -> Result<()> {
-    for func in irc_mlir::walk_collect(module, |op| op.has_attribute("irc.kernel")) {
+    for func in irc_mlir::walk_collect(module, is_scheduled_here) {
         lower_kernel(context, func, target)?;
     }
     Ok(())
+}
+
+/// Whether an op is a kernel that this lowering writes.
+fn is_scheduled_here(op: OperationRef<'_, '_>) -> bool {
+    let is_loops = || irc_mlir::read::string(&op, "irc.kind").as_deref() == Some(LOOPS);
+    op.has_attribute("irc.kernel") && !is_loops()
 }
 
 /// Replaces one kernel function by its lowered form.

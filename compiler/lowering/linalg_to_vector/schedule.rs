@@ -31,12 +31,17 @@ pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Res
 type Step<'c, 'a> = (Vec<usize>, Option<Matmul<'c, 'a>>);
 
 /// Puts each stage as early as its operands allow: even slots hold rows, odd slots one matmul.
-fn plan<'c: 'a, 'a>(cg: &Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
+fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
     let mut slots: Vec<usize> = vec![];
     let mut steps: Vec<Step> = vec![(vec![], None)];
     for s in 0..cg.kernel.stages.len() {
         let ready =
             reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
+        if ready % 2 == 1
+            && let Some(matmul) = &steps[ready / 2].1
+        {
+            join_loops(cg, s, matmul.product.stage);
+        }
         let slot = if let Some(product) = contraction(cg, s) {
             let mut step = ready.div_ceil(2);
             while steps.get(step).is_some_and(|(_, matmul)| matmul.is_some()) {
@@ -91,6 +96,17 @@ fn contraction<'c: 'a, 'a>(cg: &Codegen<'c, 'a>, s: usize) -> Option<Contraction
     let init = cg.kernel.stages[s].outputs[0].init.tensor;
     let starts = in_memory(init) || matches!(cg.kernel.tensors[init].origin, Origin::Splat(_));
     (sides.into_iter().all(in_memory) && starts).then_some(product)
+}
+
+/// Makes adjacent loops of a stage one where that gives it the loops of a product, as after a
+/// convolution, whose places are columns of a matrix.
+fn join_loops(cg: &mut Codegen<'_, '_>, s: usize, product: usize) {
+    let wanted = &cg.kernel.stages[product];
+    let wanted = wanted.sizes[..wanted.parallel].to_vec();
+    let joined = cg.kernel.stages[s].joined(wanted.len());
+    if let Some(joined) = joined.filter(|stage| stage.sizes == wanted) {
+        cg.kernel.stages[s] = joined;
+    }
 }
 
 /// Whether a stage can run on each tile of the matmul before it is stored.

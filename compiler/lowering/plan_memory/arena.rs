@@ -1,47 +1,31 @@
 //! Packs values with live ranges into one workspace, best effort by size.
-use super::liveness::{Liveness, Local};
-use std::collections::BTreeMap;
 
 /// Every block starts at a multiple of this: a cache line, and the widest vector.
 pub const ALIGNMENT: u64 = 64;
+
+/// Something that lives in the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// Its size.
+    pub bytes: u64,
+    /// Positions of its first and of its last use, both inclusive.
+    pub range: (usize, usize),
+}
 
 /// Offsets within the workspace.
 pub struct Arena {
     /// The workspace's size.
     pub bytes: u64,
-    locals: Vec<u64>,
-    scratch: BTreeMap<usize, u64>,
+    /// Where each local starts.
+    pub offsets: Vec<u64>,
 }
 
 impl Arena {
-    /// Places the locals, and the scratch that each call's callee asks for.
-    pub fn plan(live: &Liveness, scratch_of: impl Fn(&str) -> u64) -> Self {
-        let mut blocks = live.locals.clone();
-        let calls: Vec<usize> = live
-            .calls
-            .iter()
-            .filter(|(_, callee)| scratch_of(callee) > 0)
-            .map(|(position, callee)| {
-                blocks.push(Local { bytes: scratch_of(callee), range: (*position, *position) });
-                *position
-            })
-            .collect();
-        let offsets = place(&blocks);
-        let ends = blocks.iter().zip(&offsets).map(|(block, offset)| offset + aligned(block.bytes));
-        let bytes = ends.max().unwrap_or(0);
-        let (locals, scratch) = offsets.split_at(live.locals.len());
-        let scratch = calls.into_iter().zip(scratch.iter().copied()).collect();
-        Arena { bytes, locals: locals.to_vec(), scratch }
-    }
-
-    /// The offset of a local.
-    pub fn offset(&self, local: usize) -> u64 {
-        self.locals[local]
-    }
-
-    /// The offset of the scratch of the call at a position.
-    pub fn scratch_of(&self, position: usize) -> u64 {
-        self.scratch.get(&position).copied().unwrap_or(0)
+    /// Places the locals.
+    pub fn plan(locals: &[Local]) -> Self {
+        let offsets = place(locals);
+        let ends = locals.iter().zip(&offsets).map(|(local, offset)| offset + aligned(local.bytes));
+        Arena { bytes: ends.max().unwrap_or(0), offsets }
     }
 }
 

@@ -1,23 +1,44 @@
-//! Gives every value of `@main` a place in memory.
+//! Gives every value of a program a place in memory.
 //!
-//! Before: `@main` on tensors, whose body is `tl.launch`, `tl.reshape` and `tl.bitcast`; the kernels
-//! take memrefs: operands, results, then scratch of `irc.workspace_bytes` bytes. After: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per input, per
-//! result, and one for the workspace, in this order. Intermediates and scratch share the workspace
-//! by live range; its size and the interface stand in `irc.metadata`.
+//! Before: `@main`, and functions inside it, on tensors, whose bodies are `tl.launch`, views,
+//! constants, choices, loops, symbols and checks; the kernels take memrefs (operands, results, then
+//! scratch of `irc.workspace_bytes` bytes) and the sizes that `irc.symbols` names, as indices.
+//!
+//! After, where every size is known: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per
+//! input, per result, and one for the workspace, in this order. Intermediates and scratch share the
+//! workspace by live range; its size and the interface stand in `irc.metadata`.
+//!
+//! After, where sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host,
+//! which it asks for memory and for its results' (see [`super::emit_entry`]). Sizes are computed when
+//! the program runs; values share slots by live range, each as large as the largest of its values.
+//! Slots of sizes that are known at the same time are asked for together. A check that fails, and
+//! memory that is not there, end the program.
+//!
+//! Functions of choices and loops are functions here too. Their callers give them memory for results
+//! whose size they can tell; other results come back in memory of their own.
 
 mod arena;
-mod liveness;
+mod control;
+mod emit;
+mod function;
+mod homes;
+mod program;
+mod repeat;
+mod symbols;
 
 use crate::interface::interface_of;
-use arena::Arena;
-use irc_dialects::tl::LAUNCH;
+use crate::lowering::emit_entry::host;
+use function::{Writer, signature};
+use homes::{Callees, Convention, Homes, returned};
 use irc_mlir::{
-    Block, BlockLike, BlockRef, Context, Erase, Location, OpSpec, OperationLike, OperationRef,
-    Options, Pass, PassError, PassResult, RegionLike, Type, Value, ValueLike, attr, function, read,
-    ty, walk_collect,
+    Context, Erase, Location, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
+    PassResult, Type, attr, read, string_value, ty, walk_collect,
 };
-use liveness::{Home, Liveness};
-use std::collections::BTreeMap;
+use irc_runtime::Interface;
+use irc_tl::Dim;
+use program::{Function, Step};
+use std::collections::{BTreeMap, BTreeSet};
+use symbols::{Schedule, Scope, schedule};
 
 /// The pass `plan-memory`.
 pub struct PlanMemory;
@@ -30,24 +51,72 @@ impl Pass for PlanMemory {
         "give every value of @main a place in its inputs, its results or one shared workspace"
     }
     fn dialects(&self) -> &'static [&'static str] {
-        &["arith", "func", "memref"]
+        &["arith", "cf", "func", "memref", "scf"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         let functions = walk_collect(module, |op| read::op_name(&op) == "func.func");
-        let main = functions.iter().find(|op| is_named(op, "main"));
-        let Some(main) = main else { return Ok(()) };
         let kernels: BTreeMap<String, Kernel<'_>> = functions
             .iter()
             .filter(|op| op.has_attribute("irc.kernel"))
             .filter_map(|op| Some((read::string(op, "sym_name")?, Kernel::of(op)?)))
             .collect();
-        rewrite(*main, &kernels)
+        let mut mains: Vec<OperationRef<'_, '_>> =
+            functions.iter().copied().filter(|op| op.has_attribute("irc.graph")).collect();
+        if mains.is_empty() {
+            let named =
+                |op: &&OperationRef| read::string(*op, "sym_name").as_deref() == Some("main");
+            mains.extend(functions.iter().find(named));
+        }
+        let mut read = vec![];
+        for op in mains {
+            let function = Function::read(op);
+            read.push(function.map_err(|(op, message)| PassError::at(&op, message))?);
+        }
+        for program in programs(read) {
+            plan(program, &kernels)?;
+        }
+        Ok(())
     }
 }
 
+/// Main functions, each with the functions inside it: callees before their callers.
+fn programs<'c, 'a>(functions: Vec<Function<'c, 'a>>) -> Vec<Vec<Function<'c, 'a>>> {
+    let called: BTreeSet<String> = functions.iter().flat_map(Function::callees).collect();
+    let (mut inner, mains): (BTreeMap<String, Function>, Vec<Function>) = {
+        let (inner, mains): (Vec<_>, Vec<_>) =
+            functions.into_iter().partition(|function| called.contains(&function.name));
+        (inner.into_iter().map(|function| (function.name.clone(), function)).collect(), mains)
+    };
+    let mut programs = vec![];
+    for main in mains {
+        let mut program = vec![];
+        take(main, &mut inner, &mut program);
+        programs.push(program);
+    }
+    programs
+}
+
+fn take<'c, 'a>(
+    function: Function<'c, 'a>,
+    inner: &mut BTreeMap<String, Function<'c, 'a>>,
+    program: &mut Vec<Function<'c, 'a>>,
+) {
+    for callee in function.callees() {
+        if let Some(callee) = inner.remove(&callee) {
+            take(callee, inner, program);
+        }
+    }
+    program.push(function);
+}
+
 /// What a call must know of a kernel.
-struct Kernel<'c> {
+#[derive(Clone)]
+pub struct Kernel<'c> {
+    /// The types of its parameters.
     parameters: Vec<Type<'c>>,
+    /// The sizes it takes.
+    symbols: Vec<Dim>,
+    /// Bytes of scratch.
     scratch: u64,
 }
 
@@ -58,165 +127,184 @@ impl<'c> Kernel<'c> {
     {
         let (parameters, _) = read::signature(op)?;
         let scratch = read::integer(op, "irc.workspace_bytes").unwrap_or(0);
-        Some(Kernel { parameters, scratch: u64::try_from(scratch).ok()? })
+        let symbols = read::elements(op, "irc.symbols").unwrap_or_default();
+        let symbols = symbols.into_iter().map(|name| Some(Dim::symbol(&string_value(name)?)));
+        Some(Kernel {
+            parameters,
+            symbols: symbols.collect::<Option<_>>()?,
+            scratch: u64::try_from(scratch).ok()?,
+        })
     }
 }
 
-fn is_named(op: &OperationRef<'_, '_>, name: &str) -> bool {
-    read::string(op, "sym_name").as_deref() == Some(name)
+/// A program that is being written.
+pub struct Program<'c, 'a> {
+    functions: Vec<Function<'c, 'a>>,
+    schedules: Vec<Schedule>,
+    homes: Vec<Homes>,
+    kernels: BTreeMap<String, Kernel<'c>>,
+    scope: Scope,
+    returned: BTreeMap<String, Vec<bool>>,
+    signatures: BTreeMap<String, (Vec<Type<'c>>, Vec<Type<'c>>)>,
+    checks: Vec<String>,
+    interface: Interface,
+    main: String,
 }
 
-fn rewrite<'c: 'a, 'a>(
-    main: OperationRef<'c, 'a>,
-    kernels: &BTreeMap<String, Kernel<'c>>,
-) -> PassResult {
-    let context = irc_mlir::context_of(&main);
-    let mut interface = interface_of(&main).map_err(|message| PassError::at(&main, message))?;
-    let live = Liveness::of(main).map_err(|(op, message)| PassError::at(&op, message))?;
-    let scratch = |callee: &str| kernels.get(callee).map_or(0, |kernel| kernel.scratch);
-    let arena = Arena::plan(&live, scratch);
-    interface.workspace_bytes = arena.bytes;
-
-    let sizes: Vec<u64> = interface
-        .inputs
-        .iter()
-        .chain(&interface.outputs)
-        .map(|port| port.tensor_type().and_then(|ty| ty.byte_size().ok()).unwrap_or(0) as u64)
-        .chain([arena.bytes])
-        .collect();
-    let bytes: Vec<Type> = sizes.iter().map(|size| byte_buffer(context, *size)).collect();
-    let arguments: Vec<_> = bytes.iter().map(|ty| (*ty, main.location())).collect();
-    let spec = function(context, "irc_main", &bytes, &[], Block::new(&arguments), main.location());
-    let Some(parent) = main.block() else { return Err(PassError::at(&main, "is not in a module")) };
-    let planned = spec
-        .attr("irc.metadata", attr::string(context, &interface.to_json()))
-        .before(&parent, main);
-    let block = planned.region(0).ok().and_then(|region| region.first_block());
-    let Some(block) = block else { return Err(PassError::at(&main, "has no body")) };
-    let writer =
-        Writer { context, block, inputs: interface.inputs.len(), arena: &arena, live: &live };
-    for (position, op) in read::body_ops(main).into_iter().enumerate() {
-        writer.op(position, op, kernels)?;
+impl<'c, 'a> Program<'c, 'a> {
+    fn function(&self, name: &str) -> &Function<'c, 'a> {
+        match self.functions.iter().find(|function| function.name == name) {
+            Some(function) => function,
+            None => unreachable!("'{name}' was read with its caller"),
+        }
     }
-    main.erase();
+
+    fn is_returned(&self, function: &str, result: usize) -> bool {
+        self.returned.get(function).is_some_and(|returned| returned[result])
+    }
+
+    /// The number of a message.
+    fn check(&self, message: &str) -> usize {
+        match self.checks.iter().position(|known| known == message) {
+            Some(number) => number,
+            None => unreachable!("every message is collected before"),
+        }
+    }
+
+    /// The name of the global that holds a constant.
+    fn constant(&self, function: &Function<'_, '_>, index: usize) -> String {
+        format!("irc_{}_constant_{index}", function.name)
+    }
+}
+
+fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>) -> PassResult {
+    let Some(main) = functions.last() else { return Ok(()) };
+    let mut interface =
+        interface_of(&main.op).map_err(|message| PassError::at(&main.op, message))?;
+    let dynamic = functions.iter().any(Function::is_dynamic);
+    let name = main.name.clone();
+    let mut scope = Scope {
+        kernels: kernels
+            .iter()
+            .map(|(name, kernel)| (name.clone(), kernel.symbols.clone()))
+            .collect(),
+        taken: BTreeMap::new(),
+        asked: BTreeMap::new(),
+    };
+    functions.iter().for_each(|function| scope.add(function));
+    if let Some(missing) = scope.asked[&name].first() {
+        let message = format!("needs the size '{missing}', which no input gives");
+        return Err(PassError::at(&main.op, message));
+    }
+    let returned = if dynamic { returned(&functions, &scope) } else { BTreeMap::new() };
+    let (mut schedules, mut homes) = (vec![], vec![]);
+    let mut scratch: BTreeMap<String, u64> =
+        kernels.iter().map(|(name, kernel)| (name.clone(), kernel.scratch)).collect();
+    for function in &functions {
+        let schedule = schedule(function, &scope)
+            .map_err(|(step, message)| PassError::at(&function.steps[step].1, message))?;
+        let convention = match (dynamic, function.name == name) {
+            (false, _) => Convention::Static,
+            (true, true) => Convention::Main,
+            (true, false) => Convention::Inner,
+        };
+        let callees = Callees { scratch: &scratch, returned: &returned };
+        let planned = Homes::plan(function, &schedule, &callees, convention);
+        scratch.insert(function.name.clone(), planned.workspace);
+        schedules.push(schedule);
+        homes.push(planned);
+    }
+    interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
+    let checks = if dynamic { messages(&functions, &interface) } else { vec![] };
+    interface.convention = if dynamic { Interface::SIZED } else { 0 };
+    interface.checks = checks.clone();
+    let kernels = kernels.clone();
+    let signatures = BTreeMap::new();
+    let mut program = Program {
+        functions,
+        schedules,
+        homes,
+        kernels,
+        scope,
+        returned,
+        signatures,
+        checks,
+        interface,
+        main: name,
+    };
+    for number in 0..program.functions.len() {
+        let signature = signature(&program, number);
+        program.signatures.insert(program.functions[number].name.clone(), signature);
+    }
+    write(&program)
+}
+
+fn write(program: &Program<'_, '_>) -> PassResult {
+    for number in 0..program.functions.len() {
+        let function = &program.functions[number];
+        let (context, location) = (irc_mlir::context_of(&function.op), function.op.location());
+        let Some(parent) = function.op.block() else {
+            return Err(PassError::at(&function.op, "is not in a module"));
+        };
+        for (index, bytes) in program.homes[number].constants.iter().enumerate() {
+            let name = program.constant(function, index);
+            constant(context, &name, bytes, location).before(&parent, function.op);
+        }
+        Writer::write(program, number)?;
+    }
+    let main = &program.functions[program.functions.len() - 1];
+    if program.interface.is_sized() {
+        host::declare(main.op)?;
+    }
+    for function in &program.functions {
+        function.op.erase();
+    }
     Ok(())
 }
 
-fn byte_buffer<'c>(context: &'c Context, size: u64) -> Type<'c> {
-    ty::parse(context, &format!("memref<{size}xi8>"))
-}
-
-struct Writer<'c, 'a, 'p> {
+fn constant<'c>(
     context: &'c Context,
-    block: BlockRef<'c, 'a>,
-    inputs: usize,
-    arena: &'p Arena,
-    live: &'p Liveness,
+    name: &str,
+    bytes: &[u8],
+    location: Location<'c>,
+) -> OpSpec<'c> {
+    let count = bytes.len();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    let value = if bytes.is_empty() {
+        "dense<> : tensor<0xi8>".to_owned()
+    } else {
+        format!("dense<\"0x{hex}\"> : tensor<{count}xi8>")
+    };
+    OpSpec::new(context, "memref.global", location)
+        .attr("sym_name", attr::string(context, name))
+        .attr("sym_visibility", attr::string(context, "private"))
+        .attr("type", attr::ty(ty::parse(context, &format!("memref<{count}xi8>"))))
+        .attr("initial_value", attr::parse(context, &value))
+        .attr("constant", attr::unit(context))
+        .attr("alignment", attr::i64(context, 64))
 }
 
-impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
-    fn op(
-        &self,
-        position: usize,
-        op: OperationRef<'c, 'a>,
-        kernels: &BTreeMap<String, Kernel<'c>>,
-    ) -> PassResult {
-        match read::op_name(&op).as_str() {
-            LAUNCH => self.launch(position, op, kernels),
-            "func.return" => self.finish(op),
-            _ => Ok(()),
+/// Every message that a program may end with.
+fn messages(functions: &[Function<'_, '_>], interface: &Interface) -> Vec<String> {
+    let mut found: Vec<String> =
+        [host::OUT_OF_MEMORY, host::NO_OUTPUT, host::ITERATIONS, host::ELEMENTS]
+            .map(str::to_owned)
+            .to_vec();
+    let mut add = |message: String| {
+        if !found.contains(&message) {
+            found.push(message);
+        }
+    };
+    let main = &functions[functions.len() - 1];
+    for (input, ty) in main.types[..main.inputs].iter().enumerate() {
+        for (axis, dim) in ty.dims.iter().enumerate() {
+            add(function::extent_message(&interface.inputs[input].name, dim, axis));
         }
     }
-
-    fn launch(
-        &self,
-        position: usize,
-        op: OperationRef<'c, 'a>,
-        kernels: &BTreeMap<String, Kernel<'c>>,
-    ) -> PassResult {
-        let callee = read::symbol(&op, "callee").unwrap_or_default();
-        let Some(kernel) = kernels.get(&callee) else {
-            return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
-        };
-        let values: Vec<Value> = op.operands().chain(op.results().map(Into::into)).collect();
-        let expected = values.len() + 1;
-        let are_memrefs = kernel.parameters.iter().all(|ty| ty.to_string().starts_with("memref<"));
-        if kernel.parameters.len() != expected || !are_memrefs {
-            let message = format!(
-                "expects '{callee}' to take {expected} memrefs; run 'linalg-to-vector' first"
-            );
-            return Err(PassError::at(&op, message));
-        }
-        let mut operands = Vec::new();
-        for (value, parameter) in values.iter().zip(&kernel.parameters) {
-            let home = self.live.home(*value);
-            operands.push(self.view(home, *parameter, op.location()));
-        }
-        let offset = self.arena.scratch_of(position);
-        operands.push(self.workspace_view(offset, kernel.parameters[expected - 1], op.location()));
-        OpSpec::new(self.context, "func.call", op.location())
-            .attr("callee", attr::symbol(self.context, &callee))
-            .operands(&operands)
-            .append(&self.block);
-        Ok(())
-    }
-
-    /// Copies results that could not be written in place, then returns.
-    fn finish(&self, op: OperationRef<'c, 'a>) -> PassResult {
-        for (index, value) in op.operands().enumerate() {
-            let home = self.live.home(value);
-            if home == Home::Result(index) {
-                continue;
-            }
-            let Ok(target) = self.block.argument(self.inputs + index) else {
-                return Err(PassError::at(&op, "returns more than the function's results"));
-            };
-            let source = self.view(home, target.r#type(), op.location());
-            OpSpec::new(self.context, "memref.copy", op.location())
-                .operands(&[source, target.into()])
-                .append(&self.block);
-        }
-        OpSpec::new(self.context, "func.return", op.location()).append(&self.block);
-        Ok(())
-    }
-
-    fn view(&self, home: Home, to: Type<'c>, location: Location<'c>) -> Value<'c, 'a> {
-        let (argument, offset) = match home {
-            Home::Input(index) => (index, 0),
-            Home::Result(index) => (self.inputs + index, 0),
-            Home::Local(local) => {
-                return self.workspace_view(self.arena.offset(local), to, location);
-            }
-        };
-        self.view_at(argument, offset, to, location)
-    }
-
-    fn workspace_view(&self, offset: u64, to: Type<'c>, location: Location<'c>) -> Value<'c, 'a> {
-        self.view_at(self.block.argument_count() - 1, offset, to, location)
-    }
-
-    fn view_at(
-        &self,
-        argument: usize,
-        offset: u64,
-        to: Type<'c>,
-        location: Location<'c>,
-    ) -> Value<'c, 'a> {
-        let index = Type::index(self.context);
-        let offset = OpSpec::new(self.context, "arith.constant", location)
-            .attr("value", attr::index(self.context, offset as i64))
-            .results(&[index])
-            .append(&self.block);
-        let view = match (self.block.argument(argument), offset.result(0)) {
-            (Ok(buffer), Ok(offset)) => OpSpec::new(self.context, "memref.view", location)
-                .operands(&[buffer.into(), offset.into()])
-                .results(&[to])
-                .append(&self.block),
-            _ => unreachable!("the block has one argument per buffer"),
-        };
-        match view.result(0) {
-            Ok(result) => result.into(),
-            Err(_) => unreachable!("memref.view has one result"),
+    for (step, _) in functions.iter().flat_map(|function| &function.steps) {
+        if let Step::Check { message, .. } = step {
+            add(message.clone());
         }
     }
+    found
 }

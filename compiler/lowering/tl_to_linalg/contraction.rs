@@ -3,10 +3,10 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops},
-    pointwise::{narrow, widen},
     reduction::convert,
     squeezed, wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.
@@ -24,6 +24,18 @@ pub fn lower<'c: 'a, 'a>(
     let k = rank;
     let lhs_dims = operand_dims(lhs.shape.len(), rank, [rank - 2, k], flag("transpose_lhs"));
     let rhs_dims = operand_dims(rhs.shape.len(), rank, [k, rank - 1], flag("transpose_rhs"));
+    Ok(multiply(emitter, [(lhs, &lhs_dims), (rhs, &rhs_dims)], shape, element))
+}
+
+/// The sum of products over one more loop than the result has dimensions; each operand comes with
+/// the loop along each of its dimensions.
+pub fn multiply<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    [(lhs, lhs_dims), (rhs, rhs_dims)]: [(&Lowered<'c, 'a>, &[usize]); 2],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Held<'c, 'a> {
+    let k = shape.len();
     let depth = lhs_dims.iter().position(|dim| *dim == k).map_or(1, |at| lhs.shape[at]);
     let mut extents = shape.to_vec();
     extents.push(depth);
@@ -35,7 +47,7 @@ pub fn lower<'c: 'a, 'a>(
             .filter_map(|at| loops.iter().position(|dim| *dim == dims[at]))
             .collect(),
     };
-    let inputs = [access(lhs, &lhs_dims), access(rhs, &rhs_dims)];
+    let inputs = [access(lhs, lhs_dims), access(rhs, rhs_dims)];
 
     let compute = element.compute(emitter.context);
     let init = emitter.fill(&squeezed(shape), compute, 0.0);
@@ -54,7 +66,7 @@ pub fn lower<'c: 'a, 'a>(
         scope.with(add, &[x[2], term], compute.storage, &contract)
     });
     let wide = Lowered { shape: shape.to_vec(), element: compute, held: Held::Tensor(product) };
-    Ok(convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).held)
+    convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).held
 }
 
 /// A product and its sum may become one fused multiply-add.

@@ -1,5 +1,7 @@
 //! Element types as code generation sees them.
-use irc_mlir::{Context, Type, read, ty};
+use irc_dialects::tl;
+use irc_mlir::{Context, Type, ty};
+use irc_tl::DType;
 
 /// An element type: a float, or an integer with a sign that its storage type does not show.
 #[derive(Clone, Copy, PartialEq)]
@@ -70,8 +72,15 @@ impl<'c> Element<'c> {
     }
 }
 
-/// A tensor type with its element made signless.
+/// A tensor type with its element made signless; sizes that depend on symbols stay.
 pub fn signless_tensor<'c>(context: &'c Context, tensor: Type<'c>) -> Option<Type<'c>> {
-    let (shape, element) = read::tensor_of(tensor)?;
-    Some(ty::tensor(&shape, Element::of(context, element)?.storage))
+    let mut ty = tl::type_of(tensor).ok()?;
+    ty.dtype = match ty.dtype {
+        DType::U8 => DType::I8,
+        DType::U16 => DType::I16,
+        DType::U32 => DType::I32,
+        DType::U64 => DType::I64,
+        other => other,
+    };
+    Some(tl::type_to_mlir(context, &ty))
 }

@@ -1,5 +1,9 @@
 //! Emits `linalg.generic` and the tensor ops around it.
 use super::{Held, Lowered, element::Element, squeezed, wide_dims};
+use crate::lowering::linalg_to_vector::{
+    emit::{Emit, Lanes},
+    expand_math::expand,
+};
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationRef, Region, RegionLike, Type,
     Value, ValueLike, attr, ty,
@@ -16,6 +20,18 @@ pub struct Emitter<'c, 'a> {
 pub struct Access<'c, 'a> {
     pub tensor: Value<'c, 'a>,
     pub loops: Vec<usize>,
+}
+
+/// One operand of a generic whose dimensions are sums of loops, each times a step.
+pub struct Sums<'c, 'a> {
+    pub tensor: Value<'c, 'a>,
+    pub dims: Vec<Vec<(usize, i64)>>,
+}
+
+impl<'c, 'a> Access<'c, 'a> {
+    fn sums(&self) -> Sums<'c, 'a> {
+        Sums { tensor: self.tensor, dims: self.loops.iter().map(|dim| vec![(*dim, 1)]).collect() }
+    }
 }
 
 /// The loops of a generic: extents and which of them reduce.
@@ -88,7 +104,20 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         loops: &Loops,
         body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        let accesses: Vec<&Access> = inputs.iter().chain([&output]).collect();
+        let sums: Vec<Sums> = inputs.iter().map(Access::sums).collect();
+        self.generic_of_sums(&sums, output, loops, body)
+    }
+
+    /// As [`Emitter::generic`], of inputs whose dimensions are sums of loops.
+    pub fn generic_of_sums(
+        &self,
+        inputs: &[Sums<'c, 'a>],
+        output: Access<'c, 'a>,
+        loops: &Loops,
+        body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let written = output.sums();
+        let accesses: Vec<&Sums> = inputs.iter().chain([&written]).collect();
         let operands: Vec<Value> = accesses.iter().map(|access| access.tensor).collect();
         let scalars: Vec<_> = operands
             .iter()
@@ -101,14 +130,14 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
             .filter_map(|index| Some(block.argument(index).ok()?.into()))
             .collect();
         // Safe to treat the block as living for 'a: it is owned by the op appended below.
-        let scope = Scope { context: self.context, block, location: self.location };
+        let scope = Scope { context: self.context, block, location: self.location, expand: false };
         let yielded = body(&scope, &arguments);
         OpSpec::new(self.context, "linalg.yield", self.location)
             .operands(&[yielded])
             .append(&block);
 
         let maps: Vec<String> =
-            accesses.iter().map(|access| map_text(loops.count, &access.loops)).collect();
+            accesses.iter().map(|access| map_text(loops.count, &access.dims)).collect();
         let kinds = (0..loops.count).map(|index| {
             let reduces = loops.reductions.contains(&index);
             let kind = if reduces { "reduction" } else { "parallel" };
@@ -168,11 +197,13 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
     }
 }
 
-/// Appends scalar ops to a generic's region.
+/// Appends scalar ops to a generic's region, or to the body of a loop.
 pub struct Scope<'c, 'a> {
     pub context: &'c Context,
     pub block: BlockRef<'c, 'a>,
     pub location: Location<'c>,
+    /// Whether functions of `math` that have an expansion are written as it.
+    pub expand: bool,
 }
 
 impl<'c: 'a, 'a> Scope<'c, 'a> {
@@ -200,6 +231,13 @@ impl<'c: 'a, 'a> Scope<'c, 'a> {
     where
         'c: 'b,
     {
+        if self.expand && name.starts_with("math.") {
+            let e = Emit { context: self.context, block: self.block, location: self.location };
+            let operands: Vec<Value> = operands.iter().map(|x| rebound(*x)).collect();
+            if let Some(value) = expand(e, name, &operands, result_type, Lanes::Scalar) {
+                return rebound(value);
+            }
+        }
         let mut spec = OpSpec::new(self.context, name, self.location)
             .operands(operands)
             .results(&[result_type]);
@@ -262,12 +300,18 @@ fn constant_spec<'c>(
         .results(&[element.storage])
 }
 
-fn map_text(count: usize, loops: &[usize]) -> String {
-    let names = |dims: &mut dyn Iterator<Item = usize>| {
-        dims.map(|dim| format!("d{dim}")).collect::<Vec<_>>().join(", ")
+fn map_text(count: usize, dims: &[Vec<(usize, i64)>]) -> String {
+    let all: Vec<_> = (0..count).map(|dim| format!("d{dim}")).collect();
+    let term = |(dim, step): &(usize, i64)| match step {
+        1 => format!("d{dim}"),
+        _ => format!("d{dim} * {step}"),
     };
-    let (all, used) = (names(&mut (0..count)), names(&mut loops.iter().copied()));
-    format!("affine_map<({all}) -> ({used})>")
+    let sum = |terms: &Vec<(usize, i64)>| match &terms[..] {
+        [] => "0".to_owned(),
+        _ => terms.iter().map(term).collect::<Vec<_>>().join(" + "),
+    };
+    let used: Vec<_> = dims.iter().map(sum).collect();
+    format!("affine_map<({}) -> ({})>", all.join(", "), used.join(", "))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

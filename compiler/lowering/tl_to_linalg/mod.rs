@@ -6,16 +6,19 @@
 //! return, so that every indexing map is a projected permutation.
 //! `f16` and `bf16` arithmetic is written in `f32` with one rounding per op.
 //!
-//! A kernel of `tl.stepped_matmul` stays as it is: `linalg-to-vector` writes its loops.
+//! A kernel of `tl.stepped_matmul` stays as it is: `linalg-to-vector` writes its loops. So does a
+//! kernel of the kind `loops`, for `compute-to-loops`.
 
 mod contraction;
+mod conv;
 pub(crate) mod element;
-mod generic;
+pub(crate) mod generic;
 mod moves;
 mod pointwise;
 mod reduction;
 mod sequential;
 
+use crate::lowering::compute_to_loops::LOOPS;
 use element::Element;
 use generic::Emitter;
 use irc_mlir::{
@@ -44,7 +47,8 @@ impl Pass for TlToLinalg {
         let kernels = walk_collect(module, |op| op.has_attribute("irc.kernel"));
         for kernel in kernels {
             let names: Vec<_> = read::body_ops(kernel).iter().map(read::op_name).collect();
-            let stays = names.iter().any(|name| name == "tl.stepped_matmul");
+            let stays = names.iter().any(|name| name == "tl.stepped_matmul")
+                || read::string(&kernel, "irc.kind").as_deref() == Some(LOOPS);
             if !stays && names.iter().any(|name| name.starts_with("tl.")) {
                 lower_kernel(kernel)?;
             }
@@ -55,7 +59,7 @@ impl Pass for TlToLinalg {
 
 /// A tensor-level value inside a kernel.
 #[derive(Clone)]
-struct Lowered<'c, 'a> {
+pub(crate) struct Lowered<'c, 'a> {
     /// The shape at the tensor level, with its ones.
     shape: Vec<i64>,
     element: Element<'c>,
@@ -63,7 +67,7 @@ struct Lowered<'c, 'a> {
 }
 
 #[derive(Clone)]
-enum Held<'c, 'a> {
+pub(crate) enum Held<'c, 'a> {
     /// A tensor without the dimensions of extent 1.
     Tensor(Value<'c, 'a>),
     /// The same number everywhere.
@@ -96,8 +100,16 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let name = read::string(&kernel, "sym_name").unwrap_or_default();
     let mut spec =
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
-    for kept in ["sym_visibility", "irc.kernel", "irc.kind", "irc.keeps", "arg_attrs", "res_attrs"]
-    {
+    let all = [
+        "sym_visibility",
+        "irc.kernel",
+        "irc.kind",
+        "irc.keeps",
+        "llvm.linkage",
+        "arg_attrs",
+        "res_attrs",
+    ];
+    for kept in all {
         spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
     }
     let Some(parent) = kernel.block() else {
@@ -190,10 +202,10 @@ fn lower_op<'c: 'a, 'a>(
     let name = read::op_name(&op);
     let held = match name.as_str() {
         "tl.fill" => Held::Splat(read::float(&op, "value").ok_or("lacks its value")?),
+        "tl.conv" => conv::lower(op, emitter, operands, &shape, element)?,
         "tl.matmul" => contraction::lower(op, emitter, operands, &shape, element)?,
-        "tl.reduce_sum" | "tl.reduce_max" | "tl.reduce_mean" => {
-            reduction::lower(op, emitter, &operands[0], element)?
-        }
+        "tl.reduce_sum" | "tl.reduce_product" | "tl.reduce_max" | "tl.reduce_min"
+        | "tl.reduce_mean" => reduction::lower(op, emitter, &operands[0], element)?,
         "tl.sequential_sum" => sequential::lower(op, emitter, &operands[0], element)?,
         "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
         "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,

@@ -3,9 +3,10 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops, Scope},
-    pointwise::{map, narrow, widen},
+    pointwise::map,
     squeezed, wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
 
 /// `tl.transpose`.
@@ -37,18 +38,28 @@ pub fn slice<'c: 'a, 'a>(
     operand: &Lowered<'c, 'a>,
     shape: &[i64],
 ) -> Result<Held<'c, 'a>, String> {
-    let Held::Tensor(tensor) = operand.held else { return Ok(operand.held.clone()) };
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    Ok(cut(emitter, operand, &offsets, shape))
+}
+
+/// A box of a value.
+pub fn cut<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    offsets: &[i64],
+    shape: &[i64],
+) -> Held<'c, 'a> {
+    let Held::Tensor(tensor) = operand.held else { return operand.held.clone() };
     let wide = wide_dims(&operand.shape);
     let pick = |from: &[i64]| wide.iter().map(|dim| from[*dim]).collect::<Vec<_>>();
     let result = ty::tensor(&squeezed(shape), operand.element.storage);
-    Ok(Held::Tensor(
+    Held::Tensor(
         emitter.value(
             emitter
                 .spec("tensor.extract_slice")
                 .operands(&[tensor])
                 .results(&[result])
-                .attr("static_offsets", attr::i64s(emitter.context, &pick(&offsets)))
+                .attr("static_offsets", attr::i64s(emitter.context, &pick(offsets)))
                 .attr("static_sizes", attr::i64s(emitter.context, &pick(shape)))
                 .attr("static_strides", attr::i64s(emitter.context, &vec![1; wide.len()]))
                 .attr(
@@ -56,7 +67,7 @@ pub fn slice<'c: 'a, 'a>(
                     attr::parse(emitter.context, "array<i32: 1, 0, 0, 0>"),
                 ),
         ),
-    ))
+    )
 }
 
 /// `tl.reshape`, through one flat dimension.
@@ -96,10 +107,20 @@ pub fn update<'c: 'a, 'a>(
     source: &Lowered<'c, 'a>,
 ) -> Result<Held<'c, 'a>, String> {
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
+    Ok(put(emitter, dest, source, &offsets))
+}
+
+/// `dest` with the box of `source`'s shape at `offsets` replaced.
+pub fn put<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    dest: &Lowered<'c, 'a>,
+    source: &Lowered<'c, 'a>,
+    offsets: &[i64],
+) -> Held<'c, 'a> {
     let source_tensor = emitter.materialise(source);
     let wide = wide_dims(&dest.shape);
     let element = dest.element;
-    Ok(map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
+    map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
         let flag = ty::parse(scope.context, "i1");
         let mut inside: Value =
             scope.with("arith.constant", &[], flag, &[("value", attr::bool(scope.context, true))]);
@@ -113,7 +134,7 @@ pub fn update<'c: 'a, 'a>(
         }
         let from_source: Value = extract(scope, source_tensor, &at, element);
         scope.op("arith.select", &[inside, from_source, x[0]], element.storage)
-    }))
+    })
 }
 
 /// A loop's index relative to a box along one dimension, clamped into it, and whether it was inside.

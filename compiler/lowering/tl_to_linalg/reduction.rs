@@ -3,10 +3,12 @@ use super::{
     Held, Lowered,
     element::{Element, Kind},
     generic::{Access, Emitter, Loops},
-    pointwise::{map, narrow, widen},
+    pointwise::map,
     wide_dims,
 };
-use irc_mlir::{OperationRef, Value, read};
+use crate::lowering::arithmetic::{binary, cast};
+use irc_mlir::{OperationRef, Value, read, ty};
+use irc_tl::{Binary, Rounding};
 
 /// Lowers `tl.reduce_*`.
 pub fn lower<'c: 'a, 'a>(
@@ -18,31 +20,34 @@ pub fn lower<'c: 'a, 'a>(
     let name = read::op_name(&op);
     let axes = read::integers(&op, "axes").ok_or("lacks its axes")?;
     let mean = name == "tl.reduce_mean";
-    let compute = element.compute(emitter.context);
-    let input = convert(emitter, operand, element, compute, |scope, x| widen(scope, x, element));
+    let compute = accumulator(emitter, element, mean);
+    let input = convert(emitter, operand, element, compute, |scope, x| {
+        cast(scope, x, element, compute, Rounding::TowardZero)
+    });
     let reduced = reduce(emitter, &input, &axes, &name, compute);
     let extent: i64 = axes.iter().filter_map(|axis| operand.shape.get(*axis as usize)).product();
-    let finish = |scope: &super::generic::Scope<'c, '_>, x: Value<'c, '_>| -> Value<'c, 'a> {
-        let mut value: Value<'c, '_> = irc_mlir::rebind(x);
-        if mean {
-            let count: Value = scope.constant(compute, extent as f64);
-            let divide = match element.kind {
-                Kind::Float => "arith.divf",
-                Kind::Signed => "arith.divsi",
-                Kind::Unsigned => "arith.divui",
-            };
-            value = scope.op(divide, &[value, count], compute.storage);
-        }
-        narrow(scope, value, element)
-    };
-    if !mean && !element.is_half() {
+    if !mean && compute == element {
         return Ok(reduced.held);
     }
     let finished =
         map(emitter, std::slice::from_ref(&reduced), &reduced.shape, element, |scope, x| {
-            finish(scope, x[0])
+            let mut value: Value<'c, '_> = irc_mlir::rebind(x[0]);
+            if mean {
+                let count: Value = scope.constant(compute, extent as f64);
+                value = binary(scope, Binary::Div, value, count, compute);
+            }
+            cast(scope, value, compute, element, Rounding::TowardZero)
         });
     Ok(finished)
+}
+
+/// What a reduction accumulates in: the mean of small integers is that of their whole sum.
+fn accumulator<'c>(emitter: &Emitter<'c, '_>, element: Element<'c>, mean: bool) -> Element<'c> {
+    match element.kind {
+        Kind::Float => element.compute(emitter.context),
+        _ if mean => Element { storage: ty::parse(emitter.context, "i64"), bits: 64, ..element },
+        _ => element,
+    }
 }
 
 /// An element-wise conversion; nothing when the types are equal.
@@ -91,11 +96,18 @@ fn reduce<'c: 'a, 'a>(
 }
 
 fn combiner(name: &str, element: Element<'_>) -> (&'static str, f64) {
-    match (name == "tl.reduce_max", element.kind) {
-        (true, Kind::Float) => ("arith.maximumf", f64::NEG_INFINITY),
-        (true, Kind::Signed) => ("arith.maxsi", -(2f64.powi(element.bits as i32 - 1))),
-        (true, Kind::Unsigned) => ("arith.maxui", 0.0),
-        (false, Kind::Float) => ("arith.addf", 0.0),
-        (false, _) => ("arith.addi", 0.0),
+    let magnitude = 2f64.powi(element.bits as i32 - i32::from(element.kind == Kind::Signed));
+    match (name, element.kind) {
+        ("tl.reduce_max", Kind::Float) => ("arith.maximumf", f64::NEG_INFINITY),
+        ("tl.reduce_max", Kind::Signed) => ("arith.maxsi", -magnitude),
+        ("tl.reduce_max", Kind::Unsigned) => ("arith.maxui", 0.0),
+        ("tl.reduce_min", Kind::Float) => ("arith.minimumf", f64::INFINITY),
+        // A constant beyond the type saturates to its largest number.
+        ("tl.reduce_min", Kind::Signed) => ("arith.minsi", magnitude),
+        ("tl.reduce_min", Kind::Unsigned) => ("arith.minui", magnitude),
+        ("tl.reduce_product", Kind::Float) => ("arith.mulf", 1.0),
+        ("tl.reduce_product", _) => ("arith.muli", 1.0),
+        (_, Kind::Float) => ("arith.addf", 0.0),
+        _ => ("arith.addi", 0.0),
     }
 }

@@ -3,9 +3,9 @@ use super::{
     Held, Lowered, ORDERED,
     element::Element,
     generic::{Access, Emitter, Loops},
-    pointwise::{narrow, widen},
     wide_dims,
 };
+use crate::lowering::arithmetic::{narrow, widen};
 use irc_mlir::{OperationRef, Value, attr, read};
 
 /// Lowers the op; each step widens, adds and narrows.

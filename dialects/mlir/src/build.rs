@@ -56,6 +56,12 @@ impl<'c> OpSpec<'c> {
         self
     }
 
+    /// Adds blocks that the op may go on in.
+    pub fn successors(mut self, blocks: &[&Block<'c>]) -> Self {
+        self.builder = self.builder.add_successors(blocks);
+        self
+    }
+
     /// Builds the op, detached.
     ///
     /// # Panics
@@ -148,6 +154,15 @@ pub mod attr {
     /// `array<i64: ...>`.
     pub fn i64s<'c>(context: &'c Context, values: &[i64]) -> Attribute<'c> {
         DenseI64ArrayAttribute::new(context, values).into()
+    }
+    /// `array<i8: ...>`.
+    pub fn bytes<'c>(context: &'c Context, bytes: &[u8]) -> Attribute<'c> {
+        let values = bytes.as_ptr().cast();
+        // Safety: the context copies as many bytes as there are.
+        unsafe {
+            let raw = mlir_sys::mlirDenseI8ArrayGet(context.to_raw(), bytes.len() as isize, values);
+            Attribute::from_raw(raw)
+        }
     }
     /// An array.
     pub fn array<'c>(context: &'c Context, values: &[Attribute<'c>]) -> Attribute<'c> {

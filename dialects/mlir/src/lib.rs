@@ -10,6 +10,7 @@ mod build;
 mod context;
 mod diagnostic;
 mod ir;
+pub mod llvm;
 mod mains;
 mod pass;
 pub mod read;

@@ -60,6 +60,20 @@ pub fn integers<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Opti
     (0..array.len()).map(|index| array.element(index).ok()).collect()
 }
 
+/// An `array<i8: ...>` attribute.
+pub fn bytes<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Vec<u8>> {
+    let array = attribute(op, name)?.to_raw();
+    // Safety: the attribute is live, its kind is asked first, and indices are below its length.
+    unsafe {
+        if !mlir_sys::mlirAttributeIsADenseI8Array(array) {
+            return None;
+        }
+        let count = mlir_sys::mlirDenseArrayGetNumElements(array);
+        let byte = |index| mlir_sys::mlirDenseI8ArrayGetElement(array, index).cast_unsigned();
+        Some((0..count).map(byte).collect())
+    }
+}
+
 /// The elements of an array attribute.
 pub fn elements<'c: 'a, 'a>(
     op: &impl OperationLike<'c, 'a>,

@@ -41,20 +41,20 @@ fn check_format(bytes: &Bytes, format: Format) {
     }
 }
 
-/// What is written in any form is read as what it was: it gives the same bytes again.
+/// What is written in any form is read again; in the format it is from, it gives the same bytes.
 fn check_writing(module: &Module) {
-    let target = match module.schema {
+    let own = match module.schema {
         Schema::CommonIr => Target::CommonIr,
         Schema::Onnx => Target::Carrier,
     };
-    for target in [target, Target::Carrier, Target::Onnx, Target::CommonIr] {
+    for target in [Target::CommonIr, Target::Carrier, Target::Onnx] {
         let Some(bytes) = bytes(module, target, Encoding::Binary) else { continue };
         for encoding in Encoding::ALL {
             let other = self::bytes(module, target, encoding).expect("written in binary form");
-            if let Some(found) = again(other, module, target, encoding) {
-                let twice = self::bytes(&found, target, Encoding::Binary);
-                assert_eq!(twice.as_ref(), Some(&bytes), "{target:?} {encoding:?} {module:?}");
-            }
+            let Some(found) = again(other, module, target, encoding) else { continue };
+            let twice = self::bytes(&found, target, Encoding::Binary);
+            let is_same = target != own || twice.as_ref() == Some(&bytes);
+            assert!(is_same, "{target:?} {encoding:?}: {module:?} is read as {found:?}");
         }
     }
 }

@@ -97,6 +97,7 @@ impl Layout {
             dtype: host_type(*dtype).name().to_owned(),
             shape: vec![count],
             kept: false,
+            ..Port::default()
         }
     }
 }
@@ -141,7 +142,7 @@ fn is_box(tensor: &Tensor) -> bool {
 }
 
 fn no_ports() -> Interface {
-    Interface { inputs: vec![], outputs: vec![], workspace_bytes: 0, requires: vec![] }
+    Interface::default()
 }
 
 /// The host type of an element type.

@@ -87,8 +87,13 @@ impl Format {
         }
         let sign = if value.is_sign_negative() { self.sign() } else { 0 };
         let size = self.size(value.abs());
-        // Without a negative zero, what rounds to zero is zero.
-        if size == 0 && self.special == Special::NegativeZero { 0 } else { sign | size }
+        match self.special {
+            // NaN has no sign.
+            Special::Last if size == self.nan() => size,
+            // Without a negative zero, what rounds to zero is zero.
+            Special::NegativeZero if size == 0 => 0,
+            _ => sign | size,
+        }
     }
 
     /// The code without its sign, of a value that is not negative.

@@ -18,7 +18,7 @@ fn the_page_has_every_tolerance() {
         let expected = Tolerance::of(dtype);
         assert_eq!(expected.rel, expected.rms, "the page gives one number for both");
         let own = rows.iter().find(|(name, ..)| name == dtype.name());
-        let shared = rows.iter().find(|(name, ..)| name == "integers, bool");
+        let shared = rows.iter().find(|(name, ..)| name.starts_with("integers, bool"));
         let (_, rel, abs) = own.or(shared).expect("a row");
         assert_eq!((*rel, *abs), (expected.rel, expected.abs), "{}", dtype.name());
     }

@@ -36,6 +36,16 @@ pub enum Planner {
     Ark,
 }
 
+/// Who generates code.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generator {
+    /// LLVM: the fastest code
+    #[default]
+    Llvm,
+    /// Cranelift: compiled quickly, runs slower
+    Cranelift,
+}
+
 /// When messages are coloured.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {

@@ -1,5 +1,5 @@
 //! `irc`: compile, run, check, measure, simulate.
-use crate::{Compile, Console, EXIT_CODES, Planner};
+use crate::{Compile, Console, EXIT_CODES, Generator, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -47,17 +47,21 @@ pub enum Command {
     "Examples:\n  \
      irc compile ffn.model.json -o ffn.so\n  \
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
+     irc compile ffn.model.json -o ffn.so --backend cranelift\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
      irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
-    /// ARK model file; - is standard input
+    /// ARK model, ONNX model or Common IR graph; - is standard input
     pub model: String,
     /// File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// Who generates code for .so and .o
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub backend: Generator,
     /// What to write, whatever the suffix says
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
@@ -120,12 +124,14 @@ pub enum Kind {
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
+     irc run mnist.onnx --data-set test_data_set_0              an ONNX model and its test data\n  \
+     irc run ffn.model.json --seed 1 --backend cranelift        soon compiled, for a look\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
      irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// ARK model, a library of irc compile, or the plans of all ranks; - is standard input
+    /// Model (ARK, ONNX, Common IR), library, or the plans of all ranks; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Input buffers
@@ -143,7 +149,7 @@ pub struct Run {
     /// Fill inputs not given with random values; equal seeds give equal values everywhere
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// ONNX test data: input_N.pb and output_N.pb (not built yet)
+    /// ONNX test data of a model: input_N.pb, and output_N.pb that must come out
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
     /// Threads to run a plan on; models and libraries run on one today
@@ -184,7 +190,7 @@ pub enum Backend {
     Llvm,
     /// The reference evaluator: slow, and the meaning of everything else
     Reference,
-    /// Code from Cranelift (not built yet)
+    /// Code from Cranelift: compiled quickly, runs slower
     Cranelift,
     /// A GPU (not built yet)
     Cuda,
@@ -262,6 +268,9 @@ pub struct Bench {
     /// Peak memory traffic in GB/s, read and written, instead of measuring it
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_bandwidth: Option<f64>,
+    /// Who generates the code
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    pub backend: Generator,
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,

@@ -7,7 +7,9 @@ mod common;
 mod irc;
 mod translate;
 
-pub use common::{Color, Compile, Console, Diagnostics, Explain, Planner, Progress, Results};
+pub use common::{
+    Color, Compile, Console, Diagnostics, Explain, Generator, Planner, Progress, Results,
+};
 pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
 pub use translate::{Emit, Import, Translate, double_dashes};
 

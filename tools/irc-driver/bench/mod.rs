@@ -15,7 +15,7 @@ use crate::{
     world::{Preparation, World},
 };
 use irc::{CompileOptions, Results};
-use irc_cli::Bench;
+use irc_cli::{Bench, Generator};
 use irc_runtime::{Interface, Library, Port};
 use irc_tensor::Tensor;
 use latency::{Latency, Length};
@@ -24,7 +24,8 @@ use report::Report;
 /// Measures a program and prints what was found.
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let bytes = input::read(&arguments.file)?;
-    let target = processor::named(&arguments.target_cpu)?;
+    let processor = processor::named(&arguments.target_cpu)?;
+    let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
     let content = input::content(&bytes);
     let threads = if content == Content::Plan { arguments.threads } else { 1 };
     if content != Content::Plan {
@@ -50,6 +51,12 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
                 arguments.file
             )));
         }
+        Content::Library if arguments.backend == Generator::Cranelift => {
+            return Err(Stop::Usage(format!(
+                "--backend has no effect here: {} is compiled already",
+                arguments.file
+            )));
+        }
         // A library does not say how much it computes.
         Content::Library => {
             let loaded = Loaded::from_bytes(&bytes)?;
@@ -65,12 +72,13 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
+        Content::Graph => return Err(Stop::not_built("measuring Common IR and ONNX files")),
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
         gflops: match arguments.peak_gflops {
             Some(given) => given,
-            None => roofline::measure_gflops(&target)?,
+            None => roofline::measure_gflops(&processor)?,
         },
         bandwidth: match arguments.peak_bandwidth {
             Some(given) => given,

@@ -16,8 +16,9 @@ pub fn check(name: &str, format: Format) -> Result<(Source, Vec<Diagnostic>), St
         found = import(&document.module, &options).err().unwrap_or_default();
     }
     // What is only known when the model is compiled is no fault of the file.
-    let (open, wrong): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|finding| matches!(finding.kind, FindingKind::NeedsValue(_)));
+    let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| {
+        matches!(finding.kind, FindingKind::NeedsValue(_) | FindingKind::NeedsShape(_))
+    });
     findings.extend(place(&document, &wrong));
     findings.extend(
         place(&document, &open)

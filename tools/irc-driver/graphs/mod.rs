@@ -6,6 +6,8 @@ use irc_onnx_ops::{Finding, FindingKind};
 use std::path::Path;
 
 pub mod check;
+pub mod compile;
+pub mod run;
 
 /// The form that a flag names.
 pub fn format(name: Option<&str>) -> Result<Format, Stop> {
@@ -59,6 +61,7 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
         FindingKind::Unsupported => "onnx-unsupported",
         FindingKind::Invalid => "onnx-node",
         FindingKind::NeedsValue(_) => "onnx-needs-value",
+        FindingKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", finding.node, finding.message);
     let diagnostic = Diagnostic::error(code, message).path(finding.path.clone());

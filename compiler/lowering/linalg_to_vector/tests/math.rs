@@ -57,6 +57,10 @@ fn ulp_error(found: f32, exact: f64) -> f64 {
 }
 
 fn check_function(name: &str, exact: impl Fn(f64) -> f64) {
+    check_body(name, &format!("%s = {name} %a : f32"), exact);
+}
+
+fn check_body(name: &str, body: &str, exact: impl Fn(f64) -> f64) {
     let values = sweep();
     let count = values.len();
     let source = format!(
@@ -67,7 +71,7 @@ func.func @k(%x: tensor<{count}xf32>) -> tensor<{count}xf32> attributes {{irc.ke
   %0 = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
     ins(%x : tensor<{count}xf32>) outs(%e : tensor<{count}xf32>) {{
   ^bb0(%a: f32, %o: f32):
-    %s = {name} %a : f32
+    {body}
     linalg.yield %s : f32 }} -> tensor<{count}xf32>
   return %0 : tensor<{count}xf32>
 }}"#
@@ -133,7 +137,71 @@ fn sigmoids_and_roots() {
 }
 
 #[test]
-fn the_rest_comes_from_libm() {
+fn angles() {
     check_function("math.sin", f64::sin);
+    check_function("math.cos", f64::cos);
+    check_function("math.tan", f64::tan);
+    check_function("math.asin", f64::asin);
+    check_function("math.acos", f64::acos);
     check_function("math.atan", f64::atan);
+}
+
+#[test]
+fn hyperbolic_angles() {
+    check_function("math.sinh", f64::sinh);
+    check_function("math.cosh", f64::cosh);
+    check_function("math.asinh", f64::asinh);
+    check_function("math.acosh", f64::acosh);
+    check_function("math.atanh", f64::atanh);
+}
+
+#[test]
+fn powers() {
+    let exponents = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        3.0,
+        -2.0,
+        -3.0,
+        0.5,
+        -0.5,
+        1.0 / 3.0,
+        2.5,
+        10.0,
+        31.0,
+        100.5,
+        16_777_217.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1e-30,
+        1e30,
+    ];
+    for exponent in exponents {
+        let text = match exponent {
+            y if y.is_nan() => "0x7FC00000".to_owned(),
+            y => format!("0x{:08X}", y.to_bits()),
+        };
+        let constant = format!("%y = arith.constant {text} : f32\n    %s = math.powf %a, %y : f32");
+        check_body(&format!("pow {exponent}"), &constant, |x| x.powf(f64::from(exponent)));
+    }
+}
+
+#[test]
+fn f64_comes_from_libm() {
+    let source = r#"
+#id = affine_map<(d0) -> (d0)>
+func.func @k(%x: tensor<5xf64>) -> tensor<5xf64> attributes {irc.kernel} {
+  %e = tensor.empty() : tensor<5xf64>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+    ins(%x : tensor<5xf64>) outs(%e : tensor<5xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %s = math.atan %a : f64
+    linalg.yield %s : f64 } -> tensor<5xf64>
+  return %0 : tensor<5xf64>
+}"#;
+    super::check(source, 1e-15);
 }

@@ -49,24 +49,29 @@ impl Input {
     }
 
     /// Gives every finding that has a path but no place its bytes in the text, or, of a binary
-    /// file, a note of the offset.
+    /// file, a note of the offset; and says which node it is in.
     pub fn place(&self, findings: &mut [Diagnostic]) {
-        let is_open = |finding: &&mut Diagnostic| {
-            let is_placed = finding.notes.iter().any(|note| note.starts_with(AT_BYTE));
-            finding.path.is_some() && finding.labels.is_empty() && !is_placed
-        };
-        let mut open = findings.iter_mut().filter(is_open).peekable();
-        if open.peek().is_none() {
+        let mut named = findings.iter_mut().filter(|finding| finding.path.is_some()).peekable();
+        if named.peek().is_none() {
             return;
         }
         let Some(locator) = Locator::new(&self.bytes, self.form) else { return };
-        for finding in open {
+        for finding in named {
             self.place_one(&locator, finding);
         }
     }
 
     fn place_one(&self, locator: &Locator<'_>, finding: &mut Diagnostic) {
         let Some(path) = &finding.path else { return };
+        if let Some(node) = locator.node_of(path) {
+            let note = format!("in {node}");
+            let is_said = finding.message.contains(&node) || finding.notes.contains(&note);
+            finding.notes.extend((!is_said).then_some(note));
+        }
+        let is_placed = finding.notes.iter().any(|note| note.starts_with(AT_BYTE));
+        if is_placed || !finding.labels.is_empty() {
+            return;
+        }
         let span = locator.locate(path);
         if self.form.encoding == Encoding::Binary {
             finding.notes.push(format!("{AT_BYTE}{} of the file", span.start));

@@ -104,7 +104,8 @@ fn a_broken_field_is_found_deep_in_the_file() {
     assert_eq!(found[0].code, "cir-wire");
     assert_eq!(found[0].path.as_deref(), Some("node[1].attribute[2].name"));
     let note = format!("at byte {}, read as LotusIR.GraphProto", at + 1);
-    assert_eq!(found[0].notes, [note]);
+    let node = "in node `second` (com.example.nn.mlp.Clip)".to_owned();
+    assert_eq!(found[0].notes, [note, node]);
     assert_eq!(found[0].message, "the text is not UTF-8");
 }
 
@@ -206,6 +207,7 @@ fn findings_of_text_point_at_their_item() {
     assert!(document.is_some());
     assert_eq!(found[0].code, "cir-attribute-fields");
     assert_eq!(found[0].path.as_deref(), Some("graph.node[0].attribute[axis]"));
+    assert_eq!(found[0].notes, ["in node `a`"]);
     assert!(text[found[0].primary_span().expect("a place")].starts_with("attribute {"));
 }
 

@@ -133,34 +133,77 @@ impl Values {
     }
 }
 
-/// Imports a module for these inputs: the program is made for the values of inputs that its structure
-/// depends on, and for the shapes of inputs whose rank the model leaves open; everything else stays
-/// open.
+/// Imports a module for these inputs: the program is made for the values and shapes of inputs that its
+/// structure depends on; everything else that the model leaves open stays open.
 ///
 /// # Errors
 /// As [`import`].
 pub fn import_for(module: &model::Module, inputs: &Values) -> Result<Imported, Vec<Finding>> {
-    let shapes = inputs.tensors.iter().map(|(name, value)| (name.clone(), value.ty.shape.clone()));
+    import_shaped(module, inputs, BTreeMap::new())
+}
+
+/// The same, but no size of an input is known: what the program does for these inputs it does for
+/// others of their ranks.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_open(module: &model::Module, inputs: &Values) -> Result<Imported, Vec<Finding>> {
+    let mut module = module.clone();
+    let mut shapes = BTreeMap::new();
+    for input in module.graph.iter_mut().flat_map(|graph| &mut graph.inputs) {
+        if !forget_sizes(input)
+            && let Some(value) = inputs.tensors.get(input.name())
+        {
+            shapes.insert(input.name().to_owned(), value.ty.shape.clone());
+        }
+    }
+    import_shaped(&module, inputs, shapes)
+}
+
+/// Leaves only the rank of a value's shape; false when it has none.
+fn forget_sizes(value: &mut model::Value) -> bool {
+    let Some(model::Type::Tensor(tensor)) = &mut value.ty else { return false };
+    let Some(shape) = tensor.shape.as_mut().or(value.shape.as_mut()) else { return false };
+    shape.dims.iter_mut().for_each(|dim| *dim = model::Dim::Unknown);
+    true
+}
+
+fn import_shaped(
+    module: &model::Module,
+    inputs: &Values,
+    shapes: BTreeMap<String, Vec<i64>>,
+) -> Result<Imported, Vec<Finding>> {
     let structures = inputs.structures.clone();
-    let mut options =
-        ImportOptions { structures, shapes: shapes.collect(), ..ImportOptions::default() };
+    let mut options = ImportOptions { structures, shapes, ..ImportOptions::default() };
     loop {
         let findings = match import(module, &options) {
             Ok(imported) => return Ok(imported),
             Err(findings) => findings,
         };
-        let before = options.values.len();
-        for finding in &findings {
-            let FindingKind::NeedsValue(names) = &finding.kind else { continue };
-            for name in names {
-                let Some(value) = inputs.tensors.get(name) else { continue };
-                options.values.insert(name.clone(), value.clone());
-            }
-        }
-        if options.values.len() == before {
+        if !give(&mut options, &findings, inputs) {
             return Err(findings);
         }
     }
+}
+
+/// Adds what findings ask for; false when there is nothing new.
+fn give(options: &mut ImportOptions, findings: &[Finding], inputs: &Values) -> bool {
+    let before = options.values.len() + options.shapes.len();
+    for finding in findings {
+        let (FindingKind::NeedsValue(names) | FindingKind::NeedsShape(names)) = &finding.kind
+        else {
+            continue;
+        };
+        for name in names {
+            let Some(value) = inputs.tensors.get(name) else { continue };
+            if matches!(finding.kind, FindingKind::NeedsValue(_)) {
+                options.values.insert(name.clone(), value.clone());
+            } else {
+                options.shapes.insert(name.clone(), value.ty.shape.clone());
+            }
+        }
+    }
+    options.values.len() + options.shapes.len() > before
 }
 
 /// The structure of a value, whose tensors are put under the names of its parts.

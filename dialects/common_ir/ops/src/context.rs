@@ -20,6 +20,9 @@ pub enum LowerError {
     /// The structure of the program depends on an input of the node, whose value must be known.
     #[error("input {0} must be known when the model is compiled")]
     NeedsConstant(usize),
+    /// The structure of the program depends on a size, which must be known.
+    #[error("the size {0} must be known when the model is compiled")]
+    NeedsSize(Dim),
     /// An op does not take its operands.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -154,6 +157,10 @@ impl<'a> Context<'a> {
     /// When it is left out, not of integers, or too long.
     pub fn sizes(&mut self, index: usize) -> Result<Vec<Dim>, LowerError> {
         let value = self.input(index)?;
+        let count = self.b.ty(value).elements();
+        if count.known().is_none() && self.b.elements(value).is_none() {
+            return Err(LowerError::NeedsSize(count));
+        }
         Ok(self.b.elements_or_symbols(value)?)
     }
 

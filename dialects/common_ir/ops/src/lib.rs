@@ -31,8 +31,8 @@ mod operator;
 mod ops;
 
 pub use context::{Context, LowerError, Lowered, one};
-pub use data::{dtype_of, element_of, tensor_of};
+pub use data::{dense_of, dtype_of, element_of, tensor_of};
 pub use import::{
     Finding, FindingKind, ImportOptions, Imported, Item, Region, Structure, import, unsupported,
 };
-pub use operator::{ONNX, Operator, find, operators};
+pub use operator::{ERA, ONNX, Operator, find, operators};

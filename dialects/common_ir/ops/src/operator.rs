@@ -7,6 +7,9 @@ use std::sync::LazyLock;
 /// The domain of ONNX's own operators; files may also leave it empty.
 pub const ONNX: &str = "ai.onnx";
 
+/// The domain that operators of Common IR's own list have here; in files they have that of any library.
+pub const ERA: &str = "common_ir";
+
 /// The one home of an operator.
 #[derive(Clone, Copy)]
 pub struct Operator {

@@ -58,6 +58,11 @@ impl Combine {
         }
     }
 
+    /// The way of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|combine| combine.name() == name)
+    }
+
     /// The function of two values.
     pub const fn function(self) -> Binary {
         match self {

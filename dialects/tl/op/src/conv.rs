@@ -68,6 +68,13 @@ impl Conv {
         (room.floor_div(&self.strides[axis].into()) + 1.into()).maximum(&0.into())
     }
 
+    /// What the channels of the operand are by the filters, and what must be 0: the filters that the
+    /// groups leave.
+    pub(crate) fn agreement(&self, w: &Type) -> [Dim; 2] {
+        let groups = Dim::Known(self.groups);
+        [w.dims[1].clone() * groups.clone(), w.dims[0].modulo(&groups)]
+    }
+
     fn check(&self, x: &Type, w: &Type) -> Result<(), String> {
         let spatial = self.strides.len();
         if self.dilations.len() != spatial || self.pads.len() != spatial {
@@ -86,8 +93,12 @@ impl Conv {
         if self.groups < 1 || self.strides.iter().chain(&self.dilations).any(|step| *step < 1) {
             return Err("expected strides, dilations and groups from 1".into());
         }
-        let channels = w.dims[1].clone() * self.groups.into();
-        if x.dims[1] != channels || !w.dims[0].modulo(&self.groups.into()).is(0) {
+        // What is not known now is checked when the program runs.
+        let [channels, rest] = self.agreement(w);
+        let differ = |left: &Dim, right: &Dim| {
+            left != right && left.known().is_some() && right.known().is_some()
+        };
+        if differ(&x.dims[1], &channels) || differ(&rest, &0.into()) {
             return Err(format!(
                 "expected {channels} channels and filters in {} groups, found {x} and {w}",
                 self.groups

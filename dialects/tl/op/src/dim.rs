@@ -385,7 +385,7 @@ impl fmt::Debug for Dim {
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Symbol(name) => f.write_str(name),
+            Self::Symbol(name) => crate::text::symbol(name, f),
             Self::Call(function, parts) => {
                 write!(f, "{}({}, {})", function.name(), parts[0], parts[1])
             }

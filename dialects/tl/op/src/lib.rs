@@ -45,6 +45,7 @@ mod select;
 mod sequential_sum;
 mod slice;
 mod stepped_matmul;
+mod text;
 mod transpose;
 mod ty;
 mod unary;
@@ -61,12 +62,13 @@ pub use error::{EvalError, InferError};
 pub use function::{Binary, Comparison, Unary};
 pub use general::join;
 pub use graph::{
-    BuildError, Builder, Built, Check, Constant, Graph, GraphError, Node, NodeKind, Relation,
-    Symbol, SymbolSource, ValueId,
+    BuildError, Builder, Built, Check, Constant, Dependencies, Graph, GraphError, Node, NodeKind,
+    Relation, Symbol, SymbolSource, ValueId,
 };
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::Op;
 pub use reduce::Reduction;
 pub use scalar::Scalar;
 pub use stepped_matmul::STEP;
+pub use text::{MAX_DEPTH, TextError};
 pub use ty::Type;

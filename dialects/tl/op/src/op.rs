@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// One op of the tensor level: a pure function of tensors with a single result.
 ///
 /// Operands are positional; any rank is accepted. Sizes are known, but in [`Op::Compute`], whose sizes
-/// may depend on symbols: an op of symbolic operands is written as one, see [`Op::as_compute`].
+/// may depend on symbols: an op of symbolic operands is written as one, see [`Op::as_compute`]. Ops
+/// without sizes of their own work on symbolic operands as they are, see [`Op::infer_symbolic`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     /// A function of every element.

@@ -34,6 +34,17 @@ trait Tree {
         node: &Self::Node<'t>,
         field: &FieldDescriptor,
     ) -> Vec<Self::Node<'t>>;
+    /// One of the values of a field, or how many there are.
+    fn child<'t>(
+        &'t self,
+        node: &Self::Node<'t>,
+        field: &FieldDescriptor,
+        index: usize,
+    ) -> Result<Self::Node<'t>, usize> {
+        let children = self.children(node, field);
+        let count = children.len();
+        children.into_iter().nth(index).ok_or(count)
+    }
     /// The bytes of a node.
     fn span(&self, node: &Self::Node<'_>) -> Range<usize>;
     /// The value of a node that is a string.
@@ -63,9 +74,28 @@ impl<'a> Locator<'a> {
     /// Bytes of the item a path names, or of the nearest item round it that exists.
     pub(crate) fn locate(&self, path: &str) -> Range<usize> {
         match self {
-            Self::Wire(tree, root) => follow(tree, root, path),
-            Self::Json(tree, root) => follow(tree, root, path),
-            Self::Text(tree, root) => follow(tree, root, path),
+            Self::Wire(tree, root) => tree.span(&follow(tree, root, path).0),
+            Self::Json(tree, root) => tree.span(&follow(tree, root, path).0),
+            Self::Text(tree, root) => tree.span(&follow(tree, root, path).0),
+        }
+    }
+
+    /// The node of the file that an item belongs to, in words.
+    pub(crate) fn node_of(&self, path: &str) -> Option<String> {
+        let start = path.rfind("node[").filter(|at| *at == 0 || path[..*at].ends_with('.'))?;
+        let end = start + path[start..].find(']')? + 1;
+        let text = |field: &str| self.text(&format!("{}.{field}", &path[..end]));
+        let op = text("op").or_else(|| text("op_type")).unwrap_or_default();
+        let name = text("name").filter(|name| !name.is_empty())?;
+        Some(if op.is_empty() { format!("node `{name}`") } else { format!("node `{name}` ({op})") })
+    }
+
+    /// The text at a path, when it is there.
+    fn text(&self, path: &str) -> Option<String> {
+        match self {
+            Self::Wire(tree, root) => text_at(tree, root, path),
+            Self::Json(tree, root) => text_at(tree, root, path),
+            Self::Text(tree, root) => text_at(tree, root, path),
         }
     }
 }
@@ -106,19 +136,26 @@ fn steps(path: &str) -> Vec<Step<'_>> {
     steps
 }
 
-fn follow<T: Tree>(tree: &T, root: &MessageDescriptor, path: &str) -> Range<usize> {
+/// The item a path names, or the nearest one round it and false.
+fn follow<'t, T: Tree>(tree: &'t T, root: &MessageDescriptor, path: &str) -> (T::Node<'t>, bool) {
     let mut here = (tree.root(), Some(root.clone()));
     let steps = steps(path);
     for (index, step) in steps.iter().enumerate() {
-        let Some(message) = &here.1 else { break };
+        let Some(message) = &here.1 else { return (here.0, false) };
         let next = steps.get(index + 1).map_or("", |step| step.name);
         let mut pick = step.pick;
         let routes = names::routes(message.full_name(), step.name, next);
         let found = routes.iter().find_map(|route| take(tree, &here.0, message, route, &mut pick));
-        let Some(found) = found else { break };
+        let Some(found) = found else { return (here.0, false) };
         here = found;
     }
-    tree.span(&here.0)
+    (here.0, true)
+}
+
+fn text_at<T: Tree>(tree: &T, root: &MessageDescriptor, path: &str) -> Option<String> {
+    let (node, is_there) = follow(tree, root, path);
+    let text = tree.text(&node).filter(|_| is_there)?;
+    Some(text.into_owned())
 }
 
 /// A node and, unless it is a scalar, its message.
@@ -142,15 +179,19 @@ fn take<'t, T: Tree>(
         here = (tree.children(&here.0, &field).into_iter().next()?, of_kind(&field));
     }
     let field = here.1?.get_field_by_name(last)?;
-    let children = tree.children(&here.0, &field);
     let found = match pick {
-        Pick::Only => children.into_iter().next(),
-        Pick::Key(key) => children.into_iter().find(|child| is_named(tree, child, &field, key)),
-        Pick::Index(index) if *index < children.len() => children.into_iter().nth(*index),
-        Pick::Index(index) => {
-            *index -= children.len();
-            None
+        Pick::Only => tree.child(&here.0, &field, 0).ok(),
+        Pick::Key(key) => {
+            let mut children = tree.children(&here.0, &field).into_iter();
+            children.find(|child| is_named(tree, child, &field, key))
         }
+        Pick::Index(index) => match tree.child(&here.0, &field, *index) {
+            Ok(child) => Some(child),
+            Err(count) => {
+                *index -= count;
+                None
+            }
+        },
     };
     Some((found?, of_kind(&field)))
 }

@@ -49,7 +49,7 @@ type Memo = (usize, u32, Rc<Vec<Range<usize>>>);
 /// A binary file.
 pub(crate) struct Wire<'a> {
     bytes: &'a [u8],
-    /// The fields looked for last: paths of findings mostly lead through the same list.
+    /// The last long list: paths of findings mostly lead through the same one.
     memo: RefCell<Option<Memo>>,
 }
 
@@ -74,7 +74,11 @@ impl<'a> Wire<'a> {
             }
         }
         let values = Rc::new(values);
-        *self.memo.borrow_mut() = Some((message.start, number, values.clone()));
+        // Short lists are found again as fast, and are not to drive out a long one.
+        const SHORT: usize = 64;
+        if values.len() > SHORT {
+            *self.memo.borrow_mut() = Some((message.start, number, values.clone()));
+        }
         values
     }
 }
@@ -91,6 +95,16 @@ impl Tree for Wire<'_> {
 
     fn children(&self, node: &Range<usize>, field: &FieldDescriptor) -> Vec<Range<usize>> {
         self.values(node, field.number()).to_vec()
+    }
+
+    fn child(
+        &self,
+        node: &Range<usize>,
+        field: &FieldDescriptor,
+        index: usize,
+    ) -> Result<Range<usize>, usize> {
+        let values = self.values(node, field.number());
+        values.get(index).cloned().ok_or(values.len())
     }
 
     fn span(&self, node: &Range<usize>) -> Range<usize> {

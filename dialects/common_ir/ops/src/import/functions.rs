@@ -1,12 +1,13 @@
 //! Functions of a module, to be written in place of their calls.
 
 use crate::operator::canonical;
-use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node};
+use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node, Schema};
 use std::collections::BTreeMap;
 
 /// The functions of a module.
 pub(crate) struct Functions<'m> {
     by_name: BTreeMap<(String, String, String), &'m Function>,
+    pub(crate) schema: Schema,
 }
 
 impl<'m> Functions<'m> {
@@ -19,14 +20,20 @@ impl<'m> Functions<'m> {
         };
         Self {
             by_name: module.functions.iter().map(|function| (key(function), function)).collect(),
+            schema: module.schema,
         }
     }
 
-    /// The function that a node calls.
-    pub(crate) fn called(&self, node: &Node) -> Option<&'m Function> {
-        let domain = canonical(node.domain.as_deref().unwrap_or_default()).to_owned();
+    /// The function that a node calls. A body may call its neighbours without naming their home.
+    pub(crate) fn called(&self, node: &Node, home: Option<&str>) -> Option<&'m Function> {
         let overload = node.overload.clone().unwrap_or_default();
-        self.by_name.get(&(domain, node.op.clone(), overload)).copied()
+        let of = |domain: &str| {
+            let key = (canonical(domain).to_owned(), node.op.clone(), overload.clone());
+            self.by_name.get(&key).copied()
+        };
+        let domain = node.domain.as_deref().unwrap_or_default();
+        let home = home.filter(|_| domain.is_empty() && self.schema == Schema::CommonIr);
+        home.and_then(of).or_else(|| of(domain))
     }
 }
 

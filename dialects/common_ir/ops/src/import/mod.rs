@@ -1,7 +1,9 @@
 //! Modules as graphs of the tensor level.
 
 mod functions;
+mod inputs;
 mod item;
+mod meaning;
 mod scope;
 mod support;
 
@@ -10,14 +12,11 @@ pub use scope::Region;
 pub(crate) use scope::Scope;
 pub use support::unsupported;
 
-use crate::data::{dtype_of, tensor_of};
 use functions::Functions;
+use inputs::Symbols;
 use irc_common_format::model::{self, Module, Path, Schema};
-use irc_tl::{
-    Builder, Combine, Comparison, Compute, Constant, DType, Dim, Graph, Relation, Scalar, Type,
-    ValueId,
-};
-use std::collections::BTreeMap;
+use irc_tl::{Builder, Constant, Dependencies, Graph};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How to import.
@@ -26,7 +25,8 @@ pub struct ImportOptions {
     /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
     /// others. For inputs that its structure depends on.
     pub values: BTreeMap<String, Constant>,
-    /// Shapes that inputs are taken to have, where the model leaves the rank open.
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. An
+    /// input of which the model says nothing is of floats.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,
@@ -55,6 +55,8 @@ pub struct Finding {
     pub kind: FindingKind,
     /// What is wrong.
     pub message: String,
+    /// What the structure of the program depends on, seen from the graph that the node is in.
+    pub(crate) needs: Option<Box<Dependencies>>,
 }
 
 /// Kinds of [`Finding`]s.
@@ -69,6 +71,32 @@ pub enum FindingKind {
     /// The structure of the program depends on these inputs of the model, which have no value in
     /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
     NeedsValue(Vec<String>),
+    /// The structure of the program depends on the sizes of these inputs of the model, which have no
+    /// shape in [`ImportOptions::shapes`].
+    NeedsShape(Vec<String>),
+}
+
+impl Finding {
+    fn new(
+        path: impl Into<String>,
+        node: impl Into<String>,
+        kind: FindingKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let (path, node, message) = (path.into(), node.into(), message.into());
+        Self { path, node, kind, message, needs: None }
+    }
+
+    /// The structure of the program depends on what is not known.
+    fn needing(self, needs: Dependencies) -> Self {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
+        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
+            FindingKind::NeedsShape(list(&needs.shapes))
+        } else {
+            FindingKind::NeedsValue(list(&needs.values))
+        };
+        Self { kind, needs: Some(Box::new(needs)), ..self }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -91,15 +119,19 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
         builder: Builder::new(),
         findings: vec![],
         structures: BTreeMap::new(),
+        symbols: Symbols::default(),
     };
     let mut scope = Scope::of_graph(&functions, graph, opsets(module));
-    let defaults = importer.define_inputs(graph, &mut scope);
+    let defaults = importer.define_initializers(graph, &mut scope);
+    importer.define_inputs(graph, &mut scope, &defaults);
     let path = Path::GRAPH;
     scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.findings);
     importer.define_outputs(graph, &scope);
     if importer.findings.is_empty() {
         let Importer { builder, structures, .. } = importer;
-        return Ok(Imported { graph: builder.finish(), defaults, structures });
+        let mut graph = builder.finish();
+        graph.prune();
+        return Ok(Imported { graph, defaults, structures });
     }
     Err(importer.findings)
 }
@@ -119,12 +151,7 @@ pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
 }
 
 fn whole(message: impl Into<String>) -> Finding {
-    Finding {
-        path: "graph".into(),
-        node: "graph".into(),
-        kind: FindingKind::Invalid,
-        message: message.into(),
-    }
+    Finding::new("graph", "graph", FindingKind::Invalid, message)
 }
 
 struct Importer<'o> {
@@ -132,155 +159,10 @@ struct Importer<'o> {
     builder: Builder,
     findings: Vec<Finding>,
     structures: BTreeMap<String, Structure>,
+    symbols: Symbols,
 }
 
 impl Importer<'_> {
-    fn define_inputs(
-        &mut self,
-        graph: &model::Graph,
-        scope: &mut Scope<'_>,
-    ) -> BTreeMap<String, Constant> {
-        let mut defaults = BTreeMap::new();
-        for (index, tensor) in graph.initializers.iter().enumerate() {
-            let name = tensor.name.clone().unwrap_or_default();
-            match tensor_of(tensor) {
-                Ok(constant) => {
-                    // An initializer that is an input as well is a default, which callers rarely
-                    // replace; the program is made for it.
-                    let is_input = graph.inputs.iter().any(|input| input.name() == name);
-                    if is_input {
-                        defaults.insert(name.clone(), constant.clone());
-                    }
-                    let value = self.builder.constant(constant);
-                    scope.define(&name, value);
-                }
-                Err(message) => self.findings.push(Finding {
-                    path: Path::GRAPH.index("initializer", index).to_string(),
-                    node: format!("initializer '{name}'"),
-                    kind: FindingKind::Unsupported,
-                    message,
-                }),
-            }
-        }
-        for (index, input) in graph.inputs.iter().enumerate() {
-            if defaults.contains_key(input.name()) {
-                continue;
-            }
-            if let Err(message) = self.define_input(input, scope) {
-                self.findings.push(Finding {
-                    path: Path::GRAPH.index("input", index).to_string(),
-                    node: format!("input '{}'", input.name()),
-                    kind: FindingKind::Unsupported,
-                    message,
-                });
-            }
-        }
-        defaults
-    }
-
-    fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), String> {
-        if !matches!(input.ty, Some(model::Type::Tensor(_)) | None) {
-            return self.define_structure(input, scope);
-        }
-        let ty = self.input_type(input)?;
-        let value = self.define_tensor(input.name(), ty)?;
-        scope.define(input.name(), value);
-        Ok(())
-    }
-
-    /// An input that is a sequence or an optional: its tensors are the inputs.
-    fn define_structure(
-        &mut self,
-        input: &model::Value,
-        scope: &mut Scope<'_>,
-    ) -> Result<(), String> {
-        let name = input.name();
-        let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
-        let Some(structure) = self.options.structures.get(name) else {
-            return Err(format!("{ty}: give how many values it holds, and their types"));
-        };
-        let mut values = vec![];
-        for (name, ty) in structure.flatten(name) {
-            values.push(self.define_tensor(&name, ty)?);
-        }
-        let mut values = values.into_iter();
-        let mut next = || values.next().expect("one value was made for each tensor");
-        scope.define_item(name, structure.build(&mut next));
-        self.structures.insert(name.to_owned(), structure.clone());
-        Ok(())
-    }
-
-    fn define_tensor(&mut self, name: &str, mut ty: Type) -> Result<ValueId, String> {
-        let given = self.options.values.get(name);
-        if let Some(constant) = given {
-            let found = Type::from(constant.ty.clone());
-            if found.dtype != ty.dtype || found.rank() != ty.rank() {
-                return Err(format!("expected a value of {ty}, found {found}"));
-            }
-            ty = found;
-        }
-        let value = self.builder.input(name, ty);
-        match given {
-            None => Ok(value),
-            Some(constant) => self.specialise(name, value, constant),
-        }
-    }
-
-    /// The value an input is taken to have, and the check that it has it.
-    fn specialise(
-        &mut self,
-        name: &str,
-        value: ValueId,
-        constant: &Constant,
-    ) -> Result<ValueId, String> {
-        let known = self.builder.constant(constant.clone());
-        let ty = self.builder.ty(value).clone();
-        let at = || -> Vec<Scalar> { (0..ty.rank()).map(Scalar::Loop).collect() };
-        let differs = Scalar::load(0, at()).compare(Comparison::Ne, Scalar::load(1, at()));
-        let count = Compute::reduce([], Combine::Sum, ty.dims.clone(), differs.cast(DType::I64));
-        let written = self.builder.compute(count, &[value, known]).and_then(|count| {
-            let differing = self.builder.elements_or_symbols(count)?;
-            let message = format!("input '{name}' is not what the model was compiled for");
-            self.builder.require(&differing[0], Relation::Equal, &Dim::Known(0), &message)
-        });
-        written.map_err(|error| error.to_string())?;
-        Ok(known)
-    }
-
-    fn input_type(&mut self, input: &model::Value) -> Result<Type, String> {
-        let Some(model::Type::Tensor(tensor)) = &input.ty else {
-            let found = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
-            return Err(format!("expected a tensor, found {found}"));
-        };
-        if tensor.element == model::ElementType::String {
-            return Err("strings are not supported".to_owned());
-        }
-        let dtype = dtype_of(tensor.element)
-            .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
-        if let Some(shape) = self.options.shapes.get(input.name()) {
-            let known: Vec<Dim> = shape.iter().map(|size| Dim::Known(*size)).collect();
-            return Ok(Type::new(dtype, known));
-        }
-        let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
-            return Err("its rank is not known; give the shape of the input".to_owned());
-        };
-        let mut dims = vec![];
-        for (axis, dim) in shape.dims.iter().enumerate() {
-            dims.push(match dim {
-                model::Dim::Size(size) if *size >= 0 => Dim::Known(*size),
-                model::Dim::Variable(name) => Dim::symbol(&symbol_name(name)),
-                model::Dim::Size(_) | model::Dim::Unknown => {
-                    let name = format!("{}_{axis}", symbol_name(input.name()));
-                    Dim::symbol(&name)
-                }
-                model::Dim::Wildcard(_) => {
-                    return Err("its rank is not known; give the shape of the input".to_owned());
-                }
-            });
-        }
-        Ok(Type::new(dtype, dims))
-    }
-
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
         for (index, output) in graph.outputs.iter().enumerate() {
             let message = match scope.item(output.name()) {
@@ -291,11 +173,13 @@ impl Importer<'_> {
                 None if self.findings.is_empty() => Some("no node makes it".to_owned()),
                 None => None,
             };
-            self.findings.extend(message.map(|message| Finding {
-                path: Path::GRAPH.index("output", index).to_string(),
-                node: format!("output '{}'", output.name()),
-                kind: FindingKind::Invalid,
-                message,
+            self.findings.extend(message.map(|message| {
+                Finding::new(
+                    Path::GRAPH.index("output", index).to_string(),
+                    format!("output '{}'", output.name()),
+                    FindingKind::Invalid,
+                    message,
+                )
             }));
         }
     }

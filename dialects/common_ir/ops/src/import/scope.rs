@@ -2,12 +2,13 @@
 
 use super::functions::{self, Functions};
 use super::item::Item;
+use super::meaning::{inputs_of, operator_of};
 use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
-use crate::operator::{canonical, find};
+use crate::operator::canonical;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
-use irc_tl::{Builder, Dim, Type, ValueId};
+use irc_tl::{Builder, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls within calls beyond this are refused: the functions of a file may call each other in a ring.
@@ -17,9 +18,13 @@ const DEEPEST: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Scope<'m> {
     functions: &'m Functions<'m>,
+    /// The domain of the function whose body this is.
+    home: Option<&'m str>,
     opsets: BTreeMap<String, i64>,
     values: BTreeMap<String, Item>,
     declared: BTreeMap<String, Type>,
+    /// Names that a node was to make which could not be written: what needs them is not mentioned.
+    failed: BTreeSet<String>,
     depth: usize,
 }
 
@@ -31,9 +36,11 @@ impl<'m> Scope<'m> {
     ) -> Self {
         let mut scope = Self {
             functions,
+            home: None,
             opsets,
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
+            failed: BTreeSet::new(),
             depth: 0,
         };
         scope.declare(graph);
@@ -55,6 +62,15 @@ impl<'m> Scope<'m> {
 
     pub(crate) fn define_item(&mut self, name: &str, item: Item) {
         self.values.insert(name.to_owned(), item);
+    }
+
+    /// Says that what a name stands for could not be written.
+    pub(crate) fn fail(&mut self, name: &str) {
+        self.failed.insert(name.to_owned());
+    }
+
+    pub(crate) fn is_failed(&self, name: &str) -> bool {
+        self.failed.contains(name)
     }
 
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {
@@ -105,20 +121,22 @@ impl<'m> Scope<'m> {
     ) {
         for (index, node) in nodes.iter().enumerate() {
             let path = at.index("node", index);
-            // What a node needs and did not come about was told where it did not.
             let inputs = node.inputs.iter().filter(|name| !name.is_empty());
             let mut missing = inputs.filter(|name| self.item(name).is_none());
             if let Some(name) = missing.next() {
-                if findings.is_empty() {
+                // What a node needs and did not come about was told where it did not.
+                if !self.failed.contains(name) {
                     let message = format!("nothing before it makes its input '{name}'");
                     findings.push(finding(node, &path, FindingKind::Invalid, message));
                 }
+                self.failed.extend(node.outputs.iter().cloned());
                 continue;
             }
             let origin = format!("{path}: {}", describe(node));
             builder.set_origin(Some(origin.into()));
             if let Err(found) = self.node(builder, node, &path) {
                 findings.extend(found);
+                self.failed.extend(node.outputs.iter().cloned());
             }
             builder.set_origin(None);
         }
@@ -130,20 +148,14 @@ impl<'m> Scope<'m> {
         node: &Node,
         path: &Path<'_>,
     ) -> Result<(), Vec<Finding>> {
-        if let Some(function) = self.functions.called(node) {
+        if let Some(function) = self.functions.called(node, self.home) {
             return self.call(builder, node, function, path);
         }
         let wrong = |kind, message: String| vec![finding(node, path, kind, message)];
-        let domain = canonical(node.domain.as_deref().unwrap_or_default());
-        let version = self.opsets.get(domain).copied().unwrap_or(1);
-        let operator = find(domain, &node.op)
-            .and_then(|operator| Some((operator, operator.version_in(version)?)));
-        let Some((operator, version)) = operator else {
-            let message = format!("no operator {} of {domain} {version}", node.op);
-            return Err(wrong(FindingKind::UnknownOperator, message));
-        };
-        let items: Vec<Option<Item>> =
-            node.inputs.iter().map(|name| self.item(name).cloned()).collect();
+        let (operator, version) = operator_of(node, self.functions.schema, &self.opsets)
+            .map_err(|message| wrong(FindingKind::UnknownOperator, message))?;
+        let names = inputs_of(node);
+        let items: Vec<Option<Item>> = names.iter().map(|name| self.item(name).cloned()).collect();
         let inputs: Vec<Option<ValueId>> =
             items.iter().map(|item| item.as_ref().and_then(Item::tensor)).collect();
         let mut context = Context {
@@ -171,18 +183,37 @@ impl<'m> Scope<'m> {
             return Err(wrong(FindingKind::Unsupported, message));
         }
         for (name, item) in node.outputs.iter().zip(results) {
-            if !name.is_empty() {
-                self.define_item(name, item);
+            if name.is_empty() {
+                continue;
             }
+            if let Item::Tensor(value) = &item {
+                self.refine(builder, name, *value);
+            }
+            self.define_item(name, item);
         }
         Ok(())
+    }
+
+    /// Sizes that are computed when the program runs are what the model says they are.
+    fn refine(&self, builder: &mut Builder, name: &str, value: ValueId) {
+        let Some(stated) = self.declared.get(name) else { return };
+        let dims = builder.dims(value);
+        if stated.rank() != dims.len() {
+            return;
+        }
+        for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
+            if let (Some(size), None) = (stated.known(), found.known()) {
+                let message = format!("the model says that dimension {axis} of '{name}' is {size}");
+                builder.assume(value, axis, size, &message);
+            }
+        }
     }
 
     fn call(
         &mut self,
         builder: &mut Builder,
         node: &Node,
-        function: &irc_common_format::model::Function,
+        function: &'m irc_common_format::model::Function,
         path: &Path<'_>,
     ) -> Result<(), Vec<Finding>> {
         if self.depth >= DEEPEST {
@@ -196,12 +227,14 @@ impl<'m> Scope<'m> {
         }
         let mut inside = Scope {
             functions: self.functions,
+            home: function.domain.as_deref(),
             opsets,
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
+            failed: BTreeSet::new(),
             depth: self.depth + 1,
         };
-        for (formal, given) in function.inputs.iter().zip(&node.inputs) {
+        for (formal, given) in function.inputs.iter().zip(&*inputs_of(node)) {
             if let Some(item) = self.item(given) {
                 inside.define_item(formal.name(), item.clone());
             }
@@ -235,18 +268,23 @@ impl<'m> Scope<'m> {
         error: LowerError,
     ) -> Vec<Finding> {
         let message = error.to_string();
+        let wrong = |kind| finding(node, path, kind, message.clone());
         let kind = match error {
             LowerError::Invalid(_) | LowerError::Build(_) => FindingKind::Invalid,
             LowerError::Unsupported(_) => FindingKind::Unsupported,
             LowerError::NeedsConstant(index) => {
+                let mut needs = Dependencies::default();
                 let tensors = inputs.get(index).into_iter().flatten().flat_map(Item::tensors);
-                let names: BTreeSet<String> =
-                    tensors.flat_map(|value| builder.depends_on(value)).collect();
-                FindingKind::NeedsValue(names.into_iter().collect())
+                tensors.for_each(|value| join(&mut needs, builder.dependencies(value)));
+                return vec![wrong(FindingKind::Invalid).needing(needs)];
+            }
+            LowerError::NeedsSize(size) => {
+                let needs = builder.dependencies_of_sizes(&[size]);
+                return vec![wrong(FindingKind::Invalid).needing(needs)];
             }
             LowerError::Inside(findings) => return findings,
         };
-        vec![finding(node, path, kind, message)]
+        vec![wrong(kind)]
     }
 
     /// See [`Context::inline`].
@@ -279,7 +317,14 @@ impl<'m> Scope<'m> {
             let within: Result<Item, LowerError> = within;
             inside.define_item(&name, within?);
         }
-        inside.write(&mut region.b, graph, inputs, path)
+        let written = inside.write(&mut region.b, graph, inputs, path);
+        written.map_err(|error| match error {
+            LowerError::Inside(findings) => {
+                let outward = |finding| outward(finding, region, around);
+                LowerError::Inside(findings.into_iter().map(outward).collect())
+            }
+            error => error,
+        })
     }
 
     fn write(
@@ -313,12 +358,42 @@ impl<'m> Scope<'m> {
         if !findings.is_empty() {
             return Err(LowerError::Inside(findings));
         }
+        let lost = |output: &Value| self.failed.contains(output.name());
+        if graph.outputs.iter().any(lost) {
+            return Err(LowerError::Inside(vec![]));
+        }
         let item = |output: &Value| {
             let message = || format!("nothing in its graph makes '{}'", output.name());
             self.item(output.name()).cloned().ok_or_else(|| LowerError::invalid(message()))
         };
         graph.outputs.iter().map(item).collect()
     }
+}
+
+fn join(needs: &mut Dependencies, more: Dependencies) {
+    needs.values.extend(more.values);
+    needs.shapes.extend(more.shapes);
+    needs.around.extend(more.around);
+}
+
+/// A finding in a graph inside a node, as the graph around it sees what it depends on.
+fn outward(finding: Finding, region: &Region, around: &Builder) -> Finding {
+    let Some(needs) = &finding.needs else { return finding };
+    let mut seen = Dependencies::default();
+    let captured = |name: &String| -> Option<ValueId> {
+        let place = region.known.keys().find(|value| captured_name(**value) == *name);
+        place.copied()
+    };
+    for value in needs.values.iter().filter_map(captured) {
+        join(&mut seen, around.dependencies(value));
+    }
+    let symbols: Vec<Dim> = needs.around.iter().map(|name| Dim::symbol(name)).collect();
+    join(&mut seen, around.dependencies_of_sizes(&symbols));
+    finding.needing(seen)
+}
+
+fn captured_name(value: ValueId) -> String {
+    format!("captured_{}", value.0)
 }
 
 /// A graph inside a node that is being written: its own inputs first, then values from around it.
@@ -340,7 +415,7 @@ impl Region {
         if let Some(within) = self.known.get(&value) {
             return *within;
         }
-        let (within, operand) = self.b.capture(around, value, &format!("captured_{}", value.0));
+        let (within, operand) = self.b.capture(around, value, &captured_name(value));
         self.captured.extend(operand.then_some(value));
         self.known.insert(value, within);
         within
@@ -404,7 +479,7 @@ fn declared_type(value: &Value) -> Option<Type> {
 }
 
 fn finding(node: &Node, path: &Path<'_>, kind: FindingKind, message: String) -> Finding {
-    Finding { path: path.to_string(), node: describe(node), kind, message }
+    Finding::new(path.to_string(), describe(node), kind, message)
 }
 
 /// A node as a reader knows it.

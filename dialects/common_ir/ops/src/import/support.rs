@@ -1,9 +1,10 @@
 //! Which nodes of a module have an operator at all.
 
 use super::functions::Functions;
+use super::meaning::operator_of;
 use super::scope::describe;
 use super::{Finding, FindingKind, opsets};
-use crate::operator::{canonical, find};
+use crate::operator::canonical;
 use irc_common_format::model::{Graph, Module, Node, Path};
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub fn unsupported(module: &Module) -> Vec<Finding> {
     let opsets = opsets(module);
     let mut findings = vec![];
     if let Some(graph) = &module.graph {
-        check(&graph.nodes, &Path::GRAPH, &functions, &opsets, &mut findings);
+        check(&graph.nodes, &Path::GRAPH, &functions, None, &opsets, &mut findings);
     }
     for (index, function) in module.functions.iter().enumerate() {
         let mut inside = opsets.clone();
@@ -22,7 +23,8 @@ pub fn unsupported(module: &Module) -> Vec<Finding> {
             inside.insert(domain.to_owned(), opset.version);
         }
         let path = Path::ROOT.index("function", index);
-        check(&function.nodes, &path, &functions, &inside, &mut findings);
+        let home = function.domain.as_deref();
+        check(&function.nodes, &path, &functions, home, &inside, &mut findings);
     }
     findings
 }
@@ -31,6 +33,7 @@ fn check(
     nodes: &[Node],
     at: &Path<'_>,
     functions: &Functions<'_>,
+    home: Option<&str>,
     opsets: &BTreeMap<String, i64>,
     findings: &mut Vec<Finding>,
 ) {
@@ -39,22 +42,15 @@ fn check(
         for attribute in &node.attributes {
             let key = path.key("attribute", attribute.name.as_deref().unwrap_or_default());
             for graph in attribute.value.graphs() {
-                check_graph(graph, &key, functions, opsets, findings);
+                check_graph(graph, &key, functions, home, opsets, findings);
             }
         }
-        if functions.called(node).is_some() {
+        if functions.called(node, home).is_some() {
             continue;
         }
-        let domain = canonical(node.domain.as_deref().unwrap_or_default());
-        let version = opsets.get(domain).copied().unwrap_or(1);
-        let known = find(domain, &node.op).and_then(|operator| operator.version_in(version));
-        if known.is_none() {
-            findings.push(Finding {
-                path: path.to_string(),
-                node: describe(node),
-                kind: FindingKind::UnknownOperator,
-                message: format!("no operator {} of {domain} {version}", node.op),
-            });
+        if let Err(message) = operator_of(node, functions.schema, opsets) {
+            let kind = FindingKind::UnknownOperator;
+            findings.push(Finding::new(path.to_string(), describe(node), kind, message));
         }
     }
 }
@@ -63,9 +59,10 @@ fn check_graph(
     graph: &Graph,
     at: &Path<'_>,
     functions: &Functions<'_>,
+    home: Option<&str>,
     opsets: &BTreeMap<String, i64>,
     findings: &mut Vec<Finding>,
 ) {
     let path = at.field("g");
-    check(&graph.nodes, &path, functions, opsets, findings);
+    check(&graph.nodes, &path, functions, home, opsets, findings);
 }

@@ -1,6 +1,6 @@
 //! Activation functions.
 
-use super::formula::{Formula, rounding_once};
+use super::formula::{Formula, rounding_once, widened};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{Builder, Built, Comparison, DType, Unary, ValueId};
@@ -40,7 +40,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         })
     }),
     Operator::new("Selu", &[1, 6, 22], scaled_elu),
-    Operator::new("Celu", &[12], |cx| {
+    Operator::new("Celu", &[12, 28], |cx| {
         let alpha = f64::from(cx.float_or("alpha", 1.0)?);
         map(cx, |b, x| {
             let scale = b.number(alpha, x)?;
@@ -68,10 +68,15 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Shrink", &[9], shrink),
     Operator::new("Swish", &[24], |cx| {
         let alpha = f64::from(cx.float_or("alpha", 1.0)?);
+        map(cx, |b, x| swish(b, x, alpha))
+    }),
+    Operator::new("SwiGLU", &[28], |cx| {
+        let alpha = f64::from(cx.float_or("alpha", 1.0)?);
+        let other = cx.input(1)?;
         map(cx, |b, x| {
-            let scaled = b.times(x, alpha)?;
-            let gate = b.unary(Unary::Sigmoid, scaled)?;
-            b.mul(x, gate)
+            let other = widened(b, other)?;
+            let gate = swish(b, x, alpha)?;
+            b.mul(gate, other)
         })
     }),
     Operator::new("Mish", &[18, 22], |cx| {
@@ -93,6 +98,13 @@ fn map(cx: &mut Context<'_>, formula: impl FnOnce(&mut Builder, ValueId) -> Buil
 fn below_zero(b: &mut Builder, x: ValueId, other: ValueId) -> Built {
     let below = b.compare_number(Comparison::Lt, x, 0.0)?;
     b.select(below, other, x)
+}
+
+/// `x / (1 + e^(-alpha x))`.
+fn swish(b: &mut Builder, x: ValueId, alpha: f64) -> Built {
+    let scaled = b.times(x, alpha)?;
+    let gate = b.unary(Unary::Sigmoid, scaled)?;
+    b.mul(x, gate)
 }
 
 /// `alpha (e^x - 1)`.

@@ -1,7 +1,7 @@
 //! Batch normalisation.
 
 use super::formula::{Formula, widened};
-use super::normalise::moments;
+use super::normalise::{Moments, moments};
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
 use irc_tl::{Builder, Built, DType, Dim, ValueId};
@@ -32,12 +32,12 @@ fn batch(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid("expected five inputs"));
     };
     if !training {
-        let result = normalised(cx.b, wide, [scale, bias, mean, variance], epsilon)?;
+        let result = scaled(cx.b, wide, [scale, bias, mean, variance], epsilon)?;
         return Ok(vec![cx.b.cast(result, dtype)?]);
     }
     let axes: Vec<usize> = (0..rank).filter(|axis| *axis == 0 || spatial && *axis > 1).collect();
     let batch = moments(cx.b, wide, &axes)?;
-    let result = normalised(cx.b, wide, [scale, bias, batch.mean, batch.variance], epsilon)?;
+    let result = normalised(cx.b, &batch, scale, bias, epsilon)?;
     let momentum = f64::from(cx.float_or("momentum", 0.9)?);
     let mut results = vec![cx.b.cast(result, dtype)?];
     for (index, (old, new)) in [(3, (mean, batch.mean)), (4, (variance, batch.variance))] {
@@ -69,14 +69,29 @@ fn layout(b: &Builder, x: ValueId, spatial: bool) -> Vec<Dim> {
     dims.map(|(axis, dim)| if keep(axis) { dim } else { Dim::Known(1) }).collect()
 }
 
-/// `(x - mean) * (scale / sqrt(variance + epsilon)) + bias`: what depends on parameters alone is
-/// computed first, and is a constant where they are.
-fn normalised(b: &mut Builder, x: ValueId, parameters: [ValueId; 4], epsilon: f64) -> Built {
+/// `x * factor + offset` with `factor = scale / sqrt(variance + epsilon)` and
+/// `offset = bias - mean * factor`: both are constants where the parameters are.
+fn scaled(b: &mut Builder, x: ValueId, parameters: [ValueId; 4], epsilon: f64) -> Built {
     let [scale, bias, mean, variance] = parameters;
     let inverse = b.inverse_root(variance, epsilon)?;
     let factor = b.mul(scale, inverse)?;
-    let centred = b.sub(x, mean)?;
-    let scaled = b.mul(centred, factor)?;
+    let moved = b.mul(mean, factor)?;
+    let offset = b.sub(bias, moved)?;
+    let scaled = b.mul(x, factor)?;
+    b.add(scaled, offset)
+}
+
+/// The same of numbers less their own mean, which may be far from zero.
+fn normalised(
+    b: &mut Builder,
+    batch: &Moments,
+    scale: ValueId,
+    bias: ValueId,
+    epsilon: f64,
+) -> Built {
+    let inverse = b.inverse_root(batch.variance, epsilon)?;
+    let factor = b.mul(scale, inverse)?;
+    let scaled = b.mul(batch.centred, factor)?;
     b.add(scaled, bias)
 }
 

@@ -4,7 +4,7 @@ use crate::context::{Context, LowerError, Lowered};
 use crate::import::{Item, Region};
 use crate::operator::Operator;
 use irc_common_format::model::Graph;
-use irc_tl::{Builder, Dim, NodeKind, Type, ValueId};
+use irc_tl::{Builder, Dependencies, Dim, NodeKind, Type, ValueId};
 
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::new("If", &[1, 11, 13, 16, 19, 21, 23, 24, 25], branch)];
@@ -21,8 +21,11 @@ fn branch(cx: &mut Context<'_>) -> Lowered {
         let outputs = cx.inline(if holds { then } else { otherwise }, &[])?;
         return cx.items(outputs);
     }
-    let (mut yes, yes_items) = written(cx, then)?;
-    let (mut no, no_items) = written(cx, otherwise)?;
+    // A branch that is never taken need not make sense: what decides is asked for first.
+    let decided = cx.b.dependencies(condition) != Dependencies::default();
+    let error = |error| if decided { LowerError::NeedsConstant(0) } else { error };
+    let (mut yes, yes_items) = written(cx, then).map_err(error)?;
+    let (mut no, no_items) = written(cx, otherwise).map_err(error)?;
     let same = |(yes, no): (&Item, &Item)| yes.same_structure(no);
     if yes_items.len() != no_items.len() || !yes_items.iter().zip(&no_items).all(same) {
         return Err(LowerError::NeedsConstant(0));

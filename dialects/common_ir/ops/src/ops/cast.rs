@@ -8,7 +8,8 @@ use irc_common_format::model::{AttributeValue, ElementType};
 use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25], |cx| {
+    Operator::new("BitCast", &[26], bit_cast),
+    Operator::new("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |cx| {
         let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
         convert(cx, to)
     }),
@@ -17,7 +18,6 @@ pub(super) const OPERATORS: &[Operator] = &[
         let to = cx.dtype(like);
         convert(cx, to)
     }),
-    Operator::new("BitCast", &[26], bit_cast),
 ];
 
 /// An attribute that says an element type: by its number, or by its name in the first version of
@@ -51,9 +51,7 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
         let message = format!("expected types of as many bits, found {from} and {to}");
         return Err(LowerError::invalid(message));
     }
-    let known = ty
-        .known()
-        .ok_or_else(|| LowerError::unsupported(format!("expected known sizes, found {ty}")))?;
+    let known = ty.known().ok_or_else(|| LowerError::NeedsSize(ty.elements()))?;
     one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 

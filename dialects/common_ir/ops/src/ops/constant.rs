@@ -1,7 +1,9 @@
 //! Values that a node states itself.
 
 use crate::context::{Context, LowerError, Lowered, one};
+use crate::data::dense_of;
 use crate::operator::Operator;
+use irc_common_format::model::AttributeValue;
 use irc_tl::{Constant, DType, Tensor, TensorType};
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -30,12 +32,21 @@ fn number(cx: &Context<'_>) -> Result<Option<Constant>, LowerError> {
     } else if cx.attribute("value_string").or(cx.attribute("value_strings")).is_some() {
         return Err(LowerError::unsupported("strings are not supported"));
     } else if cx.attribute("sparse_value").is_some() {
-        return Err(LowerError::unsupported("sparse constants are not supported"));
+        return sparse(cx).map(Some);
     } else {
         return Ok(None);
     };
     let tensor = tensor.map_err(|error| LowerError::invalid(error.to_string()))?;
     Ok(Some(Constant::of(&tensor)))
+}
+
+fn sparse(cx: &Context<'_>) -> Result<Constant, LowerError> {
+    match cx.attribute("sparse_value") {
+        Some(AttributeValue::SparseTensor(tensor)) => {
+            dense_of(tensor).map_err(LowerError::unsupported)
+        }
+        _ => Err(LowerError::invalid("the attribute `sparse_value` is not a sparse tensor")),
+    }
 }
 
 fn constant_of_shape(cx: &mut Context<'_>) -> Lowered {

@@ -1,9 +1,9 @@
 //! Arithmetic on every element.
 
-use super::formula::{Formula, broadcast_operands, rounding_once};
+use super::formula::{Formula, broadcast_operands, widened};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Binary, DType, Unary, ValueId};
+use irc_tl::{Binary, BuildError, Builder, DType, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Add", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Add)),
@@ -11,11 +11,11 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Mul)),
     Operator::new("Div", &[1, 6, 7, 13, 14], |cx| binary(cx, Binary::Div)),
     Operator::new("Pow", &[1, 7, 12, 13, 15], power),
-    Operator::new("Mod", &[10, 13], modulo),
-    Operator::new("Sum", &[1, 6, 8, 13], |cx| variadic(cx, Binary::Add)),
+    Operator::new("Mod", &[10, 13, 28], modulo),
+    Operator::new("Sum", &[1, 6, 8, 13], |cx| sum(cx, 1.0)),
     Operator::new("Max", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Max)),
     Operator::new("Min", &[1, 6, 8, 12, 13], |cx| variadic(cx, Binary::Min)),
-    Operator::new("Mean", &[1, 6, 8, 13], mean),
+    Operator::new("Mean", &[1, 6, 8, 13], |cx| sum(cx, cx.input_count() as f64)),
     Operator::new("Neg", &[1, 6, 13], |cx| unary(cx, Unary::Neg)),
     Operator::new("Abs", &[1, 6, 13], absolute),
     Operator::new("Sign", &[9, 13], |cx| unary(cx, Unary::Sign)),
@@ -100,37 +100,51 @@ fn modulo(cx: &mut Context<'_>) -> Lowered {
 }
 
 fn variadic(cx: &mut Context<'_>, function: Binary) -> Lowered {
-    Ok(vec![folded(cx, function)?])
-}
-
-fn folded(cx: &mut Context<'_>, function: Binary) -> Result<ValueId, LowerError> {
     let inputs = cx.all_inputs()?;
-    let Some((first, others)) = inputs.split_first() else {
-        return Err(LowerError::invalid("expected at least one input, found none"));
-    };
+    Ok(vec![joined(cx.b, &inputs, function)?.ok_or_else(no_inputs)?])
+}
+
+fn no_inputs() -> LowerError {
+    LowerError::invalid("expected at least one input, found none")
+}
+
+fn joined(
+    b: &mut Builder,
+    values: &[ValueId],
+    function: Binary,
+) -> Result<Option<ValueId>, BuildError> {
+    let Some((first, others)) = values.split_first() else { return Ok(None) };
     let mut result = *first;
-    for input in others {
-        result = cx.b.binary(function, result, *input)?;
+    for value in others {
+        result = b.binary(function, result, *value)?;
     }
-    Ok(result)
+    Ok(Some(result))
 }
 
-fn mean(cx: &mut Context<'_>) -> Lowered {
-    let sum = folded(cx, Binary::Add)?;
-    let count = cx.input_count() as f64;
-    one(rounding_once(cx.b, sum, |b, sum| {
-        let count = b.number(count, sum)?;
-        b.div(sum, count)
-    }))
+/// The sum over a divisor, rounded once.
+fn sum(cx: &mut Context<'_>, divisor: f64) -> Lowered {
+    let inputs = cx.all_inputs()?;
+    let dtype = inputs.first().map(|first| cx.dtype(*first));
+    let wide: Result<Vec<_>, _> = inputs.iter().map(|input| widened(cx.b, *input)).collect();
+    let total = joined(cx.b, &wide?, Binary::Add)?.ok_or_else(no_inputs)?;
+    let result = if divisor == 1.0 {
+        total
+    } else {
+        let divisor = cx.b.number(divisor, total)?;
+        cx.b.div(total, divisor)?
+    };
+    one(cx.b.cast(result, dtype.unwrap_or(DType::F32)))
 }
 
-/// Bounds are attributes before version 11, then scalars; one that is not given does not bound.
+/// Bounds are attributes before version 11, then scalars; one that is not given does not bound, but in
+/// version 6, where it is the largest number of `f32`.
 fn clip(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let bounds = if cx.version < 11 {
         let mut given = [None, None];
         for (bound, name) in given.iter_mut().zip(["min", "max"]) {
-            let value = cx.float(name)?.filter(|value| value.abs() < f32::MAX);
+            let default = if name == "min" { f32::MIN } else { f32::MAX };
+            let value = cx.float(name)?.or((cx.version == 6).then_some(default));
             *bound = value.map(|value| cx.b.number(f64::from(value), x)).transpose()?;
         }
         given

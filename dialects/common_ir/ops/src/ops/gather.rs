@@ -88,10 +88,8 @@ pub(super) fn coordinates(cx: &Context<'_>, indices: ValueId) -> Result<usize, L
     let last = ty.dims.last();
     let last =
         last.ok_or_else(|| LowerError::invalid("expected indices in a row, found a scalar"))?;
-    let known = last.known().and_then(|count| usize::try_from(count).ok());
-    known.ok_or_else(|| {
-        LowerError::unsupported(format!("expected a known number of coordinates, found {ty}"))
-    })
+    let known = last.known().ok_or_else(|| LowerError::NeedsSize(last.clone()))?;
+    usize::try_from(known).map_err(|_| LowerError::invalid(format!("expected indices, found {ty}")))
 }
 
 fn gather_nd(cx: &mut Context<'_>) -> Lowered {

@@ -1,43 +1,17 @@
 //! Values made of few numbers.
 
+use super::cast::element_type;
 use super::indexing::{counted, from_end, loops};
 use crate::context::{Context, LowerError, Lowered, one};
-use crate::data::dtype_of;
 use crate::operator::Operator;
-use irc_common_format::model::ElementType;
-use irc_tl::{Binary, Compute, DType, Dim, Op, Rounding, Scalar, TensorType, Unary, ValueId};
+use irc_tl::{Binary, Compute, DType, Dim, Rounding, Scalar, Unary, ValueId};
 use std::sync::Arc;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("BitCast", &[26], bit_cast),
     Operator::new("EyeLike", &[9, 22], eye_like),
     Operator::new("OneHot", &[9, 11], one_hot),
     Operator::new("Range", &[11, 27], range),
 ];
-
-/// The element type that an attribute names by its number in files.
-pub(super) fn dtype_named(cx: &Context<'_>, name: &str) -> Result<Option<DType>, LowerError> {
-    let Some(number) = cx.int(name)? else { return Ok(None) };
-    let element = i32::try_from(number).map(ElementType::from_number);
-    let element =
-        element.map_err(|_| LowerError::invalid(format!("`{name}`: no element type {number}")))?;
-    let unsupported = || format!("elements of type {element} are not supported");
-    dtype_of(element).map(Some).ok_or_else(|| LowerError::unsupported(unsupported()))
-}
-
-fn bit_cast(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let to = dtype_named(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
-    let ty = cx.ty(x);
-    if ty.dtype.size() != to.size() {
-        let message = format!("expected elements of {} bytes, found {ty}", to.size());
-        return Err(LowerError::invalid(message));
-    }
-    let Some(TensorType { shape, .. }) = ty.known() else {
-        return Err(LowerError::unsupported(format!("expected known sizes, found {ty}")));
-    };
-    one(cx.b.op(Op::Bitcast { to, shape }, &[x]))
-}
 
 fn eye_like(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
@@ -45,7 +19,7 @@ fn eye_like(cx: &mut Context<'_>) -> Lowered {
     if ty.rank() != 2 {
         return Err(LowerError::invalid(format!("expected a matrix, found {ty}")));
     }
-    let dtype = dtype_named(cx, "dtype")?.unwrap_or(ty.dtype);
+    let dtype = element_type(cx, "dtype")?.unwrap_or(ty.dtype);
     let diagonal = Scalar::index(cx.int_or("k", 0)?);
     let on = (Scalar::Loop(1) - Scalar::Loop(0)).equals(diagonal);
     let body = on.select(Scalar::number(1, dtype), Scalar::number(0, dtype));

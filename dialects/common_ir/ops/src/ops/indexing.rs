@@ -138,7 +138,7 @@ fn pick(from: usize, to: usize, ends: &[Dim], axis: usize, rank: usize) -> Scala
     before.select(pick(from, middle, ends, axis, rank), pick(middle, to, ends, axis, rank))
 }
 
-/// The quotient as exact integers floor, for indices that are not negative.
+/// What is left of an index, of the divisor's sign.
 pub(super) fn modulo(index: Scalar, by: Scalar) -> Scalar {
     index.binary(Binary::Mod, by)
 }
@@ -153,8 +153,9 @@ pub(super) fn unsqueeze(b: &mut Builder, x: ValueId, places: &[usize]) -> Built 
     b.reshape(x, &dims)
 }
 
-/// The elements of the first dimension, of which there are as many as an integer scalar says.
+/// An integer value of one element, as a size.
 pub(super) fn counted(b: &mut Builder, count: ValueId) -> Built<Dim> {
+    let count = b.reshape(count, &[])?;
     let elements = b.elements_or_symbols(count)?;
     elements.into_iter().next().ok_or_else(|| "expected one number, found none".into())
 }

@@ -19,7 +19,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("BitwiseOr", &[18], |cx| bits(cx, Binary::Or)),
     Operator::new("BitwiseXor", &[18], |cx| bits(cx, Binary::Xor)),
     Operator::new("BitwiseNot", &[18], not),
-    Operator::new("BitShift", &[11], shift),
+    Operator::new("BitShift", &[11, 28], shift),
     Operator::new("Where", &[9, 16], |cx| {
         let (condition, yes, no) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
         one(cx.b.select(condition, yes, no))
@@ -67,7 +67,17 @@ fn shift(cx: &mut Context<'_>) -> Lowered {
             return Err(LowerError::invalid(message));
         }
     };
-    bits(cx, function)
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    // A negative count is one beyond the width: all bits go, and the sign fills the place.
+    let width = f64::from(cx.dtype(x).bits());
+    let y = if cx.dtype(y).is_signed_integer() {
+        let negative = cx.b.compare_number(Comparison::Lt, y, 0.0)?;
+        let all = cx.b.number(width, y)?;
+        cx.b.select(negative, all, y)?
+    } else {
+        y
+    };
+    one(cx.b.binary(function, x, y))
 }
 
 fn is_infinite(cx: &mut Context<'_>) -> Lowered {

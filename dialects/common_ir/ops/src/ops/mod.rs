@@ -7,12 +7,15 @@ mod branch;
 mod cast;
 mod constant;
 mod elementwise;
+mod era;
 mod formula;
 mod gather;
 mod generate;
 mod indexing;
 mod logic;
 mod loss;
+mod microsoft;
+mod ml;
 mod movement;
 mod normalise;
 mod pad;
@@ -32,6 +35,8 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod text;
+mod training;
 mod withdrawn;
 
 use crate::operator::Operator;
@@ -48,10 +53,15 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     cast::OPERATORS,
     constant::OPERATORS,
     elementwise::OPERATORS,
+    era::OPERATORS,
     gather::OPERATORS,
     generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
+    microsoft::fused::OPERATORS,
+    microsoft::quantized::OPERATORS,
+    ml::FEATURES,
+    ml::TREES,
     movement::OPERATORS,
     normalise::OPERATORS,
     pad::OPERATORS,
@@ -84,5 +94,7 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
+    text::OPERATORS,
+    training::OPERATORS,
     withdrawn::OPERATORS,
 ];

@@ -52,8 +52,7 @@ fn squeeze(cx: &mut Context<'_>) -> Lowered {
         Some(axes) => cx.axes(&axes, dims.len())?,
         None => {
             if let Some(dim) = dims.iter().find(|dim| dim.known().is_none()) {
-                let message = format!("without axes, every size must be known, found {dim}");
-                return Err(LowerError::unsupported(message));
+                return Err(LowerError::NeedsSize(dim.clone()));
             }
             (0..dims.len()).filter(|axis| dims[*axis].is(1)).collect()
         }

@@ -63,13 +63,19 @@ fn layer(cx: &mut Context<'_>) -> Lowered {
     let moments = moments(cx.b, wide, &axes)?;
     let inverse = cx.b.inverse_root(moments.variance, epsilon)?;
     let normal = cx.b.mul(moments.centred, inverse)?;
-    // The second stage computes in the operand's own type.
-    let normal = cx.b.cast(normal, dtype)?;
-    let mut result = cx.b.mul(normal, scale)?;
+    let mut result = scaled(cx.b, normal, scale)?;
     if let Some(bias) = bias {
+        let bias = cx.b.cast(bias, cx.dtype(result))?;
         result = cx.b.add(result, bias)?;
     }
+    let result = cx.b.cast(result, dtype)?;
     Ok(vec![result, cx.b.cast(moments.mean, stash)?, cx.b.cast(inverse, stash)?])
+}
+
+/// What is normalised times its scale, still in the type of the statistics: rounded once, at the end.
+fn scaled(b: &mut Builder, normal: ValueId, scale: ValueId) -> Built {
+    let scale = b.cast(scale, b.dtype(normal))?;
+    b.mul(normal, scale)
 }
 
 fn root_mean_square(cx: &mut Context<'_>) -> Lowered {
@@ -80,8 +86,8 @@ fn root_mean_square(cx: &mut Context<'_>) -> Lowered {
     let mean = cx.b.mean_over(squares, &axes)?;
     let inverse = cx.b.inverse_root(mean, epsilon)?;
     let normal = cx.b.mul(wide, inverse)?;
-    let normal = cx.b.cast(normal, cx.dtype(scale))?;
-    one(cx.b.mul(normal, scale))
+    let result = scaled(cx.b, normal, scale)?;
+    one(cx.b.cast(result, cx.dtype(scale)))
 }
 
 /// `x * scale + bias` with numbers per channel, which is axis 1.

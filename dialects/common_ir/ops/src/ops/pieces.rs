@@ -1,7 +1,9 @@
 //! Small pieces that several operators are written with.
 
 use crate::context::LowerError;
-use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Op, Reduction, Scalar, ValueId};
+use irc_tl::{
+    Binary, Builder, Built, Compute, DType, Dim, Op, Reduction, Relation, Scalar, ValueId,
+};
 use std::ops::Range;
 
 /// The iterations of some loops.
@@ -65,6 +67,24 @@ pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, exte
     let mut at = loops(0..dims.len());
     at[axis] = Scalar::Loop(axis) + size(offset);
     b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
+}
+
+/// The value with an extent that it must have: checked when the program runs, and relied on.
+pub(super) fn with_extent(
+    b: &mut Builder,
+    x: ValueId,
+    axis: usize,
+    extent: &Dim,
+    message: &str,
+) -> Built {
+    let mut dims = b.dims(x);
+    if dims[axis] == *extent {
+        return Ok(x);
+    }
+    b.require(&dims[axis], Relation::Equal, extent, message)?;
+    dims[axis] = extent.clone();
+    let body = Scalar::load(0, loops(0..dims.len()));
+    b.compute(Compute::map(dims, body), &[x])
 }
 
 /// Values one after another along an axis; the others have one extent.

@@ -9,8 +9,8 @@ use irc_tl::{
 };
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25], quantise),
-    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25], dequantise),
+    Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], quantise),
+    Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], dequantise),
     Operator::new("DynamicQuantizeLinear", &[11], dynamic),
 ];
 
@@ -25,7 +25,7 @@ fn spread(cx: &mut Context<'_>, parameter: ValueId, x: ValueId) -> Result<ValueI
     let axis = cx.axis(cx.int_or("axis", 1)?, dims.len())?;
     if own.len() == 1 {
         let message = "expected one scale for each index of the axis";
-        cx.b.require(&own[0], Relation::Equal, &dims[axis], message)?;
+        cx.b.require(&own[0], Relation::EqualOrOne, &dims[axis], message)?;
         return Ok(cx.b.along(parameter, axis, dims.len())?);
     }
     let block = cx.int_or("block_size", 0)?;

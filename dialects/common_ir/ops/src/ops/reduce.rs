@@ -27,13 +27,15 @@ pub(super) const OPERATORS: &[Operator] = &[
             b.unary(Unary::Sqrt, sum)
         })
     }),
-    Operator::new("ReduceLogSum", &[1, 11, 13, 18], |cx| {
+    Operator::new("ReduceLogSum", &[1, 11, 13, 18, 28], |cx| {
         composed(cx, DType::F64, |b, x, over| {
             let sum = over.sum(b, x)?;
             b.unary(Unary::Log, sum)
         })
     }),
-    Operator::new("ReduceLogSumExp", &[1, 11, 13, 18], |cx| composed(cx, DType::F64, log_sum_exp)),
+    Operator::new("ReduceLogSumExp", &[1, 11, 13, 18, 28], |cx| {
+        composed(cx, DType::F64, log_sum_exp)
+    }),
     Operator::new("ReduceSumSquare", &[1, 11, 13, 18], |cx| {
         composed(cx, DType::F32, |b, x, over| {
             let squares = b.mul(x, x)?;

@@ -365,8 +365,9 @@ fn scan_of_batches(cx: &mut Context<'_>, graph: &Graph, count: usize) -> Lowered
     }
     let inputs: Result<Vec<ValueId>, _> = (1..cx.input_count()).map(|at| cx.input(at)).collect();
     let inputs = inputs?;
-    let batch = inputs.first().and_then(|value| cx.b.dims(*value).first()?.known());
-    let batch = batch.ok_or_else(|| LowerError::unsupported("a batch of unknown size"))?;
+    let batch = inputs.first().and_then(|value| cx.b.dims(*value).first().cloned());
+    let batch = batch.ok_or_else(|| LowerError::invalid("expected a batch, found nothing"))?;
+    let batch = batch.known().ok_or(LowerError::NeedsSize(batch))?;
     let plan = Plan::of(cx, count as i64)?;
     let mut results: Vec<Vec<ValueId>> = vec![];
     for element in 0..batch {

@@ -102,7 +102,8 @@ fn unique(cx: &mut Context<'_>) -> Lowered {
     let extent = std::mem::replace(&mut kept_sizes[0], number.clone());
     let mut at = loops(0..kept_sizes.len());
     at[0] = inside(Scalar::load(1, [Scalar::Loop(0)]), &extent);
-    let source = if axis.is_some() { front } else { cx.b.reshape(front, &[count.clone()])? };
+    let source =
+        if axis.is_some() { front } else { cx.b.reshape(front, std::slice::from_ref(&count))? };
     let picked = cx.b.compute(Compute::map(kept_sizes, Scalar::load(0, at)), &[source, index])?;
     let picked = match axis {
         Some(axis) => {

@@ -126,10 +126,7 @@ fn split_to_sequence(cx: &mut Context<'_>) -> Lowered {
             };
             let chunk = chunk.filter(|chunk| *chunk > 0);
             let chunk = chunk.ok_or_else(|| LowerError::invalid("expected parts of some size"))?;
-            let total = dim.known().ok_or_else(|| {
-                let message = format!("the number of parts of size {chunk} of {dim} is not known");
-                LowerError::unsupported(message)
-            })?;
+            let total = dim.known().ok_or_else(|| LowerError::NeedsSize(dim.clone()))?;
             let whole = vec![Dim::Known(chunk); (total / chunk) as usize];
             let rest = (total % chunk != 0).then_some(Dim::Known(total % chunk));
             whole.into_iter().chain(rest).collect()

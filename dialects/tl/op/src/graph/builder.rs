@@ -1,11 +1,13 @@
 //! Writing a [`Graph`].
 
+use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
     Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, InferError, Op,
     Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
 };
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -48,8 +50,8 @@ pub type Built<T = ValueId> = Result<T, BuildError>;
 /// Writes a [`Graph`], node by node.
 ///
 /// Types are inferred. An op of constants becomes a constant, while it is small. An op of operands
-/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), with a
-/// check for each pair of sizes that must agree. The elements of small integer values are followed,
+/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), but for
+/// products and convolutions, with a check for each pair of sizes that must agree. The elements of small integer values are followed,
 /// as sizes: see [`Builder::elements`].
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -130,17 +132,14 @@ impl Builder {
         (own, true)
     }
 
-    /// Names of the inputs that a value is computed from.
-    pub fn depends_on(&self, value: ValueId) -> Vec<String> {
-        let mut wanted = vec![false; self.graph.types.len()];
-        wanted[value.0] = true;
-        for node in self.graph.nodes.iter().rev() {
-            if node.results.iter().any(|result| wanted[result.0]) {
-                node.operands.iter().for_each(|operand| wanted[operand.0] = true);
-            }
-        }
-        let inputs = self.graph.inputs.iter().filter(|(_, value)| wanted[value.0]);
-        inputs.map(|(name, _)| name.clone()).collect()
+    /// What of the inputs a value is computed from.
+    pub fn dependencies(&self, value: ValueId) -> Dependencies {
+        dependencies::of_value(&self.graph, &|value| self.elements(value), value)
+    }
+
+    /// What of the inputs sizes are computed from.
+    pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
+        dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
     }
 
     /// Says what of the source the next nodes stand for.
@@ -255,6 +254,45 @@ impl Builder {
         Ok(elements)
     }
 
+    /// Takes an extent of the value written last to be a number, and requires it when the program
+    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+        let found = self.ty(value).dims[axis].clone();
+        let names = found.symbols();
+        if !names.iter().any(|name| self.is_computed(name)) {
+            return;
+        }
+        let one = names.first().filter(|name| found == Dim::symbol(name));
+        match one {
+            Some(name) => {
+                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
+                self.substitute(&known);
+            }
+            None => self.graph.restate(value, axis, &Dim::Known(extent)),
+        }
+        let (right, message) = (Dim::Known(extent), message.to_owned());
+        let check = Check { left: found, right, relation: Relation::Equal, message };
+        self.graph.checks.push(check);
+    }
+
+    /// Whether a symbol of this graph is not the extent of an input.
+    fn is_computed(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        own.is_some_and(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(from, _) => {
+                !self.graph.inputs.iter().any(|(_, input)| *input == from)
+            }
+        })
+    }
+
+    fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
+        self.graph.substitute(known);
+        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+            elements.iter_mut().for_each(|element| *element = element.substitute(known));
+        }
+    }
+
     /// A new symbol.
     pub fn symbol(&mut self, source: SymbolSource) -> Dim {
         let name = self.fresh_name();
@@ -358,7 +396,8 @@ impl Builder {
             }
         }
         let op = match op {
-            Op::Compute(_) => op,
+            // The schedules of products are for symbolic numbers of rows and images too.
+            Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;
                 let compute = op.as_compute(&types);
@@ -592,6 +631,13 @@ impl Builder {
                     |ty: &Type| Type::new(ty.dtype, &ty.dims[..ty.rank().saturating_sub(2)]);
                 self.check_join("matmul", &[batch(&types[0]), batch(&types[1])])
             }
+            Op::Conv(conv) if types[1].rank() >= 2 && types[0].rank() >= 2 => {
+                let [channels, rest] = conv.agreement(&types[1]);
+                let message = "conv: expected as many channels as the filters have";
+                self.require(&types[0].dims[1], Relation::Equal, &channels, message)?;
+                let message = "conv: expected as many filters in each group";
+                self.require(&rest, Relation::Equal, &0.into(), message)
+            }
             _ => Ok(()),
         }
     }
@@ -610,6 +656,9 @@ impl Builder {
     }
 
     fn fold(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Built<Option<ValueId>> {
+        if let Some(view) = self.view(op, operands, ty) {
+            return Ok(Some(view));
+        }
         // One value everywhere is best kept as it is.
         if matches!(op, Op::Fill { .. }) || !is_small(ty) {
             return Ok(None);
@@ -624,6 +673,17 @@ impl Builder {
         let tensors: Vec<&Tensor> = tensors.iter().collect();
         let result = op.eval(&tensors)?;
         Ok(Some(self.tensor(&result)))
+    }
+
+    /// A constant of any size under another shape, or some of its rows: the same bytes.
+    fn view(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Option<ValueId> {
+        let constant = self.facts[operands.first()?.0].constant.clone()?;
+        let bytes = match op {
+            Op::Reshape { .. } => constant.bytes,
+            Op::Slice { offsets, sizes } => rows(&constant, offsets, sizes)?,
+            _ => return None,
+        };
+        Some(self.constant(Constant { ty: ty.known()?, bytes }))
     }
 
     /// The elements of a small integer result.
@@ -647,6 +707,18 @@ impl Builder {
     fn push(&mut self, kind: NodeKind, operands: Vec<ValueId>, results: Vec<ValueId>) {
         self.graph.nodes.push(Node { kind, operands, results, origin: self.origin.clone() });
     }
+}
+
+/// The bytes of a box that takes whole rows of a constant.
+fn rows(constant: &Constant, offsets: &[i64], sizes: &[i64]) -> Option<Bytes> {
+    let shape = &constant.ty.shape;
+    let whole = offsets.get(1..)?.iter().all(|offset| *offset == 0) && sizes[1..] == shape[1..];
+    let row = constant.bytes.len().checked_div(usize::try_from(shape[0]).ok()?)?;
+    if !whole || row * shape[0] as usize != constant.bytes.len() {
+        return None;
+    }
+    let start = row * usize::try_from(offsets[0]).ok()?;
+    Some(constant.bytes.slice(start..start + row * usize::try_from(sizes[0]).ok()?))
 }
 
 fn is_small(ty: &Type) -> bool {
@@ -704,6 +776,22 @@ mod tests {
         let sum = b.reduce(Reduction::Sum, row, &[0], false).expect("numbers");
         assert_eq!(b.elements(sum), Some(&[Dim::Known(6)][..]));
         assert!(b.is_constant(sum));
+    }
+
+    #[test]
+    fn large_constants_are_looked_at_in_place() {
+        let mut b = Builder::new();
+        let tensor =
+            Tensor::random(crate::TensorType::new(DType::F32, [2, 50_000]), 1).expect("a tensor");
+        let whole = b.tensor(&tensor);
+        let slice = Op::Slice { offsets: vec![1, 0], sizes: vec![1, 50_000] };
+        let row = b.op(slice, &[whole]).expect("inside");
+        let row = b.reshape(row, &[100.into(), 500.into()]).expect("as many elements");
+        let found = b.constant_of(row).expect("elements").expect("a constant");
+        assert_eq!(found.to_f64(), tensor.to_f64()[50_000..]);
+        let slice = Op::Slice { offsets: vec![0, 1], sizes: vec![2, 40_000] };
+        let columns = b.op(slice, &[whole]).expect("inside");
+        assert!(!b.is_constant(columns));
     }
 
     #[test]

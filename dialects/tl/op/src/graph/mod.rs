@@ -9,13 +9,16 @@
 //! what must hold of them.
 
 mod builder;
+mod dependencies;
 mod eval;
+mod prune;
 mod sizes;
 
 pub use builder::{BuildError, Builder, Built};
+pub use dependencies::Dependencies;
 pub use eval::GraphError;
 
-use crate::{Algorithm, Dim, Op, Tensor, TensorError, TensorType, Type};
+use crate::{Algorithm, Dim, Op, Scalar, Tensor, TensorError, TensorType, Type};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -175,5 +178,46 @@ impl Graph {
     /// The type of a value.
     pub fn ty(&self, value: ValueId) -> &Type {
         &self.types[value.0]
+    }
+
+    /// Gives an extent of a value another form, in the op that computes it too.
+    pub(crate) fn restate(&mut self, value: ValueId, axis: usize, extent: &Dim) {
+        let found = std::mem::replace(&mut self.types[value.0].dims[axis], extent.clone());
+        let node = self.nodes.iter_mut().rfind(|node| node.results.contains(&value));
+        if let Some(NodeKind::Op(Op::Compute(compute))) = node.map(|node| &mut node.kind) {
+            let compute = Arc::make_mut(compute);
+            compute.dims[axis] = extent.clone();
+            compute.body = compute.body.replace(&mut |scalar| match scalar {
+                Scalar::Size(size) if *size == found => Some(Scalar::Size(extent.clone())),
+                _ => None,
+            });
+        }
+    }
+
+    /// Replaces symbols in all sizes, in graphs inside as well. The symbols stay defined.
+    pub fn substitute(&mut self, symbol: &dyn Fn(&str) -> Option<Dim>) {
+        for dim in self.types.iter_mut().flat_map(|ty| &mut ty.dims) {
+            if dim.known().is_none() {
+                *dim = dim.substitute(symbol);
+            }
+        }
+        for check in &mut self.checks {
+            check.left = check.left.substitute(symbol);
+            check.right = check.right.substitute(symbol);
+        }
+        for node in &mut self.nodes {
+            match &mut node.kind {
+                NodeKind::Op(Op::Compute(compute)) => {
+                    *compute = Arc::new(compute.substitute(symbol));
+                }
+                NodeKind::Algorithm(algorithm) => *algorithm = algorithm.substitute(symbol),
+                NodeKind::If { then, otherwise } => {
+                    then.substitute(symbol);
+                    otherwise.substitute(symbol);
+                }
+                NodeKind::Loop { body, .. } => body.substitute(symbol),
+                NodeKind::Constant(_) | NodeKind::Op(_) => {}
+            }
+        }
     }
 }

@@ -4,11 +4,12 @@ use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
 use crate::ops::pieces::{concat, loops, scale, size, softmax, wide};
 use irc_tl::{
-    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Relation, Scalar, Unary, ValueId,
+    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Reduction, Relation, Scalar,
+    Unary, ValueId,
 };
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
-    &[Operator::new("Attention", &[23, 24], attention)];
+    &[Operator::new("Attention", &[23, 24, 25], attention)];
 
 fn attention(cx: &mut Context<'_>) -> Lowered {
     let [q, k, v] = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
@@ -27,7 +28,12 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let masked = mask(cx, capped, &past)?;
     let precision = precision(cx)?.unwrap_or(dtype);
     let weights = cx.b.cast(masked, precision)?;
-    let weights = wide_softmax(cx.b, weights)?;
+    let weights = if masked == capped {
+        wide_softmax(cx.b, weights)?
+    } else {
+        masked_softmax(cx.b, weights)?
+    };
+    let weights = cx.b.cast(weights, dtype)?;
     let shown = match cx.int_or("qk_matmul_output_mode", 0)? {
         0 => products,
         1 => capped,
@@ -38,7 +44,6 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
             return Err(LowerError::invalid(message));
         }
     };
-    let weights = cx.b.cast(weights, dtype)?;
     let of_weights = cx.b.cast(value, dtype)?;
     let mut y = weighted(cx.b, weights, of_weights)?;
     if packed {
@@ -99,6 +104,26 @@ pub(super) fn wide_softmax(b: &mut Builder, x: ValueId) -> Built {
     b.cast(weights, dtype)
 }
 
+/// Softmax of scores of which all may be hidden: nothing is weighed then.
+fn masked_softmax(b: &mut Builder, x: ValueId) -> Built {
+    let to = b.dtype(x);
+    let x = b.cast(x, wide(to))?;
+    let dtype = b.dtype(x);
+    let last = [b.rank(x) - 1];
+    let lowest = if dtype == DType::F64 { f64::MIN } else { f64::from(f32::MIN) };
+    let lowest = b.scalar(lowest, dtype)?;
+    let highest = b.reduce(Reduction::Max, x, &last, true)?;
+    let highest = b.binary(Binary::Max, highest, lowest)?;
+    let below = b.binary(Binary::Sub, x, highest)?;
+    let powers = b.unary(Unary::Exp, below)?;
+    let sum = b.reduce(Reduction::Sum, powers, &last, true)?;
+    // A sum that is not zero is at least one.
+    let half = b.scalar(0.5, dtype)?;
+    let sum = b.binary(Binary::Max, sum, half)?;
+    let weights = b.binary(Binary::Div, powers, sum)?;
+    b.cast(weights, to)
+}
+
 /// The scaled products of every query with every key: `[batch, heads, queries, keys]`.
 pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -> Built {
     let dtype = b.dtype(q);
@@ -155,27 +180,59 @@ fn mask(cx: &mut Context<'_>, scores: ValueId, past: &Dim) -> Result<ValueId, Lo
     let dims = cx.b.dims(scores);
     let dtype = cx.dtype(scores);
     let hidden = || Scalar::float(f64::NEG_INFINITY, dtype);
-    let causal = cx.int_or("is_causal", 0)? != 0;
+    let window = Window::of(cx)?;
     let mut body = Scalar::load(0, loops(0..4));
     let mut operands = vec![scores];
     if let Some(given) = cx.optional(3) {
         operands.push(given);
         body = with_mask(cx, body, given, &dims)?;
     }
+    let mut offset = size(past);
     if let Some(lengths) = cx.optional(6) {
         let length = Scalar::load(operands.len(), [Scalar::Loop(0)]).cast(DType::I64);
         operands.push(lengths);
-        body = Scalar::Loop(3).lt(length).select(body, hidden());
+        body = Scalar::Loop(3).lt(length.clone()).select(body, hidden());
+        if cx.optional(4).is_none() {
+            offset = length - size(&dims[2]);
+        }
     }
-    if causal {
-        let last = Scalar::Loop(2) + size(past);
-        let seen = Scalar::Loop(3).compare(Comparison::Le, last);
+    if let Some(seen) = window.sees(&(Scalar::Loop(2) + offset)) {
         body = seen.select(body, hidden());
-    }
-    if operands.len() == 1 && !causal {
+    } else if operands.len() == 1 {
         return Ok(scores);
     }
     Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
+}
+
+/// How far from a query keys are seen; nothing is no limit.
+struct Window {
+    before: Option<i64>,
+    after: Vec<i64>,
+}
+
+impl Window {
+    fn of(cx: &Context<'_>) -> Result<Self, LowerError> {
+        let side = |name: &str| -> Result<Option<i64>, LowerError> {
+            if cx.version < 25 {
+                return Ok(None);
+            }
+            Ok(cx.int(name)?.filter(|size| *size >= 0))
+        };
+        let causal = (cx.int_or("is_causal", 0)? != 0).then_some(0);
+        let after = causal.into_iter().chain(side("right_window_size")?).collect();
+        Ok(Self { before: side("left_window_size")?, after })
+    }
+
+    /// Whether the key that loop 3 counts is seen from a position; nothing when all are.
+    fn sees(&self, position: &Scalar) -> Option<Scalar> {
+        let key = || Scalar::Loop(3);
+        let first = self.before.map(|before| key().ge(position.clone() - Scalar::index(before)));
+        let last = self
+            .after
+            .iter()
+            .map(|after| key().compare(Comparison::Le, position.clone() + Scalar::index(*after)));
+        first.into_iter().chain(last).reduce(Scalar::and)
+    }
 }
 
 /// A score with the mask, operand 1, which broadcasts; keys beyond its end are not seen.

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::pieces::{known, loops, size};
+use crate::ops::pieces::{loops, size};
 use irc_tl::{
     Builder, Built, Combine, Compute, DType, Dim, NodeKind, Scalar, Type, Unary, ValueId,
 };
@@ -23,10 +23,10 @@ struct Recurrence {
     value: Dim,
     /// By what the result is multiplied; nothing for `1 / sqrt(key)`.
     scale: Option<f64>,
-    /// The decay, and whether it is one per head.
-    decay: Option<(ValueId, bool)>,
-    /// How much is updated, and whether it is one for all heads.
-    beta: Option<(ValueId, bool)>,
+    /// The decay, and how many numbers it is per head: one, or one per element of a key.
+    decay: Option<(ValueId, Dim)>,
+    /// How much is updated, and how many numbers it is: one per head, or one.
+    beta: Option<(ValueId, Dim)>,
 }
 
 fn linear_attention(cx: &mut Context<'_>) -> Lowered {
@@ -77,19 +77,16 @@ impl Recurrence {
             return Err(LowerError::invalid(message));
         }
         let dims = cx.b.dims(q);
-        let last = |value: ValueId| -> Result<i64, LowerError> {
-            known(&cx.b.dims(value)[2], "a last dimension")
+        let packed = |input: usize| -> Result<(ValueId, Dim), LowerError> {
+            let value = cx.input(input)?;
+            let ty = cx.ty(value);
+            let message = || LowerError::invalid(format!("expected rank 3, found {ty}"));
+            let last = ty.dims.get(2).filter(|_| ty.rank() == 3).ok_or_else(message)?;
+            Ok((value, last.clone()))
         };
-        let decay = if decays { Some(cx.input(4)?) } else { None };
-        let decay = match decay {
-            Some(decay) => Some((decay, last(decay)? == heads)),
-            None => None,
-        };
-        let beta = if corrects { Some(cx.input(5)?) } else { None };
-        let beta = match beta {
-            Some(beta) => Some((beta, last(beta)? == 1)),
-            None => None,
-        };
+        let decay = if decays { Some(packed(4)?) } else { None };
+        let decay = decay.map(|(decay, last)| (decay, last.floor_div(&heads.into())));
+        let beta = if corrects { Some(packed(5)?) } else { None };
         Ok(Self {
             batch: dims[0].clone(),
             time: dims[1].clone(),
@@ -124,8 +121,8 @@ impl Recurrence {
             own
         };
         let [q, k, v] = [q, k, v].map(|value| capture(&mut body, value));
-        let decay = self.decay.map(|(decay, _)| capture(&mut body, decay));
-        let beta = self.beta.map(|(beta, _)| capture(&mut body, beta));
+        let decay = self.decay.as_ref().map(|(decay, _)| capture(&mut body, *decay));
+        let beta = self.beta.as_ref().map(|(beta, _)| capture(&mut body, *beta));
 
         let decayed = match decay {
             Some(decay) => self.decayed(&mut body, [carried, decay, step])?,
@@ -142,7 +139,7 @@ impl Recurrence {
         body.output("next", next);
         body.output("output", output);
 
-        let trips = b.sizes(&[self.time.clone()], true, DType::I64)?;
+        let trips = b.sizes(std::slice::from_ref(&self.time), true, DType::I64)?;
         let start = b.scalar(1.0, DType::Bool)?;
         let mut operands = vec![trips, start, state];
         operands.extend(captured);
@@ -165,10 +162,8 @@ impl Recurrence {
     /// `exp(decay) * state`.
     fn decayed(&self, b: &mut Builder, operands: [ValueId; 3]) -> Built {
         let (head, key) = (Scalar::Loop(1), Scalar::Loop(2));
-        let decay = match self.decay {
-            Some((_, true)) => self.packed(1, 2, head, &1.into(), Scalar::index(0)),
-            _ => self.packed(1, 2, head, &self.key, key),
-        };
+        let each = self.decay.as_ref().map_or(&self.key, |(_, each)| each);
+        let decay = self.packed(1, 2, head, each, key.min(size(each) - Scalar::index(1)));
         let body = decay.unary(Unary::Exp) * Scalar::load(0, loops(0..4));
         b.compute(Compute::map(self.state_dims(), body), &operands)
     }
@@ -189,9 +184,9 @@ impl Recurrence {
         let body = Scalar::load(0, at) * key;
         let found = Compute::reduce(dims.clone(), Combine::Sum, [self.key.clone()], body);
         let found = b.compute(found, &[state, k, step])?;
-        let of_head = match self.beta {
-            Some((_, true)) => Scalar::index(0),
-            _ => head(),
+        let of_head = match &self.beta {
+            Some((_, count)) => head().min(size(count) - Scalar::index(1)),
+            None => head(),
         };
         let beta_now = self.packed(2, 3, of_head, &1.into(), Scalar::index(0));
         let value = self.packed(1, 3, head(), &self.value, Scalar::Loop(2));

@@ -43,7 +43,7 @@ fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built 
     body.output("go_on", go_on);
     body.output("next", next);
     body.output("product", product);
-    let trips = b.sizes(&[order.clone()], true, DType::I64)?;
+    let trips = b.sizes(std::slice::from_ref(order), true, DType::I64)?;
     let start = b.scalar(1.0, DType::Bool)?;
     let kind = NodeKind::Loop { body: Box::new(body.finish()), carried: 2 };
     Ok(b.region(kind, &[trips, start, x, first], [matrix_type, result_type])[1])

@@ -6,7 +6,7 @@ use crate::ops::pieces::size;
 use irc_tl::{Builder, Built, Combine, Compute, Dim, Reduction, Relation, Scalar, ValueId};
 use std::collections::BTreeMap;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Einsum", &[12], einsum)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Einsum", &[12, 28], einsum)];
 
 /// Names a dimension: a letter, or one of those that an ellipsis stands for, counted from the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 use super::matmul::product;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
+use crate::ops::cast::converted;
 use irc_tl::{Binary, Builder, Built, DType, Dim, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -36,20 +37,26 @@ fn per_row(b: &mut Builder, value: Option<ValueId>) -> Built<Option<ValueId>> {
     Ok(Some(b.reshape(value, &[rows, Dim::Known(1)])?))
 }
 
-/// The value less its zero point, in `i32`.
+/// The value less its zero point, in `i32`; of floats of 8 bits in `f32`.
 pub(in crate::ops) fn centred(b: &mut Builder, x: ValueId, zero: Option<ValueId>) -> Built {
-    let x = b.cast(x, DType::I32)?;
+    let computed = if b.dtype(x).is_float() { DType::F32 } else { DType::I32 };
+    let x = b.cast(x, computed)?;
     let Some(zero) = zero else { return Ok(x) };
     let none = b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|z| *z == 0.0));
     if none {
         return Ok(x);
     }
-    let zero = b.cast(zero, DType::I32)?;
+    let zero = b.cast(zero, computed)?;
     b.binary(Binary::Sub, x, zero)
 }
 
 /// The nearest integer of a float, ties to even, plus the zero point; within the zero point's type.
+/// Floats of 8 bits have zero points of 0.
 pub(in crate::ops) fn quantize(b: &mut Builder, x: ValueId, zero: ValueId) -> Built {
+    if b.dtype(zero).is_float() {
+        let to = b.dtype(zero);
+        return converted(b, x, to, true);
+    }
     let nearest = b.unary(Unary::Round, x)?;
     let to = b.dtype(zero);
     let zero = b.cast(zero, b.dtype(nearest))?;

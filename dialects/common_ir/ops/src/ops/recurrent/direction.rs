@@ -76,7 +76,7 @@ impl Direction {
         captured: &[ValueId],
         network: &Network,
     ) -> Built<(ValueId, Vec<ValueId>)> {
-        let trips = b.sizes(&[network.time.clone()], true, DType::I64)?;
+        let trips = b.sizes(std::slice::from_ref(&network.time), true, DType::I64)?;
         let start = b.scalar(1.0, DType::Bool)?;
         let mut operands = vec![trips, start];
         operands.extend(&self.states);

@@ -8,6 +8,10 @@ use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, Unar
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("DFT", &[17, 20], dft), Operator::new("STFT", &[17], stft)];
 
+/// Matrices of at most this many elements are part of the program; larger ones are computed when it
+/// runs.
+const STATED: i64 = 1 << 20;
+
 /// A transform of `count` numbers, of which some are given and some wanted.
 struct Transform {
     /// How many numbers it is of.
@@ -41,7 +45,7 @@ fn dft(cx: &mut Context<'_>) -> Lowered {
         let message = "expected an axis of the signal, found that of real and imaginary parts";
         return Err(LowerError::invalid(message));
     }
-    let complex = is_complex(&ty.dims[rank - 1])?;
+    let (x, complex) = with_parts(cx, x)?;
     let (onesided, inverse) = (cx.int_or("onesided", 0)? != 0, cx.int_or("inverse", 0)? != 0);
     let real = onesided && inverse;
     let own = ty.dims[axis].clone();
@@ -92,8 +96,8 @@ fn stft(cx: &mut Context<'_>) -> Lowered {
         (None, Some(own)) => own,
         (None, None) => return Err(LowerError::invalid("expected a window or frame_length")),
     };
+    let (x, complex) = with_parts(cx, x)?;
     let dims = cx.b.dims(x);
-    let complex = is_complex(&dims[2])?;
     let frames = (dims[1].clone() - length.clone()).floor_div(&step) + 1.into();
     let half = length.floor_div(&2.into()) + 1.into();
     let wanted = if cx.int_or("onesided", 1)? != 0 { half } else { length.clone() };
@@ -126,16 +130,27 @@ fn single(cx: &mut Context<'_>, index: usize) -> Result<Dim, LowerError> {
     Ok(size.clone())
 }
 
-/// Whether numbers have two parts.
-fn is_complex(parts: &Dim) -> Result<bool, LowerError> {
-    match parts.known() {
-        Some(1) => Ok(false),
-        Some(2) => Ok(true),
-        _ => {
-            let message = format!("expected a last dimension of 1 or 2, found {parts}");
-            Err(LowerError::invalid(message))
+/// The value, and whether its numbers have two parts. Where that is not known they get two.
+fn with_parts(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, bool), LowerError> {
+    let mut dims = cx.b.dims(x);
+    let last = dims.len() - 1;
+    let found = dims[last].clone();
+    match found.known() {
+        Some(1) => return Ok((x, false)),
+        Some(2) => return Ok((x, true)),
+        Some(_) => {
+            let message = format!("expected a last dimension of 1 or 2, found {found}");
+            return Err(LowerError::invalid(message));
         }
+        None => {}
     }
+    let message = "expected a last dimension of 1 or 2";
+    cx.b.require(&found, Relation::AtMost, &2.into(), message)?;
+    dims[last] = 2.into();
+    let inside = Scalar::Loop(last).lt(size(&found));
+    let zero = Scalar::number(0, cx.dtype(x));
+    let body = inside.select(Scalar::load(0, loops(0..dims.len())), zero);
+    Ok((cx.b.compute(Compute::map(dims, body), &[x])?, true))
 }
 
 impl Transform {
@@ -211,6 +226,12 @@ impl Transform {
         if self.inverse {
             body = body / count().cast(DType::F64);
         }
-        b.compute(Compute::map(dims, body.cast(dtype)), &[])
+        let compute = Compute::map(dims, body.cast(dtype));
+        let count = Dim::product(&compute.dims).known();
+        if count.is_some_and(|count| (0..=STATED).contains(&count)) {
+            let matrix = compute.eval(&[])?;
+            return Ok(b.tensor(&matrix));
+        }
+        b.compute(compute, &[])
     }
 }

@@ -5,8 +5,8 @@ use crate::operator::Operator;
 use irc_tl::{Dim, Relation};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("DepthToSpace", &[1, 11, 13], depth_to_space),
-    Operator::new("SpaceToDepth", &[1, 13], space_to_depth),
+    Operator::new("DepthToSpace", &[1, 11, 13, 28], depth_to_space),
+    Operator::new("SpaceToDepth", &[1, 13, 28], space_to_depth),
 ];
 
 /// Batch, channels, rows and columns, and the side of a block.
@@ -52,7 +52,16 @@ fn space_to_depth(cx: &mut Context<'_>) -> Lowered {
     }
     let s = || block.clone();
     let split = [n.clone(), c.clone(), rows.clone(), s(), columns.clone(), s()];
+    let mode = if cx.version < 28 { "DCR".to_owned() } else { cx.string_or("mode", "DCR")? };
+    let permutation = match mode.as_str() {
+        "DCR" => [0, 3, 5, 1, 2, 4],
+        "CRD" => [0, 1, 3, 5, 2, 4],
+        other => {
+            let message = format!("expected mode DCR or CRD, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    };
     let x = cx.b.reshape(x, &split)?;
-    let x = cx.b.transpose(x, &[0, 3, 5, 1, 2, 4])?;
+    let x = cx.b.transpose(x, &permutation)?;
     one(cx.b.reshape(x, &[n, c * s() * s(), rows, columns]))
 }

@@ -2,8 +2,8 @@
 
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::pieces::{along, concat, known, size, wide};
-use irc_tl::{Binary, Compute, Conv, Dim, Relation, Scalar, Unary};
+use crate::ops::pieces::{along, concat, known, size, wide, with_extent};
+use irc_tl::{Binary, Compute, Conv, Dim, Scalar, Unary};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("CausalConvWithState", &[27], causal_conv)];
@@ -16,40 +16,44 @@ fn causal_conv(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid(format!("expected rank 3, found {x} and {w}")));
     }
     let message = "expected one filter per channel";
-    cx.b.require(&filters[0], Relation::Equal, &dims[1], message)?;
+    let x = with_extent(cx.b, x, 1, &filters[0], message)?;
     let groups = known(&filters[0], "channels")?;
     let carried = filters[2].clone() - 1.into();
     let past = cx.optional(3);
     let (padded, before) = match past {
-        Some(past) => (concat(cx.b, &[past, x], 2)?, 0),
+        Some(past) => {
+            let past = with_extent(cx.b, past, 1, &filters[0], message)?;
+            (concat(cx.b, &[past, x], 2)?, 0)
+        }
         None => (x, known(&carried, "filters")?),
     };
     let pads = vec![[before, 0]];
     let conv = Conv { strides: vec![1], dilations: vec![1], pads, groups };
-    let mut y = cx.b.conv(conv, padded, w)?;
+    let dtype = cx.dtype(x);
+    let (read, w) = (cx.b.cast(padded, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
+    let mut y = cx.b.conv(conv, read, w)?;
     if let Some(bias) = cx.optional(2) {
+        let bias = cx.b.cast(bias, wide(dtype))?;
         let bias = along(cx.b, bias, 1, 3)?;
         y = cx.b.binary(Binary::Add, y, bias)?;
     }
     let y = match cx.string_or("activation", "none")?.as_str() {
         "none" => y,
         "silu" | "swish" => {
-            let dtype = cx.dtype(y);
-            let value = cx.b.cast(y, wide(dtype))?;
-            let gate = cx.b.unary(Unary::Sigmoid, value)?;
-            let value = cx.b.binary(Binary::Mul, value, gate)?;
-            cx.b.cast(value, dtype)?
+            let gate = cx.b.unary(Unary::Sigmoid, y)?;
+            cx.b.binary(Binary::Mul, y, gate)?
         }
         other => {
             let message = format!("expected activation none, silu or swish, found {other}");
             return Err(LowerError::invalid(message));
         }
     };
+    let y = cx.b.cast(y, dtype)?;
     // The last steps of what lies before and the operand itself.
     let at = Scalar::Loop(2) + size(&(cx.b.dims(padded)[2].clone() - carried.clone()));
     let load = |at| Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1), at]);
     let inside = at.clone().ge(Scalar::index(0));
-    let zero = Scalar::number(0, cx.dtype(x));
+    let zero = Scalar::number(0, dtype);
     let body = if past.is_some() { load(at) } else { inside.select(load(at), zero) };
     let state: [Dim; 3] = [dims[0].clone(), dims[1].clone(), carried];
     let state = cx.b.compute(Compute::map(state, body), &[padded])?;

@@ -47,23 +47,22 @@ pub(in crate::ops) fn overlap(
     counts: &[Dim],
     dims: Vec<Dim>,
 ) -> Built {
-    let rank = counts.len();
     let first = dims.len();
     let (mut element, mut column) = (Scalar::Loop(1), Scalar::index(0));
     let mut conditions = vec![];
-    for axis in 0..rank {
+    for (axis, count) in counts.iter().enumerate() {
         let tap = Scalar::Loop(first + axis);
         let from = Scalar::Loop(2 + axis) + size(&window.pads[axis][0])
             - times(tap.clone(), window.dilations[axis]);
         let stride = Scalar::index(window.strides[axis]);
         let start = from.clone() / stride.clone();
-        let end = size(&(counts[axis].clone() * window.strides[axis].into()));
+        let end = size(&(count.clone() * window.strides[axis].into()));
         conditions.push(within(&from, Scalar::index(0), end));
         if window.strides[axis] > 1 {
             conditions.push(from.binary(Binary::Rem, stride).equals(Scalar::index(0)));
         }
         element = element * size(&window.kernel[axis]) + tap;
-        column = column * size(&counts[axis]) + start;
+        column = column * size(count) + start;
     }
     let zero = Scalar::number(0, b.dtype(x));
     let load = Scalar::load(0, [Scalar::Loop(0), element, column]);

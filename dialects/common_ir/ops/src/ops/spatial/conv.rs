@@ -1,11 +1,11 @@
 //! Correlation with filters, of floats and small integers.
 
-use super::window::{Window, pad, spatial_rank};
+use super::window::{Window, groups, pad, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use crate::ops::pieces::along;
+use crate::ops::pieces::{along, with_extent};
 use crate::ops::product::quantized::{centred, quantize, ratio};
-use irc_tl::{Binary, Conv, DType, Dim, Relation, ValueId};
+use irc_tl::{Binary, Conv, DType, Dim, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Conv", &[1, 11, 22], conv),
@@ -83,10 +83,13 @@ pub(in crate::ops) fn correlate(
         return Err(LowerError::invalid(message));
     }
     let window = Window::of(cx, kernel, &dims[2..])?;
-    let groups = cx.int_or("group", 1)?;
+    let groups = groups(cx, "group")?;
     let message = "expected as many channels as the filters have";
     let channels = filters[1].clone() * groups.into();
-    cx.b.require(&dims[1], Relation::Equal, &channels, message)?;
+    let x = with_extent(cx.b, x, 1, &channels, message)?;
+    let each = filters[0].floor_div(&groups.into());
+    let message = "expected as many filters for every group";
+    let w = with_extent(cx.b, w, 0, &(each * groups.into()), message)?;
     let (strides, dilations) = (window.strides.clone(), window.dilations.clone());
     let (x, pads) = match window.known_pads() {
         Some(pads) => (x, pads),

@@ -2,7 +2,7 @@
 
 use super::columns::overlap;
 use super::conv::per_channel;
-use super::window::{Window, given_pads, halves, spatial_rank, steps};
+use super::window::{Window, given_pads, groups, halves, spatial_rank, steps};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::wide;
@@ -22,7 +22,7 @@ fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid(format!("expected filters of {x}, found {w}")));
     }
     cx.b.require(&dims[1], Relation::Equal, &filters[0], "expected as many filters as channels")?;
-    let groups = cx.int_or("group", 1)?;
+    let groups = groups(cx, "group")?;
     let mut window = Window {
         kernel: filters[2..].to_vec(),
         strides: steps(cx, "strides", rank)?,

@@ -1,7 +1,7 @@
 //! Convolution whose filters read where offsets say.
 
 use super::conv::per_channel;
-use super::window::{Window, spatial_rank};
+use super::window::{Window, groups, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::{all, size, wide, within};
@@ -23,8 +23,7 @@ fn deform_conv(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid(message));
     }
     let window = Window::of(cx, filters[2..].to_vec(), &dims[2..])?;
-    let groups = cx.int_or("group", 1)?;
-    let parts = cx.int_or("offset_group", 1)?;
+    let (groups, parts) = (groups(cx, "group")?, groups(cx, "offset_group")?);
     let counts = window.counts(&dims[2..], false);
     for (count, found) in counts.iter().zip(&moved[2..]) {
         cx.b.require(found, Relation::Equal, count, "expected offsets for every window")?;

@@ -40,10 +40,12 @@ fn grid_sample(cx: &mut Context<'_>) -> Lowered {
     let (x, grid) = (cx.input(0)?, cx.input(1)?);
     let (own, points) = (cx.ty(x), cx.ty(grid));
     let rank = own.rank();
-    if rank < 3 || points.rank() != rank || !points.dims[rank - 1].is(rank as i64 - 2) {
-        let message = format!("expected a grid of points of {own}, found {points}");
+    let message = format!("expected a grid of points of {own}, found {points}");
+    if rank < 3 || points.rank() != rank {
         return Err(LowerError::invalid(message));
     }
+    let axes = Dim::Known(rank as i64 - 2);
+    cx.b.require(&points.dims[rank - 1], Relation::Equal, &axes, &message)?;
     cx.b.require(&own.dims[0], Relation::Equal, &points.dims[0], "expected one batch")?;
     let sampling = Sampling {
         mode: mode(cx)?,
@@ -120,6 +122,8 @@ impl Sampling {
         let place = if self.mode == Mode::Nearest { place.unary(Unary::Round) } else { place };
         let last = length - float(1.0);
         match self.padding {
+            // Each of the elements around a place is then looked for at the border.
+            Padding::Border if self.mode == Mode::Cubic => place,
             Padding::Zeros => place,
             Padding::Border => place.max(float(0.0)).min(last),
             Padding::Reflection => self.reflected(place, last, dtype),
@@ -240,13 +244,12 @@ fn affine_grid(cx: &mut Context<'_>) -> Lowered {
     let ty = cx.ty(theta);
     let sizes = cx.sizes(1)?;
     let spatial = sizes.len().saturating_sub(2);
-    let fits = ty.rank() == 3
-        && spatial > 0
-        && ty.dims[1].is(spatial as i64)
-        && ty.dims[2].is(spatial as i64 + 1);
-    if !fits {
-        let message = format!("expected matrices for {} sizes, found {ty}", sizes.len());
+    let message = format!("expected matrices for {} sizes, found {ty}", sizes.len());
+    if ty.rank() != 3 || spatial == 0 {
         return Err(LowerError::invalid(message));
+    }
+    for (found, expected) in ty.dims[1..].iter().zip([spatial as i64, spatial as i64 + 1]) {
+        cx.b.require(found, Relation::Equal, &expected.into(), &message)?;
     }
     cx.b.require(&sizes[0], Relation::Equal, &ty.dims[0], "expected a matrix per batch")?;
     let corners = cx.int_or("align_corners", 0)? != 0;

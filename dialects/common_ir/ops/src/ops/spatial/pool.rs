@@ -31,8 +31,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn of(cx: &Context<'_>) -> Result<Self, LowerError> {
-        let x = cx.input(0)?;
+    fn of(cx: &Context<'_>, x: ValueId) -> Result<Self, LowerError> {
         let rank = spatial_rank(cx, x)?;
         let own = cx.b.dims(x);
         let extents = own[2..].to_vec();
@@ -93,7 +92,8 @@ impl Pool {
 }
 
 fn max_pool(cx: &mut Context<'_>) -> Lowered {
-    let pool = Pool::of(cx)?;
+    let x = cx.input(0)?;
+    let pool = Pool::of(cx, x)?;
     let lowest = lowest(cx.dtype(pool.x));
     let highest = pool.reduce(cx.b, Combine::Max, lowest, |element| element)?;
     if !cx.wants(1) {
@@ -159,11 +159,21 @@ pub(in crate::ops) fn linear(at: &[Scalar], dims: &[Dim]) -> Scalar {
 }
 
 fn average_pool(cx: &mut Context<'_>) -> Lowered {
-    let pool = Pool::of(cx)?;
+    let x = cx.input(0)?;
+    let with_pads = cx.version >= 7 && cx.int_or("count_include_pad", 0)? != 0;
+    Ok(vec![averages(cx, x, with_pads)?])
+}
+
+/// The mean of every window that the node's attributes state; with zeros in the pads, or without.
+pub(in crate::ops) fn averages(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    with_pads: bool,
+) -> Result<ValueId, LowerError> {
+    let pool = Pool::of(cx, x)?;
     let dtype = cx.dtype(pool.x);
     let computed = wide(dtype);
     let zero = Scalar::number(0, computed);
-    let with_pads = cx.version >= 7 && cx.int_or("count_include_pad", 0)? != 0;
     let sum = pool.reduce(cx.b, Combine::Sum, zero, |element| element.cast(computed))?;
     let mean = match pool.window.elements().known() {
         Some(count) if pool.is_inside() => {
@@ -176,11 +186,12 @@ fn average_pool(cx: &mut Context<'_>) -> Lowered {
             cx.b.compute(Compute::map(pool.dims.clone(), body), &[sum])?
         }
     };
-    one(cx.b.cast(mean, dtype))
+    Ok(cx.b.cast(mean, dtype)?)
 }
 
 fn lp_pool(cx: &mut Context<'_>) -> Lowered {
-    let pool = Pool::of(cx)?;
+    let x = cx.input(0)?;
+    let pool = Pool::of(cx, x)?;
     let p = exponent(cx, 2)?;
     let dtype = cx.dtype(pool.x);
     let computed = wide(dtype);

@@ -4,7 +4,7 @@ use super::pool::linear;
 use super::window::{Window, given_pads, kernel_shape, spatial_rank, steps};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use crate::ops::pieces::{all, guarded, loops, size};
+use crate::ops::pieces::{all, guarded, loops, size, with_extent};
 use irc_tl::{Combine, Compute, Dim, Scalar, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
@@ -26,11 +26,18 @@ fn max_unpool(cx: &mut Context<'_>) -> Lowered {
         let [before, after] = window.pads[axis].clone();
         meant.push(starts + window.reach(axis) - before - after);
     }
-    let dims = if cx.optional(2).is_some() { cx.sizes(2)? } else { meant.clone() };
-    if dims.len() != meant.len() {
-        let message = format!("expected an output shape of {}, found {dims:?}", meant.len());
-        return Err(LowerError::invalid(message));
-    }
+    let dims = match cx.optional(2) {
+        Some(shape) => {
+            let message = format!("expected an output shape of {} sizes", meant.len());
+            if cx.b.rank(shape) != 1 {
+                return Err(LowerError::invalid(message));
+            }
+            let count = Dim::Known(meant.len() as i64);
+            let shape = with_extent(cx.b, shape, 0, &count, &message)?;
+            cx.b.elements_or_symbols(shape)?
+        }
+        None => meant.clone(),
+    };
     one(scatter(cx, [x, places], &meant, dims))
 }
 

@@ -158,6 +158,15 @@ pub(in crate::ops) fn steps(
     Ok(steps)
 }
 
+/// An attribute that says into how many parts channels fall; 1 by default.
+pub(in crate::ops) fn groups(cx: &Context<'_>, name: &str) -> Result<i64, LowerError> {
+    let groups = cx.int_or(name, 1)?;
+    if groups < 1 {
+        return Err(LowerError::invalid(format!("expected {name} from 1, found {groups}")));
+    }
+    Ok(groups)
+}
+
 /// The attribute `pads`: first all that lie before, then all that lie after.
 pub(in crate::ops) fn given_pads(
     cx: &Context<'_>,

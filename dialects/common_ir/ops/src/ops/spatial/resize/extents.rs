@@ -2,7 +2,7 @@
 
 use super::attributes::{Coordinates, Options};
 use crate::context::{Context, LowerError};
-use crate::ops::pieces::size;
+use crate::ops::pieces::{size, with_extent};
 use irc_tl::{Binary, Compute, DType, Dim, Reduction, Scalar, Tensor, Unary, ValueId};
 
 /// The axes that are resized; one entry each.
@@ -66,10 +66,11 @@ impl Resized {
         region: Option<ValueId>,
     ) -> Result<Self, LowerError> {
         let found = cx.ty(factors);
-        if found.rank() != 1 || !found.dims[0].is(axes.len() as i64) {
-            let message = format!("expected {} scales, found {found}", axes.len());
+        let message = format!("expected {} scales, found {found}", axes.len());
+        if found.rank() != 1 {
             return Err(LowerError::invalid(message));
         }
+        let factors = with_extent(cx.b, factors, 0, &(axes.len() as i64).into(), &message)?;
         // In single precision, in which the factors are stated.
         let factors = cx.b.cast(factors, DType::F32)?;
         let lengths = cx.b.sizes(&own, false, DType::I64)?;
@@ -92,11 +93,14 @@ impl Resized {
         own: Vec<Dim>,
         region: Option<ValueId>,
     ) -> Result<Self, LowerError> {
-        let wanted = cx.sizes(3)?;
-        if wanted.len() != axes.len() {
-            let message = format!("expected {} sizes, found {}", axes.len(), wanted.len());
+        let wanted = cx.input(3)?;
+        let found = cx.ty(wanted);
+        let message = format!("expected {} sizes, found {found}", axes.len());
+        if found.rank() != 1 {
             return Err(LowerError::invalid(message));
         }
+        let wanted = with_extent(cx.b, wanted, 0, &(axes.len() as i64).into(), &message)?;
+        let wanted = cx.b.elements_or_symbols(wanted)?;
         let lengths = cx.b.sizes(&own, false, DType::I64)?;
         let lengths = cx.b.cast(lengths, DType::F64)?;
         let sizes = cx.b.sizes(&wanted, false, DType::I64)?;

@@ -27,8 +27,9 @@ pub(super) struct Tables<'t> {
     pub position: usize,
 }
 
-/// All places are of this type.
-const PLACE: DType = DType::F64;
+/// All places are of this type. In a wider one, places halfway between two elements would not be
+/// halfway, as factors such as 1.7 are stated in this one.
+const PLACE: DType = DType::F32;
 
 fn number(value: f64) -> Scalar {
     Scalar::float(value, PLACE)
@@ -50,11 +51,11 @@ impl Tables<'_> {
     /// How often each element comes, where that is all.
     pub fn repeats(&self, b: &Builder) -> Built<Option<i64>> {
         let options = self.options;
-        let simple = match (options.coordinates, options.rounding) {
-            (Coordinates::Asymmetric, Rounding::Floor | Rounding::Away) => true,
-            (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil) => true,
-            _ => false,
-        };
+        let simple = matches!(
+            (options.coordinates, options.rounding),
+            (Coordinates::Asymmetric, Rounding::Floor | Rounding::Away)
+                | (Coordinates::HalfPixel, Rounding::PreferFloor | Rounding::PreferCeil)
+        );
         let whole = self.factor(b)?.filter(|factor| factor.fract() == 0.0 && *factor >= 1.0);
         let times = whole.map(|factor| factor as i64).filter(|_| simple);
         Ok(times.filter(|times| *self.extent() == self.own().clone() * (*times).into()))
@@ -76,7 +77,7 @@ impl Tables<'_> {
     }
 
     fn times(&self) -> Scalar {
-        Scalar::load(0, [Scalar::index(self.position as i64)])
+        Scalar::load(0, [Scalar::index(self.position as i64)]).cast(PLACE)
     }
 
     fn length(&self) -> Scalar {

@@ -3,10 +3,21 @@
 //! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
 //! `irc_metadata`: the interface as JSON. A function with the attribute `irc.entry` gets an entry
-//! point of that name, without metadata, and is itself hidden.
+//! point of that name, without metadata, and is itself hidden; where it takes a size instead of a
+//! pointer, the slot of `buffers` holds the size.
+//!
+//! Where sizes depend on symbols (the attribute `irc.sized`), `@irc_main` takes a pointer per input,
+//! one to the extents of all inputs in a row, and the host. Its entry point is
+//! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which gives 0, or 1
+//! after it has told the host of a failure; [`host`] says what a host is.
+//!
+//! The attribute `irc.suffix` is put behind the names of a main function's entry point and metadata.
+
+pub mod host;
+
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
-    Region, RegionLike, Value, attr, read, ty, walk_collect,
+    Region, RegionLike, Value, ValueLike, attr, read, ty, walk_collect,
 };
 
 /// The pass `emit-entry`.
@@ -25,14 +36,19 @@ impl Pass for EmitEntry {
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         for function in walk_collect(module, |op| read::op_name(&op) == "llvm.func") {
             if function.has_attribute("irc.metadata") {
-                emit(function, "irc_run")?;
+                let suffix = read::string(&function, "irc.suffix").unwrap_or_default();
+                let sized = function.has_attribute("irc.sized");
+                let name = if sized { "irc_run_sized" } else { "irc_run" };
+                emit(function, &format!("{name}{suffix}"), sized)?;
                 let Some(block) = function.block() else { continue };
-                block.append_operation(metadata(&function).build());
+                block.append_operation(metadata(&function, &suffix).build());
             } else if let Some(name) = read::string(&function, "irc.entry") {
-                emit(function, &name)?;
+                emit(function, &name, false)?;
                 let context = irc_mlir::context_of(&function);
                 let hidden = attr::parse(context, "#llvm.linkage<internal>");
                 irc_mlir::set_attribute(function, "linkage", hidden);
+            } else {
+                host::define(function);
             }
         }
         Ok(())
@@ -40,7 +56,7 @@ impl Pass for EmitEntry {
 }
 
 /// Adds the function `name` that calls `main`.
-fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
+fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str, sized: bool) -> PassResult {
     let callee = read::string(&main, "sym_name").unwrap_or_default();
     let context = irc_mlir::context_of(&main);
     let location = main.location();
@@ -51,7 +67,8 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
     let count = body.argument_count();
     let pointer = ty::parse(context, "!llvm.ptr");
     let i32_type = ty::parse(context, "i32");
-    let block = Block::new(&[(pointer, location), (pointer, location)]);
+    let parameters = if sized { 3 } else { 2 };
+    let block = Block::new(&vec![(pointer, location); parameters]);
     let one = |spec: OpSpec<'c>| -> Value<'c, '_> {
         match spec.append(&block).result(0) {
             Ok(result) => irc_mlir::rebind(result.into()),
@@ -59,36 +76,52 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
         }
     };
     let spec = |name: &str| OpSpec::new(context, name, location);
-    let (Ok(buffers), Ok(workspace)) = (block.argument(0), block.argument(1)) else {
-        unreachable!("the block was built with two arguments");
+    let argument = |index: usize| -> Value<'c, '_> {
+        match block.argument(index) {
+            Ok(argument) => irc_mlir::rebind(argument.into()),
+            Err(_) => unreachable!("the block was built with this argument"),
+        }
     };
-    let mut operands: Vec<Value> = (0..count - 1)
+    // The last arguments of main are the workspace, or the extents and the host.
+    let (buffers, last) = if sized {
+        (argument(1), vec![argument(2), argument(0)])
+    } else {
+        (argument(0), vec![argument(1)])
+    };
+    let mut operands: Vec<Value> = (0..count - last.len())
         .map(|index| {
+            let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
             let slot = one(spec("llvm.getelementptr")
-                .operands(&[buffers.into()])
+                .operands(&[buffers])
                 .results(&[pointer])
                 .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {index}>")))
                 .attr("elem_type", attr::ty(pointer)));
-            one(spec("llvm.load").operands(&[slot]).results(&[pointer]))
+            one(spec("llvm.load").operands(&[slot]).results(&[taken]))
         })
         .collect();
-    operands.push(workspace.into());
+    operands.extend(last);
     let segments = attr::parse(context, &format!("array<i32: {count}, 0>"));
-    spec("llvm.call")
+    let call = spec("llvm.call")
         .attr("callee", attr::symbol(context, &callee))
         .attr("operandSegmentSizes", segments)
         .attr("op_bundle_sizes", attr::parse(context, "array<i32>"))
-        .operands(&operands)
-        .append(&block);
-    let zero = spec("llvm.mlir.constant").attr("value", attr::i32(context, 0)).results(&[i32_type]);
-    let zero = one(zero);
-    spec("llvm.return").operands(&[zero]).append(&block);
+        .operands(&operands);
+    let status = if sized {
+        one(call.results(&[i32_type]))
+    } else {
+        call.append(&block);
+        let zero = spec("llvm.mlir.constant").attr("value", attr::i32(context, 0));
+        one(zero.results(&[i32_type]))
+    };
+    spec("llvm.return").operands(&[status]).append(&block);
 
+    let signature =
+        if sized { "!llvm.func<i32 (ptr, ptr, ptr)>" } else { "!llvm.func<i32 (ptr, ptr)>" };
     let region = Region::new();
     region.append_block(block);
     let entry = spec("llvm.func")
         .attr("sym_name", attr::string(context, name))
-        .attr("function_type", attr::ty(ty::parse(context, "!llvm.func<i32 (ptr, ptr)>")))
+        .attr("function_type", attr::ty(ty::parse(context, signature)))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))
         .attr("CConv", attr::parse(context, "#llvm.cconv<ccc>"))
         .region(region);
@@ -96,12 +129,12 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str) -> PassResult {
     Ok(())
 }
 
-fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>) -> OpSpec<'c> {
+fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, suffix: &str) -> OpSpec<'c> {
     let context = irc_mlir::context_of(main);
     let text = read::string(main, "irc.metadata").unwrap_or_default() + "\0";
     let array = ty::parse(context, &format!("!llvm.array<{} x i8>", text.len()));
     OpSpec::new(context, "llvm.mlir.global", main.location())
-        .attr("sym_name", attr::string(context, "irc_metadata"))
+        .attr("sym_name", attr::string(context, &format!("irc_metadata{suffix}")))
         .attr("global_type", attr::ty(array))
         .attr("constant", attr::unit(context))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))

@@ -1,0 +1,312 @@
+//! One function: its blocks, its values, and which file translates which op.
+use super::{
+    constants::Constant,
+    module::Unit,
+    types::{self, Element, Shape},
+};
+use crate::codegen::CodegenError;
+use cranelift_codegen::ir::{
+    Block as ClifBlock, FuncRef, GlobalValue, InstBuilder, MemFlagsData, Type as Clif,
+    Value as ClifValue, types::I8X16,
+};
+use cranelift_frontend::FunctionBuilder;
+use irc_mlir::{
+    BlockLike, BlockRef, OperationLike, OperationRef, PassError, RegionLike, Type as MlirType,
+    TypeLike, Value, ValueLike,
+    llvm::{self, Type},
+    read,
+};
+use std::{collections::HashMap, rc::Rc};
+
+/// What a translation gives.
+pub type Result<T> = std::result::Result<T, CodegenError>;
+
+/// The parts of a value.
+pub type Parts = Vec<ClifValue>;
+
+/// An op of the module.
+pub type Op<'c, 'a> = OperationRef<'c, 'a>;
+
+/// How a value of the module is held.
+enum Held {
+    Parts(Parts),
+    /// Made anew in each block that uses it, so that it takes no register in between.
+    Constant(Rc<Constant>),
+}
+
+/// The translation of one function. Tables are looked into and never walked, so their order shapes
+/// nothing.
+pub struct Body<'f, 'b, 'u> {
+    /// Where instructions go.
+    pub b: &'f mut FunctionBuilder<'b>,
+    /// The object that the function becomes part of.
+    pub unit: &'u mut Unit,
+    values: HashMap<usize, Held>,
+    blocks: HashMap<usize, ClifBlock>,
+    types: HashMap<usize, Rc<Type>>,
+    /// Constants of the current block.
+    made: HashMap<usize, Parts>,
+    pub(super) functions: HashMap<String, FuncRef>,
+    pub(super) globals: HashMap<String, GlobalValue>,
+}
+
+impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
+    /// An empty translation.
+    pub fn new(b: &'f mut FunctionBuilder<'b>, unit: &'u mut Unit) -> Self {
+        Body {
+            b,
+            unit,
+            values: HashMap::new(),
+            blocks: HashMap::new(),
+            types: HashMap::new(),
+            made: HashMap::new(),
+            functions: HashMap::new(),
+            globals: HashMap::new(),
+        }
+    }
+
+    /// Translates the body of a function.
+    ///
+    /// # Errors
+    /// At the first op without a translation; a diagnostic at it has been emitted.
+    pub fn translate(&mut self, function: Op<'_, '_>) -> Result<()> {
+        let region = function.region(0).ok();
+        let Some(entry) = region.and_then(|region| region.first_block()) else {
+            return Err(CodegenError::new("cranelift: a function without a body"));
+        };
+        let order = reverse_postorder(entry);
+        for block in &order {
+            let clif = self.b.create_block();
+            self.blocks.insert(block.to_raw().ptr as usize, clif);
+            for index in 0..block.argument_count() {
+                let Ok(argument) = block.argument(index) else { continue };
+                let types = self.part_types(&function, ValueLike::r#type(&argument))?;
+                let parts =
+                    types.into_iter().map(|ty| self.b.append_block_param(clif, ty)).collect();
+                self.values.insert(argument.to_raw().ptr as usize, Held::Parts(parts));
+            }
+        }
+        for block in order {
+            let clif = self.blocks[&(block.to_raw().ptr as usize)];
+            self.b.switch_to_block(clif);
+            self.made.clear();
+            let mut next = block.first_operation();
+            while let Some(op) = next {
+                self.op(op)?;
+                next = op.next_in_block();
+            }
+        }
+        self.b.seal_all_blocks();
+        Ok(())
+    }
+
+    fn op(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let name = read::op_name(&op);
+        let Some(name) = name.strip_prefix("llvm.") else { return Err(no_translation(&op)) };
+        if let Some(intrinsic) = name.strip_prefix("intr.") {
+            return self.intrinsic(op, intrinsic);
+        }
+        match name {
+            "mlir.constant" | "mlir.zero" | "mlir.undef" | "mlir.poison" => {
+                let constant = Constant::of(op).ok_or_else(|| no_translation(&op))?;
+                let result = result(&op)?;
+                self.values.insert(key(result), Held::Constant(constant.into()));
+                Ok(())
+            }
+            "br" | "cond_br" | "switch" | "return" | "unreachable" => self.control(op, name),
+            "call" => self.call(op),
+            "call_intrinsic" => self.call_intrinsic(op),
+            "mlir.addressof" => self.address_of(op),
+            "load" | "store" | "getelementptr" | "alloca" => self.memory(op, name),
+            "atomicrmw" => self.atomic(op),
+            "extractelement" | "insertelement" | "shufflevector" => self.lanes_op(op, name),
+            "extractvalue" | "insertvalue" => self.aggregate(op, name),
+            "freeze" | "ptrtoint" | "inttoptr" | "addrspacecast" | "bitcast" | "sext" | "zext"
+            | "trunc" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptosi" | "fptoui" => {
+                self.cast(op, name)
+            }
+            _ => self.arithmetic(op, name),
+        }
+    }
+
+    /// The type of a value, read once for each that occurs.
+    pub fn type_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Rc<Type>> {
+        let key = ty.to_raw().ptr as usize;
+        if let Some(known) = self.types.get(&key) {
+            return Ok(known.clone());
+        }
+        let read = llvm::type_of(ty).ok_or_else(|| unsupported(op, &format!("the type {ty}")))?;
+        let read = Rc::new(read);
+        self.types.insert(key, read.clone());
+        Ok(read)
+    }
+
+    fn part_types(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Vec<Clif>> {
+        let read = self.type_of(op, ty)?;
+        types::parts(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
+    }
+
+    /// The scalar or vector that a type is.
+    pub fn shape_of_type(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Shape> {
+        let read = self.type_of(op, ty)?;
+        Shape::of_type(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
+    }
+
+    /// The shape of an operand.
+    pub fn operand_shape(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Shape> {
+        let value = operand(op, index)?;
+        self.shape_of_type(op, value.r#type())
+    }
+
+    /// The shape of the only result.
+    pub fn result_shape(&mut self, op: &Op<'_, '_>) -> Result<Shape> {
+        let value = result(op)?;
+        self.shape_of_type(op, value.r#type())
+    }
+
+    /// The type of an operand.
+    pub fn operand_type(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Rc<Type>> {
+        let value = operand(op, index)?;
+        self.type_of(op, value.r#type())
+    }
+
+    /// The type of the only result.
+    pub fn result_type(&mut self, op: &Op<'_, '_>) -> Result<Rc<Type>> {
+        let value = result(op)?;
+        self.type_of(op, value.r#type())
+    }
+
+    /// The parts of an operand.
+    pub fn operand(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Parts> {
+        let value = operand(op, index)?;
+        self.parts_of(op, value)
+    }
+
+    /// The parts of a value.
+    pub fn parts_of(&mut self, op: &Op<'_, '_>, value: Value<'_, '_>) -> Result<Parts> {
+        let constant = match self.values.get(&key(value)) {
+            Some(Held::Parts(parts)) => return Ok(parts.clone()),
+            Some(Held::Constant(constant)) => constant.clone(),
+            None => return Err(unsupported(op, "a value that is not defined before it")),
+        };
+        if let Some(made) = self.made.get(&key(value)) {
+            return Ok(made.clone());
+        }
+        let ty = self.type_of(op, value.r#type())?;
+        let parts = self.materialise(&constant, &ty);
+        let parts = parts.ok_or_else(|| unsupported(op, "this constant"))?;
+        self.made.insert(key(value), parts.clone());
+        Ok(parts)
+    }
+
+    /// The only part of an operand that is a scalar.
+    pub fn scalar(&mut self, op: &Op<'_, '_>, index: usize) -> Result<ClifValue> {
+        match self.operand(op, index)?.as_slice() {
+            [part] if self.operand_shape(op, index)?.lanes.is_none() => Ok(*part),
+            _ => Err(unsupported(op, "an operand that is not a scalar")),
+        }
+    }
+
+    /// The integer that an operand is in every lane, where that is known.
+    pub fn known(&self, op: &Op<'_, '_>, index: usize) -> Option<u64> {
+        match self.values.get(&key(operand(op, index).ok()?))? {
+            Held::Constant(constant) => constant.integer(),
+            Held::Parts(_) => None,
+        }
+    }
+
+    /// Records what the only result is.
+    pub fn define(&mut self, op: &Op<'_, '_>, parts: Parts) -> Result<()> {
+        let result = result(op)?;
+        self.values.insert(key(result), Held::Parts(parts));
+        Ok(())
+    }
+
+    /// The block that a successor of an op became.
+    pub fn block_of(&self, block: BlockRef<'_, '_>) -> Option<ClifBlock> {
+        self.blocks.get(&(block.to_raw().ptr as usize)).copied()
+    }
+
+    /// The same bits as another type of the same size.
+    pub fn bits_as(&mut self, ty: Clif, value: ClifValue) -> ClifValue {
+        if self.b.func.dfg.value_type(value) == ty {
+            return value;
+        }
+        let little = MemFlagsData::new().with_endianness(cranelift_codegen::ir::Endianness::Little);
+        self.b.ins().bitcast(ty, little, value)
+    }
+
+    /// A register of zeros.
+    pub fn zero(&mut self, ty: Clif) -> ClifValue {
+        let zeros = self.b.func.dfg.constants.insert(vec![0; 16].into());
+        let zero = self.b.ins().vconst(I8X16, zeros);
+        self.bits_as(ty, zero)
+    }
+
+    /// A scalar zero or a register of zeros, for the parts of a shape.
+    pub fn zeros(&mut self, shape: Shape) -> Parts {
+        if shape.lanes.is_some() {
+            let zero = self.zero(shape.part());
+            return vec![zero; shape.parts()];
+        }
+        vec![match shape.element {
+            Element::Float => self.b.ins().f32const(0.0),
+            Element::Double => self.b.ins().f64const(0.0),
+            Element::Int(128) => {
+                let half = self.b.ins().iconst(types::int(64), 0);
+                self.b.ins().iconcat(half, half)
+            }
+            element => self.b.ins().iconst(element.scalar(), 0),
+        }]
+    }
+}
+
+fn key(value: Value<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}
+
+/// An operand of an op.
+pub fn operand<'c: 'a, 'a>(op: &Op<'c, 'a>, index: usize) -> Result<Value<'c, 'a>> {
+    op.operand(index).map_err(|_| unsupported(op, "this number of operands"))
+}
+
+/// The only result of an op.
+pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
+    op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
+}
+
+/// The error of an op that the quick tier does not know.
+pub fn no_translation(op: &Op<'_, '_>) -> CodegenError {
+    fault(op, "the quick tier does not translate this op; use --backend llvm")
+}
+
+/// The error of an op that the quick tier knows, but not like this.
+pub fn unsupported(op: &Op<'_, '_>, what: &str) -> CodegenError {
+    fault(op, &format!("the quick tier does not translate {what} here; use --backend llvm"))
+}
+
+/// An error at an op: a diagnostic there, and its words for who has no locations.
+fn fault(op: &Op<'_, '_>, message: &str) -> CodegenError {
+    let _ = PassError::at(op, message);
+    CodegenError { message: format!("'{}': {message}", read::op_name(op)), diagnosed: true }
+}
+
+/// The blocks that are reached, each after all that dominate it.
+fn reverse_postorder<'c: 'a, 'a>(entry: BlockRef<'c, 'a>) -> Vec<BlockRef<'c, 'a>> {
+    let mut seen = std::collections::HashSet::from([entry.to_raw().ptr as usize]);
+    let (mut stack, mut order) = (vec![(entry, 0)], Vec::new());
+    while let Some((block, next)) = stack.pop() {
+        // Asked beforehand: an index too large makes melior print the op, and MLIR verify it.
+        let end = block.terminator().filter(|end| next < end.successor_count());
+        let Some(successor) = end.and_then(|end| end.successor(next).ok()) else {
+            order.push(block);
+            continue;
+        };
+        stack.push((block, next + 1));
+        if seen.insert(successor.to_raw().ptr as usize) {
+            stack.push((successor, 0));
+        }
+    }
+    order.reverse();
+    order
+}

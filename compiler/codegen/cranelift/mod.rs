@@ -1,0 +1,50 @@
+//! The quick tier: MLIR's `llvm` dialect to Cranelift IR to an object.
+//!
+//! Blocks become blocks, block arguments block parameters, and values lists of Cranelift values, as
+//! [`types`] says. Nothing is optimised: what the tier is for is to have code soon. An op without a
+//! translation is an error at that op.
+use super::{CodegenError, Target};
+use irc_mlir::Module;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+mod arithmetic;
+mod calls;
+mod casts;
+mod constants;
+mod control;
+mod function;
+mod half;
+mod intrinsics;
+mod isa;
+mod lanes;
+mod memory;
+mod module;
+mod types;
+mod vectors;
+
+pub use isa::features;
+
+/// Whether the quick tier has code for a target.
+///
+/// # Errors
+/// What the processor lacks, or that what it has is not known.
+pub fn expect_target(target: &Target) -> Result<(), CodegenError> {
+    isa::isa(target).map(drop)
+}
+
+/// Compiles a module in the `llvm` dialect to a relocatable object.
+///
+/// # Errors
+/// An op that the quick tier does not translate, with a diagnostic at it; or a processor that it
+/// has no code for.
+pub fn compile(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, CodegenError> {
+    let work = || {
+        let mut unit = module::Unit::new(target)?;
+        unit.translate(module)?;
+        unit.finish()
+    };
+    // Cranelift panics where its selection has no rule: a fault of ours, which must not end the
+    // process.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(CodegenError::new("cranelift panicked")))
+}

@@ -1,0 +1,253 @@
+//! A module becomes an object: its functions and globals are declared, then each is defined.
+use super::{
+    function::{Body, Op, Result, unsupported},
+    isa, types,
+};
+use crate::codegen::{CodegenError, Target};
+use cranelift_codegen::{
+    Context,
+    ir::{AbiParam, Signature},
+    isa::TargetFrontendConfig,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module as _, ModuleError};
+use cranelift_object::{ObjectBuilder, ObjectModule};
+use irc_mlir::{
+    BlockLike, Module, OperationLike, RegionLike,
+    llvm::{self, Data, Type},
+    read,
+};
+use std::collections::BTreeMap;
+
+/// The object that a module becomes.
+pub struct Unit {
+    /// Cranelift's side of it.
+    pub object: ObjectModule,
+    /// Functions by name, external ones too.
+    pub functions: BTreeMap<String, FuncId>,
+    /// Globals by name.
+    pub globals: BTreeMap<String, DataId>,
+    /// Whether the processor multiplies and adds at once.
+    pub has_fma: bool,
+}
+
+impl Unit {
+    /// An empty object for a target.
+    ///
+    /// # Errors
+    /// A processor that Cranelift has no code for.
+    pub fn new(target: &Target) -> Result<Self> {
+        let isa = isa::isa(target)?;
+        let has_fma = isa::features(target).is_some_and(|features| features.contains(&"fma"));
+        let names = cranelift_module::default_libcall_names();
+        let builder = ObjectBuilder::new(isa, "irc", names).map_err(|error| fault(&error))?;
+        Ok(Unit {
+            object: ObjectModule::new(builder),
+            functions: BTreeMap::new(),
+            globals: BTreeMap::new(),
+            has_fma,
+        })
+    }
+
+    /// An empty signature of C's convention.
+    pub fn signature(&self) -> Signature {
+        self.object.make_signature()
+    }
+
+    /// What calls of the C library need to know.
+    pub fn frontend(&self) -> TargetFrontendConfig {
+        self.object.target_config()
+    }
+
+    /// Declares a function that another object or the process defines.
+    ///
+    /// # Errors
+    /// A declaration of that name with another signature.
+    pub fn import(&mut self, name: &str, signature: &Signature) -> Result<()> {
+        let id = self.object.declare_function(name, Linkage::Import, signature);
+        self.functions.insert(name.to_owned(), id.map_err(|error| fault(&error))?);
+        Ok(())
+    }
+
+    /// Translates a module.
+    ///
+    /// # Errors
+    /// At the first op without a translation; a diagnostic at it has been emitted.
+    pub fn translate(&mut self, module: &Module<'_>) -> Result<()> {
+        let ops = read::body_ops(module.as_operation());
+        for op in &ops {
+            match read::op_name(op).as_str() {
+                "llvm.func" => self.declare_function(*op)?,
+                "llvm.mlir.global" => self.define_global(*op)?,
+                _ => return Err(super::function::no_translation(op)),
+            }
+        }
+        let (mut context, mut builder) =
+            (self.object.make_context(), FunctionBuilderContext::new());
+        for op in ops {
+            let defined = read::op_name(&op) == "llvm.func" && has_body(&op);
+            if defined {
+                self.define_function(op, &mut context, &mut builder)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn declare_function(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let name = name_of(&op)?;
+        let linkage = linkage(&op, has_body(&op));
+        let signature = self.signature_of(op)?;
+        let id = self.object.declare_function(&name, linkage, &signature);
+        self.functions.insert(name, id.map_err(|error| fault(&error))?);
+        Ok(())
+    }
+
+    fn signature_of(&self, op: Op<'_, '_>) -> Result<Signature> {
+        let odd = || unsupported(&op, "this signature");
+        let (inputs, result) = llvm::function_type(&op, "function_type").ok_or_else(odd)?;
+        let mut signature = self.signature();
+        for input in &inputs {
+            let parts = types::parts(input).ok_or_else(odd)?;
+            signature.params.extend(parts.into_iter().map(AbiParam::new));
+        }
+        let parts = types::parts(&result).ok_or_else(odd)?;
+        signature.returns.extend(parts.into_iter().map(AbiParam::new));
+        Ok(signature)
+    }
+
+    fn define_function(
+        &mut self,
+        op: Op<'_, '_>,
+        context: &mut Context,
+        builder_context: &mut FunctionBuilderContext,
+    ) -> Result<()> {
+        let name = name_of(&op)?;
+        let id = self.functions[&name];
+        context.func.signature = self.signature_of(op)?;
+        context.func.name = cranelift_codegen::ir::UserFuncName::user(0, id.as_u32());
+        let mut builder = FunctionBuilder::new(&mut context.func, builder_context);
+        Body::new(&mut builder, self).translate(op)?;
+        builder.finalize(self.frontend());
+        let defined = self.object.define_function(id, context);
+        defined
+            .map_err(|error| CodegenError::new(format!("cranelift: @{name}: {}", said(&error))))?;
+        self.object.clear_context(context);
+        Ok(())
+    }
+
+    fn define_global(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let name = name_of(&op)?;
+        let odd = || unsupported(&op, "a global of this type");
+        let ty = llvm::type_attribute(&op, "global_type").ok_or_else(odd)?;
+        let initial = initial(&op)?;
+        let writable = read::attribute(&op, "constant").is_none();
+        let linkage = linkage(&op, initial.is_some());
+        let id = self.object.declare_data(&name, linkage, writable, false);
+        let id = id.map_err(|error| fault(&error))?;
+        self.globals.insert(name, id);
+        let Some(initial) = initial else { return Ok(()) };
+        let size = usize::try_from(types::size(&ty).ok_or_else(odd)?).map_err(|_| odd())?;
+        let mut data = DataDescription::new();
+        match initial {
+            Initial::Zero => data.define_zeroinit(size),
+            Initial::Data(bytes) => {
+                data.define(laid_out(&ty, bytes, size).ok_or_else(odd)?.into());
+            }
+        }
+        let wanted = read::integer(&op, "alignment").and_then(|bytes| u64::try_from(bytes).ok());
+        data.set_align(wanted.unwrap_or(0).max(types::align(&ty).ok_or_else(odd)?));
+        self.object.define_data(id, &data).map_err(|error| fault(&error))
+    }
+
+    /// The finished object's bytes.
+    ///
+    /// # Errors
+    /// What the writer of objects cannot write.
+    pub fn finish(self) -> Result<Vec<u8>> {
+        self.object.finish().emit().map_err(|error| fault(&error))
+    }
+}
+
+/// What a global holds at first.
+enum Initial {
+    Zero,
+    Data(Data),
+}
+
+/// The initial value of a global; nothing for one that is only declared.
+fn initial(op: &Op<'_, '_>) -> Result<Option<Initial>> {
+    if let Some(value) = read::attribute(op, "value") {
+        let data = llvm::data(value).ok_or_else(|| unsupported(op, "this initial value"))?;
+        return Ok(Some(Initial::Data(data)));
+    }
+    let block = op.region(0).ok().and_then(|region| region.first_block());
+    let Some(block) = block else { return Ok(None) };
+    let returned = block.terminator().and_then(|end| end.operand(0).ok());
+    let source = returned.and_then(read::defining_op);
+    match source.map(|source| (read::op_name(&source), source)) {
+        Some((name, _))
+            if matches!(
+                name.as_str(),
+                "llvm.mlir.zero" | "llvm.mlir.undef" | "llvm.mlir.poison"
+            ) =>
+        {
+            Ok(Some(Initial::Zero))
+        }
+        Some((name, source)) if name == "llvm.mlir.constant" => {
+            let data = read::attribute(&source, "value").and_then(llvm::data);
+            let data = data.ok_or_else(|| unsupported(op, "this initial value"))?;
+            Ok(Some(Initial::Data(data)))
+        }
+        _ => Err(unsupported(op, "this initial value")),
+    }
+}
+
+/// The bytes of a global: its elements stand one behind the other, as in an array.
+fn laid_out(ty: &Type, data: Data, size: usize) -> Option<Vec<u8>> {
+    let bytes = match data {
+        Data::Elements(bytes) => bytes,
+        Data::Splat(one) if !one.is_empty() && size.is_multiple_of(one.len()) => {
+            one.repeat(size / one.len())
+        }
+        Data::Splat(_) => return None,
+    };
+    let plain = matches!(innermost(ty), Type::Struct { .. } | Type::Void);
+    let packed = matches!(innermost(ty), Type::Vector(element, _) if **element == Type::Integer(1));
+    (bytes.len() == size && !plain && !packed).then_some(bytes)
+}
+
+fn innermost(ty: &Type) -> &Type {
+    match ty {
+        Type::Array(element, _) => innermost(element),
+        other => other,
+    }
+}
+
+/// Whether a function is defined here.
+fn has_body(op: &Op<'_, '_>) -> bool {
+    op.region(0).ok().and_then(|region| region.first_block()).is_some()
+}
+
+fn linkage(op: &Op<'_, '_>, defined: bool) -> Linkage {
+    match llvm::linkage(op).as_str() {
+        _ if !defined => Linkage::Import,
+        "internal" | "private" => Linkage::Local,
+        _ => Linkage::Export,
+    }
+}
+
+fn name_of(op: &Op<'_, '_>) -> Result<String> {
+    read::string(op, "sym_name").ok_or_else(|| unsupported(op, "a symbol without a name"))
+}
+
+/// An error of Cranelift's, with the verifier's findings where it has some.
+fn said(error: &ModuleError) -> String {
+    match error {
+        ModuleError::Compilation(error) => format!("{error:?}"),
+        other => other.to_string(),
+    }
+}
+
+fn fault(error: &dyn std::fmt::Display) -> CodegenError {
+    CodegenError::new(format!("cranelift: {error}"))
+}

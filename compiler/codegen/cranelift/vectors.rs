@@ -1,0 +1,252 @@
+//! Ops that move lanes and fields: extraction, insertion, permutation, reduction.
+use super::{
+    function::{Body, Op, Parts, Result, no_translation, operand, unsupported},
+    lanes::Source,
+    types::{Element, Shape, element_of, parts},
+};
+use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value as ClifValue};
+use irc_mlir::{llvm, read};
+
+impl Body<'_, '_, '_> {
+    /// Translates an op that moves lanes.
+    pub fn lanes_op(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
+        let value = match name {
+            "extractelement" => self.extract_element(&op)?,
+            "insertelement" => self.insert_element(&op)?,
+            "shufflevector" => self.shuffle_vector(&op)?,
+            "vector.extract" => {
+                let from = position(&op)?;
+                let (shape, to) = (self.operand_shape(&op, 0)?, self.result_shape(&op)?);
+                let value = self.operand(&op, 0)?;
+                let lanes: Vec<_> = (0..to.lanes.unwrap_or(1)).map(|at| Some(from + at)).collect();
+                self.select_sources(to, &[(shape, value)], &lanes)
+            }
+            _ => {
+                let at = position(&op)?;
+                let (into, part) = (self.operand_shape(&op, 0)?, self.operand_shape(&op, 1)?);
+                let operands = [(into, self.operand(&op, 0)?), (part, self.operand(&op, 1)?)];
+                let (all, some) = (into.lanes.unwrap_or(1), part.lanes.unwrap_or(1));
+                let source = |lane: u32| match lane.checked_sub(at) {
+                    Some(lane) if lane < some => all + lane,
+                    _ => lane,
+                };
+                let lanes: Vec<_> = (0..all).map(|lane| Some(source(lane))).collect();
+                self.select_sources(into, &operands, &lanes)
+            }
+        };
+        self.define(&op, value)
+    }
+
+    fn extract_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+        let shape = self.operand_shape(op, 0)?;
+        let value = self.operand(op, 0)?;
+        if let Some(lane) = self.known(op, 1) {
+            return Ok(vec![self.extract(shape, &value, lane_within(shape, lane))]);
+        }
+        let index = self.scalar(op, 1)?;
+        let (address, offset) = self.spill(shape, &value, index);
+        let address = self.b.ins().iadd(address, offset);
+        let lane = shape.element.lane();
+        let loaded = self.b.ins().load(lane, super::memory::PLAIN, address, 0);
+        if shape.element == Element::Int(1) {
+            let byte = self.b.ins().ireduce(Element::Int(8).scalar(), loaded);
+            return Ok(vec![self.b.ins().band_imm_u(byte, 1)]);
+        }
+        Ok(vec![loaded])
+    }
+
+    fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+        let shape = self.operand_shape(op, 0)?;
+        let mut value = self.operand(op, 0)?;
+        let scalar = self.scalar(op, 1)?;
+        if let Some(lane) = self.known(op, 2) {
+            self.insert(shape, &mut value, lane_within(shape, lane), scalar);
+            return Ok(value);
+        }
+        let index = self.scalar(op, 2)?;
+        let (slot, offset) = self.spill(shape, &value, index);
+        let address = self.b.ins().iadd(slot, offset);
+        let lane = self.as_lane(shape.element, scalar);
+        self.b.ins().store(super::memory::PLAIN, lane, address, 0);
+        let load = |part: usize| {
+            let offset = part as i32 * 16;
+            self.b.ins().load(shape.part(), super::memory::PLAIN, slot, offset)
+        };
+        Ok((0..value.len()).map(load).collect())
+    }
+
+    /// Writes a vector's registers to the stack; the address, and the offset of a lane that is not
+    /// known before the code runs. The lane wraps around in the registers, so that no index leaves
+    /// them.
+    fn spill(
+        &mut self,
+        shape: Shape,
+        value: &[ClifValue],
+        index: ClifValue,
+    ) -> (ClifValue, ClifValue) {
+        let pointer = Element::Pointer.scalar();
+        let room = (value.len() as u32).next_power_of_two() * 16;
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, room, 4);
+        let slot = self.b.create_sized_stack_slot(slot);
+        let address = self.b.ins().stack_addr(pointer, slot, 0);
+        for (at, part) in value.iter().enumerate() {
+            self.b.ins().store(super::memory::PLAIN, *part, address, at as i32 * 16);
+        }
+        let ty = self.b.func.dfg.value_type(index);
+        let index = if ty == pointer { index } else { self.b.ins().uextend(pointer, index) };
+        let bytes = shape.element.lane_bits() / 8;
+        let offset = self.b.ins().imul_imm_u(index, i64::from(bytes));
+        let offset = self.b.ins().band_imm_u(offset, i64::from(room - 1));
+        (address, offset)
+    }
+
+    fn shuffle_vector(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+        let shape = self.operand_shape(op, 0)?;
+        let to = self.result_shape(op)?;
+        let mask = llvm::numbers(op, "mask").ok_or_else(|| no_translation(op))?;
+        let lanes: Vec<Option<u32>> = mask.iter().map(|lane| u32::try_from(*lane).ok()).collect();
+        if let Some(scalar) = self.broadcast_of(op, &lanes) {
+            return Ok(self.splat(to, scalar));
+        }
+        let operands = [(shape, self.operand(op, 0)?), (shape, self.operand(op, 1)?)];
+        Ok(self.select_sources(to, &operands, &lanes))
+    }
+
+    /// The scalar that a shuffle puts into every lane, where it was inserted for just that.
+    fn broadcast_of(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Option<ClifValue> {
+        if lanes.iter().any(|lane| *lane != Some(0)) {
+            return None;
+        }
+        let insert = read::defining_op(operand(op, 0).ok()?)?;
+        let inserted = read::op_name(&insert) == "llvm.insertelement";
+        if !inserted || self.known(&insert, 2) != Some(0) {
+            return None;
+        }
+        self.scalar(&insert, 1).ok()
+    }
+
+    /// A vector whose lanes are some of those of others side by side.
+    fn select_sources(
+        &mut self,
+        to: Shape,
+        operands: &[(Shape, Parts)],
+        lanes: &[Option<u32>],
+    ) -> Parts {
+        let mut all = Vec::new();
+        let mut places: Vec<(usize, u32)> = Vec::new();
+        for (shape, value) in operands {
+            let per_part = shape.lanes_per_part();
+            let lanes = 0..shape.lanes.unwrap_or(1);
+            let first = all.len();
+            places.extend(lanes.map(|lane| (first + (lane / per_part) as usize, lane % per_part)));
+            all.extend_from_slice(value);
+        }
+        let per_part = to.lanes_per_part() as usize;
+        let register = |lanes: &[Option<u32>]| {
+            let place =
+                |lane: &Option<u32>| lane.and_then(|lane| places.get(lane as usize).copied());
+            let mut sources: Vec<Source> = lanes.iter().map(place).collect();
+            sources.resize(per_part, None);
+            self.permute(to.part(), &all, &sources)
+        };
+        lanes.chunks(per_part).map(register).collect()
+    }
+
+    /// Translates an op on fields.
+    pub fn aggregate(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
+        let position = llvm::numbers(&op, "position").ok_or_else(|| no_translation(&op))?;
+        let ty = self.operand_type(&op, 0)?;
+        let (mut inner, mut first) = (ty.as_ref(), 0);
+        for index in position {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let found = element_of(inner, index);
+            let (element, before) = found.ok_or_else(|| unsupported(&op, "this position"))?;
+            inner = element;
+            first += before;
+        }
+        let count = parts(inner).ok_or_else(|| unsupported(&op, "this type"))?.len();
+        let mut value = self.operand(&op, 0)?;
+        if name == "extractvalue" {
+            return self.define(&op, value[first..first + count].to_vec());
+        }
+        let field = self.operand(&op, 1)?;
+        value[first..first + count].copy_from_slice(&field);
+        self.define(&op, value)
+    }
+
+    /// Translates a reduction of a vector to a scalar.
+    pub fn reduce(&mut self, op: &Op<'_, '_>, kind: &str) -> Result<Parts> {
+        let starts = matches!(kind, "fadd" | "fmul");
+        let shape = self.operand_shape(op, usize::from(starts))?;
+        let value = self.operand(op, usize::from(starts))?;
+        let start = if starts { Some(self.scalar(op, 0)?) } else { None };
+        let any_order = !starts || reassociates(op);
+        let Some(lanes) = shape.lanes else { return Err(no_translation(op)) };
+        let known = [
+            "add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin", "fadd", "fmul",
+            "fmax", "fmin", "fmaximum", "fminimum",
+        ];
+        if !known.contains(&kind) {
+            return Err(no_translation(op));
+        }
+        let mut terms: Parts = (0..lanes).map(|lane| self.extract(shape, &value, lane)).collect();
+        let element = Shape::scalar(shape.element);
+        if any_order {
+            // Halves onto each other, as LLVM does.
+            while terms.len() > 1 && terms.len().is_multiple_of(2) {
+                let (low, high) = terms.split_at(terms.len() / 2);
+                terms = self.pairwise(low, high, |body, l, r| body.join(element, kind, l, r));
+            }
+            terms.extend(start);
+            if start.is_some() {
+                terms.rotate_right(1);
+            }
+        } else {
+            terms.splice(0..0, start);
+        }
+        let joined = terms.into_iter().reduce(|left, right| self.join(element, kind, left, right));
+        joined.map(|value| vec![value]).ok_or_else(|| no_translation(op))
+    }
+
+    fn join(&mut self, element: Shape, kind: &str, left: ClifValue, right: ClifValue) -> ClifValue {
+        let bit = element.element == Element::Int(1);
+        match kind {
+            "fadd" | "fmul" => self.float_binary(element, kind, &[left], &[right])[0],
+            "smax" | "smin" | "umax" | "umin" => self.extreme(element, kind, &[left], &[right])[0],
+            "fmax" | "fmin" | "fmaximum" | "fminimum" => {
+                let name = match kind {
+                    "fmax" => "maxnum",
+                    "fmin" => "minnum",
+                    "fmaximum" => "maximum",
+                    _ => "minimum",
+                };
+                self.in_float(element, [&[left], &[right]], |body, [left, right]| {
+                    vec![body.float_extreme_of(name, left[0], right[0])]
+                })[0]
+            }
+            "and" => self.b.ins().band(left, right),
+            "or" => self.b.ins().bor(left, right),
+            "xor" => self.b.ins().bxor(left, right),
+            "add" if bit => self.b.ins().bxor(left, right),
+            "mul" if bit => self.b.ins().band(left, right),
+            "add" => self.b.ins().iadd(left, right),
+            _ => self.b.ins().imul(left, right),
+        }
+    }
+}
+
+/// A lane that exists: another is poison, which may be any.
+fn lane_within(shape: Shape, lane: u64) -> u32 {
+    let lanes = shape.lanes.unwrap_or(1);
+    u32::try_from(lane).unwrap_or(u32::MAX).min(lanes - 1)
+}
+
+fn position(op: &Op<'_, '_>) -> Result<u32> {
+    let position = read::integer(op, "pos").and_then(|position| u32::try_from(position).ok());
+    position.ok_or_else(|| unsupported(op, "this position"))
+}
+
+fn reassociates(op: &Op<'_, '_>) -> bool {
+    let flags = read::attribute(op, "fastmathFlags").map(|flags| flags.to_string());
+    flags.is_some_and(|flags| flags.contains("reassoc") || flags.contains("fast>"))
+}

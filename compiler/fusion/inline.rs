@@ -1,0 +1,172 @@
+//! Writes general ops into each other: a `tl.compute` that is read once, one element per iteration,
+//! becomes a part of its reader's expression.
+//!
+//! Those that only reshape become views first. This is how chains of elementwise ops on sizes that depend on symbols become one kernel. Every step
+//! keeps its own rounding, so that no bit changes.
+use irc_dialects::tl;
+use irc_mlir::{
+    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of, read,
+    replace_all_uses, uses,
+};
+use irc_tl::{Compute, MAX_DEPTH, Op, Scalar};
+use std::sync::Arc;
+
+/// Makes a view of every general op that only reshapes: its elements stay where they are.
+///
+/// # Errors
+/// An op without a block.
+pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for op in read::body_ops(func) {
+        let Some(compute) = compute_of(op) else { continue };
+        let types = tl::symbolic_operand_types(op)?;
+        let [from] = &types[..] else { continue };
+        if *compute != Compute::reshape(from, compute.dims.clone()) {
+            continue;
+        }
+        let operands: Vec<Value> = op.operands().collect();
+        let results: Vec<_> = op.results().map(|result| result.r#type()).collect();
+        let block = op.block().ok_or("expected an op in a block")?;
+        let view = OpSpec::new(context_of(&op), "tl.reshape", op.location())
+            .operands(&operands)
+            .results(&results)
+            .before(&block, op);
+        for (old, new) in op.results().zip(view.results()) {
+            replace_all_uses(old.into(), new.into());
+        }
+        op.erase();
+    }
+    Ok(())
+}
+
+/// Inlines in a function, readers after what they read.
+///
+/// # Errors
+/// An op that cannot be built again.
+pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    for op in read::body_ops(func) {
+        let Some(mut reader) = compute_of(op) else { continue };
+        let mut operands: Vec<Value> = op.operands().collect();
+        let mut gone = vec![];
+        while let Some((at, producer)) = candidate(&reader, &operands) {
+            let part = compute_of(producer).ok_or("expected loops around an expression")?;
+            let more: Vec<Value> = producer.operands().collect();
+            let Some(joined) = joined(&reader, at, &part, operands.len()) else { break };
+            reader = joined;
+            operands.extend(more);
+            gone.push(producer);
+        }
+        if gone.is_empty() {
+            continue;
+        }
+        let (reader, operands) = tidied(&reader, &operands);
+        let block = op.block().ok_or("expected an op in a block")?;
+        let built = tl::build(context_of(&op), &Op::compute(reader), &operands, op.location())?;
+        let built = block.insert_operation_before(op, built);
+        for (old, new) in op.results().zip(built.results()) {
+            replace_all_uses(old.into(), new.into());
+        }
+        op.erase();
+        // Readers of the earlier ones were among the later ones.
+        gone.into_iter().for_each(Erase::erase);
+    }
+    Ok(())
+}
+
+fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
+    if read::op_name(&op) != "tl.compute" {
+        return None;
+    }
+    match tl::op_of(op).ok()? {
+        Op::Compute(compute) => Some(compute),
+        _ => None,
+    }
+}
+
+/// An operand that can be written into its only reader, and what makes it.
+fn candidate<'c: 'a, 'a>(
+    reader: &Compute,
+    operands: &[Value<'c, 'a>],
+) -> Option<(usize, OperationRef<'c, 'a>)> {
+    operands.iter().enumerate().find_map(|(at, operand)| {
+        let producer = read::defining_op(*operand)?;
+        let once = operands.iter().filter(|other| *other == operand).count() == 1;
+        let alone = once && uses(*operand).len() == 1;
+        let is_map = || compute_of(producer).is_some_and(|part| part.reduction.is_none());
+        (alone && is_map() && reads_each_once(reader, at)).then_some((at, producer))
+    })
+}
+
+/// Whether an operand is read at one index, which differs in every iteration.
+fn reads_each_once(reader: &Compute, operand: usize) -> bool {
+    let mut found: Option<Vec<Scalar>> = None;
+    let mut same = true;
+    reader.body.walk(&mut |scalar| {
+        if let Scalar::Load(from, at) = scalar
+            && *from == operand
+        {
+            same &= found.as_ref().is_none_or(|known| known == at);
+            found = Some(at.clone());
+        }
+    });
+    let Some(at) = found.filter(|_| same) else { return false };
+    (0..reader.loops()).all(|index| at.contains(&Scalar::Loop(index)))
+}
+
+/// The reader with what makes operand `at` in its place; the part's operands are behind the
+/// reader's. Nothing where the expression would nest too deep to be written.
+fn joined(reader: &Compute, at: usize, part: &Compute, operands: usize) -> Option<Arc<Compute>> {
+    let body = reader.body.replace(&mut |scalar| match scalar {
+        Scalar::Load(from, index) if *from == at => Some(placed(&part.body, index, operands)),
+        _ => None,
+    });
+    (depth(&body) < MAX_DEPTH / 2).then(|| Arc::new(Compute { body, ..reader.clone() }))
+}
+
+/// An expression at an index, with its operands numbered on from `operands`.
+fn placed(body: &Scalar, index: &[Scalar], operands: usize) -> Scalar {
+    body.replace(&mut |scalar| match scalar {
+        Scalar::Loop(position) => Some(index[*position].clone()),
+        Scalar::Load(from, at) => {
+            let at = at.iter().map(|part| placed(part, index, operands));
+            Some(Scalar::Load(from + operands, at.collect()))
+        }
+        _ => None,
+    })
+}
+
+fn depth(scalar: &Scalar) -> usize {
+    let below = match scalar {
+        Scalar::Load(_, at) => at.iter().map(depth).max().unwrap_or(0),
+        Scalar::Unary(_, x) | Scalar::Cast(_, _, x) => depth(x),
+        Scalar::Binary(_, x, y) | Scalar::Compare(_, x, y) => depth(x).max(depth(y)),
+        Scalar::Select(parts) => parts.iter().map(depth).max().unwrap_or(0),
+        Scalar::Float(..) | Scalar::Int(..) | Scalar::Loop(_) | Scalar::Size(_) => 0,
+    };
+    below + 1
+}
+
+/// The op without operands that are not read, and each of the rest once.
+fn tidied<'c: 'a, 'a>(
+    compute: &Compute,
+    operands: &[Value<'c, 'a>],
+) -> (Compute, Vec<Value<'c, 'a>>) {
+    let mut kept: Vec<Value<'c, 'a>> = vec![];
+    let body = renumbered(&compute.body, &mut |operand| {
+        let value = operands[operand];
+        kept.iter().position(|known| *known == value).unwrap_or_else(|| {
+            kept.push(value);
+            kept.len() - 1
+        })
+    });
+    (Compute { body, ..compute.clone() }, kept)
+}
+
+fn renumbered(scalar: &Scalar, number: &mut dyn FnMut(usize) -> usize) -> Scalar {
+    scalar.replace(&mut |part| match part {
+        Scalar::Load(operand, at) => {
+            let operand = number(*operand);
+            Some(Scalar::Load(operand, at.iter().map(|index| renumbered(index, number)).collect()))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,134 @@
+//! Conversions between element types.
+use super::{narrow, predicate, select, whole, widen};
+use crate::lowering::tl_to_linalg::{
+    element::{Element, Kind},
+    generic::Scope,
+};
+use irc_mlir::{Value, ty};
+use irc_tl::Rounding;
+
+/// `arith.cmpf` predicates.
+const OGT: i64 = 2;
+const OGE: i64 = 3;
+const OLT: i64 = 4;
+const UNE: i64 = 13;
+const UNO: i64 = 14;
+
+/// The value as another type; what does not fit saturates, and NaN is 0, as [`irc_tl::Op::Cast`]
+/// says. Everything but 0 is `true`.
+pub(crate) fn cast<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    from: Element<'c>,
+    to: Element<'c>,
+    rounding: Rounding,
+) -> Value<'c, 'b> {
+    match (from.kind, to.kind) {
+        (Kind::Float, Kind::Float) => float_to_float(scope, value, from, to),
+        (Kind::Float, _) if to.bits == 1 => {
+            let wide: Value = widen(scope, value, from);
+            let zero: Value = scope.constant(from.compute(scope.context), 0.0);
+            predicate(scope, "arith.cmpf", UNE, wide, zero)
+        }
+        (Kind::Float, _) => float_to_integer(scope, value, from, to, rounding),
+        (_, Kind::Float) => integer_to_float(scope, value, from, to),
+        _ if from.bits == to.bits => irc_mlir::rebind(value),
+        _ if to.bits == 1 => {
+            const NE: i64 = 1;
+            let zero: Value = whole(scope, 0, from);
+            predicate(scope, "arith.cmpi", NE, value, zero)
+        }
+        _ if from.bits > to.bits => scope.op("arith.trunci", &[value], to.storage),
+        (Kind::Signed, _) => scope.op("arith.extsi", &[value], to.storage),
+        _ => scope.op("arith.extui", &[value], to.storage),
+    }
+}
+
+fn float_to_float<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    from: Element<'c>,
+    to: Element<'c>,
+) -> Value<'c, 'b> {
+    if from.storage == to.storage {
+        return irc_mlir::rebind(value);
+    }
+    if from.bits == 64 && to.is_half() {
+        let odd: Value = round_to_odd(scope, value);
+        return narrow(scope, odd, to);
+    }
+    // Between 16 and 64 bits by way of 32: the direct conversion is a call of a support library.
+    let wide: Value = widen(scope, value, from);
+    match (from.bits == 64, to.bits) {
+        (_, 16) => narrow(scope, wide, to),
+        (true, _) => scope.op("arith.truncf", &[wide], to.storage),
+        (false, 64) => scope.op("arith.extf", &[wide], to.storage),
+        (false, _) => irc_mlir::rebind(wide),
+    }
+}
+
+/// An `f64` as an `f32` that a second rounding takes to the nearest 16-bit float: cut off, with the
+/// last bit set where it is not exact (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+/// sums: proved algorithms using rounding to odd", 2008).
+fn round_to_odd<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>) -> Value<'c, 'b> {
+    let single = Element::f32(scope.context);
+    let double = ty::parse(scope.context, "f64");
+    let word = ty::parse(scope.context, "i32");
+    let near: Value = scope.op("arith.truncf", &[value], single.storage);
+    let back: Value = scope.op("arith.extf", &[near], double);
+    let magnitude = |x: Value<'c, '_>| -> Value<'c, '_> { scope.op("math.absf", &[x], double) };
+    let beyond: Value = predicate(scope, "arith.cmpf", OGT, magnitude(back), magnitude(value));
+    let inexact: Value = predicate(scope, "arith.cmpf", UNE, back, value);
+    let bits: Value = scope.op("arith.bitcast", &[near], word);
+    let one = |flag: Value<'c, '_>| -> Value<'c, '_> { scope.op("arith.extui", &[flag], word) };
+    let cut: Value = scope.op("arith.subi", &[bits, one(beyond)], word);
+    let odd: Value = scope.op("arith.ori", &[cut, one(inexact)], word);
+    scope.op("arith.bitcast", &[odd], single.storage)
+}
+
+fn integer_to_float<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    from: Element<'c>,
+    to: Element<'c>,
+) -> Value<'c, 'b> {
+    let name = if from.kind == Kind::Signed { "arith.sitofp" } else { "arith.uitofp" };
+    if to.is_half() && from.bits >= 32 {
+        // An f32 would round a first time.
+        let double: Value = scope.op(name, &[value], ty::parse(scope.context, "f64"));
+        let odd: Value = round_to_odd(scope, double);
+        return narrow(scope, odd, to);
+    }
+    let wide: Value = scope.op(name, &[value], to.compute(scope.context).storage);
+    narrow(scope, wide, to)
+}
+
+/// Saturates out-of-range values and maps NaN to 0.
+fn float_to_integer<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    from: Element<'c>,
+    to: Element<'c>,
+    rounding: Rounding,
+) -> Value<'c, 'b> {
+    let compute = from.compute(scope.context);
+    let mut wide: Value = widen(scope, value, from);
+    if rounding == Rounding::NearestEven {
+        wide = scope.op("math.roundeven", &[wide], compute.storage);
+    }
+    let signed = to.kind == Kind::Signed;
+    let magnitude = if signed { to.bits - 1 } else { to.bits };
+    let above = 2f64.powi(magnitude as i32);
+    let (low, high) = (if signed { -above } else { 0.0 }, above);
+    let name = if signed { "arith.fptosi" } else { "arith.fptoui" };
+    let inside: Value = scope.op(name, &[wide], to.storage);
+    let test = |number: i64, bound: f64| -> Value<'c, '_> {
+        let bound: Value = scope.constant(compute, bound);
+        predicate(scope, "arith.cmpf", number, wide, bound)
+    };
+    // Constants saturate as well.
+    let (lowest, highest): (Value, Value) = (scope.constant(to, low), scope.constant(to, high));
+    let clipped: Value = select(scope, test(OGE, high), highest, inside, to);
+    let clipped: Value = select(scope, test(OLT, low), lowest, clipped, to);
+    select(scope, test(UNO, 0.0), scope.constant(to, 0.0), clipped, to)
+}

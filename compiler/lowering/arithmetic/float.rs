@@ -1,0 +1,162 @@
+//! Functions of floats, in `f32` or `f64`.
+use super::{predicate, select};
+use crate::lowering::tl_to_linalg::{element::Element, generic::Scope};
+use irc_mlir::{Value, attr, ty};
+use irc_tl::{Binary, Comparison, Unary};
+
+/// `arith.cmpf` predicates.
+const OEQ: i64 = 1;
+const OGT: i64 = 2;
+const OGE: i64 = 3;
+const OLT: i64 = 4;
+const OLE: i64 = 5;
+const UNE: i64 = 13;
+
+pub(super) fn compare<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    comparison: Comparison,
+    x: Value<'c, '_>,
+    y: Value<'c, '_>,
+) -> Value<'c, 'b> {
+    let number = match comparison {
+        Comparison::Eq => OEQ,
+        Comparison::Ne => UNE,
+        Comparison::Lt => OLT,
+        Comparison::Le => OLE,
+        Comparison::Gt => OGT,
+        Comparison::Ge => OGE,
+    };
+    predicate(scope, "arith.cmpf", number, x, y)
+}
+
+pub(super) fn unary<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    function: Unary,
+    x: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let number = |value: f64| scope.constant(ty, value);
+    let op = |name: &str, operands: &[Value<'c, '_>]| scope.op(name, operands, ty.storage);
+    if let Some(name) = math_name(function) {
+        return op(name, &[x]);
+    }
+    match function {
+        Unary::Neg => op("arith.negf", &[x]),
+        // Zeros of either sign and NaN are their own sign.
+        Unary::Sign => {
+            let zero: Value = number(0.0);
+            let negative: Value = compare(scope, Comparison::Lt, x, zero);
+            let sign: Value = select(scope, negative, number(-1.0), x, ty);
+            let positive: Value = compare(scope, Comparison::Gt, x, zero);
+            select(scope, positive, number(1.0), sign, ty)
+        }
+        Unary::Rsqrt => op("arith.divf", &[number(1.0), op("math.sqrt", &[x])]),
+        Unary::Relu => op("arith.maximumf", &[x, number(0.0)]),
+        Unary::RoundTf32 => round_tf32(scope, x, ty),
+        Unary::Sigmoid => {
+            let e = op("math.exp", &[op("arith.negf", &[x])]);
+            op("arith.divf", &[number(1.0), op("arith.addf", &[number(1.0), e])])
+        }
+        Unary::Gelu => {
+            // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), which keeps its digits where the tanh is near -1.
+            let square = op("arith.mulf", &[x, x]);
+            let cube = op("arith.mulf", &[square, x]);
+            let inner = op("arith.addf", &[x, op("arith.mulf", &[cube, number(0.044_715)])]);
+            let scale = number(-2.0 * (2.0 / std::f64::consts::PI).sqrt());
+            let e = op("math.exp", &[op("arith.mulf", &[inner, scale])]);
+            op("arith.divf", &[x, op("arith.addf", &[number(1.0), e])])
+        }
+        _ => unreachable!("`takes` refuses floats"),
+    }
+}
+
+/// The op of `math` that is the function.
+const fn math_name(function: Unary) -> Option<&'static str> {
+    Some(match function {
+        Unary::Abs => "math.absf",
+        Unary::Exp => "math.exp",
+        Unary::Log => "math.log",
+        Unary::Sqrt => "math.sqrt",
+        Unary::Sin => "math.sin",
+        Unary::Cos => "math.cos",
+        Unary::Tan => "math.tan",
+        Unary::Asin => "math.asin",
+        Unary::Acos => "math.acos",
+        Unary::Atan => "math.atan",
+        Unary::Sinh => "math.sinh",
+        Unary::Cosh => "math.cosh",
+        Unary::Tanh => "math.tanh",
+        Unary::Asinh => "math.asinh",
+        Unary::Acosh => "math.acosh",
+        Unary::Atanh => "math.atanh",
+        Unary::Erf => "math.erf",
+        Unary::Floor => "math.floor",
+        Unary::Ceil => "math.ceil",
+        Unary::Round => "math.roundeven",
+        _ => return None,
+    })
+}
+
+pub(super) fn binary<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    function: Binary,
+    [x, y]: [Value<'c, '_>; 2],
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let name = match function {
+        Binary::Add => "arith.addf",
+        Binary::Sub => "arith.subf",
+        Binary::Mul => "arith.mulf",
+        Binary::Div => "arith.divf",
+        Binary::Rem => "arith.remf",
+        Binary::Max => "arith.maximumf",
+        Binary::Min => "arith.minimumf",
+        Binary::Pow => "math.powf",
+        Binary::Mod => return modulo(scope, x, y, ty),
+        _ => unreachable!("`takes` refuses floats"),
+    };
+    scope.op(name, &[x, y], ty.storage)
+}
+
+/// What truncating division leaves, moved to the sign of the divisor.
+fn modulo<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    x: Value<'c, '_>,
+    y: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let zero: Value = scope.constant(ty, 0.0);
+    let flag = ty::parse(scope.context, "i1");
+    let rest: Value = scope.op("arith.remf", &[x, y], ty.storage);
+    let some: Value = compare(scope, Comparison::Ne, rest, zero);
+    let below: Value = compare(scope, Comparison::Lt, rest, zero);
+    let divisor_below: Value = compare(scope, Comparison::Lt, y, zero);
+    let differ: Value = scope.op("arith.xori", &[below, divisor_below], flag);
+    let moves: Value = scope.op("arith.andi", &[some, differ], flag);
+    let moved: Value = scope.op("arith.addf", &[rest, y], ty.storage);
+    select(scope, moves, moved, rest, ty)
+}
+
+/// Half of the last kept bit is added to the bits, which then lose what is below; infinities and NaN
+/// stay.
+fn round_tf32<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    x: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let word = ty::parse(scope.context, "i32");
+    let number = |text: &str| -> Value<'c, '_> {
+        let value = attr::parse(scope.context, &format!("{text} : i32"));
+        scope.with("arith.constant", &[], word, &[("value", value)])
+    };
+    let int = |name: &str, a: Value<'c, '_>, b: &str| -> Value<'c, '_> {
+        scope.op(name, &[a, number(b)], word)
+    };
+    let bits: Value = scope.op("arith.bitcast", &[x], word);
+    let rounded = int("arith.andi", int("arith.addi", bits, "4096"), "-8192");
+    let rounded: Value = scope.op("arith.bitcast", &[rounded], ty.storage);
+    let magnitude = int("arith.andi", bits, "0x7fffffff");
+    const SLT: i64 = 2;
+    let finite: Value = predicate(scope, "arith.cmpi", SLT, magnitude, number("0x7f800000"));
+    select(scope, finite, rounded, x, ty)
+}

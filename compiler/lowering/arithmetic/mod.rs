@@ -1,0 +1,128 @@
+//! Functions of numbers as scalar `arith` and `math` ops: the one place both lowerings of kernels
+//! take them from.
+//!
+//! Values are of an element's storage type. 16-bit floats are computed in `f32` and rounded once per
+//! function. Nothing here traps, whatever the operands.
+
+mod cast;
+mod float;
+mod integer;
+
+pub(crate) use cast::cast;
+
+use super::tl_to_linalg::{
+    element::{Element, Kind},
+    generic::Scope,
+};
+use irc_mlir::{Value, attr, ty};
+use irc_tl::{Binary, Comparison, Unary};
+
+/// `function(x)` for an `x` of type `ty`.
+pub(crate) fn unary<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    function: Unary,
+    x: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    if ty.kind != Kind::Float {
+        return integer::unary(scope, function, x, ty);
+    }
+    let wide: Value = widen(scope, x, ty);
+    let value: Value = float::unary(scope, function, wide, ty.compute(scope.context));
+    narrow(scope, value, ty)
+}
+
+/// `function(x, y)` for operands of type `ty`.
+pub(crate) fn binary<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    function: Binary,
+    x: Value<'c, '_>,
+    y: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    if ty.kind != Kind::Float {
+        return integer::binary(scope, function, [x, y], ty);
+    }
+    let wide: [Value; 2] = [widen(scope, x, ty), widen(scope, y, ty)];
+    let value: Value = float::binary(scope, function, wide, ty.compute(scope.context));
+    narrow(scope, value, ty)
+}
+
+/// Whether the comparison holds, as an `i1`.
+pub(crate) fn compare<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    comparison: Comparison,
+    x: Value<'c, '_>,
+    y: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    if ty.kind != Kind::Float {
+        return integer::compare(scope, comparison, x, y, ty.kind);
+    }
+    let wide: [Value; 2] = [widen(scope, x, ty), widen(scope, y, ty)];
+    float::compare(scope, comparison, wide[0], wide[1])
+}
+
+/// To the type arithmetic is done in.
+pub(crate) fn widen<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    from: Element<'c>,
+) -> Value<'c, 'b> {
+    if from.is_half() {
+        scope.op("arith.extf", &[value], Element::f32(scope.context).storage)
+    } else {
+        irc_mlir::rebind(value)
+    }
+}
+
+/// Back from the type arithmetic was done in, with one rounding.
+pub(crate) fn narrow<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    to: Element<'c>,
+) -> Value<'c, 'b> {
+    if to.is_half() {
+        scope.op("arith.truncf", &[value], to.storage)
+    } else {
+        irc_mlir::rebind(value)
+    }
+}
+
+/// An integer constant, of which the low bits count.
+pub(crate) fn whole<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: i64,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let value = match ty.bits {
+        64 => value,
+        // MLIR prints and parses `i1` constants as `true` and `false`, and wants no high bits.
+        bits => value << (64 - bits) >> (64 - bits),
+    };
+    let value = melior::ir::attribute::IntegerAttribute::new(ty.storage, value).into();
+    scope.with("arith.constant", &[], ty.storage, &[("value", value)])
+}
+
+fn select<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    condition: Value<'c, '_>,
+    yes: Value<'c, '_>,
+    no: Value<'c, '_>,
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    scope.op("arith.select", &[condition, yes, no], ty.storage)
+}
+
+/// `arith.cmpf` or `arith.cmpi` by the number of its predicate.
+fn predicate<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    name: &str,
+    number: i64,
+    x: Value<'c, '_>,
+    y: Value<'c, '_>,
+) -> Value<'c, 'b> {
+    let flag = ty::parse(scope.context, "i1");
+    let number = attr::i64(scope.context, number);
+    scope.with(name, &[x, y], flag, &[("predicate", number)])
+}

@@ -1,0 +1,156 @@
+//! A kernel in blocks of items, each a call of a kernel of known sizes; see
+//! [`split_blocks`](crate::lowering::split_blocks).
+use super::{sizes::Sizes, stored};
+use crate::lowering::linalg_to_vector::emit::Emit;
+use irc_dialects::tl;
+use irc_mlir::{
+    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, PassError, PassResult,
+    Region, RegionLike, Type, Value, attr, read, string_value,
+};
+use irc_tl::{DType, Dim};
+use melior::ir::{
+    attribute::TypeAttribute,
+    r#type::{FunctionType, MemRefType},
+};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Whether a kernel runs in blocks.
+pub(super) fn is_split(func: OperationRef<'_, '_>) -> bool {
+    func.has_attribute("irc.block_callees")
+}
+
+/// What calls blocks of one size.
+struct Callee<'c> {
+    name: String,
+    items: i64,
+    parameters: Vec<Type<'c>>,
+    workspace: i64,
+}
+
+/// Replaces the kernel by its loops. What it calls is lowered already.
+pub(super) fn lower(func: OperationRef<'_, '_>) -> PassResult {
+    lower_message(func).map_err(|message| PassError::at(&func, message))
+}
+
+fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    let context = irc_mlir::context_of(&func);
+    let parent = func.block().ok_or("is not in a module")?;
+    let callees = callees(func)?;
+    let count = read::string(&func, "irc.block_count").ok_or("lacks irc.block_count")?;
+    let count: Dim = count.parse().map_err(|error| format!("irc.block_count: {error}"))?;
+    let bytes = read::integers(&func, "irc.block_bytes").ok_or("lacks irc.block_bytes")?;
+    let symbols = symbols(func, &count)?;
+    let workspace = callees.iter().map(|callee| callee.workspace).max().unwrap_or(0);
+
+    let memory = memory(context, 1);
+    let mut types = vec![memory; bytes.len() - 1];
+    types.extend(symbols.iter().map(|_| Type::index(context)));
+    types.extend([memory, self::memory(context, workspace)]);
+    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
+    let region = Region::new();
+    region.append_block(Block::new(&arguments));
+    let names: Vec<_> = symbols.iter().map(|symbol| attr::string(context, symbol)).collect();
+    let signature = FunctionType::new(context, &types, &[]);
+    let mut spec = OpSpec::new(context, "func.func", func.location()).region(region);
+    for (name, value) in func.attributes() {
+        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
+        if name != "function_type" && !name.starts_with("irc.block_") {
+            spec = spec.attr(&name, value);
+        }
+    }
+    let lowered = spec
+        .attr("function_type", TypeAttribute::new(signature.into()).into())
+        .attr("irc.symbols", attr::array(context, &names))
+        .attr("irc.workspace_bytes", attr::i64(context, workspace))
+        .before(&parent, func);
+    let block = lowered.region(0).ok().and_then(|region| region.first_block());
+    let block = block.ok_or("has no body")?;
+    let e = Emit { context, block, location: func.location() };
+    let given = (0..types.len()).map(|at| block.argument(at).map(Value::from));
+    let given = given.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let mut sizes = Sizes::default();
+    let inputs = bytes.len() - 1;
+    symbols.iter().zip(&given[inputs..]).for_each(|(symbol, value)| sizes.define(symbol, *value));
+    let mut buffers = given[..inputs].to_vec();
+    buffers.extend(&given[inputs + symbols.len()..]);
+    let count = sizes.value(e, &count);
+    let mut start = e.index(0);
+    for callee in &callees {
+        start = emit(e, callee, (start, count), &buffers, &bytes);
+    }
+    e.spec("func.return").append(&block);
+    func.erase();
+    Ok(())
+}
+
+/// Calls from an item on, as long as a whole block is left; where that ends.
+fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    callee: &Callee<'c>,
+    (start, count): (Value<'c, 'a>, Value<'c, 'a>),
+    buffers: &[Value<'c, 'a>],
+    bytes: &[i64],
+) -> Value<'c, 'a> {
+    let left = e.binary("arith.subi", count, start);
+    let rest = e.binary("arith.remsi", left, e.index(callee.items));
+    let end = e.binary("arith.subi", count, rest);
+    let Ok(_) = e.for_each((start, end, callee.items), &[], |e, item, _| {
+        let parts = buffers.iter().enumerate().zip(&callee.parameters);
+        let parts: Vec<Value> = parts
+            .map(|((at, buffer), ty)| {
+                // The workspace is at the end, and all blocks share it.
+                let step = bytes.get(at).copied().unwrap_or(0);
+                let place = e.binary("arith.muli", item, e.index(step));
+                e.op("memref.view", &[*buffer, place], *ty)
+            })
+            .collect();
+        e.spec("func.call")
+            .operands(&parts)
+            .attr("callee", attr::symbol(e.context, &callee.name))
+            .append(&e.block);
+        Ok::<_, Infallible>(vec![])
+    });
+    end
+}
+
+fn callees<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Callee<'c>>, String> {
+    let names = read::elements(&func, "irc.block_callees").unwrap_or_default();
+    let items = read::integers(&func, "irc.block_items").ok_or("lacks irc.block_items")?;
+    let parent = func.block().ok_or("is not in a module")?;
+    let find = |name: &str| {
+        let mut next = parent.first_operation();
+        while let Some(op) = next {
+            if read::string(&op, "sym_name").as_deref() == Some(name) {
+                return Some(op);
+            }
+            next = op.next_in_block();
+        }
+        None
+    };
+    let callee = |(name, items)| {
+        let name = string_value(name).ok_or("expected names in irc.block_callees")?;
+        let found = find(&name).ok_or_else(|| format!("expected a kernel '{name}'"))?;
+        let (parameters, _) = read::signature(&found).ok_or("expected a function")?;
+        let workspace = read::integer(&found, "irc.workspace_bytes")
+            .ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
+        Ok(Callee { name, items, parameters, workspace })
+    };
+    names.into_iter().zip(items).map(callee).collect()
+}
+
+/// Every symbol of the kernel's types and of the count, in the order of names.
+fn symbols(func: OperationRef<'_, '_>, count: &Dim) -> Result<Vec<Arc<str>>, String> {
+    let (inputs, results) = read::signature(&func).ok_or("is not a function")?;
+    let mut symbols: BTreeSet<_> = count.symbols().into_iter().collect();
+    for ty in inputs.into_iter().chain(results) {
+        symbols.extend(tl::type_of(ty)?.dims.iter().flat_map(Dim::symbols));
+    }
+    Ok(symbols.into_iter().collect())
+}
+
+/// So many bytes, or any number of them for 1.
+fn memory(context: &Context, bytes: i64) -> Type<'_> {
+    MemRefType::new(stored(context, DType::U8), &[bytes], None, None).into()
+}

@@ -1,0 +1,189 @@
+//! Writes a [`Scalar`] as ops: each part once, and what a condition guards only where it holds.
+use super::{element, sizes::Sizes, stored};
+use crate::lowering::{
+    arithmetic,
+    linalg_to_vector::emit::{Buffer, Emit, Lanes},
+    tl_to_linalg::{element::Element, generic::Scope},
+};
+use irc_mlir::{Type as MlirType, Value, attr};
+use irc_tl::{DType, Dim, Scalar, Type};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+/// A value and its element type.
+pub(super) type Typed<'c, 'a> = (Value<'c, 'a>, DType);
+
+/// What an expression reads.
+pub(super) struct Body<'n, 'c, 'a> {
+    pub(super) operands: &'n [(&'n Type, Buffer<'c, 'a>)],
+    pub(super) sizes: &'n Sizes<'c, 'a>,
+    /// The iteration of each loop, as `i64`.
+    pub(super) loops: Vec<Value<'c, 'a>>,
+    /// What a load of [`RESULT`] is.
+    pub(super) reduced: Option<Typed<'c, 'a>>,
+    /// What is known already, outermost region first. Only looked up in, so that its order is free.
+    pub(super) known: Vec<HashMap<Scalar, Typed<'c, 'a>>>,
+}
+
+/// The operand that stands for what was reduced, in an expression of it.
+pub(super) const RESULT: usize = usize::MAX;
+
+impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
+    /// The value of an expression.
+    pub(super) fn emit(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Typed<'c, 'a> {
+        if let Some(found) = self.known.iter().rev().find_map(|region| region.get(scalar)) {
+            return *found;
+        }
+        let value = self.write(e, scalar);
+        if let Some(region) = self.known.last_mut() {
+            region.insert(scalar.clone(), value);
+        }
+        value
+    }
+
+    fn write(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Typed<'c, 'a> {
+        let scope = scope(e);
+        let of = |dtype: DType| element(e.context, dtype);
+        match scalar {
+            Scalar::Float(bits, dtype) => {
+                let ty = of(*dtype).storage;
+                (e.float(f64::from_bits(*bits), ty, Lanes::Scalar), *dtype)
+            }
+            Scalar::Int(value, dtype) => (arithmetic::whole(&scope, *value, of(*dtype)), *dtype),
+            Scalar::Loop(index) => (self.loops[*index], DType::I64),
+            Scalar::Size(dim) => (self.size(e, dim), DType::I64),
+            Scalar::Load(RESULT, _) => match self.reduced {
+                Some(reduced) => reduced,
+                None => unreachable!("only what follows a reduction reads its result"),
+            },
+            Scalar::Load(operand, at) => self.load(e, *operand, at),
+            Scalar::Unary(function, x) => {
+                let (x, dtype) = self.emit(e, x);
+                (arithmetic::unary(&scope, *function, x, of(dtype)), dtype)
+            }
+            Scalar::Binary(function, x, y) => {
+                let ((x, dtype), (y, _)) = (self.emit(e, x), self.emit(e, y));
+                (arithmetic::binary(&scope, *function, x, y, of(dtype)), dtype)
+            }
+            Scalar::Compare(comparison, x, y) => {
+                let ((x, dtype), (y, _)) = (self.emit(e, x), self.emit(e, y));
+                (arithmetic::compare(&scope, *comparison, x, y, of(dtype)), DType::Bool)
+            }
+            Scalar::Select(parts) => self.select(e, parts),
+            Scalar::Cast(to, rounding, x) => {
+                let (x, from) = self.emit(e, x);
+                (arithmetic::cast(&scope, x, of(from), of(*to), *rounding), *to)
+            }
+        }
+    }
+
+    /// Both sides where neither reads memory, else one behind a branch.
+    fn select(&mut self, e: Emit<'c, 'a>, parts: &[Scalar; 3]) -> Typed<'c, 'a> {
+        let [condition, yes, no] = parts;
+        let (condition, _) = self.emit(e, condition);
+        if !loads(yes) && !loads(no) {
+            let ((yes, dtype), (no, _)) = (self.emit(e, yes), self.emit(e, no));
+            let ty = element(e.context, dtype).storage;
+            return (e.op("arith.select", &[condition, yes, no], ty), dtype);
+        }
+        let dtype = self.dtype(yes);
+        let ty = element(e.context, dtype).storage;
+        let body = RefCell::new(self);
+        let side = |e: Emit<'c, 'a>, scalar: &Scalar| {
+            let mut body = body.borrow_mut();
+            body.known.push(HashMap::new());
+            let (value, _) = body.emit(e, scalar);
+            body.known.pop();
+            Ok::<_, Infallible>(vec![value])
+        };
+        let Ok(chosen) = e.if_else(condition, &[ty], |e| side(e, yes), |e| side(e, no));
+        (chosen[0], dtype)
+    }
+
+    fn load(&mut self, e: Emit<'c, 'a>, operand: usize, at: &[Scalar]) -> Typed<'c, 'a> {
+        let (ty, buffer) = self.operands[operand];
+        let mut linear = None;
+        for (index, dim) in at.iter().zip(&ty.dims) {
+            let (index, _) = self.emit(e, index);
+            linear = Some(match linear {
+                None => index,
+                Some(outer) => {
+                    let scaled = e.binary("arith.muli", outer, self.size(e, dim));
+                    e.binary("arith.addi", scaled, index)
+                }
+            });
+        }
+        let place = match linear {
+            None => e.index(0),
+            Some(linear) => e.op("arith.index_cast", &[linear], MlirType::index(e.context)),
+        };
+        (from_memory(e, e.load(buffer, place), ty.dtype), ty.dtype)
+    }
+
+    /// A size as an `i64`.
+    pub(super) fn size(&self, e: Emit<'c, 'a>, dim: &Dim) -> Value<'c, 'a> {
+        if let Some(known) = dim.known() {
+            return e.integer(known, 64, Lanes::Scalar);
+        }
+        e.op("arith.index_cast", &[self.sizes.value(e, dim)], e.int(64))
+    }
+
+    /// The type of a part of a body that inference accepted.
+    fn dtype(&self, scalar: &Scalar) -> DType {
+        match scalar {
+            Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,
+            Scalar::Loop(_) | Scalar::Size(_) => DType::I64,
+            Scalar::Load(RESULT, _) => self.reduced.map_or(DType::F32, |(_, dtype)| dtype),
+            Scalar::Load(operand, _) => self.operands[*operand].0.dtype,
+            Scalar::Unary(_, x) | Scalar::Binary(_, x, _) => self.dtype(x),
+            Scalar::Compare(..) => DType::Bool,
+            Scalar::Select(parts) => self.dtype(&parts[1]),
+        }
+    }
+}
+
+/// Where scalar ops go.
+pub(super) fn scope<'c: 'a, 'a>(e: Emit<'c, 'a>) -> Scope<'c, 'a> {
+    Scope { context: e.context, block: e.block, location: e.location, expand: true }
+}
+
+/// What was loaded as a number: a `bool` is a byte in memory.
+pub(super) fn from_memory<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    dtype: DType,
+) -> Value<'c, 'a> {
+    if dtype != DType::Bool {
+        return value;
+    }
+    const NE: i64 = 1;
+    let zero = e.zero(stored(e.context, dtype), Lanes::Scalar);
+    let spec = e.spec("arith.cmpi").operands(&[value, zero]).results(&[e.int(1)]);
+    e.value(spec.attr("predicate", attr::i64(e.context, NE)))
+}
+
+/// A number as it is stored.
+pub(super) fn to_memory<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    dtype: DType,
+) -> Value<'c, 'a> {
+    if dtype != DType::Bool {
+        return value;
+    }
+    e.op("arith.extui", &[value], stored(e.context, dtype))
+}
+
+/// Whether evaluating the expression reads an operand.
+pub(super) fn loads(scalar: &Scalar) -> bool {
+    let mut found = false;
+    scalar
+        .walk(&mut |part| found |= matches!(part, Scalar::Load(operand, _) if *operand != RESULT));
+    found
+}
+
+/// The element an accumulator has.
+pub(super) fn accumulator<'c>(context: &'c irc_mlir::Context, dtype: DType) -> Element<'c> {
+    element(context, dtype).compute(context)
+}

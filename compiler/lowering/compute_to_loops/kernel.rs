@@ -1,0 +1,282 @@
+//! A kernel of loops as data: values in memory, and steps that compute them.
+use super::nest::Nest;
+use irc_dialects::tl;
+use irc_mlir::{
+    BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
+    ValueLike, read,
+};
+use irc_tl::{Algorithm, Compute, Dim, Op, Reduction, Scalar, Type};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A value of a [`Kernel`], by position.
+pub(super) type ValueId = usize;
+
+/// Where the memory of a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// An input.
+    Input(usize),
+    /// An output.
+    Output(usize),
+    /// The workspace, from this byte.
+    Scratch(i64),
+}
+
+/// Where what is computed lies until it is known what is returned.
+const UNPLACED: Origin = Origin::Scratch(-1);
+
+/// A value in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) ty: Type,
+    pub(super) origin: Origin,
+}
+
+/// What a step does.
+pub(super) enum Work {
+    /// Loops around an expression: one result.
+    Nest(Nest),
+    /// An algorithm.
+    Algorithm(Algorithm),
+}
+
+/// One step.
+pub(super) struct Step<'c> {
+    pub(super) work: Work,
+    pub(super) operands: Vec<ValueId>,
+    pub(super) results: Vec<ValueId>,
+    pub(super) location: Location<'c>,
+}
+
+/// A kernel; the first values are its inputs.
+pub(super) struct Kernel<'c> {
+    pub(super) values: Vec<Value>,
+    pub(super) inputs: usize,
+    pub(super) symbols: Vec<Arc<str>>,
+    pub(super) steps: Vec<Step<'c>>,
+    pub(super) results: Vec<ValueId>,
+    /// Bytes of workspace.
+    pub(super) workspace: i64,
+}
+
+impl<'c> Kernel<'c> {
+    /// Reads a kernel function.
+    ///
+    /// # Errors
+    /// At an op that has no loops, or whose scratch has no known size.
+    pub(super) fn read<'a>(func: OperationRef<'c, 'a>) -> Result<Self, PassError>
+    where
+        'c: 'a,
+    {
+        let block = func.region(0).ok().and_then(|region| region.first_block());
+        let block = block.ok_or_else(|| PassError::at(&func, "has no body"))?;
+        let mut reader = Reader::default();
+        for index in 0..block.argument_count() {
+            let argument = block.argument(index);
+            let argument = argument.map_err(|error| PassError::at(&func, error.to_string()))?;
+            let ty = tl::type_of(argument.r#type());
+            let ty = ty.map_err(|message| PassError::at(&func, message))?;
+            let id = reader.value(ty, Origin::Input(index));
+            reader.ids.insert(key(argument.into()), id);
+        }
+        let inputs = reader.values.len();
+        for op in read::body_ops(func) {
+            if read::op_name(&op) == "func.return" {
+                reader.returns(op).map_err(|message| PassError::at(&op, message))?;
+            } else {
+                reader.op(op).map_err(|message| PassError::at(&op, message))?;
+            }
+        }
+        let Reader { values, steps, results, workspace, .. } = reader;
+        let mut kernel = Self { values, inputs, symbols: vec![], steps, results, workspace };
+        kernel.symbols = kernel.find_symbols();
+        Ok(kernel)
+    }
+
+    /// Every symbol that a type or a step depends on, in the order of names.
+    fn find_symbols(&self) -> Vec<Arc<str>> {
+        let mut dims: Vec<Dim> = vec![];
+        self.values.iter().for_each(|value| dims.extend(value.ty.dims.iter().cloned()));
+        for step in &self.steps {
+            match &step.work {
+                Work::Nest(nest) => nest.sizes(&mut dims),
+                Work::Algorithm(Algorithm::TopK { k, .. }) => dims.push(k.clone()),
+                Work::Algorithm(Algorithm::NonZero | Algorithm::NonMaxSuppression { .. }) => {}
+            }
+        }
+        let symbols: BTreeSet<_> = dims.iter().flat_map(Dim::symbols).collect();
+        symbols.into_iter().collect()
+    }
+}
+
+#[derive(Default)]
+struct Reader<'c> {
+    values: Vec<Value>,
+    /// By identity of the MLIR value.
+    ids: BTreeMap<usize, ValueId>,
+    steps: Vec<Step<'c>>,
+    results: Vec<ValueId>,
+    workspace: i64,
+}
+
+impl<'c> Reader<'c> {
+    fn value(&mut self, ty: Type, origin: Origin) -> ValueId {
+        self.values.push(Value { ty, origin });
+        self.values.len() - 1
+    }
+
+    /// A value in the workspace; where it will turn out to be returned, it moves.
+    fn scratch(&mut self, ty: Type) -> ValueId {
+        self.value(ty, UNPLACED)
+    }
+
+    fn op<'a>(&mut self, op: OperationRef<'c, 'a>) -> Result<(), String>
+    where
+        'c: 'a,
+    {
+        let operands = self.operands(op)?;
+        let types = op.results().map(|result| tl::type_of(result.r#type()));
+        let types = types.collect::<Result<Vec<_>, _>>()?;
+        if matches!(read::op_name(&op).as_str(), "tl.bitcast" | "tl.reshape") {
+            return self.view(op, operands[0], types);
+        }
+        let operand_types: Vec<Type> =
+            operands.iter().map(|id| self.values[*id].ty.clone()).collect();
+        let work = match tl::algorithm_of(op)? {
+            Some(Algorithm::NonMaxSuppression { .. }) => {
+                return Err("there is no kernel for non_max_suppression yet".into());
+            }
+            Some(algorithm) => Work::Algorithm(algorithm),
+            None => Work::Nest(nest_of(&tl::op_of(op)?, &operand_types, &types[0])?),
+        };
+        let results: Vec<_> = types.into_iter().map(|ty| self.scratch(ty)).collect();
+        for (result, id) in op.results().zip(&results) {
+            self.ids.insert(key(result.into()), *id);
+        }
+        self.steps.push(Step { work, operands, results, location: op.location() });
+        Ok(())
+    }
+
+    /// The same memory under another type, whose elements are as wide.
+    fn view<'a>(
+        &mut self,
+        op: OperationRef<'c, 'a>,
+        operand: ValueId,
+        mut types: Vec<Type>,
+    ) -> Result<(), String>
+    where
+        'c: 'a,
+    {
+        let (from, to) = (self.values[operand].ty.dtype, types[0].dtype);
+        if from.size() != to.size() || from.is_float() != to.is_float() {
+            return Err(format!("expected {to} to be stored as {from} in a kernel of loops"));
+        }
+        let result = op.result(0).map_err(|error| error.to_string())?;
+        let ty = types.swap_remove(0);
+        // The value is another one of the same place, so that its type is its own.
+        let id = self.value(ty, self.values[operand].origin);
+        self.steps.push(Step {
+            work: Work::Nest(Nest::view()),
+            operands: vec![operand],
+            results: vec![id],
+            location: op.location(),
+        });
+        self.ids.insert(key(result.into()), id);
+        Ok(())
+    }
+
+    fn operands<'a>(&self, op: OperationRef<'c, 'a>) -> Result<Vec<ValueId>, String>
+    where
+        'c: 'a,
+    {
+        let known = |operand: MlirValue| self.ids.get(&key(operand)).copied();
+        let outside = || "uses a value from outside its kernel".to_owned();
+        op.operands().map(|operand| known(operand).ok_or_else(outside)).collect()
+    }
+
+    /// Places what is returned in the outputs and the rest in the workspace.
+    fn returns<'a>(&mut self, op: OperationRef<'c, 'a>) -> Result<(), String>
+    where
+        'c: 'a,
+    {
+        let returned = self.operands(op)?;
+        let mut places: BTreeMap<ValueId, Origin> = BTreeMap::new();
+        for (index, id) in returned.into_iter().enumerate() {
+            let base = self.base(id);
+            let output = Origin::Output(index);
+            let free = self.values[base].origin == UNPLACED && !places.contains_key(&base);
+            if free {
+                places.insert(base, output);
+                self.results.push(id);
+            } else {
+                let copy = self.copy(id, output, op.location());
+                self.results.push(copy);
+            }
+        }
+        for id in 0..self.values.len() {
+            let base = self.base(id);
+            if self.values[base].origin == UNPLACED {
+                let place = match places.get(&base) {
+                    Some(output) => *output,
+                    None => self.reserve(base)?,
+                };
+                self.values[base].origin = place;
+            }
+            self.values[id].origin = self.values[base].origin;
+        }
+        self.steps.retain(|step| !matches!(&step.work, Work::Nest(nest) if nest.is_view));
+        Ok(())
+    }
+
+    fn copy(&mut self, from: ValueId, to: Origin, location: Location<'c>) -> ValueId {
+        let ty = self.values[from].ty.clone();
+        let loops: Vec<_> = (0..ty.rank()).map(Scalar::Loop).collect();
+        let compute = Compute::map(ty.dims.clone(), Scalar::load(0, loops));
+        let copy = self.value(ty, to);
+        let work = Work::Nest(Nest::of(compute));
+        self.steps.push(Step { work, operands: vec![from], results: vec![copy], location });
+        copy
+    }
+
+    /// The value whose memory a view is of.
+    fn base(&self, id: ValueId) -> ValueId {
+        let views = self.steps.iter().find_map(|step| match &step.work {
+            Work::Nest(nest) if nest.is_view && step.results[0] == id => Some(step.operands[0]),
+            _ => None,
+        });
+        views.map_or(id, |from| self.base(from))
+    }
+
+    /// Room in the workspace, from a multiple of a cache line on.
+    fn reserve(&mut self, id: ValueId) -> Result<Origin, String> {
+        let ty = &self.values[id].ty;
+        let size = ty.known().and_then(|known| known.byte_size().ok());
+        let size = size.and_then(|size| i64::try_from(size).ok());
+        let size = size.ok_or_else(|| {
+            format!("expected scratch of a known size inside a kernel of loops, found {ty}")
+        })?;
+        let offset = self.workspace;
+        self.workspace += (size + 63) / 64 * 64;
+        Ok(Origin::Scratch(offset))
+    }
+}
+
+fn nest_of(op: &Op, operands: &[Type], result: &Type) -> Result<Nest, String> {
+    if let Op::Reduce { kind: Reduction::Mean, axes, keep_dims } = op {
+        let sum = Op::Reduce { kind: Reduction::Sum, axes: axes.clone(), keep_dims: *keep_dims };
+        let compute = sum.as_compute(operands).ok_or("has axes beyond its operand")?;
+        return Ok(Nest::mean(compute, result.dtype));
+    }
+    if result.dims.iter().any(|dim| dim.is(0)) {
+        // Nothing is computed, whatever the op.
+        return Ok(Nest::of(Compute::map(result.dims.clone(), Scalar::number(0, result.dtype))));
+    }
+    let compute = op.as_compute(operands).ok_or("has no form as loops around an expression")?;
+    Ok(Nest::of(compute))
+}
+
+/// Identity of a value while its function lives.
+fn key(value: MlirValue<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}

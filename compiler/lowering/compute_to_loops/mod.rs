@@ -1,0 +1,199 @@
+//! `compute-to-loops`: kernels of the kind `loops` become scalar loops over memory.
+//!
+//! Before: a `func.func` with `irc.kind = "loops"` whose body is ops of `tl` that have loops around an
+//! expression (`irc_tl::Op::as_compute`), algorithms, and views. Sizes may depend on symbols. After:
+//! the same function in `scf`, `arith`, `math` and `memref` in destination-passing style: the inputs,
+//! one `index` per symbol in the order of `irc.symbols`, the outputs, then a workspace of
+//! `irc.workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, and where N depends on symbols
+//! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1. Outputs must
+//! not alias inputs.
+//!
+//! A kernel that `split-blocks` has split becomes loops of calls, and its memory `memref<1xi8>`.
+//!
+//! This is what a kernel gets that has no schedule in vectors (`docs/kernels.md`); LLVM makes vectors
+//! of inner loops where it can.
+
+mod algorithms;
+mod blocks;
+mod expression;
+mod kernel;
+mod nest;
+mod sizes;
+
+use super::linalg_to_vector::emit::{Buffer, Emit};
+use super::tl_to_linalg::element::Element;
+use irc_dialects::tl;
+use irc_mlir::{
+    Attribute, Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef,
+    Options, Pass, PassError, PassResult, Region, RegionLike, Type, Value, attr, read,
+    walk_collect,
+};
+use irc_tl::DType;
+use kernel::{Kernel, Origin, Work};
+use melior::ir::{
+    attribute::TypeAttribute,
+    r#type::{FunctionType, MemRefType},
+};
+use sizes::Sizes;
+
+/// The kind of kernels that are written here.
+pub(crate) const LOOPS: &str = "loops";
+
+/// The pass `compute-to-loops`.
+pub struct ComputeToLoops;
+
+impl Pass for ComputeToLoops {
+    fn name(&self) -> &'static str {
+        "compute-to-loops"
+    }
+    fn description(&self) -> &'static str {
+        "write each kernel of loops as scf loops over memrefs"
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["arith", "func", "math", "memref", "scf"]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+        let kernels = walk_collect(module, |op| {
+            op.has_attribute("irc.kernel")
+                && read::string(&op, "irc.kind").as_deref() == Some(LOOPS)
+        });
+        kernels.into_iter().try_for_each(lower_kernel)
+    }
+}
+
+/// Replaces one kernel function by its loops.
+fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
+    let context = irc_mlir::context_of(&func);
+    // What was lowered already has no op of `tl`.
+    let ops = read::body_ops(func);
+    if !ops.iter().any(|op| read::op_name(op).starts_with("tl.")) {
+        return Ok(());
+    }
+    if blocks::is_split(func) {
+        return blocks::lower(func);
+    }
+    let kernel = Kernel::read(func)?;
+    let (lowered, block) = declare(context, func, &kernel)?;
+    match fill(context, func, block, &kernel) {
+        Ok(()) => {
+            func.erase();
+            Ok(())
+        }
+        Err(error) => {
+            lowered.erase();
+            Err(error)
+        }
+    }
+}
+
+/// The type of memory that holds a value.
+fn memory<'c>(context: &'c Context, ty: &irc_tl::Type) -> Type<'c> {
+    let elements = ty.known().map_or(1, |known| known.shape.iter().product());
+    MemRefType::new(stored(context, ty.dtype), &[elements], None, None).into()
+}
+
+/// The type of an element in memory.
+fn stored(context: &Context, dtype: DType) -> Type<'_> {
+    let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
+    element(context, dtype).storage
+}
+
+/// The element that code computes with.
+fn element(context: &Context, dtype: DType) -> Element<'_> {
+    let element = Element::of(context, tl::dtype_to_mlir(context, dtype));
+    element.unwrap_or_else(|| unreachable!("every element type of the tensor level has one"))
+}
+
+/// Adds an empty function of the new signature before the old one.
+fn declare<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    kernel: &Kernel<'c>,
+) -> Result<(OperationRef<'c, 'a>, BlockRef<'c, 'a>), PassError> {
+    let mut types: Vec<Type> =
+        (0..kernel.inputs).map(|input| memory(context, &kernel.values[input].ty)).collect();
+    types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
+    let outputs = types.len()..types.len() + kernel.results.len();
+    types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
+    let byte = stored(context, DType::U8);
+    types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
+
+    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
+    let region = Region::new();
+    region.append_block(Block::new(&arguments));
+    let noalias = |index| if outputs.contains(&index) { "{llvm.noalias}" } else { "{}" };
+    let noalias: Vec<_> = (0..types.len()).map(noalias).collect();
+    let symbols: Vec<Attribute> =
+        kernel.symbols.iter().map(|symbol| attr::string(context, symbol)).collect();
+    let signature = FunctionType::new(context, &types, &[]);
+    let mut spec = OpSpec::new(context, "func.func", func.location()).region(region);
+    for (name, value) in func.attributes() {
+        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
+        if !matches!(name.as_str(), "function_type" | "arg_attrs" | "res_attrs" | "irc.symbols") {
+            spec = spec.attr(&name, value);
+        }
+    }
+    let spec = spec
+        .attr("function_type", TypeAttribute::new(signature.into()).into())
+        .attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))))
+        .attr("irc.workspace_bytes", attr::i64(context, kernel.workspace));
+    let spec = if symbols.is_empty() {
+        spec
+    } else {
+        spec.attr("irc.symbols", attr::array(context, &symbols))
+    };
+    let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
+    let lowered = spec.before(&parent, func);
+    let block = lowered.region(0).ok().and_then(|region| region.first_block());
+    let block = block.ok_or_else(|| PassError::at(&func, "has no body"))?;
+    Ok((lowered, block))
+}
+
+/// Writes the body.
+fn fill<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    block: BlockRef<'c, 'a>,
+    kernel: &Kernel<'c>,
+) -> PassResult {
+    let e = Emit { context, block, location: func.location() };
+    let argument = |index: usize| -> Result<Value<'c, 'a>, PassError> {
+        let argument = block.argument(index);
+        argument.map(Into::into).map_err(|error| PassError::at(&func, error.to_string()))
+    };
+    let mut sizes = Sizes::default();
+    for (index, symbol) in kernel.symbols.iter().enumerate() {
+        sizes.define(symbol, argument(kernel.inputs + index)?);
+    }
+    let outputs = kernel.inputs + kernel.symbols.len();
+    let workspace = argument(outputs + kernel.results.len())?;
+    let mut buffers = vec![];
+    for value in &kernel.values {
+        let element = stored(context, value.ty.dtype);
+        buffers.push(match value.origin {
+            Origin::Input(index) => Buffer { memref: argument(index)?, element },
+            Origin::Output(index) => Buffer { memref: argument(outputs + index)?, element },
+            Origin::Scratch(offset) => {
+                let elements = value.ty.known().map_or(0, |known| known.shape.iter().product());
+                e.workspace_view(workspace, offset, elements, element)
+            }
+        });
+    }
+    for step in &kernel.steps {
+        let e = e.at(step.location);
+        let operands: Vec<_> = step
+            .operands
+            .iter()
+            .map(|value| (&kernel.values[*value].ty, buffers[*value]))
+            .collect();
+        let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
+        match &step.work {
+            Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes),
+            Work::Algorithm(algorithm) => {
+                algorithms::emit(e, algorithm, operands[0], &results, &sizes);
+            }
+        }
+    }
+    e.spec("func.return").append(&block);
+    Ok(())
+}

@@ -1,0 +1,418 @@
+//! Loops around an expression.
+use super::{
+    element,
+    expression::{Body, RESULT, Typed, accumulator, scope, to_memory},
+    sizes::Sizes,
+};
+use crate::lowering::{
+    arithmetic,
+    linalg_to_vector::emit::{Buffer, Emit, Lanes},
+    tl_to_linalg::element::{Element, Kind},
+};
+use irc_mlir::{Value, attr};
+use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};
+use melior::ir::r#type::MemRefType;
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+/// Loops, the expression in them, and what is done with each result.
+pub(super) struct Nest {
+    pub(super) compute: Compute,
+    /// The element that is stored, of what was reduced as a load of [`RESULT`].
+    pub(super) epilogue: Option<Scalar>,
+    /// No loops at all: another type of the same memory.
+    pub(super) is_view: bool,
+}
+
+impl Nest {
+    pub(super) fn of(compute: Compute) -> Self {
+        Self { compute, epilogue: None, is_view: false }
+    }
+
+    /// A view.
+    pub(super) fn view() -> Self {
+        let nothing = Compute::map([], Scalar::index(0));
+        Self { is_view: true, ..Self::of(nothing) }
+    }
+
+    /// The mean of what a sum adds: it is divided before it is rounded or wraps around.
+    pub(super) fn mean(mut sum: Compute, dtype: DType) -> Self {
+        let wide = match dtype {
+            DType::F64 => DType::F64,
+            _ if dtype.is_float() => DType::F32,
+            _ if dtype.is_signed_integer() => DType::I64,
+            _ => DType::U64,
+        };
+        let over = sum.reduction.iter().flat_map(|reduction| &reduction.dims);
+        let count = Scalar::Size(Dim::product(over)).cast(wide);
+        sum.body = sum.body.cast(wide);
+        let mean = Scalar::load(RESULT, []).binary(Binary::Div, count).cast(dtype);
+        Self { epilogue: Some(mean), ..Self::of(sum) }
+    }
+
+    /// Every size in the nest.
+    pub(super) fn sizes(&self, found: &mut Vec<Dim>) {
+        found.extend(self.compute.dims.iter().cloned());
+        found.extend(self.compute.reduction.iter().flat_map(|over| over.dims.iter().cloned()));
+        let mut visit = |scalar: &Scalar| {
+            if let Scalar::Size(dim) = scalar {
+                found.push(dim.clone());
+            }
+        };
+        self.compute.body.walk(&mut visit);
+        self.epilogue.iter().for_each(|epilogue| epilogue.walk(&mut visit));
+    }
+}
+
+/// Emits a nest that writes `result`.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &Sizes<'c, 'a>,
+) {
+    let flat = flattened(nest, operands);
+    let (nest, types) = match &flat {
+        Some((nest, types)) => (nest, types.iter().collect()),
+        None => (nest, operands.iter().map(|(ty, _)| *ty).collect::<Vec<_>>()),
+    };
+    let operands: Vec<_> =
+        types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
+    let mut writer = Writer { nest, operands: &operands, result, sizes, columns: None };
+    if runs_in_columns(&nest.compute) {
+        writer.columns = Some(Columns::new(e, writer.elements(e).1));
+    }
+    writer.outer(e, &mut vec![]);
+}
+
+/// Accumulators of adjacent elements of the result.
+#[derive(Clone, Copy)]
+struct Columns<'c, 'a> {
+    totals: Buffer<'c, 'a>,
+}
+
+/// Elements of the result that are accumulated side by side.
+const BLOCK: i64 = 256;
+
+impl<'c: 'a, 'a> Columns<'c, 'a> {
+    fn new(e: Emit<'c, 'a>, element: Element<'c>) -> Self {
+        let ty = MemRefType::new(element.storage, &[BLOCK], None, None).into();
+        let spec = e.spec("memref.alloca").results(&[ty]);
+        let segments = attr::parse(e.context, "array<i32: 0, 0>");
+        let memref = e.value(
+            spec.attr("operandSegmentSizes", segments).attr("alignment", attr::i64(e.context, 64)),
+        );
+        Self { totals: Buffer { memref, element: element.storage } }
+    }
+}
+
+/// Whether a reduction goes through several elements of the result at a time: where an operand's
+/// neighbours are under neighbours in the result, which then are what a vector holds. Few elements
+/// are not worth it.
+fn runs_in_columns(compute: &Compute) -> bool {
+    const FEWEST: i64 = 8;
+    let (Some(_), Some(last)) = (&compute.reduction, compute.dims.last()) else { return false };
+    if last.known().is_some_and(|extent| extent < FEWEST) {
+        return false;
+    }
+    let column = Scalar::Loop(compute.dims.len() - 1);
+    let mut found = false;
+    compute.body.walk(&mut |scalar| {
+        let Scalar::Load(_, at) = scalar else { return };
+        let Some(innermost) = at.last() else { return };
+        innermost.walk(&mut |part| found |= *part == column);
+    });
+    found
+}
+
+struct Writer<'n, 'c, 'a> {
+    nest: &'n Nest,
+    operands: &'n [(&'n Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &'n Sizes<'c, 'a>,
+    columns: Option<Columns<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+    /// The loops over the result that are left, then one element.
+    fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>) {
+        if let (Some(columns), Some(reduction)) = (self.columns, &self.nest.compute.reduction)
+            && at.len() + 1 == self.nest.compute.dims.len()
+        {
+            return self.row(e, reduction, at, columns);
+        }
+        let Some(dim) = self.nest.compute.dims.get(at.len()) else {
+            return self.element(e, at);
+        };
+        let Ok(_) = self.each(e, dim, &[], |e, index, _| {
+            at.push(index);
+            self.outer(e, at);
+            at.pop();
+            vec![]
+        });
+    }
+
+    /// A loop over `0..dim`: `body` gets the iteration and the carried values.
+    fn each(
+        &self,
+        e: Emit<'c, 'a>,
+        dim: &Dim,
+        carried: &[Value<'c, 'a>],
+        body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
+    ) -> Result<Vec<Value<'c, 'a>>, Infallible> {
+        let bounds = (e.index(0), self.sizes.value(e, dim), 1);
+        e.for_each(bounds, carried, |e, index, carried| Ok(body(e, index, carried)))
+    }
+
+    fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) {
+        let value = match &self.nest.compute.reduction {
+            None => self.body(e, at).emit(e, &self.nest.compute.body),
+            Some(reduction) => {
+                let start = self.neutral(e, reduction);
+                let total = self.inner(e, reduction, &mut at.to_vec(), start);
+                self.finished(e, at, total)
+            }
+        };
+        self.store(e, at, value);
+    }
+
+    fn store(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], (value, dtype): Typed<'c, 'a>) {
+        let value = to_memory(e, value, dtype);
+        let mut place = None;
+        for (index, dim) in at.iter().zip(&self.nest.compute.dims) {
+            place = Some(match place {
+                None => *index,
+                Some(outer) => {
+                    e.add(e.binary("arith.muli", outer, self.sizes.value(e, dim)), *index)
+                }
+            });
+        }
+        let place = place.unwrap_or_else(|| e.index(0));
+        e.store(value, self.result, place, Lanes::Scalar, None);
+    }
+
+    /// The element type of the body, and what it is accumulated in.
+    fn elements(&self, e: Emit<'c, 'a>) -> (Element<'c>, Element<'c>) {
+        let dtype = self.dtype();
+        (element(e.context, dtype), accumulator(e.context, dtype))
+    }
+
+    fn dtype(&self) -> DType {
+        let types: Vec<Type> = self.operands.iter().map(|(ty, _)| (*ty).clone()).collect();
+        let dtype = self.nest.compute.body.dtype(&types, self.nest.compute.loops());
+        dtype.unwrap_or_else(|error| panic!("the verifier accepted the body: {error}"))
+    }
+
+    fn neutral(&self, e: Emit<'c, 'a>, reduction: &Reduce) -> Value<'c, 'a> {
+        neutral(e, reduction.combine, self.dtype(), self.elements(e).1)
+    }
+
+    /// What an element of the result is, of what was reduced.
+    fn finished(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        total: Value<'c, 'a>,
+    ) -> Typed<'c, 'a> {
+        let (narrow, wide) = self.elements(e);
+        let total = arithmetic::cast(&scope(e), total, wide, narrow, Rounding::TowardZero);
+        let Some(epilogue) = &self.nest.epilogue else { return (total, self.dtype()) };
+        let mut body = self.body(e, at);
+        body.reduced = Some((total, self.dtype()));
+        body.emit(e, epilogue)
+    }
+
+    /// A row of the result, in blocks of columns.
+    fn row(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        columns: Columns<'c, 'a>,
+    ) {
+        let Some(width) = self.nest.compute.dims.last() else { return };
+        let blocks = |from, to, count: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>) -> Value<'c, 'a>| {
+            let Ok(_) = e.for_each((from, to, BLOCK), &[], |e, first, _| {
+                self.block(e, reduction, at, (first, count(e, first)), columns);
+                Ok::<_, Infallible>(vec![])
+            });
+        };
+        // Blocks of known sizes are vectors without a remainder that is found when it runs.
+        let Some(known) = width.known() else {
+            let end = self.sizes.value(e, width);
+            blocks(e.index(0), end, &|e, first| {
+                e.min(e.binary("arith.subi", end, first), e.index(BLOCK))
+            });
+            return;
+        };
+        let whole = known / BLOCK * BLOCK;
+        if whole > 0 {
+            blocks(e.index(0), e.index(whole), &|e, _| e.index(BLOCK));
+        }
+        if whole < known {
+            let rest = (e.index(whole), e.index(known - whole));
+            self.block(e, reduction, at, rest, columns);
+        }
+    }
+
+    /// The columns from `first`, `count` of them.
+    fn block(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        (first, count): (Value<'c, 'a>, Value<'c, 'a>),
+        Columns { totals }: Columns<'c, 'a>,
+    ) {
+        let each =
+            |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, &[Value<'c, 'a>])| {
+                let Ok(_) = e.for_each((e.index(0), count, 1), &[], |e, column, _| {
+                    let at = [at, &[e.add(first, column)]].concat();
+                    body(e, column, &at);
+                    Ok::<_, Infallible>(vec![])
+                });
+            };
+        let start = self.neutral(e, reduction);
+        each(e, &|e, column, _| e.store(start, totals, column, Lanes::Scalar, None));
+        self.around(e, &reduction.dims, &mut vec![], &|e, reduced| {
+            each(e, &|e, column, at| {
+                let at = [at, reduced].concat();
+                let total = self.joined(e, reduction, &at, e.load(totals, column));
+                e.store(total, totals, column, Lanes::Scalar, None);
+            });
+        });
+        each(e, &|e, column, at| {
+            let value = self.finished(e, at, e.load(totals, column));
+            self.store(e, at, value);
+        });
+    }
+
+    /// Loops over dimensions, around what is done in them.
+    fn around(
+        &self,
+        e: Emit<'c, 'a>,
+        dims: &[Dim],
+        at: &mut Vec<Value<'c, 'a>>,
+        body: &dyn Fn(Emit<'c, 'a>, &[Value<'c, 'a>]),
+    ) {
+        let Some(dim) = dims.get(at.len()) else { return body(e, at) };
+        let Ok(_) = self.each(e, dim, &[], |e, index, _| {
+            at.push(index);
+            self.around(e, dims, at, body);
+            at.pop();
+            vec![]
+        });
+    }
+
+    /// An accumulator with the body's value joined to it.
+    fn joined(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        total: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let (narrow, wide) = self.elements(e);
+        let (value, _) = self.body(e, at).emit(e, &self.nest.compute.body);
+        let value = arithmetic::cast(&scope(e), value, narrow, wide, Rounding::TowardZero);
+        combine(e, reduction.combine, total, value, wide)
+    }
+
+    /// The loops that reduce which are left, around an accumulator.
+    fn inner(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &mut Vec<Value<'c, 'a>>,
+        total: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let Some(dim) = reduction.dims.get(at.len() - self.nest.compute.dims.len()) else {
+            return self.joined(e, reduction, at, total);
+        };
+        let Ok(totals) = self.each(e, dim, &[total], |e, index, carried| {
+            at.push(index);
+            let total = self.inner(e, reduction, at, carried[0]);
+            at.pop();
+            vec![total]
+        });
+        totals[0]
+    }
+
+    /// An expression's surroundings at an iteration, given as indices; nothing is known yet.
+    fn body(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
+        let number = |index: &Value<'c, 'a>| e.op("arith.index_cast", &[*index], e.int(64));
+        Body {
+            operands: self.operands,
+            sizes: self.sizes,
+            loops: at.iter().map(number).collect(),
+            reduced: None,
+            known: vec![HashMap::new()],
+        }
+    }
+}
+
+/// Joins a value to an accumulator. Sums and products of floats may be taken in any order.
+fn combine<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    combine: Combine,
+    total: Value<'c, 'a>,
+    value: Value<'c, 'a>,
+    ty: Element<'c>,
+) -> Value<'c, 'a> {
+    if ty.kind != Kind::Float || matches!(combine, Combine::Max | Combine::Min) {
+        return arithmetic::binary(&scope(e), combine.function(), total, value, ty);
+    }
+    let name = if combine == Combine::Sum { "arith.addf" } else { "arith.mulf" };
+    let free = attr::parse(e.context, "#arith.fastmath<reassoc,contract>");
+    e.value(e.spec(name).operands(&[total, value]).results(&[ty.storage]).attr("fastmath", free))
+}
+
+fn neutral<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    combine: Combine,
+    dtype: DType,
+    ty: Element<'c>,
+) -> Value<'c, 'a> {
+    match combine.neutral(dtype) {
+        Number::Float(value) => e.float(value, ty.storage, Lanes::Scalar),
+        Number::Int(value) => arithmetic::whole(&scope(e), value as i64, ty),
+    }
+}
+
+/// The nest as one loop, when every operand is read at the result's own index, or at one place.
+fn flattened(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
+    let Compute { dims, reduction: None, body } = &nest.compute else { return None };
+    if dims.len() < 2 || nest.epilogue.is_some() {
+        return None;
+    }
+    let own: Vec<_> = (0..dims.len()).map(Scalar::Loop).collect();
+    let reads_own = |operand: usize, at: &[Scalar]| at == own && operands[operand].0.dims == *dims;
+    let mut whole = vec![false; operands.len()];
+    let mut parts = vec![false; operands.len()];
+    let mut loose = false;
+    let flat = body.replace(&mut |scalar| match scalar {
+        Scalar::Load(operand, at) if reads_own(*operand, at) => {
+            whole[*operand] = true;
+            Some(Scalar::load(*operand, [Scalar::Loop(0)]))
+        }
+        Scalar::Load(operand, _) => {
+            parts[*operand] = true;
+            None
+        }
+        Scalar::Loop(_) => {
+            loose = true;
+            None
+        }
+        _ => None,
+    });
+    if loose || whole.iter().zip(&parts).any(|(whole, part)| *whole && *part) {
+        return None;
+    }
+    let types = operands.iter().zip(&whole).map(|((ty, _), whole)| match whole {
+        true => Type::new(ty.dtype, [ty.elements()]),
+        false => (*ty).clone(),
+    });
+    let compute = Compute::map([Dim::product(dims)], flat);
+    Some((Nest::of(compute), types.collect()))
+}

@@ -1,0 +1,120 @@
+//! What a program whose sizes depend on symbols asks of its host.
+//!
+//! A host is a struct that begins with four pointers to functions, in the order of the names here.
+//! Each is given the host first:
+//!
+//! ```c
+//! void *allocate(void *host, int64_t bytes);      // null where there is none; aligned to 64
+//! void release(void *host, void *block);
+//! void *output(void *host, int64_t number, const int64_t *extents);
+//! void fail(void *host, int64_t check, int64_t left, int64_t right);
+//! ```
+//!
+//! `check` numbers the messages of the interface. The first failure counts.
+use irc_mlir::{
+    BlockLike, Erase, OpSpec, Operation, OperationLike, OperationRef, PassError, PassResult,
+    Region, attr, read, ty,
+};
+
+/// Asks for memory.
+pub const ALLOCATE: &str = "irc_host_allocate";
+/// Gives memory back.
+pub const RELEASE: &str = "irc_host_release";
+/// Asks for the memory of a result.
+pub const OUTPUT: &str = "irc_host_output";
+/// Says which check failed.
+pub const FAIL: &str = "irc_host_fail";
+
+/// There is no memory.
+pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
+/// The host gave no memory for a result.
+pub const NO_OUTPUT: &str = "expected memory for the output of a number";
+/// A loop ended early.
+pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences are long";
+/// The elements of a sequence differ.
+pub const ELEMENTS: &str = "loop: expected elements of one shape in a sequence";
+
+/// A function of the host, with its parameters in MLIR before memory is lowered and after.
+struct HostFunction {
+    name: &'static str,
+    /// Parameters after the host.
+    before: &'static [&'static str],
+    after: &'static [&'static str],
+    /// Whether it gives memory.
+    gives: bool,
+}
+
+const FUNCTIONS: [HostFunction; 4] = [
+    HostFunction { name: ALLOCATE, before: &["index"], after: &["i64"], gives: true },
+    HostFunction { name: RELEASE, before: &["memref<1xi8>"], after: &["!llvm.ptr"], gives: false },
+    HostFunction { name: OUTPUT, before: &["index", "index"], after: &["i64", "i64"], gives: true },
+    HostFunction {
+        name: FAIL,
+        before: &["index", "index", "index"],
+        after: &["i64", "i64", "i64"],
+        gives: false,
+    },
+];
+
+/// Declares the functions in a function's module, once.
+///
+/// # Errors
+/// When the function is in no module.
+pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
+    let context = irc_mlir::context_of(&function);
+    let Some(module) = function.block() else {
+        return Err(PassError::at(&function, "is not in a module"));
+    };
+    let mut next = module.first_operation();
+    while let Some(op) = next {
+        if read::string(&op, "sym_name").as_deref() == Some(ALLOCATE) {
+            return Ok(());
+        }
+        next = op.next_in_block();
+    }
+    for HostFunction { name, before, gives, .. } in FUNCTIONS {
+        let result = if gives { "memref<1xi8>" } else { "()" };
+        let signature = format!("(memref<1xi8>, {}) -> {result}", before.join(", "));
+        OpSpec::new(context, "func.func", function.location())
+            .attr("sym_name", attr::string(context, name))
+            .attr("sym_visibility", attr::string(context, "private"))
+            .attr("function_type", attr::ty(ty::parse(context, &signature)))
+            .region(Region::new())
+            .append(&module);
+    }
+    Ok(())
+}
+
+/// Gives a declared function of the host a body, which calls the host's own; other functions stay.
+pub fn define(declared: OperationRef<'_, '_>) {
+    let name = read::string(&declared, "sym_name").unwrap_or_default();
+    let known = FUNCTIONS.iter().position(|function| function.name == name);
+    let (Some(number), Some(block)) = (known, declared.block()) else { return };
+    let HostFunction { after: parameters, gives, .. } = FUNCTIONS[number];
+    let list = |separator: &str, each: &dyn Fn((usize, &&str)) -> String| {
+        parameters.iter().enumerate().map(each).collect::<Vec<_>>().join(separator)
+    };
+    let named = list(", ", &|(index, ty)| format!("%{index}: {ty}"));
+    let passed = list(", ", &|(index, _)| format!("%{index}"));
+    let types = parameters.join(", ");
+    let (arrow, call, result, back) = if gives {
+        (" -> !llvm.ptr", "%r = ", "!llvm.ptr", " %r : !llvm.ptr")
+    } else {
+        ("", "", "()", "")
+    };
+    let text = format!(
+        "llvm.func internal @{name}(%host: !llvm.ptr, {named}){arrow} {{
+           %slot = llvm.getelementptr %host[{number}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+           %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+           {call}llvm.call %function(%host, {passed}) : !llvm.ptr, (!llvm.ptr, {types}) -> {result}
+           llvm.return{back}
+         }}"
+    );
+    let context = irc_mlir::context_of(&declared);
+    let Some(module) = irc_mlir::parse_module(context, &text) else { return };
+    for op in read::body_ops(module.as_operation()) {
+        let copy: Operation = (*op).clone();
+        block.insert_operation_before(declared, copy);
+    }
+    declared.erase();
+}

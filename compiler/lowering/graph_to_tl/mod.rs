@@ -1,0 +1,370 @@
+//! Writes a graph of the tensor level, which is plain data, as MLIR.
+//!
+//! The graph becomes `@main`, every graph inside it a private function that takes what it captures.
+//! Each node is an op, located by the name of what it stands for. Constants are `tl.fill` where they
+//! are one value, `tl.constant` where they are small, and else arguments after the graph's inputs,
+//! with the attribute `irc.weight`: their number in [`weights`]. Symbols that are elements of
+//! values are `tl.size` ops, and checks are `tl.check` ops; they stand behind the values they need.
+
+mod weights;
+
+pub use weights::weights;
+
+use irc_dialects::tl;
+use irc_mlir::{
+    Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
+    OperationRef, Type, Value, attr, function, rebind,
+};
+use irc_tl::{
+    Check, Constant, Dim, Factor, Graph, Node, NodeKind, Op, Relation, SizeFunction, SymbolSource,
+    ValueId,
+};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The module of a graph; its main function has the given name, and those inside begin with it.
+///
+/// # Errors
+/// What cannot be written: the node is named.
+pub fn graph_to_tl<'c>(
+    context: &'c Context,
+    graph: &Graph,
+    name: &str,
+) -> Result<Module<'c>, String> {
+    let module = Module::new(Location::unknown(context));
+    let table = weights(graph);
+    let mut writer = Writer { context, body: module.body(), table: &table, name, functions: 0 };
+    let used = weights::used(graph, &table);
+    writer.function(graph, name, &used, true)?;
+    Ok(module)
+}
+
+struct Writer<'c, 'a, 'g> {
+    context: &'c Context,
+    body: BlockRef<'c, 'a>,
+    table: &'g [Constant],
+    name: &'g str,
+    functions: usize,
+}
+
+impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
+    /// A function of a graph, which takes the given weights after its inputs.
+    fn function(
+        &mut self,
+        graph: &Graph,
+        name: &str,
+        used: &[usize],
+        main: bool,
+    ) -> Result<(), String> {
+        let location = Location::unknown(self.context);
+        let mut inputs = types(self.context, graph, graph.inputs.iter().map(|(_, value)| *value));
+        for weight in used {
+            inputs.push(tl::tensor_type_to_mlir(self.context, &self.table[*weight].ty));
+        }
+        let outputs = types(self.context, graph, graph.outputs.iter().map(|(_, value)| *value));
+        let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
+        let block = Block::new(&arguments);
+        let names = |ports: &[(String, ValueId)]| -> Vec<Attribute<'c>> {
+            ports.iter().map(|(name, _)| self.named(name, None)).collect()
+        };
+        let (mut given, results) = (names(&graph.inputs), names(&graph.outputs));
+        given.extend(used.iter().map(|weight| self.named(&weight_name(*weight), Some(*weight))));
+        let spec = function(self.context, name, &inputs, &outputs, block, location)
+            .attr("arg_attrs", attr::array(self.context, &given))
+            .attr("res_attrs", attr::array(self.context, &results))
+            .attr("irc.graph", attr::unit(self.context));
+        let private = (!main).then(|| attr::string(self.context, "private"));
+        let written = spec.maybe_attr("sym_visibility", private).append(&self.body);
+        let block = irc_mlir::RegionLike::first_block(
+            &OperationLike::region(&written, 0).map_err(|error| error.to_string())?,
+        );
+        let block = block.ok_or("expected a function with a body")?;
+        self.body_of(graph, block, used)
+    }
+
+    fn named(&self, name: &str, weight: Option<usize>) -> Attribute<'c> {
+        let name = attr::string(self.context, name);
+        let weight = weight.map(|weight| format!(", irc.weight = {weight} : i64"));
+        let text = format!("{{irc.name = {name}{}}}", weight.unwrap_or_default());
+        attr::parse(self.context, &text)
+    }
+
+    fn body_of(
+        &mut self,
+        graph: &Graph,
+        block: BlockRef<'c, 'a>,
+        used: &[usize],
+    ) -> Result<(), String> {
+        let arguments: Vec<Value<'c, 'a>> = (0..block.argument_count())
+            .filter_map(|index| Some(rebind(block.argument(index).ok()?.into())))
+            .collect();
+        let (inputs, weights) = arguments.split_at(graph.inputs.len());
+        let mut values = BTreeMap::new();
+        for ((_, value), argument) in graph.inputs.iter().zip(inputs) {
+            values.insert(*value, *argument);
+        }
+        let weights = used.iter().copied().zip(weights.iter().copied()).collect();
+        let pending = Pending::of(graph);
+        let mut body = Body { writer: self, graph, block, values, weights, pending };
+        body.settle()?;
+        for node in weights::live_nodes(graph) {
+            body.node(node).map_err(|message| located(node, &message))?;
+            body.settle()?;
+        }
+        body.finish()
+    }
+
+    fn nested(&mut self, graph: &Graph, used: &[usize]) -> Result<String, String> {
+        let name = format!("{}_{}", self.name, self.functions);
+        self.functions += 1;
+        self.function(graph, &name, used, false)?;
+        Ok(name)
+    }
+}
+
+fn weight_name(weight: usize) -> String {
+    format!("irc.weight.{weight}")
+}
+
+fn located(node: &Node, message: &str) -> String {
+    node.origin.as_ref().map_or_else(|| message.to_owned(), |origin| format!("{origin}: {message}"))
+}
+
+fn types<'c>(
+    context: &'c Context,
+    graph: &Graph,
+    values: impl Iterator<Item = ValueId>,
+) -> Vec<Type<'c>> {
+    values.map(|value| tl::type_to_mlir(context, graph.ty(value))).collect()
+}
+
+/// What waits for symbols.
+struct Pending<'g> {
+    /// Symbols that sizes may depend on from here on.
+    known: BTreeSet<Arc<str>>,
+    /// Symbols of this graph that are not known yet; every other one comes from outside.
+    own: BTreeSet<Arc<str>>,
+    checks: Vec<Cow<'g, Check>>,
+}
+
+impl<'g> Pending<'g> {
+    fn of(graph: &'g Graph) -> Self {
+        let from_values = graph.symbols.iter().filter(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(value, _) => graph.inputs.iter().all(|(_, input)| *input != value),
+        });
+        Pending {
+            known: BTreeSet::new(),
+            own: from_values.map(|symbol| symbol.name.clone()).collect(),
+            checks: graph.checks.iter().map(Cow::Borrowed).chain(divisions(graph)).collect(),
+        }
+    }
+}
+
+/// Sizes that divide need divisors above zero.
+fn divisions(graph: &Graph) -> impl Iterator<Item = Cow<'_, Check>> {
+    let mut found: Vec<Check> = vec![];
+    let dims = graph.types.iter().flat_map(|ty| &ty.dims);
+    for dim in dims.filter(|dim| dim.known().is_none()) {
+        for (_, factors) in dim.terms() {
+            for factor in factors {
+                let Factor::Call(SizeFunction::FloorDiv | SizeFunction::Mod, parts) = factor else {
+                    continue;
+                };
+                let (left, right) = (Dim::Known(1), parts[1].clone());
+                let message = format!("the size {dim} cannot be computed");
+                let check = Check { left, right, relation: Relation::AtMost, message };
+                let positive = parts[1].known().is_some_and(|divisor| divisor > 0);
+                if !positive && !found.contains(&check) {
+                    found.push(check);
+                }
+            }
+        }
+    }
+    found.into_iter().map(Cow::Owned)
+}
+
+struct Body<'w, 'c, 'a, 'g, 'b> {
+    writer: &'w mut Writer<'c, 'a, 'b>,
+    graph: &'g Graph,
+    block: BlockRef<'c, 'a>,
+    values: BTreeMap<ValueId, Value<'c, 'a>>,
+    weights: BTreeMap<usize, Value<'c, 'a>>,
+    pending: Pending<'g>,
+}
+
+impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
+    fn node(&mut self, node: &Node) -> Result<(), String> {
+        let context = self.writer.context;
+        let location = match &node.origin {
+            Some(origin) => Location::name(context, origin, Location::unknown(context)),
+            None => Location::unknown(context),
+        };
+        let operands = self.operands(&node.operands)?;
+        match &node.kind {
+            NodeKind::Constant(constant) => self.constant(node, constant, location),
+            NodeKind::Op(op) => {
+                let built = tl::build(context, op, &operands, location)?;
+                let built = self.block.append_operation(built);
+                self.define(node, built)
+            }
+            NodeKind::Algorithm(algorithm) => {
+                let built = tl::build_algorithm(context, algorithm, &operands, location)?;
+                let built = self.block.append_operation(built);
+                self.define(node, built)
+            }
+            NodeKind::If { then, otherwise } => {
+                self.branch(node, [then, otherwise], operands, location)
+            }
+            NodeKind::Loop { body, carried } => {
+                let mut operands = operands;
+                let results = node.results.len();
+                fits(body, operands.len().saturating_sub(1), results + 1)?;
+                let used = weights::used(body, self.writer.table);
+                operands.extend(used.iter().map(|weight| self.weights[weight]));
+                let body = self.writer.nested(body, &used)?;
+                let spec = OpSpec::new(context, tl::LOOP, location)
+                    .operands(&operands)
+                    .attr("body", attr::symbol(context, &body))
+                    .attr("carried", attr::i64(context, *carried as i64));
+                self.append(node, spec)
+            }
+        }
+    }
+
+    fn branch(
+        &mut self,
+        node: &Node,
+        graphs: [&Graph; 2],
+        mut operands: Vec<Value<'c, 'a>>,
+        location: Location<'c>,
+    ) -> Result<(), String> {
+        let (context, table) = (self.writer.context, self.writer.table);
+        for graph in graphs {
+            fits(graph, operands.len().saturating_sub(1), node.results.len())?;
+        }
+        // Both functions take the same arguments: the weights of either.
+        let used = graphs.iter().flat_map(|graph| weights::used(graph, table));
+        let used: Vec<usize> = used.collect::<BTreeSet<_>>().into_iter().collect();
+        operands.extend(used.iter().map(|weight| self.weights[weight]));
+        let [then, otherwise] = graphs.map(|graph| self.writer.nested(graph, &used));
+        let spec = OpSpec::new(context, tl::IF, location)
+            .operands(&operands)
+            .attr("then", attr::symbol(context, &then?))
+            .attr("otherwise", attr::symbol(context, &otherwise?));
+        self.append(node, spec)
+    }
+
+    fn constant(
+        &mut self,
+        node: &Node,
+        constant: &Constant,
+        location: Location<'c>,
+    ) -> Result<(), String> {
+        let context = self.writer.context;
+        if let Some(weight) = weights::position(self.writer.table, constant) {
+            self.values.insert(node.results[0], self.weights[&weight]);
+            return Ok(());
+        }
+        if let Some(value) = weights::splat(constant) {
+            let fill = Op::fill(value, constant.ty.shape.clone(), constant.ty.dtype);
+            let built = self.block.append_operation(tl::build(context, &fill, &[], location)?);
+            return self.define(node, built);
+        }
+        let spec = OpSpec::new(context, tl::CONSTANT, location)
+            .attr("bytes", attr::bytes(context, &constant.bytes));
+        self.append(node, spec)
+    }
+
+    fn append(&mut self, node: &Node, spec: OpSpec<'c>) -> Result<(), String> {
+        let results = types(self.writer.context, self.graph, node.results.iter().copied());
+        let built = spec.results(&results).append(&self.block);
+        self.define(node, built)
+    }
+
+    fn define(&mut self, node: &Node, built: OperationRef<'c, 'a>) -> Result<(), String> {
+        for (value, result) in node.results.iter().zip(built.results()) {
+            self.values.insert(*value, rebind(result.into()));
+        }
+        Ok(())
+    }
+
+    fn operands(&self, values: &[ValueId]) -> Result<Vec<Value<'c, 'a>>, String> {
+        let find = |value: &ValueId| {
+            let unknown = || format!("expected value {} to be computed before its use", value.0);
+            self.values.get(value).copied().ok_or_else(unknown)
+        };
+        values.iter().map(find).collect()
+    }
+
+    /// Gives symbols their values, and checks what can be checked by now.
+    fn settle(&mut self) -> Result<(), String> {
+        let context = self.writer.context;
+        let location = Location::unknown(context);
+        for symbol in &self.graph.symbols {
+            let (SymbolSource::Element(from, _) | SymbolSource::Extent(from, _)) = symbol.source;
+            let Some(value) = self.values.get(&from) else { continue };
+            if !self.pending.own.contains(&symbol.name)
+                || !self.pending.known.insert(symbol.name.clone())
+            {
+                continue;
+            }
+            if let SymbolSource::Element(_, index) = symbol.source {
+                OpSpec::new(context, tl::SIZE, location)
+                    .operands(&[*value])
+                    .attr("index", attr::i64(context, index as i64))
+                    .attr("symbol", attr::string(context, &symbol.name))
+                    .append(&self.block);
+            }
+        }
+        let Pending { known, own, checks } = &mut self.pending;
+        let waits = |check: &Cow<'_, Check>| {
+            let mut symbols = check.left.symbols();
+            symbols.extend(check.right.symbols());
+            symbols.iter().any(|symbol| own.contains(symbol) && !known.contains(symbol))
+        };
+        let (waiting, ready): (Vec<_>, Vec<_>) = checks.drain(..).partition(waits);
+        *checks = waiting;
+        for check in ready {
+            let text = |text: &str| attr::string(context, text);
+            OpSpec::new(context, tl::CHECK, location)
+                .attr("left", text(&check.left.to_string()))
+                .attr("relation", text(relation_name(check.relation)))
+                .attr("right", text(&check.right.to_string()))
+                .attr("message", text(&check.message))
+                .append(&self.block);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let outputs: Vec<ValueId> = self.graph.outputs.iter().map(|(_, value)| *value).collect();
+        let returned = self.operands(&outputs)?;
+        let location = Location::unknown(self.writer.context);
+        OpSpec::new(self.writer.context, "func.return", location)
+            .operands(&returned)
+            .append(&self.block);
+        Ok(())
+    }
+}
+
+/// Whether a graph takes and gives as many values as its node says.
+fn fits(graph: &Graph, inputs: usize, outputs: usize) -> Result<(), String> {
+    let found = (graph.inputs.len(), graph.outputs.len());
+    if found == (inputs, outputs) {
+        return Ok(());
+    }
+    let (given, results) = found;
+    Err(format!(
+        "expected a graph of {inputs} inputs and {outputs} outputs, found {given} and {results}"
+    ))
+}
+
+const fn relation_name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Equal => "equal",
+        Relation::EqualOrOne => "equal_or_one",
+        Relation::AtMost => "at_most",
+    }
+}

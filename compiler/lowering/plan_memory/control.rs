@@ -1,0 +1,169 @@
+//! Writes choices, and calls of functions.
+use super::Program;
+use super::emit::{Emit, Environment, Memory, results_of};
+use super::function::{Writer, define, planned_name};
+use super::homes::{Convention, Home};
+use super::program::{Function, Value as Id};
+use super::symbols::extents;
+use irc_mlir::{Type, Value};
+use std::sync::Arc;
+
+impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+    /// A choice between two functions.
+    pub fn branch(
+        &mut self,
+        position: usize,
+        callees: &[String; 2],
+        operands: &[Id],
+        results: &[Id],
+    ) {
+        let program = self.program;
+        let condition = self.emit.load_bool(self.memory(operands[0]));
+        let named = callees.each_ref().map(|callee| program.function(callee));
+        let arguments: Vec<_> = operands[1..].iter().map(|value| self.memory(*value)).collect();
+        let sizes: Vec<_> = operands[1..].iter().map(|value| self.extents(*value)).collect();
+        let around = named.map(|callee| self.around(callee, &sizes));
+        for (index, result) in results.iter().enumerate() {
+            if !program.is_returned(&callees[0], index) {
+                // Both have the size that the first says.
+                self.ready_sized(*result, named[0], index, &around[0]);
+            }
+        }
+        let given: Vec<Memory<'c, 'a>> = (0..results.len())
+            .filter(|index| !program.is_returned(&callees[0], *index))
+            .map(|index| self.memory(results[index]))
+            .collect();
+        let memories: Vec<_> = arguments.into_iter().chain(given).collect();
+        let scratch = self.scratch(position);
+        let types = self.result_types(named[0]);
+        let host = self.host_if_any();
+        let choice = self.emit.choose(condition, &types);
+        for (side, around) in around.iter().enumerate() {
+            let call = Call {
+                callee: &callees[side],
+                memories: memories.clone(),
+                scratch,
+                around: around.clone(),
+                host,
+            };
+            let outside = self.emit.enter(choice, side);
+            let returned = call.write(program, &self.emit);
+            self.emit.give(&returned);
+            self.emit.block = outside;
+        }
+        let returned = results_of(choice);
+        self.take_returned(named[0], &returned, results, 0);
+        for (index, result) in results.iter().enumerate() {
+            if !program.is_returned(&callees[0], index) {
+                let inner = named[0].results[index];
+                self.define_from(*result, &named[0].types[inner], &around[0]);
+            }
+        }
+    }
+
+    /// Takes what a callee returns: its status first.
+    pub(super) fn take_returned(
+        &mut self,
+        callee: &Function<'c, 'a>,
+        returned: &[Value<'c, 'a>],
+        results: &[Id],
+        skipped: usize,
+    ) {
+        if self.homes.convention == Convention::Static {
+            return;
+        }
+        self.require_done(returned[0]);
+        let mut rest = &returned[1..];
+        for (index, result) in results.iter().enumerate() {
+            if !self.program.is_returned(&callee.name, index + skipped) {
+                continue;
+            }
+            let rank = self.function.types[*result].rank();
+            let (own, after) = rest.split_at(1 + rank);
+            rest = after;
+            self.set_own(*result, own[0]);
+            define(&mut self.symbols, &self.function.types[*result], &own[1..]);
+        }
+    }
+
+    /// Memory for a result that its callee writes, which may not be planned.
+    pub(super) fn ready_sized(
+        &mut self,
+        value: Id,
+        callee: &Function<'c, 'a>,
+        result: usize,
+        around: &Environment<'c, 'a>,
+    ) {
+        if self.homes.homes[value] != Home::Own {
+            self.ready(value);
+            return;
+        }
+        let inner = &callee.types[callee.results[result]];
+        let sizes: Vec<_> = inner.dims.iter().map(|dim| self.emit.extent(dim, around)).collect();
+        let bytes = self.emit.product(&sizes, self.width(value));
+        let block = self.allocate(bytes);
+        self.set_own(value, block);
+    }
+
+    /// Gives symbols that stand alone in a result's type the extents that its callee says.
+    pub(super) fn define_from(
+        &mut self,
+        value: Id,
+        inner: &irc_tl::Type,
+        around: &Environment<'c, 'a>,
+    ) {
+        let sizes: Vec<_> = inner.dims.iter().map(|dim| self.emit.extent(dim, around)).collect();
+        define(&mut self.symbols, &self.function.types[value], &sizes);
+    }
+
+    /// The symbols that a callee takes: those known here, or else its arguments' extents.
+    pub(super) fn around(
+        &self,
+        callee: &Function<'c, 'a>,
+        sizes: &[Vec<Value<'c, 'a>>],
+    ) -> Environment<'c, 'a> {
+        let first = extents(&callee.types[..callee.inputs]);
+        let value = |symbol: &Arc<str>| {
+            let known = self.symbols.get(symbol).copied();
+            known.or_else(|| {
+                let (argument, axis) = first.get(symbol)?;
+                sizes.get(*argument)?.get(*axis).copied()
+            })
+        };
+        let taken = self.program.scope.taken.get(&callee.name).into_iter().flatten();
+        taken.filter_map(|symbol| Some((symbol.clone(), value(symbol)?))).collect()
+    }
+
+    pub(super) fn result_types(&self, callee: &Function<'c, 'a>) -> Vec<Type<'c>> {
+        self.program.signatures[&callee.name].1.clone()
+    }
+
+    pub(super) fn host_if_any(&self) -> Option<Value<'c, 'a>> {
+        (self.homes.convention != Convention::Static).then(|| self.host())
+    }
+}
+
+/// A call of a planned function.
+pub(super) struct Call<'n, 'c, 'a> {
+    pub callee: &'n str,
+    /// Arguments, then results that it does not return.
+    pub memories: Vec<Memory<'c, 'a>>,
+    pub scratch: Memory<'c, 'a>,
+    pub around: Environment<'c, 'a>,
+    pub host: Option<Value<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Call<'_, 'c, 'a> {
+    pub fn write(&self, program: &Program<'c, 'a>, emit: &Emit<'c, 'a>) -> Vec<Value<'c, 'a>> {
+        let (inputs, results) = &program.signatures[self.callee];
+        let memories = self.memories.iter().chain([&self.scratch]);
+        let mut operands: Vec<Value<'c, 'a>> =
+            memories.zip(inputs).map(|(memory, ty)| emit.view(*memory, *ty)).collect();
+        if let Some(host) = self.host {
+            let taken = program.scope.taken.get(self.callee).into_iter().flatten();
+            operands.extend(taken.map(|symbol| self.around[symbol]));
+            operands.push(host);
+        }
+        emit.call(&planned_name(self.callee), &operands, results)
+    }
+}

@@ -1,0 +1,343 @@
+//! Building the ops of a planned function.
+use irc_mlir::{
+    Attribute, Block, BlockRef, Context, Location, OpSpec, OperationLike, OperationRef, Region,
+    RegionLike, RegionRef, Type, Value, attr, rebind, ty,
+};
+use irc_tl::{Dim, Factor, SizeFunction};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The values of symbols.
+pub type Environment<'c, 'a> = BTreeMap<Arc<str>, Value<'c, 'a>>;
+
+/// Memory: a buffer of bytes and where in it.
+#[derive(Clone, Copy)]
+pub struct Memory<'c, 'a> {
+    /// A memref of bytes.
+    pub buffer: Value<'c, 'a>,
+    /// The first byte.
+    pub offset: Offset<'c, 'a>,
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy)]
+pub enum Offset<'c, 'a> {
+    /// Known now.
+    Fixed(u64),
+    /// Computed when the program runs.
+    Computed(Value<'c, 'a>),
+}
+
+/// Appends ops to a block of a function.
+pub struct Emit<'c, 'a> {
+    /// The context.
+    pub context: &'c Context,
+    /// The function's region.
+    pub region: RegionRef<'c, 'a>,
+    /// Where ops go.
+    pub block: BlockRef<'c, 'a>,
+    /// The location of new ops.
+    pub location: Location<'c>,
+}
+
+impl<'c: 'a, 'a> Emit<'c, 'a> {
+    /// An op.
+    pub fn op(&self, spec: OpSpec<'c>) -> OperationRef<'c, 'a> {
+        spec.append(&self.block)
+    }
+
+    /// The start of an op.
+    pub fn spec(&self, name: &str) -> OpSpec<'c> {
+        OpSpec::new(self.context, name, self.location)
+    }
+
+    /// The result of an op with one.
+    pub fn value(
+        &self,
+        name: &str,
+        operands: &[Value<'c, 'a>],
+        to: Type<'c>,
+        attributes: &[(&str, Attribute<'c>)],
+    ) -> Value<'c, 'a> {
+        let spec = self.spec(name).operands(operands).results(&[to]);
+        let spec = attributes.iter().fold(spec, |spec, (name, value)| spec.attr(name, *value));
+        result(self.op(spec), 0)
+    }
+
+    /// `memref<{bytes}xi8>`.
+    pub fn bytes(&self, bytes: u64) -> Type<'c> {
+        ty::parse(self.context, &format!("memref<{bytes}xi8>"))
+    }
+
+    /// A type by its text.
+    pub fn ty(&self, text: &str) -> Type<'c> {
+        ty::parse(self.context, text)
+    }
+
+    /// An index constant.
+    pub fn index(&self, value: i64) -> Value<'c, 'a> {
+        let value = attr::index(self.context, value);
+        self.value("arith.constant", &[], Type::index(self.context), &[("value", value)])
+    }
+
+    /// An `i32` constant.
+    pub fn i32(&self, value: i32) -> Value<'c, 'a> {
+        let value = attr::i32(self.context, value);
+        self.value("arith.constant", &[], self.ty("i32"), &[("value", value)])
+    }
+
+    /// An op of two numbers of the type of the first.
+    pub fn binary(&self, name: &str, left: Value<'c, 'a>, right: Value<'c, 'a>) -> Value<'c, 'a> {
+        let to = irc_mlir::ValueLike::r#type(&left);
+        let plain = ["arith.addi", "arith.muli", "arith.subi"].contains(&name);
+        let overflow = || attr::parse(self.context, "#arith.overflow<none>");
+        let flags: Vec<_> = if plain { vec![("overflowFlags", overflow())] } else { vec![] };
+        self.value(name, &[left, right], to, &flags)
+    }
+
+    /// A comparison of integers, by the number of MLIR's predicate.
+    pub fn compare(
+        &self,
+        predicate: Predicate,
+        left: Value<'c, 'a>,
+        right: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let predicate = attr::i64(self.context, predicate as i64);
+        self.value("arith.cmpi", &[left, right], self.ty("i1"), &[("predicate", predicate)])
+    }
+
+    /// `yes` where a condition holds, else `no`.
+    pub fn select(
+        &self,
+        condition: Value<'c, 'a>,
+        yes: Value<'c, 'a>,
+        no: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let to = irc_mlir::ValueLike::r#type(&yes);
+        self.value("arith.select", &[condition, yes, no], to, &[])
+    }
+
+    /// Memory under a type of fixed size.
+    pub fn view(&self, memory: Memory<'c, 'a>, to: Type<'c>) -> Value<'c, 'a> {
+        let offset = self.offset(memory.offset);
+        self.value("memref.view", &[memory.buffer, offset], to, &[])
+    }
+
+    /// Memory as `memref<1xi8>`, which stands for any number of bytes.
+    pub fn opaque(&self, memory: Memory<'c, 'a>) -> Value<'c, 'a> {
+        self.view(memory, self.bytes(1))
+    }
+
+    /// An offset as an index.
+    pub fn offset(&self, offset: Offset<'c, 'a>) -> Value<'c, 'a> {
+        match offset {
+            Offset::Fixed(bytes) => self.index(bytes.cast_signed()),
+            Offset::Computed(bytes) => bytes,
+        }
+    }
+
+    /// Memory further on.
+    pub fn shifted(&self, memory: Memory<'c, 'a>, by: Value<'c, 'a>) -> Memory<'c, 'a> {
+        let offset = self.binary("arith.addi", self.offset(memory.offset), by);
+        Memory { buffer: memory.buffer, offset: Offset::Computed(offset) }
+    }
+
+    /// Copies bytes between places that do not overlap.
+    pub fn copy(&self, from: Memory<'c, 'a>, to: Memory<'c, 'a>, bytes: Value<'c, 'a>) {
+        let any = self.ty("memref<?xi8>");
+        let view = |memory: Memory<'c, 'a>| {
+            let operands = [memory.buffer, self.offset(memory.offset), bytes];
+            self.value("memref.view", &operands, any, &[])
+        };
+        let operands = [view(from), view(to)];
+        self.op(self.spec("memref.copy").operands(&operands));
+    }
+
+    /// Calls a function.
+    pub fn call(
+        &self,
+        callee: &str,
+        operands: &[Value<'c, 'a>],
+        results: &[Type<'c>],
+    ) -> Vec<Value<'c, 'a>> {
+        let callee = attr::symbol(self.context, callee);
+        let spec = self.spec("func.call").attr("callee", callee).operands(operands);
+        results_of(self.op(spec.results(results)))
+    }
+
+    /// A number in memory, as stored.
+    pub fn load(&self, memory: Memory<'c, 'a>, element: &str) -> Value<'c, 'a> {
+        let view = self.view(memory, self.ty(&format!("memref<{element}>")));
+        self.value("memref.load", &[view], self.ty(element), &[])
+    }
+
+    /// An integer in memory as an index.
+    pub fn load_index(&self, memory: Memory<'c, 'a>, element: &str) -> Value<'c, 'a> {
+        let loaded = self.load(memory, element);
+        self.value("arith.index_cast", &[loaded], Type::index(self.context), &[])
+    }
+
+    /// Whether a `bool` in memory holds.
+    pub fn load_bool(&self, memory: Memory<'c, 'a>) -> Value<'c, 'a> {
+        let loaded = self.load(memory, "i8");
+        let zero = attr::parse(self.context, "0 : i8");
+        let zero = self.value("arith.constant", &[], self.ty("i8"), &[("value", zero)]);
+        self.compare(Predicate::Ne, loaded, zero)
+    }
+
+    /// The value of a size.
+    pub fn size(&self, dim: &Dim, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
+        if let Some(known) = dim.known() {
+            return self.index(known);
+        }
+        let terms = dim.terms().into_iter().map(|(by, factors)| {
+            let factors = factors.iter().map(|factor| self.factor(factor, symbols));
+            let product = factors.reduce(|left, right| self.binary("arith.muli", left, right));
+            match product {
+                Some(product) if by == 1 => product,
+                Some(product) => self.binary("arith.muli", product, self.index(by)),
+                None => self.index(by),
+            }
+        });
+        let sum = terms.reduce(|left, right| self.binary("arith.addi", left, right));
+        sum.unwrap_or_else(|| self.index(0))
+    }
+
+    /// A size that is not below zero.
+    pub fn extent(&self, dim: &Dim, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
+        let size = self.size(dim, symbols);
+        match dim.known() {
+            Some(_) => size,
+            None => self.binary("arith.maxsi", size, self.index(0)),
+        }
+    }
+
+    /// The product of extents, and of a number of bytes for each element.
+    pub fn product(&self, extents: &[Value<'c, 'a>], each: i64) -> Value<'c, 'a> {
+        let each = self.index(each);
+        extents.iter().fold(each, |bytes, extent| self.binary("arith.muli", bytes, *extent))
+    }
+
+    fn factor(&self, factor: &Factor, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
+        match factor {
+            Factor::Symbol(name) => match symbols.get(name) {
+                Some(value) => *value,
+                None => unreachable!("steps stand behind what gives '{name}' a value"),
+            },
+            Factor::Call(function, parts) => {
+                let [left, right] = parts.each_ref().map(|part| self.size(part, symbols));
+                match function {
+                    SizeFunction::Min => self.binary("arith.minsi", left, right),
+                    SizeFunction::Max => self.binary("arith.maxsi", left, right),
+                    SizeFunction::FloorDiv => {
+                        self.binary("arith.floordivsi", left, self.divisor(right))
+                    }
+                    SizeFunction::Mod => {
+                        let divisor = self.divisor(right);
+                        let quotient = self.binary("arith.floordivsi", left, divisor);
+                        let whole = self.binary("arith.muli", quotient, divisor);
+                        self.binary("arith.subi", left, whole)
+                    }
+                }
+            }
+            Factor::IfEqual(parts) => {
+                let [a, b, x, y] = parts.each_ref().map(|part| self.size(part, symbols));
+                self.select(self.compare(Predicate::Eq, a, b), x, y)
+            }
+        }
+    }
+
+    /// Division by zero traps: where a size divides by zero, it divides by one.
+    fn divisor(&self, value: Value<'c, 'a>) -> Value<'c, 'a> {
+        let zero = self.compare(Predicate::Eq, value, self.index(0));
+        self.select(zero, self.index(1), value)
+    }
+
+    /// A new block at the end of the function.
+    pub fn new_block(&self) -> BlockRef<'c, 'a> {
+        self.region.append_block(Block::new(&[]))
+    }
+
+    /// Ends the block with a choice, which goes on in a new block; gives the other one.
+    pub fn branch(&mut self, condition: Value<'c, 'a>) -> BlockRef<'c, 'a> {
+        let (next, other) = (self.new_block(), self.new_block());
+        let segments = attr::parse(self.context, "array<i32: 1, 0, 0>");
+        let spec = self.spec("cf.cond_br").operands(&[condition]);
+        self.op(spec.attr("operandSegmentSizes", segments).successors(&[&next, &other]));
+        self.block = next;
+        other
+    }
+
+    /// `scf.if` with two empty sides: see [`Emit::enter`].
+    pub fn choose(&self, condition: Value<'c, 'a>, types: &[Type<'c>]) -> OperationRef<'c, 'a> {
+        let spec = self.spec("scf.if").operands(&[condition]).results(types);
+        self.op(spec.region(with_block(&[])).region(with_block(&[])))
+    }
+
+    /// `scf.while` over some values, with an empty condition and an empty body.
+    pub fn repeat(&self, first: &[Value<'c, 'a>]) -> OperationRef<'c, 'a> {
+        let types: Vec<Type<'c>> = first.iter().map(irc_mlir::ValueLike::r#type).collect();
+        let arguments: Vec<_> = types.iter().map(|ty| (*ty, self.location)).collect();
+        let spec = self.spec("scf.while").operands(first).results(&types);
+        self.op(spec.region(with_block(&arguments)).region(with_block(&arguments)))
+    }
+
+    /// Goes on in a region of an op; gives the block to come back to.
+    pub fn enter(&mut self, op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
+        std::mem::replace(&mut self.block, block_of(op, region))
+    }
+
+    /// Ends a region with what it gives.
+    pub fn give(&self, values: &[Value<'c, 'a>]) {
+        self.op(self.spec("scf.yield").operands(values));
+    }
+}
+
+/// MLIR's predicates of `arith.cmpi`.
+#[derive(Clone, Copy)]
+pub enum Predicate {
+    /// `==`
+    Eq = 0,
+    /// `!=`
+    Ne = 1,
+    /// `<`, signed
+    Lt = 2,
+    /// `<=`, signed
+    Le = 3,
+    /// `>`, signed
+    Gt = 4,
+}
+
+fn with_block<'c>(arguments: &[(Type<'c>, Location<'c>)]) -> Region<'c> {
+    let region = Region::new();
+    region.append_block(Block::new(arguments));
+    region
+}
+
+/// The first block of a region of an op.
+pub fn block_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
+    let block = op.region(region).ok().and_then(|region| region.first_block());
+    match block {
+        Some(block) => block,
+        None => unreachable!("the op was built with a block in each region"),
+    }
+}
+
+/// The arguments of a block.
+pub fn arguments_of<'c: 'a, 'a>(block: BlockRef<'c, 'a>) -> Vec<Value<'c, 'a>> {
+    use irc_mlir::BlockLike;
+    let argument = |index| Some(rebind(block.argument(index).ok()?.into()));
+    (0..block.argument_count()).filter_map(argument).collect()
+}
+
+fn result<'c: 'a, 'a>(op: OperationRef<'c, 'a>, index: usize) -> Value<'c, 'a> {
+    match op.result(index) {
+        Ok(result) => rebind(result.into()),
+        Err(_) => unreachable!("the op was built with this result"),
+    }
+}
+
+/// The results of an op.
+pub fn results_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<Value<'c, 'a>> {
+    (0..op.result_count()).map(|index| result(op, index)).collect()
+}

@@ -1,0 +1,607 @@
+//! Writes a planned function.
+use super::emit::{Emit, Environment, Memory, Offset, Predicate, arguments_of, block_of};
+use super::homes::{Convention, Home, Homes, Place, Purpose};
+use super::program::{Function, Step, Value as Id, bytes_of};
+use super::symbols::{Schedule, alone, extents};
+use super::{Kernel, Program};
+use crate::lowering::emit_entry::host;
+use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
+use irc_tl::{Dim, Relation};
+use std::collections::BTreeMap;
+
+/// Writes functions of one program.
+pub struct Writer<'p, 'c, 'a> {
+    /// What is known of the program.
+    pub program: &'p Program<'c, 'a>,
+    /// The function.
+    pub function: &'p Function<'c, 'a>,
+    /// The order of its steps.
+    pub schedule: &'p Schedule,
+    /// Where its values live.
+    pub homes: &'p Homes,
+    /// Where ops go.
+    pub emit: Emit<'c, 'a>,
+    /// The values of symbols.
+    pub symbols: Environment<'c, 'a>,
+    /// Memory given for arguments and results.
+    given: Vec<Value<'c, 'a>>,
+    /// The workspace.
+    workspace: Option<Memory<'c, 'a>>,
+    /// The memory of slots.
+    slots: BTreeMap<usize, Memory<'c, 'a>>,
+    /// Memory of its own, of values.
+    own: BTreeMap<Id, Memory<'c, 'a>>,
+    /// What to give back to the host at the end.
+    blocks: Vec<Value<'c, 'a>>,
+    /// The host, where sizes depend on symbols.
+    host: Option<Value<'c, 'a>>,
+}
+
+/// The name under which a function is planned.
+pub fn planned_name(name: &str) -> String {
+    format!("irc_{name}")
+}
+
+impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
+    /// Writes the function before the one it was read from.
+    ///
+    /// # Errors
+    /// A step that cannot be written.
+    pub fn write(program: &'p Program<'c, 'a>, number: usize) -> PassResult {
+        let (function, schedule, homes) =
+            (&program.functions[number], &program.schedules[number], &program.homes[number]);
+        let (inputs, results) = signature(program, number);
+        let context = irc_mlir::context_of(&function.op);
+        let location = function.op.location();
+        let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
+        let name = planned_name(&function.name);
+        let body = Block::new(&arguments);
+        let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
+        if function.name == program.main {
+            let suffix = irc_mlir::read::attribute(&function.op, "irc.suffix");
+            let sized = homes.convention == Convention::Main;
+            spec = spec
+                .maybe_attr("irc.suffix", suffix)
+                .maybe_attr("irc.sized", sized.then(|| attr::unit(context)));
+            spec = spec.attr("irc.metadata", attr::string(context, &program.interface.to_json()));
+        } else {
+            spec = spec.attr("sym_visibility", attr::string(context, "private"));
+        }
+        let Some(parent) = function.op.block() else {
+            return Err(PassError::at(&function.op, "is not in a module"));
+        };
+        let planned = spec.before(&parent, function.op);
+        let (block, region) = (block_of(planned, 0), planned.region(0));
+        let Ok(region) = region else {
+            return Err(PassError::at(&function.op, "has no body"));
+        };
+        let writer = Writer {
+            program,
+            function,
+            schedule,
+            homes,
+            emit: Emit { context, region, block, location },
+            symbols: Environment::new(),
+            given: arguments_of(block),
+            workspace: None,
+            slots: BTreeMap::new(),
+            own: BTreeMap::new(),
+            blocks: vec![],
+            host: None,
+        };
+        writer.body()
+    }
+
+    fn body(mut self) -> PassResult {
+        match self.homes.convention {
+            Convention::Static => {
+                self.workspace = self.given.pop().map(whole);
+            }
+            Convention::Inner => self.take_symbols(),
+            Convention::Main => self.read_extents(),
+        }
+        // Memory is asked for behind the checks that its size is known with.
+        let mut known = vec![None];
+        for position in 0..self.schedule.order.len() {
+            let (step, op) = &self.function.steps[self.schedule.order[position]];
+            self.emit.location = op.location();
+            if !step.is_check() {
+                known.drain(..).for_each(|known| self.ask_for(known));
+            }
+            self.step(position, step, *op)?;
+            known.push(Some(position));
+        }
+        known.drain(..).for_each(|known| self.ask_for(known));
+        self.finish();
+        Ok(())
+    }
+
+    /// Arguments of an inner function: memory, symbols, the host.
+    fn take_symbols(&mut self) {
+        self.host = self.given.pop();
+        let taken = self.program.scope.taken.get(&self.function.name);
+        for symbol in taken.into_iter().flatten().rev() {
+            if let Some(value) = self.given.pop() {
+                self.symbols.insert(symbol.clone(), value);
+            }
+        }
+        self.workspace = self.given.pop().map(whole);
+    }
+
+    /// Arguments of the main function: inputs, their extents, the host. Every extent is checked.
+    fn read_extents(&mut self) {
+        self.host = self.given.pop();
+        let (Some(all), function) = (self.given.pop(), self.function) else { return };
+        let first = extents(&function.types[..function.inputs]);
+        let mut found = vec![];
+        for input in 0..function.inputs {
+            for axis in 0..function.types[input].rank() {
+                let at = self.emit.index(found.len() as i64);
+                let i64_type = self.emit.ty("i64");
+                let loaded = self.emit.value("memref.load", &[all, at], i64_type, &[]);
+                let index = Type::index(self.emit.context);
+                let extent = self.emit.value("arith.index_cast", &[loaded], index, &[]);
+                found.push((input, axis, extent));
+            }
+        }
+        for (input, axis, extent) in &found {
+            let named = first.iter().find(|(_, place)| **place == (*input, *axis));
+            if let Some((symbol, _)) = named {
+                self.symbols.insert(symbol.clone(), *extent);
+            }
+        }
+        for (input, axis, extent) in found {
+            let dim = &function.types[input].dims[axis];
+            let is_known = dim.symbols().iter().all(|symbol| self.symbols.contains_key(symbol));
+            if is_known && !first.values().any(|place| *place == (input, axis)) {
+                let name = &self.program.interface.inputs[input].name;
+                let message = extent_message(name, dim, axis);
+                let expected = self.emit.size(dim, &self.symbols);
+                let holds = self.emit.compare(Predicate::Eq, extent, expected);
+                self.require(holds, &message, [expected, extent]);
+            }
+        }
+    }
+
+    /// Asks the host for memory whose size is known after a step.
+    fn ask_for(&mut self, known: Option<usize>) {
+        let own = match (self.homes.convention, known) {
+            (Convention::Main, None) => self.homes.workspace,
+            _ => 0,
+        };
+        let slots = self.homes.slots.iter().enumerate();
+        let slots: Vec<usize> =
+            slots.filter(|(_, slot)| slot.known == known).map(|(index, _)| index).collect();
+        if own == 0 && slots.is_empty() {
+            return;
+        }
+        let mut end = self.emit.index(own.next_multiple_of(64).cast_signed());
+        let mut offsets = vec![];
+        for slot in &slots {
+            offsets.push(end);
+            let sizes = self.homes.slots[*slot].bytes.iter();
+            let sizes: Vec<_> = sizes.map(|bytes| self.emit.size(bytes, &self.symbols)).collect();
+            let zero = self.emit.index(0);
+            let largest =
+                sizes.into_iter().fold(zero, |a, b| self.emit.binary("arith.maxsi", a, b));
+            let padded = self.emit.binary("arith.addi", largest, self.emit.index(63));
+            let mask = self.emit.index(-64);
+            let bytes = self.emit.binary("arith.andi", padded, mask);
+            end = self.emit.binary("arith.addi", end, bytes);
+        }
+        let block = self.allocate(end);
+        self.blocks.push(block);
+        if own > 0 {
+            self.workspace = Some(whole(block));
+        }
+        for (slot, offset) in slots.into_iter().zip(offsets) {
+            let memory = Memory { buffer: block, offset: Offset::Computed(offset) };
+            self.slots.insert(slot, memory);
+        }
+    }
+
+    /// Memory from the host; the program ends where there is none.
+    pub fn allocate(&mut self, bytes: Value<'c, 'a>) -> Value<'c, 'a> {
+        let block = self.try_allocate(bytes);
+        let address = self.address(block);
+        let holds = self.emit.compare(Predicate::Ne, address, self.emit.index(0));
+        self.require(holds, host::OUT_OF_MEMORY, [bytes, bytes]);
+        block
+    }
+
+    /// Memory from the host, or null.
+    pub fn try_allocate(&self, bytes: Value<'c, 'a>) -> Value<'c, 'a> {
+        let operands = [self.host(), bytes];
+        self.emit.call(host::ALLOCATE, &operands, &[self.emit.bytes(1)])[0]
+    }
+
+    /// Gives memory back to the host.
+    pub fn release(&self, block: Value<'c, 'a>) {
+        self.emit.call(host::RELEASE, &[self.host(), block], &[]);
+    }
+
+    /// The address of a buffer.
+    pub fn address(&self, buffer: Value<'c, 'a>) -> Value<'c, 'a> {
+        let index = Type::index(self.emit.context);
+        self.emit.value("memref.extract_aligned_pointer_as_index", &[buffer], index, &[])
+    }
+
+    /// The host's value.
+    pub fn host(&self) -> Value<'c, 'a> {
+        match self.host {
+            Some(host) => host,
+            None => unreachable!("what asks the host is in a program that has one"),
+        }
+    }
+
+    /// Goes on only where the condition holds; elsewhere the host hears of both sizes.
+    pub fn require(&mut self, holds: Value<'c, 'a>, message: &str, sizes: [Value<'c, 'a>; 2]) {
+        let failed = self.emit.branch(holds);
+        let next = std::mem::replace(&mut self.emit.block, failed);
+        let check = self.emit.index(self.program.check(message) as i64);
+        self.emit.call(host::FAIL, &[self.host(), check, sizes[0], sizes[1]], &[]);
+        self.fail();
+        self.emit.block = next;
+    }
+
+    /// Goes on only where a callee has not failed.
+    pub fn require_done(&mut self, status: Value<'c, 'a>) {
+        let holds = self.emit.compare(Predicate::Eq, status, self.emit.i32(0));
+        let failed = self.emit.branch(holds);
+        let next = std::mem::replace(&mut self.emit.block, failed);
+        self.fail();
+        self.emit.block = next;
+    }
+
+    /// Returns that the program has failed.
+    fn fail(&self) {
+        let mut returned = vec![self.emit.i32(1)];
+        for (index, value) in self.function.results.iter().enumerate() {
+            if self.is_returned(index) {
+                returned.push(self.host());
+                let rank = self.function.types[*value].rank();
+                returned.extend((0..rank).map(|_| self.emit.index(0)));
+            }
+        }
+        self.emit.op(self.emit.spec("func.return").operands(&returned));
+    }
+
+    fn is_returned(&self, result: usize) -> bool {
+        let returned = self.program.returned.get(&self.function.name);
+        returned.is_some_and(|returned| returned[result])
+    }
+
+    fn step(&mut self, position: usize, step: &'p Step, op: OperationRef<'c, 'a>) -> PassResult {
+        match step {
+            Step::Launch { callee, operands, results } => {
+                for result in results {
+                    self.ready(*result);
+                }
+                let values = operands.iter().chain(results).copied().collect();
+                self.launch(position, callee, values, op)
+            }
+            Step::View { .. } | Step::Constant { .. } => Ok(()),
+            Step::Size { from, index, symbol } => {
+                let size = self.element(*from, *index);
+                self.symbols.insert(symbol.clone(), size);
+                Ok(())
+            }
+            Step::Check { left, relation, right, message } => {
+                self.check(left, *relation, right, message);
+                Ok(())
+            }
+            Step::If { callees, operands, results } => {
+                self.branch(position, callees, operands, results);
+                Ok(())
+            }
+            Step::Loop { callee, carried, operands, results } => {
+                self.repeat(position, callee, *carried, operands, results);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gets the memory of a value that is not planned, before it is computed.
+    pub fn ready(&mut self, value: Id) {
+        let ty = &self.function.types[value];
+        match self.homes.homes[value] {
+            Home::Output(index) => {
+                // The result may be a view of the value.
+                let extents = self.extents(self.function.results[index]);
+                let memory = self.output(index, &extents);
+                self.own.insert(value, memory);
+            }
+            Home::Own => {
+                let bytes = self.emit.size(&bytes_of(ty), &self.symbols);
+                let block = self.allocate(bytes);
+                self.own.insert(value, whole(block));
+                self.keep(value, block);
+            }
+            _ => {}
+        }
+    }
+
+    /// Memory of its own that a value has been given.
+    pub fn set_own(&mut self, value: Id, block: Value<'c, 'a>) {
+        self.own.insert(value, whole(block));
+        self.keep(value, block);
+    }
+
+    /// Memory is given back at the end, unless it is returned.
+    fn keep(&mut self, value: Id, block: Value<'c, 'a>) {
+        if self.handed_over(value).is_none() {
+            self.blocks.push(block);
+        }
+    }
+
+    /// The result whose memory a value's own memory becomes.
+    fn handed_over(&self, value: Id) -> Option<usize> {
+        let results = self.function.results.iter().enumerate();
+        let mut handed = results
+            .filter(|(index, result)| self.is_returned(*index) && self.root(**result) == value);
+        handed.next().map(|(index, _)| index)
+    }
+
+    fn root(&self, value: Id) -> Id {
+        self.homes.roots[value]
+    }
+
+    /// The extents of a value.
+    pub fn extents(&self, value: Id) -> Vec<Value<'c, 'a>> {
+        let dims = &self.function.types[value].dims;
+        dims.iter().map(|dim| self.emit.extent(dim, &self.symbols)).collect()
+    }
+
+    /// Asks the host for the memory of a result.
+    fn output(&mut self, index: usize, extents: &[Value<'c, 'a>]) -> Memory<'c, 'a> {
+        let rank = extents.len().max(1);
+        let list = self.emit.ty(&format!("memref<{rank}xi64>"));
+        let segments = attr::parse(self.emit.context, "array<i32: 0, 0>");
+        let list =
+            self.emit.value("memref.alloca", &[], list, &[("operandSegmentSizes", segments)]);
+        for (axis, extent) in extents.iter().enumerate() {
+            let i64_type = self.emit.ty("i64");
+            let extent = self.emit.value("arith.index_cast", &[*extent], i64_type, &[]);
+            let at = self.emit.index(axis as i64);
+            self.emit.op(self.emit.spec("memref.store").operands(&[extent, list, at]));
+        }
+        let list = self.address(list);
+        let operands = [self.host(), self.emit.index(index as i64), list];
+        let block = self.emit.call(host::OUTPUT, &operands, &[self.emit.bytes(1)])[0];
+        let address = self.address(block);
+        let holds = self.emit.compare(Predicate::Ne, address, self.emit.index(0));
+        let number = self.emit.index(index as i64);
+        self.require(holds, host::NO_OUTPUT, [number, number]);
+        whole(block)
+    }
+
+    fn launch(
+        &mut self,
+        position: usize,
+        callee: &str,
+        values: Vec<Id>,
+        op: OperationRef<'c, 'a>,
+    ) -> PassResult {
+        let Some(kernel) = self.program.kernels.get(callee) else {
+            return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
+        };
+        let Kernel { parameters, symbols, .. } = kernel;
+        let is_size = |ty: &&Type<'c>| ty.to_string() == "index";
+        let (sizes, buffers): (Vec<&Type<'c>>, Vec<&Type<'c>>) =
+            parameters.iter().partition(is_size);
+        let expected = values.len() + 1;
+        let are_memrefs = buffers.iter().all(|ty| ty.to_string().starts_with("memref<"));
+        if buffers.len() != expected || sizes.len() != symbols.len() || !are_memrefs {
+            let message = format!(
+                "expects '{callee}' to take {expected} memrefs and {} sizes; run \
+                 'linalg-to-vector' first",
+                symbols.len()
+            );
+            return Err(PassError::at(&op, message));
+        }
+        let mut symbols = symbols.iter();
+        let mut memories: Vec<Memory<'c, 'a>> =
+            values.iter().map(|value| self.memory(*value)).collect();
+        memories.push(self.scratch(position));
+        let mut memories = memories.into_iter();
+        let mut operands = vec![];
+        for parameter in parameters {
+            let operand = if is_size(&parameter) {
+                symbols.next().map(|size| self.emit.size(size, &self.symbols))
+            } else {
+                memories.next().map(|memory| self.emit.view(memory, *parameter))
+            };
+            operands.extend(operand);
+        }
+        self.emit.call(callee, &operands, &[]);
+        Ok(())
+    }
+
+    fn check(&mut self, left: &Dim, relation: Relation, right: &Dim, message: &str) {
+        let sizes = [left, right].map(|size| self.emit.size(size, &self.symbols));
+        let [a, b] = sizes;
+        let equal = |emit: &Emit<'c, 'a>| emit.compare(Predicate::Eq, a, b);
+        let holds = match relation {
+            Relation::Equal => equal(&self.emit),
+            Relation::AtMost => self.emit.compare(Predicate::Le, a, b),
+            Relation::EqualOrOne => {
+                let one = self.emit.compare(Predicate::Eq, a, self.emit.index(1));
+                self.emit.binary("arith.ori", equal(&self.emit), one)
+            }
+        };
+        self.require(holds, message, sizes);
+    }
+
+    /// An element of an integer value.
+    fn element(&self, value: Id, index: i64) -> Value<'c, 'a> {
+        let dtype = self.function.types[value].dtype;
+        let by = self.emit.index(index * dtype.size() as i64);
+        let memory = self.emit.shifted(self.memory(value), by);
+        let element = format!("i{}", 8 * dtype.size());
+        let loaded = self.emit.load(memory, &element);
+        let signed = dtype.is_signed_integer();
+        let cast = if signed { "arith.index_cast" } else { "arith.index_castui" };
+        self.emit.value(cast, &[loaded], Type::index(self.emit.context), &[])
+    }
+
+    /// Where a value lives.
+    pub fn memory(&self, value: Id) -> Memory<'c, 'a> {
+        match self.homes.homes[value] {
+            Home::Input(index) => whole(self.given[index]),
+            Home::Result(index) => {
+                let before = (0..index).filter(|before| !self.is_returned(*before)).count();
+                whole(self.given[self.function.inputs + before])
+            }
+            Home::Planned(place) => self.at(place),
+            Home::Constant(index) => {
+                let (name, bytes) =
+                    (self.program.constant(self.function, index), &self.homes.constants[index]);
+                let name = attr::symbol(self.emit.context, &name);
+                let to = self.emit.bytes(bytes.len() as u64);
+                whole(self.emit.value("memref.get_global", &[], to, &[("name", name)]))
+            }
+            Home::Output(_) | Home::Own => match self.own.get(&self.root(value)) {
+                Some(memory) => *memory,
+                None => unreachable!("a value is given memory before it is computed"),
+            },
+        }
+    }
+
+    fn at(&self, place: Place) -> Memory<'c, 'a> {
+        match (place, self.workspace) {
+            (Place::Slot(slot), _) => self.slots[&slot],
+            (Place::Offset(offset), Some(Memory { buffer, .. })) => {
+                Memory { buffer, offset: Offset::Fixed(offset) }
+            }
+            (Place::Offset(_), None) => unreachable!("what has a workspace was given one"),
+        }
+    }
+
+    /// Memory planned for a purpose; without any, what callees that need none are given.
+    pub fn planned(&self, purpose: Purpose) -> Memory<'c, 'a> {
+        match (self.homes.place(purpose), self.workspace) {
+            (Some(place), _) => self.at(place),
+            (None, Some(workspace)) => workspace,
+            (None, None) => whole(self.host()),
+        }
+    }
+
+    /// The scratch of the callee of a step.
+    pub fn scratch(&self, position: usize) -> Memory<'c, 'a> {
+        self.planned(Purpose::Scratch(position))
+    }
+
+    /// Copies results that could not be written in place, gives memory back, returns.
+    fn finish(&mut self) {
+        self.emit.location = self.function.op.location();
+        let mut returned = vec![];
+        if self.host.is_some() {
+            returned.push(self.emit.i32(0));
+        }
+        for (index, value) in self.function.results.iter().enumerate() {
+            let own = self.is_returned(index);
+            if own {
+                let buffer = if self.handed_over(self.root(*value)) == Some(index)
+                    && self.homes.homes[*value] == Home::Own
+                {
+                    self.emit.opaque(self.memory(*value))
+                } else {
+                    let bytes = self.emit.product(&self.extents(*value), self.width(*value));
+                    let block = self.allocate(bytes);
+                    self.emit.copy(self.memory(*value), whole(block), bytes);
+                    block
+                };
+                returned.push(buffer);
+                returned.extend(self.extents(*value));
+                continue;
+            }
+            let there = match self.homes.convention {
+                Convention::Main => self.homes.homes[*value] == Home::Output(index),
+                _ => self.homes.homes[*value] == Home::Result(index),
+            };
+            if there {
+                continue;
+            }
+            let extents = self.extents(*value);
+            let bytes = self.emit.product(&extents, self.width(*value));
+            let target = match self.homes.convention {
+                Convention::Main => self.output(index, &extents),
+                _ => {
+                    let before = (0..index).filter(|before| !self.is_returned(*before)).count();
+                    whole(self.given[self.function.inputs + before])
+                }
+            };
+            self.emit.copy(self.memory(*value), target, bytes);
+        }
+        // The status was made before the last blocks; a constant may stand anywhere before its use.
+        for block in self.blocks.clone() {
+            self.release(block);
+        }
+        self.emit.op(self.emit.spec("func.return").operands(&returned));
+    }
+
+    /// Bytes of an element.
+    pub fn width(&self, value: Id) -> i64 {
+        self.function.types[value].dtype.size() as i64
+    }
+}
+
+/// What is wrong with an input of another extent.
+pub fn extent_message(name: &str, dim: &Dim, axis: usize) -> String {
+    format!("input '{name}': expected extent {dim} of dimension {axis}")
+}
+
+/// A whole buffer.
+pub fn whole<'c, 'a>(buffer: Value<'c, 'a>) -> Memory<'c, 'a> {
+    Memory { buffer, offset: Offset::Fixed(0) }
+}
+
+/// The types of arguments and results of a planned function.
+pub fn signature<'c>(program: &Program<'c, '_>, number: usize) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
+    let (function, homes) = (&program.functions[number], &program.homes[number]);
+    let context = irc_mlir::context_of(&function.op);
+    let parse = |text: &str| irc_mlir::ty::parse(context, text);
+    let buffer = |value: Id| {
+        let bytes = bytes_of(&function.types[value]).known();
+        parse(&format!("memref<{}xi8>", bytes.unwrap_or(1)))
+    };
+    let mut inputs: Vec<Type> = (0..function.inputs).map(buffer).collect();
+    let host = parse("memref<1xi8>");
+    if homes.convention == Convention::Main {
+        let extents: usize = function.types[..function.inputs].iter().map(irc_tl::Type::rank).sum();
+        inputs.extend([parse(&format!("memref<{extents}xi64>")), host]);
+        return (inputs, vec![parse("i32")]);
+    }
+    let returned = program.returned.get(&function.name);
+    let is_returned = |index: usize| returned.is_some_and(|returned| returned[index]);
+    let mut results = vec![];
+    if homes.convention == Convention::Inner {
+        results.push(parse("i32"));
+    }
+    for (index, value) in function.results.iter().enumerate() {
+        if is_returned(index) {
+            results.push(host);
+            results.extend((0..function.types[*value].rank()).map(|_| parse("index")));
+        } else {
+            inputs.push(buffer(*value));
+        }
+    }
+    inputs.push(parse(&format!("memref<{}xi8>", homes.workspace)));
+    if homes.convention == Convention::Inner {
+        let taken = program.scope.taken.get(&function.name).into_iter().flatten();
+        inputs.extend(taken.map(|_| parse("index")));
+        inputs.push(host);
+    }
+    (inputs, results)
+}
+
+/// Symbols that a step's results define, given their extents.
+pub fn define<'c, 'a>(
+    symbols: &mut Environment<'c, 'a>,
+    ty: &irc_tl::Type,
+    extents: &[Value<'c, 'a>],
+) {
+    for (axis, symbol) in alone(ty) {
+        symbols.entry(symbol).or_insert(extents[axis]);
+    }
+}

@@ -1,0 +1,261 @@
+//! The functions of a program as plain data: what is planned.
+use irc_dialects::tl;
+use irc_mlir::{
+    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
+};
+use irc_tl::{DType, Dim, Relation, Type};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A value of a [`Function`], by position.
+pub type Value = usize;
+
+/// One function that calls kernels.
+pub struct Function<'c, 'a> {
+    /// Its name.
+    pub name: String,
+    /// The function as it was read.
+    pub op: OperationRef<'c, 'a>,
+    /// The type of every value; the first ones are the arguments.
+    pub types: Vec<Type>,
+    /// Number of arguments.
+    pub inputs: usize,
+    /// The steps, each with the op it was read from.
+    pub steps: Vec<(Step, OperationRef<'c, 'a>)>,
+    /// What it returns.
+    pub results: Vec<Value>,
+}
+
+/// One step of a [`Function`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Runs a kernel.
+    Launch {
+        /// The kernel.
+        callee: String,
+        /// What it reads.
+        operands: Vec<Value>,
+        /// What it writes.
+        results: Vec<Value>,
+    },
+    /// The same memory under another type.
+    View {
+        /// The memory.
+        from: Value,
+        /// The view.
+        to: Value,
+    },
+    /// Known elements.
+    Constant {
+        /// The elements.
+        bytes: Vec<u8>,
+        /// The value.
+        to: Value,
+    },
+    /// A symbol gets the value of an element.
+    Size {
+        /// The value.
+        from: Value,
+        /// The element.
+        index: i64,
+        /// The symbol.
+        symbol: Arc<str>,
+    },
+    /// Two sizes must relate.
+    Check {
+        /// One size.
+        left: Dim,
+        /// How they must relate.
+        relation: Relation,
+        /// The other.
+        right: Dim,
+        /// What is wrong when they do not.
+        message: String,
+    },
+    /// One of two functions.
+    If {
+        /// Where the first operand holds, and where it does not.
+        callees: [String; 2],
+        /// The condition and the arguments.
+        operands: Vec<Value>,
+        /// What comes back.
+        results: Vec<Value>,
+    },
+    /// A function repeated.
+    Loop {
+        /// The function.
+        callee: String,
+        /// Number of carried values.
+        carried: usize,
+        /// Trips, whether to start, the carried values, captures.
+        operands: Vec<Value>,
+        /// The carried values, then sequences.
+        results: Vec<Value>,
+    },
+}
+
+impl Step {
+    /// The values it reads.
+    pub fn operands(&self) -> Vec<Value> {
+        match self {
+            Self::Launch { operands, .. }
+            | Self::If { operands, .. }
+            | Self::Loop { operands, .. } => operands.clone(),
+            Self::View { from, .. } | Self::Size { from, .. } => vec![*from],
+            Self::Constant { .. } | Self::Check { .. } => vec![],
+        }
+    }
+
+    /// Whether it gives a symbol its value or checks one.
+    pub const fn is_check(&self) -> bool {
+        matches!(self, Self::Size { .. } | Self::Check { .. })
+    }
+
+    /// The values it makes.
+    pub fn results(&self) -> Vec<Value> {
+        match self {
+            Self::Launch { results, .. }
+            | Self::If { results, .. }
+            | Self::Loop { results, .. } => results.clone(),
+            Self::View { to, .. } | Self::Constant { to, .. } => vec![*to],
+            Self::Size { .. } | Self::Check { .. } => vec![],
+        }
+    }
+}
+
+impl<'c: 'a, 'a> Function<'c, 'a> {
+    /// Reads a function of one block.
+    ///
+    /// # Errors
+    /// The op that does not belong there, and why.
+    pub fn read(op: OperationRef<'c, 'a>) -> Result<Self, (OperationRef<'c, 'a>, String)> {
+        let name = read::string(&op, "sym_name").unwrap_or_default();
+        let mut reader = Reader {
+            function: Self { name, op, types: vec![], inputs: 0, steps: vec![], results: vec![] },
+            values: BTreeMap::new(),
+        };
+        let block = op.region(0).ok().and_then(|region| region.first_block());
+        let block = block.ok_or_else(|| (op, "has no body".to_owned()))?;
+        for index in 0..block.argument_count() {
+            let argument = block.argument(index).map_err(|error| (op, error.to_string()))?;
+            reader.define(argument.into()).map_err(|message| (op, message))?;
+        }
+        reader.function.inputs = block.argument_count();
+        for op in read::body_ops(op) {
+            reader.op(op).map_err(|message| (op, message))?;
+        }
+        Ok(reader.function)
+    }
+
+    /// The functions it calls, but kernels.
+    pub fn callees(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for (step, _) in &self.steps {
+            match step {
+                Step::If { callees, .. } => found.extend(callees.iter().cloned()),
+                Step::Loop { callee, .. } => {
+                    found.insert(callee.clone());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether something of it is known only when it runs: a size, or whether a check holds.
+    pub fn is_dynamic(&self) -> bool {
+        self.types.iter().any(|ty| ty.known().is_none())
+            || self.steps.iter().any(|(step, _)| step.is_check())
+    }
+}
+
+struct Reader<'c, 'a> {
+    function: Function<'c, 'a>,
+    values: BTreeMap<usize, Value>,
+}
+
+impl<'c: 'a, 'a> Reader<'c, 'a> {
+    fn op(&mut self, op: OperationRef<'c, 'a>) -> Result<(), String> {
+        let operands: Vec<Value> =
+            op.operands().map(|operand| self.value(operand)).collect::<Result<_, _>>()?;
+        let name = read::op_name(&op);
+        if name == "func.return" {
+            self.function.results = operands;
+            return Ok(());
+        }
+        let mut results = vec![];
+        for result in op.results() {
+            results.push(self.define(result.into())?);
+        }
+        let text = |name: &str| read::string(&op, name).ok_or_else(|| format!("lacks '{name}'"));
+        let symbol = |name: &str| read::symbol(&op, name).ok_or_else(|| format!("lacks '{name}'"));
+        let number = |name: &str| read::integer(&op, name).ok_or_else(|| format!("lacks '{name}'"));
+        let size = |name: &str| {
+            let text = text(name)?;
+            text.parse::<Dim>().map_err(|error| format!("{name}: {error}"))
+        };
+        let step = match name.as_str() {
+            tl::LAUNCH => Step::Launch { callee: symbol("callee")?, operands, results },
+            "tl.reshape" | "tl.bitcast" => Step::View { from: operands[0], to: results[0] },
+            tl::CONSTANT => {
+                let bytes = read::bytes(&op, "bytes").ok_or("lacks 'bytes'")?;
+                Step::Constant { bytes, to: results[0] }
+            }
+            tl::SIZE => Step::Size {
+                from: operands[0],
+                index: number("index")?,
+                symbol: text("symbol")?.into(),
+            },
+            tl::CHECK => Step::Check {
+                left: size("left")?,
+                relation: relation(&text("relation")?)?,
+                right: size("right")?,
+                message: text("message")?,
+            },
+            tl::IF => {
+                Step::If { callees: [symbol("then")?, symbol("otherwise")?], operands, results }
+            }
+            tl::LOOP => {
+                let carried = usize::try_from(number("carried")?).unwrap_or(0);
+                Step::Loop { callee: symbol("body")?, carried, operands, results }
+            }
+            other => return Err(format!("does not expect '{other}' outside kernels")),
+        };
+        self.function.steps.push((step, op));
+        Ok(())
+    }
+
+    fn value(&self, value: MlirValue<'c, 'a>) -> Result<Value, String> {
+        let outside = || "uses a value from outside its function".to_owned();
+        self.values.get(&key(value)).copied().ok_or_else(outside)
+    }
+
+    fn define(&mut self, value: MlirValue<'c, 'a>) -> Result<Value, String> {
+        self.function.types.push(tl::type_of(value.r#type())?);
+        let id = self.function.types.len() - 1;
+        self.values.insert(key(value), id);
+        Ok(id)
+    }
+}
+
+/// Bytes of one element, as a size.
+pub fn bytes_of(ty: &Type) -> Dim {
+    ty.elements() * element_bytes(ty.dtype)
+}
+
+fn element_bytes(dtype: DType) -> Dim {
+    Dim::Known(dtype.size() as i64)
+}
+
+fn relation(name: &str) -> Result<Relation, String> {
+    match name {
+        "equal" => Ok(Relation::Equal),
+        "equal_or_one" => Ok(Relation::EqualOrOne),
+        "at_most" => Ok(Relation::AtMost),
+        _ => Err(format!("expected equal, equal_or_one or at_most, found '{name}'")),
+    }
+}
+
+fn key(value: MlirValue<'_, '_>) -> usize {
+    value.to_raw().ptr as usize
+}

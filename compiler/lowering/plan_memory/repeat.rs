@@ -1,0 +1,482 @@
+//! Writes loops.
+//!
+//! A carried value whose size stays is in two memories in turn, so that no iteration copies it; one
+//! whose size changes is in memory that each iteration returns. Sequences are written in place where
+//! their length is known before, and else in memory that grows.
+use super::control::Call;
+use super::emit::{Environment, Memory, Predicate, arguments_of, results_of};
+use super::function::{Writer, define, whole};
+use super::homes::{Convention, Home, Purpose};
+use super::program::{Function, Value as Id};
+use crate::lowering::emit_entry::host;
+use irc_mlir::{Type, Value, ValueLike};
+
+/// Where the flag that says whether to go on stands, in bytes behind the iteration.
+const FLAG: i64 = 64;
+
+/// What a loop keeps of one of its results from one iteration to the next.
+enum Kept<'c, 'a> {
+    /// A value in two memories in turn.
+    Turns { result: Id, first: Memory<'c, 'a>, spare: Memory<'c, 'a> },
+    /// A value in memory that the body returns.
+    Own { result: Id, first: Memory<'c, 'a>, extents: Vec<Value<'c, 'a>> },
+    /// A sequence in memory that is large enough, of elements of so many bytes.
+    Placed { result: Id, bytes: Value<'c, 'a> },
+    /// A sequence in memory that grows; its elements are of so many bytes, or returned.
+    Grows { result: Id, bytes: Option<Value<'c, 'a>>, extents: Vec<Value<'c, 'a>> },
+}
+
+impl Kept<'_, '_> {
+    /// How many values of the loop's state it is.
+    fn width(&self) -> usize {
+        match self {
+            // Now, next, then.
+            Self::Turns { .. } => 3,
+            // The block, whether to give it back, the extents.
+            Self::Own { extents, .. } => 2 + extents.len(),
+            Self::Placed { .. } => 0,
+            // The block, its bytes, the extents of an element.
+            Self::Grows { extents, .. } => 2 + extents.len(),
+        }
+    }
+}
+
+/// A loop that is being written.
+struct Loop<'l, 'c, 'a> {
+    position: usize,
+    body: &'l Function<'c, 'a>,
+    kept: Vec<Kept<'c, 'a>>,
+    captured: Vec<Memory<'c, 'a>>,
+    captured_extents: Vec<Vec<Value<'c, 'a>>>,
+}
+
+impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+    /// A function repeated.
+    pub fn repeat(
+        &mut self,
+        position: usize,
+        callee: &str,
+        carried: usize,
+        operands: &[Id],
+        results: &[Id],
+    ) {
+        let program = self.program;
+        let trips = self.emit.load_index(self.memory(operands[0]), "i64");
+        let start = self.emit.load_bool(self.memory(operands[1]));
+        let captures = &operands[2 + carried..];
+        let mut this = Loop {
+            position,
+            body: program.function(callee),
+            kept: vec![],
+            captured: captures.iter().map(|value| self.memory(*value)).collect(),
+            captured_extents: captures.iter().map(|value| self.extents(*value)).collect(),
+        };
+        this.kept = self.kept(&this, carried, operands, results);
+        let mut state = vec![self.emit.index(0), start, self.emit.i32(0)];
+        this.kept.iter().for_each(|kept| self.start(kept, &mut state));
+
+        let op = self.emit.repeat(&state);
+        let outside = self.emit.enter(op, 0);
+        let state = arguments_of(self.emit.block);
+        let more = self.emit.compare(Predicate::Lt, state[0], trips);
+        let done = self.emit.compare(Predicate::Eq, state[2], self.emit.i32(0));
+        let go_on = self.emit.binary("arith.andi", more, state[1]);
+        let go_on = self.emit.binary("arith.andi", go_on, done);
+        let passed: Vec<_> = [go_on].into_iter().chain(state).collect();
+        self.emit.op(self.emit.spec("scf.condition").operands(&passed));
+        self.emit.enter(op, 1);
+        let state = arguments_of(self.emit.block);
+        let next = self.iteration(&this, &state);
+        self.emit.give(&next);
+        self.emit.block = outside;
+
+        let last = results_of(op);
+        if self.homes.convention != Convention::Static {
+            self.require_done(last[2]);
+        }
+        let mut rest = &last[3..];
+        for kept in &this.kept {
+            let (own, after) = rest.split_at(kept.width());
+            rest = after;
+            self.stop(kept, last[0], own);
+        }
+    }
+
+    fn kept(
+        &mut self,
+        this: &Loop<'_, 'c, 'a>,
+        carried: usize,
+        operands: &[Id],
+        results: &[Id],
+    ) -> Vec<Kept<'c, 'a>> {
+        let mut kept = vec![];
+        for (index, result) in results.iter().copied().enumerate() {
+            let returned = self.program.is_returned(&this.body.name, index + 1);
+            if index < carried {
+                let value = operands[2 + index];
+                let first = self.memory(value);
+                if returned {
+                    let extents = self.extents(value);
+                    kept.push(Kept::Own { result, first, extents });
+                } else {
+                    self.ready(result);
+                    let spare = self.planned(Purpose::Spare(this.position, index));
+                    kept.push(Kept::Turns { result, first, spare });
+                }
+                continue;
+            }
+            let element = &this.body.types[this.body.results[1 + index]];
+            let mut extents = vec![];
+            let mut bytes = None;
+            if !returned {
+                let around = self.around_body(this, carried, &[]);
+                extents.extend(element.dims.iter().map(|dim| self.emit.extent(dim, &around)));
+                bytes = Some(self.emit.product(&extents, element.dtype.size() as i64));
+            }
+            kept.push(match bytes {
+                Some(bytes) if self.homes.homes[result] != Home::Own => {
+                    self.ready(result);
+                    Kept::Placed { result, bytes }
+                }
+                bytes => {
+                    extents.resize_with(element.rank(), || self.emit.index(0));
+                    Kept::Grows { result, bytes, extents }
+                }
+            });
+        }
+        kept
+    }
+
+    /// The symbols that the body takes, given the extents of what it carries.
+    fn around_body(
+        &self,
+        this: &Loop<'_, 'c, 'a>,
+        carried: usize,
+        extents: &[Vec<Value<'c, 'a>>],
+    ) -> Environment<'c, 'a> {
+        let mut sizes = vec![vec![]];
+        sizes.extend((0..carried).map(|index| extents.get(index).cloned().unwrap_or_default()));
+        sizes.extend(this.captured_extents.iter().cloned());
+        self.around(this.body, &sizes)
+    }
+
+    /// What is kept before the first iteration.
+    fn start(&self, kept: &Kept<'c, 'a>, state: &mut Vec<Value<'c, 'a>>) {
+        match kept {
+            Kept::Turns { result, first, spare } => {
+                let next = self.memory(*result);
+                state.extend([*first, next, *spare].map(|memory| self.emit.opaque(memory)));
+            }
+            Kept::Own { first, extents, .. } => {
+                state.extend([self.emit.opaque(*first), self.flag(false)]);
+                state.extend(extents);
+            }
+            Kept::Placed { .. } => {}
+            Kept::Grows { extents, .. } => {
+                state.extend([self.host(), self.emit.index(0)]);
+                state.extend(extents);
+            }
+        }
+    }
+
+    fn flag(&self, value: bool) -> Value<'c, 'a> {
+        let value = irc_mlir::attr::bool(self.emit.context, value);
+        self.emit.value("arith.constant", &[], self.emit.ty("i1"), &[("value", value)])
+    }
+
+    /// One iteration, from the state before it to that after it.
+    fn iteration(
+        &mut self,
+        this: &Loop<'_, 'c, 'a>,
+        state: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let counter = self.planned(Purpose::Counter(this.position));
+        let i64_type = self.emit.ty("i64");
+        let number = self.emit.value("arith.index_cast", &[state[0]], i64_type, &[]);
+        let place = self.emit.view(counter, self.emit.ty("memref<i64>"));
+        self.emit.op(self.emit.spec("memref.store").operands(&[number, place]));
+        if self.homes.convention == Convention::Static {
+            return self.call_body(this, counter, state.to_vec());
+        }
+        let (state, enough) = self.make_room(this, state);
+        let types: Vec<Type<'c>> = state.iter().map(ValueLike::r#type).collect();
+        let choice = self.emit.choose(enough, &types);
+        let outside = self.emit.enter(choice, 0);
+        let next = self.call_body(this, counter, state.clone());
+        self.emit.give(&next);
+        self.emit.enter(choice, 1);
+        let mut failed = state;
+        failed[2] = self.emit.i32(1);
+        self.emit.give(&failed);
+        self.emit.block = outside;
+        results_of(choice)
+    }
+
+    /// Lets sequences grow by one element of known size; whether there was memory for that.
+    fn make_room(
+        &mut self,
+        this: &Loop<'_, 'c, 'a>,
+        state: &[Value<'c, 'a>],
+    ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
+        let (mut state, mut enough) = (state.to_vec(), self.flag(true));
+        let mut at = 3;
+        for kept in &this.kept {
+            if let Kept::Grows { bytes: Some(bytes), .. } = kept {
+                let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], *bytes);
+                (state[at], state[at + 1]) = (block, size);
+                enough = self.emit.binary("arith.andi", enough, done);
+            }
+            at += kept.width();
+        }
+        (state, enough)
+    }
+
+    /// Makes room behind `count` elements; twice as much as before where there is too little.
+    fn grow(
+        &mut self,
+        [block, size]: [Value<'c, 'a>; 2],
+        count: Value<'c, 'a>,
+        bytes: Value<'c, 'a>,
+    ) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
+        let used = self.emit.binary("arith.muli", count, bytes);
+        let needed = self.emit.binary("arith.addi", used, bytes);
+        // One byte at least, so that memory that was asked for is told from none.
+        let needed = self.emit.binary("arith.maxsi", needed, self.emit.index(1));
+        let full = self.emit.compare(Predicate::Gt, needed, size);
+        let types = [block, size].map(|value| value.r#type());
+        let choice = self.emit.choose(full, &types);
+        let outside = self.emit.enter(choice, 0);
+        let twice = self.emit.binary("arith.addi", needed, needed);
+        let larger = self.try_allocate(twice);
+        let got = self.emit.compare(Predicate::Ne, self.address(larger), self.emit.index(0));
+        let had = self.emit.compare(Predicate::Gt, size, self.emit.index(0));
+        let both = self.emit.binary("arith.andi", got, had);
+        let copying = self.emit.choose(both, &[]);
+        let inside = self.emit.enter(copying, 0);
+        self.emit.copy(whole(block), whole(larger), used);
+        self.release(block);
+        self.emit.give(&[]);
+        self.emit.enter(copying, 1);
+        self.emit.give(&[]);
+        self.emit.block = inside;
+        self.emit.give(&[larger, twice]);
+        self.emit.enter(choice, 1);
+        self.emit.give(&[block, size]);
+        self.emit.block = outside;
+        let grown = results_of(choice);
+        let done = self.emit.compare(Predicate::Ne, self.address(grown[0]), self.emit.index(0));
+        (grown[0], grown[1], done)
+    }
+
+    fn call_body(
+        &mut self,
+        this: &Loop<'_, 'c, 'a>,
+        counter: Memory<'c, 'a>,
+        mut state: Vec<Value<'c, 'a>>,
+    ) -> Vec<Value<'c, 'a>> {
+        let flag = self.emit.shifted(counter, self.emit.index(FLAG));
+        let (mut memories, mut given) = (vec![counter], vec![flag]);
+        let mut extents = vec![];
+        let mut at = 3;
+        for kept in &this.kept {
+            match kept {
+                Kept::Turns { result, .. } => {
+                    memories.push(whole(state[at]));
+                    given.push(whole(state[at + 1]));
+                    extents.push(self.extents(*result));
+                }
+                Kept::Own { .. } => {
+                    memories.push(whole(state[at]));
+                    extents.push(state[at + 2..at + kept.width()].to_vec());
+                }
+                Kept::Placed { result, bytes } => {
+                    let by = self.emit.binary("arith.muli", state[0], *bytes);
+                    given.push(self.emit.shifted(self.memory(*result), by));
+                }
+                Kept::Grows { bytes: Some(bytes), .. } => {
+                    let by = self.emit.binary("arith.muli", state[0], *bytes);
+                    given.push(self.emit.shifted(whole(state[at]), by));
+                }
+                Kept::Grows { bytes: None, .. } => {}
+            }
+            at += kept.width();
+        }
+        memories.extend(&this.captured);
+        memories.extend(given);
+        let call = Call {
+            callee: &this.body.name,
+            memories,
+            scratch: self.scratch(this.position),
+            around: self.around_body(this, extents.len(), &extents),
+            host: self.host_if_any(),
+        };
+        let returned = call.write(self.program, &self.emit);
+        state[1] = self.emit.load_bool(flag);
+        if let Some(status) = returned.first() {
+            state[2] = *status;
+        }
+        self.keep_returned(this, &mut state, returned.get(1..).unwrap_or_default());
+        state[0] = self.emit.binary("arith.addi", state[0], self.emit.index(1));
+        state
+    }
+
+    /// The state after an iteration, given what the body returned in memory of its own.
+    fn keep_returned(
+        &mut self,
+        this: &Loop<'_, 'c, 'a>,
+        state: &mut [Value<'c, 'a>],
+        mut returned: &[Value<'c, 'a>],
+    ) {
+        let mut at = 3;
+        for kept in &this.kept {
+            let width = kept.width();
+            match kept {
+                Kept::Turns { .. } => {
+                    state.copy_within(at + 1..at + 3, at);
+                    state[at + 2] = state[at];
+                }
+                Kept::Own { extents, .. } => {
+                    self.release_if(state[at + 1], state[at]);
+                    let (own, rest) = returned.split_at(1 + extents.len());
+                    returned = rest;
+                    state[at] = own[0];
+                    state[at + 1] = self.flag(true);
+                    state[at + 2..at + width].copy_from_slice(&own[1..]);
+                }
+                Kept::Grows { bytes: None, extents, result } => {
+                    let (own, rest) = returned.split_at(1 + extents.len());
+                    returned = rest;
+                    self.append(*result, state, at, own);
+                }
+                Kept::Placed { .. } | Kept::Grows { .. } => {}
+            }
+            at += width;
+        }
+    }
+
+    fn release_if(&mut self, condition: Value<'c, 'a>, block: Value<'c, 'a>) {
+        let choice = self.emit.choose(condition, &[]);
+        let outside = self.emit.enter(choice, 0);
+        self.release(block);
+        self.emit.give(&[]);
+        self.emit.enter(choice, 1);
+        self.emit.give(&[]);
+        self.emit.block = outside;
+    }
+
+    /// Copies an element that the body returned to the end of its sequence. All have the extents of
+    /// the first.
+    fn append(
+        &mut self,
+        result: Id,
+        state: &mut [Value<'c, 'a>],
+        at: usize,
+        own: &[Value<'c, 'a>],
+    ) {
+        let (element, extents) = (own[0], &own[1..]);
+        let is_first = self.emit.compare(Predicate::Eq, state[0], self.emit.index(0));
+        let mut holds = self.emit.compare(Predicate::Eq, state[2], self.emit.i32(0));
+        let mut differing = [self.emit.index(0); 2];
+        for (axis, extent) in extents.iter().enumerate() {
+            let before = self.emit.select(is_first, *extent, state[at + 2 + axis]);
+            let equal = self.emit.compare(Predicate::Eq, before, *extent);
+            holds = self.emit.binary("arith.andi", holds, equal);
+            differing[0] = self.emit.select(equal, differing[0], before);
+            differing[1] = self.emit.select(equal, differing[1], *extent);
+        }
+        let bytes = self.emit.product(extents, self.width(result));
+        let types = [state[at], state[at + 1], state[2]].map(|value| value.r#type());
+        let choice = self.emit.choose(holds, &types);
+        let outside = self.emit.enter(choice, 0);
+        let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], bytes);
+        let status = self.emit.select(done, self.emit.i32(0), self.emit.i32(1));
+        let copying = self.emit.choose(done, &[]);
+        let inside = self.emit.enter(copying, 0);
+        let by = self.emit.binary("arith.muli", state[0], bytes);
+        let to = self.emit.shifted(whole(block), by);
+        self.emit.copy(whole(element), to, bytes);
+        self.release(element);
+        self.emit.give(&[]);
+        self.emit.enter(copying, 1);
+        self.emit.give(&[]);
+        self.emit.block = inside;
+        self.emit.give(&[block, size, status]);
+        self.emit.enter(choice, 1);
+        // The body's own failure was told before; the host keeps the first.
+        let check = self.program.check(host::ELEMENTS);
+        let check = self.emit.index(check as i64);
+        self.emit.call(host::FAIL, &[self.host(), check, differing[0], differing[1]], &[]);
+        self.emit.give(&[state[at], state[at + 1], self.emit.i32(1)]);
+        self.emit.block = outside;
+        let next = results_of(choice);
+        (state[at], state[at + 1], state[2]) = (next[0], next[1], next[2]);
+        state[at + 2..at + 2 + extents.len()].copy_from_slice(extents);
+    }
+
+    /// Takes what is kept after the last iteration.
+    fn stop(&mut self, kept: &Kept<'c, 'a>, count: Value<'c, 'a>, state: &[Value<'c, 'a>]) {
+        match kept {
+            Kept::Turns { result, .. } => {
+                let to = self.memory(*result);
+                let addresses = [state[0], self.emit.opaque(to)].map(|buffer| self.address(buffer));
+                let differ = self.emit.compare(Predicate::Ne, addresses[0], addresses[1]);
+                let bytes = self.emit.product(&self.extents(*result), self.width(*result));
+                let choice = self.emit.choose(differ, &[]);
+                let outside = self.emit.enter(choice, 0);
+                self.emit.copy(whole(state[0]), to, bytes);
+                self.emit.give(&[]);
+                self.emit.enter(choice, 1);
+                self.emit.give(&[]);
+                self.emit.block = outside;
+            }
+            Kept::Own { result, .. } => {
+                let bytes = self.emit.product(&state[2..], self.width(*result));
+                // Without an iteration this is the memory of another value.
+                let choice = self.emit.choose(state[1], &[state[0].r#type()]);
+                let outside = self.emit.enter(choice, 0);
+                self.emit.give(&[state[0]]);
+                self.emit.enter(choice, 1);
+                let copy = self.try_allocate(bytes);
+                let got = self.emit.compare(Predicate::Ne, self.address(copy), self.emit.index(0));
+                let copying = self.emit.choose(got, &[]);
+                let inside = self.emit.enter(copying, 0);
+                self.emit.copy(whole(state[0]), whole(copy), bytes);
+                self.emit.give(&[]);
+                self.emit.enter(copying, 1);
+                self.emit.give(&[]);
+                self.emit.block = inside;
+                self.emit.give(&[copy]);
+                self.emit.block = outside;
+                self.take_block(*result, results_of(choice)[0], bytes);
+                define(&mut self.symbols, &self.function.types[*result], &state[2..]);
+            }
+            Kept::Placed { result, .. } => {
+                if self.homes.convention != Convention::Static {
+                    let expected = self.extents(*result)[0];
+                    let holds = self.emit.compare(Predicate::Eq, count, expected);
+                    self.require(holds, host::ITERATIONS, [expected, count]);
+                }
+            }
+            Kept::Grows { result, .. } => {
+                let none = self.emit.compare(Predicate::Eq, state[1], self.emit.index(0));
+                let choice = self.emit.choose(none, &[state[0].r#type()]);
+                let outside = self.emit.enter(choice, 0);
+                let empty = self.try_allocate(self.emit.index(1));
+                self.emit.give(&[empty]);
+                self.emit.enter(choice, 1);
+                self.emit.give(&[state[0]]);
+                self.emit.block = outside;
+                self.take_block(*result, results_of(choice)[0], self.emit.index(1));
+                let extents: Vec<_> =
+                    [count].into_iter().chain(state[2..].iter().copied()).collect();
+                define(&mut self.symbols, &self.function.types[*result], &extents);
+            }
+        }
+    }
+
+    fn take_block(&mut self, value: Id, block: Value<'c, 'a>, bytes: Value<'c, 'a>) {
+        let got = self.emit.compare(Predicate::Ne, self.address(block), self.emit.index(0));
+        self.require(got, host::OUT_OF_MEMORY, [bytes, bytes]);
+        self.set_own(value, block);
+    }
+}

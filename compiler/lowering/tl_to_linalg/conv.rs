@@ -1,0 +1,123 @@
+//! `tl.conv` as a product of matrices: the filters times the windows they move over.
+//!
+//! Three stages: the operand with its zeros around it, where it has any; a matrix of which each column
+//! holds the elements under the filters at one place ("im2col"), which a filter of one element makes
+//! the operand itself; and a matmul per image and group.
+use super::{
+    Held, Lowered, contraction,
+    element::Element,
+    generic::{Access, Emitter, Loops, Sums},
+    moves, squeezed, wide_dims,
+};
+use irc_dialects::tl;
+use irc_mlir::OperationRef;
+use irc_tl::{Conv, Op};
+
+/// Lowers a convolution of operands of known sizes and zeros around them, not fewer than none.
+pub fn lower<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    operands: &[Lowered<'c, 'a>],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Result<Held<'c, 'a>, String> {
+    let Op::Conv(conv) = tl::op_of(op)? else { return Err("expected a convolution".into()) };
+    let (x, w) = (padded(emitter, &operands[0], &conv), &operands[1]);
+    let (batch, groups) = (x.shape[0], conv.groups);
+    let (filters, depth) = (w.shape[0] / groups, w.shape[1..].iter().product());
+    let places: i64 = shape[2..].iter().product();
+    let matrix = |value: &Lowered<'c, 'a>, shape: &[i64]| Lowered {
+        shape: shape.to_vec(),
+        element,
+        held: moves::reshape(emitter, value, shape),
+    };
+    let windows = if is_pointwise(&conv, &w.shape) {
+        x
+    } else {
+        let x = seen(emitter, &conv, &x, &w.shape, shape);
+        windows(emitter, &conv, &x, &w.shape, shape)
+    };
+    let windows = matrix(&windows, &[batch, groups, depth, places]);
+    let filter = matrix(w, &[groups, filters, depth]);
+    // Loops: image, group, filter, place, then the depth.
+    let sides: [(&Lowered, &[usize]); 2] = [(&filter, &[1, 2, 4]), (&windows, &[0, 1, 4, 3])];
+    let result = [batch, groups, filters, places];
+    let held = contraction::multiply(emitter, sides, &result, element);
+    let product = Lowered { shape: result.to_vec(), element, held };
+    Ok(moves::reshape(emitter, &product, shape))
+}
+
+/// Whether each filter sees one place, and every place is seen once.
+fn is_pointwise(conv: &Conv, filters: &[i64]) -> bool {
+    filters[2..].iter().all(|taps| *taps == 1) && conv.strides.iter().all(|step| *step == 1)
+}
+
+/// The operand with its zeros.
+fn padded<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    x: &Lowered<'c, 'a>,
+    conv: &Conv,
+) -> Lowered<'c, 'a> {
+    if conv.pads.iter().all(|pads| *pads == [0, 0]) {
+        return x.clone();
+    }
+    let mut shape = x.shape.clone();
+    let mut offsets = vec![0; shape.len()];
+    for (axis, [before, after]) in conv.pads.iter().enumerate() {
+        shape[2 + axis] += before + after;
+        offsets[2 + axis] = *before;
+    }
+    let zeros = Lowered { shape: shape.clone(), element: x.element, held: Held::Splat(0.0) };
+    let held = moves::put(emitter, &zeros, x, &offsets);
+    Lowered { shape, element: x.element, held }
+}
+
+/// The part of the operand that some filter sees.
+fn seen<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
+    x: &Lowered<'c, 'a>,
+    filters: &[i64],
+    result: &[i64],
+) -> Lowered<'c, 'a> {
+    let mut shape = x.shape.clone();
+    for axis in 0..conv.strides.len() {
+        let reach = (filters[2 + axis] - 1) * conv.dilations[axis];
+        shape[2 + axis] = reach + (result[2 + axis] - 1) * conv.strides[axis] + 1;
+    }
+    if shape == x.shape {
+        return x.clone();
+    }
+    let held = moves::cut(emitter, x, &vec![0; shape.len()], &shape);
+    Lowered { shape, element: x.element, held }
+}
+
+/// `[images, channels, taps..., places...]`: the element under each tap at each place.
+fn windows<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
+    x: &Lowered<'c, 'a>,
+    filters: &[i64],
+    result: &[i64],
+) -> Lowered<'c, 'a> {
+    let spatial = conv.strides.len();
+    let shape = [&x.shape[..2], &filters[2..], &result[2..]].concat();
+    let loops = wide_dims(&shape);
+    let term = |dim: usize, step: i64| {
+        loops.iter().position(|wide| *wide == dim).map(|at| (at, step)).into_iter()
+    };
+    let dims = wide_dims(&x.shape).into_iter().map(|dim| match dim.checked_sub(2) {
+        None => term(dim, 1).collect(),
+        Some(axis) => term(2 + axis, conv.dilations[axis])
+            .chain(term(2 + spatial + axis, conv.strides[axis]))
+            .collect(),
+    });
+    let input = Sums { tensor: emitter.materialise(x), dims: dims.collect() };
+    let output = Access {
+        tensor: emitter.empty(&squeezed(&shape), x.element),
+        loops: (0..loops.len()).collect(),
+    };
+    let space = Loops::parallel(loops.len());
+    let copied = emitter.generic_of_sums(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]));
+    Lowered { shape, element: x.element, held: Held::Tensor(copied) }
+}

@@ -1,0 +1,356 @@
+//! Control flow over sizes that depend on symbols, compiled and run, against evaluation.
+#![allow(clippy::unwrap_used)]
+mod support {
+    pub mod graphs;
+}
+use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
+use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
+use support::graphs::{agree, compile, f32s, i64s, run, truth};
+
+fn n() -> Dim {
+    Dim::symbol("N")
+}
+
+fn row(dim: Dim) -> Type {
+    Type::new(DType::F32, [dim])
+}
+
+fn scalar(dtype: DType) -> Type {
+    Type::new(dtype, [])
+}
+
+/// A graph of one input that is given to `write` with the builder.
+fn nested(
+    prefix: &str,
+    inputs: &[Type],
+    write: impl FnOnce(&mut Builder, &[ValueId]) -> Vec<ValueId>,
+) -> Box<Graph> {
+    let mut b = Builder::nested(prefix);
+    let inputs: Vec<ValueId> = inputs
+        .iter()
+        .enumerate()
+        .map(|(index, ty)| b.input(format!("{prefix}{index}"), ty.clone()))
+        .collect();
+    for (index, value) in write(&mut b, &inputs).into_iter().enumerate() {
+        b.output(format!("{prefix}out{index}"), value);
+    }
+    Box::new(b.finish())
+}
+
+fn yes(b: &mut Builder) -> ValueId {
+    b.fill(1.0, &[], DType::Bool).unwrap()
+}
+
+/// The first `count` elements.
+fn head(b: &mut Builder, x: ValueId, count: Dim) -> ValueId {
+    let body = Scalar::load(0, [Scalar::Loop(0)]);
+    b.compute(Compute::map([count], body), &[x]).unwrap()
+}
+
+#[test]
+fn outputs_may_be_inputs_constants_and_each_other() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let c = b.tensor(&f32s([3], 5));
+    let y = b.unary(Unary::Exp, x).unwrap();
+    for (name, value) in [("x", x), ("c", c), ("y", y), ("y again", y)] {
+        b.output(name, value);
+    }
+    let graph = b.finish();
+    for size in [0, 1, 70] {
+        agree(&graph, &[("x", f32s([size], 1))]);
+    }
+}
+
+#[test]
+fn an_output_may_be_a_view() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let y = b.input("y", TensorType::new(DType::F32, [3, 1, 2]).into());
+    let e = b.unary(Unary::Exp, y).unwrap();
+    let flat = b.reshape(e, &[3.into(), 2.into()]).unwrap();
+    b.output("flat", flat);
+    b.output("x", x);
+    agree(&b.finish(), &[("x", f32s([4], 1)), ("y", f32s([3, 1, 2], 2))]);
+}
+
+#[test]
+fn a_choice_of_sizes_known_outside() {
+    let mut b = Builder::new();
+    let condition = b.input("c", scalar(DType::Bool));
+    let x = b.input("x", row(n()));
+    let then = nested("t", &[row(n())], |b, x| {
+        let e = b.unary(Unary::Exp, x[0]).unwrap();
+        vec![b.unary(Unary::Neg, e).unwrap()]
+    });
+    let otherwise = nested("e", &[row(n())], |_, x| vec![x[0]]);
+    let kind = NodeKind::If { then, otherwise };
+    let y = b.region(kind, &[condition, x], [row(n())])[0];
+    let z = b.binary(Binary::Add, x, y).unwrap();
+    b.output("y", y);
+    b.output("z", z);
+    let graph = b.finish();
+    for (side, size) in [(true, 4), (false, 4), (true, 0), (false, 100)] {
+        agree(&graph, &[("c", truth(side)), ("x", f32s([size], 1))]);
+    }
+}
+
+#[test]
+fn a_choice_of_two_shapes() {
+    let mut b = Builder::new();
+    let condition = b.input("c", scalar(DType::Bool));
+    let (x, y) = (b.input("x", row(n())), b.input("y", row(Dim::symbol("M"))));
+    let types = [row(n()), row(Dim::symbol("M"))];
+    let then = nested("t", &types, |_, inputs| vec![inputs[0]]);
+    let otherwise = nested("e", &types, |b, inputs| vec![b.unary(Unary::Exp, inputs[1]).unwrap()]);
+    let kind = NodeKind::If { then, otherwise };
+    let chosen = b.region(kind, &[condition, x, y], [row(Dim::symbol("C"))])[0];
+    let sum = b.reduce(Reduction::Sum, chosen, &[0], true).unwrap();
+    let scaled = b.binary(Binary::Sub, chosen, sum).unwrap();
+    b.output("scaled", scaled);
+    b.output("chosen", chosen);
+    let mut graph = b.finish();
+    let source = SymbolSource::Extent(chosen, 0);
+    graph.symbols.push(irc_tl::Symbol { name: "C".into(), source });
+    for side in [true, false] {
+        let inputs = [("c", truth(side)), ("x", f32s([3], 1)), ("y", f32s([5], 2))];
+        agree(&graph, &inputs);
+    }
+}
+
+#[test]
+fn a_choice_in_a_loop_over_a_symbol() {
+    let state = row(n());
+    let body = nested("l", &[scalar(DType::I64), state.clone(), state.clone()], |b, inputs| {
+        let [index, s, w] = inputs else { unreachable!() };
+        let one = b.scalar(1.0, DType::I64).unwrap();
+        let odd = b.binary(Binary::And, *index, one).unwrap();
+        let odd = b.cast(odd, DType::Bool).unwrap();
+        let then = nested("lt", &[state.clone(), state.clone()], |b, inputs| {
+            vec![b.binary(Binary::Add, inputs[0], inputs[1]).unwrap()]
+        });
+        let otherwise = nested("le", &[state.clone(), state.clone()], |b, inputs| {
+            vec![b.binary(Binary::Mul, inputs[0], inputs[1]).unwrap()]
+        });
+        let kind = NodeKind::If { then, otherwise };
+        let next = b.region(kind, &[odd, *s, *w], [state.clone()])[0];
+        let total = b.reduce(Reduction::Max, next, &[0], false).unwrap();
+        let limit = b.scalar(50.0, DType::F32).unwrap();
+        let go_on = b.compare(Comparison::Lt, total, limit).unwrap();
+        vec![go_on, next, next]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let (s, w) = (b.input("s", state.clone()), b.input("w", state.clone()));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 1 };
+    let sequence = Type::new(DType::F32, [Dim::symbol("T"), n()]);
+    let results = b.region(kind, &[trips, start, s, w], [state, sequence]);
+    b.output("last", results[0]);
+    b.output("all", results[1]);
+    let graph = b.finish();
+    for (trips, size) in [(0, 3), (1, 3), (6, 5), (i64::MAX, 4), (7, 1)] {
+        let positive = |seed| {
+            let mut tensor = f32s([size], seed);
+            (0..size as usize).for_each(|at| tensor.set_f64(at, 2.0 + tensor.get_f64(at).abs()));
+            tensor
+        };
+        agree(&graph, &[("trips", i64s([], &[trips])), ("s", positive(1)), ("w", positive(2))]);
+    }
+}
+
+#[test]
+fn a_loop_that_carries_what_it_was_given() {
+    let body = nested("l", &[scalar(DType::I64), row(n()), row(n())], |b, inputs| {
+        let go_on = yes(b);
+        vec![go_on, inputs[2], inputs[1], inputs[1]]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let (x, y) = (b.input("x", row(n())), b.input("y", row(n())));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 2 };
+    let sequence = Type::new(DType::F32, [Dim::symbol("T"), n()]);
+    let results = b.region(kind, &[trips, start, x, y], [row(n()), row(n()), sequence]);
+    for (index, result) in results.iter().enumerate() {
+        b.output(format!("r{index}"), *result);
+    }
+    let graph = b.finish();
+    for trips in [0, 1, 2, 3] {
+        let inputs = [("trips", i64s([], &[trips])), ("x", f32s([4], 1)), ("y", f32s([4], 2))];
+        agree(&graph, &inputs);
+    }
+}
+
+#[test]
+fn what_is_not_zero() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [n()]));
+    let found = b.algorithm(Algorithm::NonZero, &[x]).unwrap();
+    let count = b.elements_or_symbols(found[1]).unwrap()[0].clone();
+    b.require(&count, Relation::AtMost, &Dim::Known(4), "expected few numbers").unwrap();
+    let flat = b.reshape(found[0], &[n()]).unwrap();
+    let body = Scalar::load(0, [Scalar::Loop(0)]);
+    let indices = b.compute(Compute::map([count.clone()], body), &[flat]).unwrap();
+    let picked = Scalar::load(0, [Scalar::load(1, [Scalar::Loop(0)])]);
+    let picked = b.compute(Compute::map([count], picked), &[x, indices]).unwrap();
+    b.output("indices", indices);
+    b.output("picked", picked);
+    let graph = b.finish();
+    let given =
+        |values: &[f32]| irc_tl::Tensor::from_values([values.len() as i64], values).unwrap();
+    for values in [&[0.0, 5.0, 0.0, 7.0][..], &[0.0, 0.0], &[], &[1.0, 2.0, 3.0]] {
+        agree(&graph, &[("x", given(values))]);
+    }
+    let error = run(&compile(&graph), &[("x", given(&[1.0; 6]))]).unwrap_err();
+    assert_eq!(error.to_string(), "expected few numbers: found 6 and 4");
+}
+
+/// Each iteration makes a row as long as a number it reads; the rows have one length, or the loop
+/// fails.
+#[test]
+fn elements_of_a_sequence_may_have_sizes_that_depend_on_data() {
+    let lengths = Type::new(DType::I64, [3.into()]);
+    let body = nested("l", &[scalar(DType::I64), row(8.into()), lengths.clone()], |b, inputs| {
+        let [index, x, lengths] = inputs else { unreachable!() };
+        let pick = Scalar::load(0, [Scalar::load(1, [])]);
+        let length = b.compute(Compute::map([], pick), &[*lengths, *index]).unwrap();
+        let length = b.elements_or_symbols(length).unwrap()[0].clone();
+        let short = head(b, *x, length);
+        let short = b.unary(Unary::Exp, short).unwrap();
+        let go_on = yes(b);
+        vec![go_on, short]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let (x, lengths) = (b.input("x", row(8.into())), b.input("lengths", lengths));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 0 };
+    let sequence = Type::new(DType::F32, [Dim::symbol("T"), Dim::symbol("L")]);
+    let all = b.region(kind, &[trips, start, x, lengths], [sequence])[0];
+    b.output("all", all);
+    let graph = b.finish();
+    let inputs = |trips, lengths: [i64; 3]| {
+        [("trips", i64s([], &[trips])), ("x", f32s([8], 1)), ("lengths", i64s([3], &lengths))]
+    };
+    for trips in 1..=3 {
+        agree(&graph, &inputs(trips, [5, 5, 5]));
+    }
+    let error = run(&compile(&graph), &inputs(3, [5, 5, 4])).unwrap_err();
+    let expected = "loop: expected elements of one shape in a sequence: found 5 and 4";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_check_may_fail_inside() {
+    let body = nested("l", &[scalar(DType::I64), row(n())], |b, inputs| {
+        let at = b.elements_or_symbols(inputs[0]).unwrap()[0].clone();
+        b.require(&at, Relation::AtMost, &Dim::Known(2), "expected few iterations").unwrap();
+        let go_on = yes(b);
+        vec![go_on, b.unary(Unary::Neg, inputs[1]).unwrap()]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let x = b.input("x", row(n()));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 1 };
+    let y = b.region(kind, &[trips, start, x], [row(n())])[0];
+    b.output("y", y);
+    let graph = b.finish();
+    agree(&graph, &[("trips", i64s([], &[3])), ("x", f32s([4], 1))]);
+    let error = run(&compile(&graph), &[("trips", i64s([], &[9])), ("x", f32s([4], 1))]);
+    assert_eq!(error.unwrap_err().to_string(), "expected few iterations: found 3 and 2");
+}
+
+#[test]
+fn a_loop_in_a_loop() {
+    let inner = |prefix: &str| {
+        nested(prefix, &[scalar(DType::I64), row(n()), row(n())], |b, inputs| {
+            let go_on = yes(b);
+            let half = b.scalar(0.5, DType::F32).unwrap();
+            let half = b.binary(Binary::Mul, inputs[1], half).unwrap();
+            vec![go_on, b.binary(Binary::Add, half, inputs[2]).unwrap()]
+        })
+    };
+    let body = nested("o", &[scalar(DType::I64), row(n()), row(n())], |b, inputs| {
+        let (go_on, start) = (yes(b), yes(b));
+        let kind = NodeKind::Loop { body: inner("i"), carried: 1 };
+        let next = b.region(kind, &[inputs[0], start, inputs[1], inputs[2]], [row(n())])[0];
+        let total = b.reduce(Reduction::Sum, next, &[0], false).unwrap();
+        vec![go_on, next, total]
+    });
+    let mut b = Builder::new();
+    let trips = b.scalar(5.0, DType::I64).unwrap();
+    let (x, w) = (b.input("x", row(n())), b.input("w", row(n())));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 1 };
+    let totals = Type::new(DType::F32, [5.into()]);
+    let results = b.region(kind, &[trips, start, x, w], [row(n()), totals]);
+    b.output("x", results[0]);
+    b.output("totals", results[1]);
+    let graph = b.finish();
+    for size in [1, 6, 33] {
+        agree(&graph, &[("x", f32s([size], 1)), ("w", f32s([size], 2))]);
+    }
+}
+
+#[test]
+fn weights_are_captured_by_what_is_inside() {
+    let ty = || Type::new(DType::F32, [n(), 32.into()]);
+    let body = nested("l", &[scalar(DType::I64), ty()], |b, inputs| {
+        let w = b.tensor(&f32s([32, 32], 9));
+        let product = b.matmul(inputs[1], w).unwrap();
+        let go_on = yes(b);
+        vec![go_on, b.unary(Unary::Tanh, product).unwrap()]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let x = b.input("x", ty());
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 1 };
+    let y = b.region(kind, &[trips, start, x], [ty()])[0];
+    b.output("y", y);
+    let graph = b.finish();
+    assert_eq!(compile(&graph).weights.len(), 1);
+    for trips in [0, 3] {
+        agree(&graph, &[("trips", i64s([], &[trips])), ("x", f32s([5, 32], 1))]);
+    }
+}
+
+#[test]
+fn an_input_of_fixed_size_is_checked_too() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [n(), 4.into()]));
+    let y = b.input("y", TensorType::new(DType::F32, [2]).into());
+    b.output("x", x);
+    b.output("y", y);
+    let compiled = compile(&b.finish());
+    let error = run(&compiled, &[("x", f32s([2, 4], 1)), ("y", f32s([3], 2))]).unwrap_err();
+    assert_eq!(error.to_string(), "input 'y': expected f32[2], found f32[3]");
+}
+
+#[test]
+fn a_size_that_divides_by_zero_is_refused() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let m = b.input("m", row(Dim::symbol("M")));
+    let y = head(&mut b, x, n().floor_div(&Dim::symbol("M")));
+    b.output("y", y);
+    b.output("m", m);
+    let graph = b.finish();
+    agree(&graph, &[("x", f32s([7], 1)), ("m", f32s([2], 2))]);
+    let error = run(&compile(&graph), &[("x", f32s([7], 1)), ("m", f32s([0], 2))]).unwrap_err();
+    let expected = "the size floordiv(N, M) cannot be computed: found 1 and 0";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn names_of_sizes_may_be_any_text() {
+    let mut b = Builder::new();
+    let size = Dim::symbol("batch size, \"é\" * 2\\");
+    let x = b.input("the 'input'", Type::new(DType::F32, [size.clone(), 3.into()]));
+    let y = b.unary(Unary::Neg, x).unwrap();
+    let flat = b.reshape(y, &[size * 3.into()]).unwrap();
+    b.output("flat \"y\"", flat);
+    agree(&b.finish(), &[("the 'input'", f32s([4, 3], 1))]);
+}

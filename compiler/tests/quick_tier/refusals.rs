@@ -1,0 +1,67 @@
+//! What the quick tier does not translate is an error that names the op and says where.
+use irc::{
+    Backend, Target,
+    codegen::{Output, compile},
+};
+use irc_mlir::Capture;
+
+fn refused(text: &str, target: &Target) -> (String, Vec<String>) {
+    let context = irc_dialects::new_context();
+    let module = irc_mlir::parse_module(&context, text).expect("the text parses");
+    let capture = Capture::new(&context);
+    let error = compile(&module, target, Output::Object).expect_err("no translation");
+    (error.message, capture.take().into_iter().map(|found| found.message).collect())
+}
+
+fn quick() -> Target {
+    Target::host().with_backend(Backend::Cranelift)
+}
+
+#[test]
+fn an_op_without_a_translation_is_named_where_it_stands() {
+    let text = "llvm.func @f() { %0 = llvm.inline_asm \"nop\", \"=r\" : () -> i32\n llvm.return }";
+    let (message, diagnostics) = refused(text, &quick());
+    assert!(message.contains("'llvm.inline_asm'"), "{message}");
+    assert!(diagnostics[0].contains("the quick tier does not translate"), "{diagnostics:?}");
+}
+
+#[test]
+fn an_odd_width_is_refused() {
+    let text = "llvm.func @f(%0: i24) -> i24 { %1 = llvm.add %0, %0 : i24\n llvm.return %1 : i24 }";
+    assert!(refused(text, &quick()).0.contains("this signature"));
+}
+
+#[test]
+fn a_function_of_any_number_of_arguments_is_refused() {
+    let text = "llvm.func @printf(!llvm.ptr, ...) -> i32";
+    assert!(refused(text, &quick()).0.contains("this signature"));
+}
+
+#[test]
+fn a_stack_buffer_of_unknown_size_is_refused() {
+    let text =
+        "llvm.func @f(%0: i64) { %1 = llvm.alloca %0 x i8 : (i64) -> !llvm.ptr\n llvm.return }";
+    assert!(refused(text, &quick()).0.contains("'llvm.alloca'"));
+}
+
+#[test]
+fn a_processor_without_fused_products_computes_none() {
+    let text = "llvm.func @f(%0: f32) -> f32 { %1 = llvm.intr.fma(%0, %0, %0) : (f32, f32, f32) -> f32\n llvm.return %1 : f32 }";
+    let old = Target::from_name("x86-64-v2").with_backend(Backend::Cranelift);
+    assert!(refused(text, &old).0.contains("fused multiply-add"));
+}
+
+#[test]
+fn a_processor_known_by_name_alone_is_refused() {
+    let old = Target::from_name("sandybridge").with_backend(Backend::Cranelift);
+    let (message, _) = refused("llvm.func @f() { llvm.return }", &old);
+    assert!(message.contains("sandybridge") && message.contains("x86-64-v3"), "{message}");
+}
+
+#[test]
+fn text_is_llvm_s_to_write() {
+    let context = irc_dialects::new_context();
+    let module = irc_mlir::parse_module(&context, "").expect("the text parses");
+    let error = compile(&module, &quick(), Output::LlvmIr).expect_err("not Cranelift's");
+    assert!(error.message.contains("objects only"), "{error}");
+}

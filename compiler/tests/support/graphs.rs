@@ -1,0 +1,71 @@
+//! Compiles graphs, runs them, and compares with their evaluation. Not every test uses all of it.
+#![allow(dead_code)]
+use irc::{CompileOptions, CompiledGraph, Session};
+use irc_runtime::RunError;
+use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
+use irc_tl::Graph;
+use std::collections::BTreeMap;
+
+/// Named tensors.
+pub type Inputs<'i> = &'i [(&'i str, Tensor)];
+
+/// Random numbers.
+pub fn f32s(shape: impl Into<Vec<i64>>, seed: u64) -> Tensor {
+    Tensor::random(TensorType::new(DType::F32, shape), seed).unwrap()
+}
+
+/// Given numbers.
+pub fn i64s(shape: impl Into<Vec<i64>>, values: &[i64]) -> Tensor {
+    Tensor::from_values(shape, values).unwrap()
+}
+
+/// A condition.
+pub fn truth(value: bool) -> Tensor {
+    Tensor::from_f64(TensorType::new(DType::Bool, []), &[f64::from(u8::from(value))]).unwrap()
+}
+
+/// Compiles a graph.
+pub fn compile(graph: &Graph) -> CompiledGraph {
+    Session::new().compile_graph(graph, &CompileOptions::default()).unwrap()
+}
+
+fn named(inputs: Inputs<'_>) -> BTreeMap<String, Tensor> {
+    inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect()
+}
+
+/// Runs a compiled graph.
+pub fn run(
+    compiled: &CompiledGraph,
+    inputs: Inputs<'_>,
+) -> Result<BTreeMap<String, Tensor>, RunError> {
+    compiled.runner().unwrap().run(named(inputs))
+}
+
+/// Compiles and runs a graph, and compares its outputs with those of its evaluation.
+pub fn agree(graph: &Graph, inputs: Inputs<'_>) {
+    let compiled = compile(graph);
+    let mut runner = compiled.runner().unwrap();
+    // Twice: memory of the first run is used again.
+    for _ in 0..2 {
+        same(graph, inputs, &runner.run(named(inputs)).unwrap());
+    }
+}
+
+fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
+    let expected = graph.eval(&named(inputs)).unwrap();
+    for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
+        let found = &found[name];
+        assert_eq!(found.ty(), expected.ty(), "{name}");
+        let result = compare(expected, found, Tolerance::of(expected.dtype())).unwrap();
+        assert!(result.is_match(), "{name}: {result}");
+    }
+}
+
+/// As [`agree`], of graphs compiled to one library.
+pub fn agree_together(graphs: &[Graph], inputs: Inputs<'_>) {
+    let all: Vec<&Graph> = graphs.iter().collect();
+    let compiled = Session::new().compile_graphs(&all, &CompileOptions::default()).unwrap();
+    for (graph, runner) in graphs.iter().zip(compiled.runners().unwrap()) {
+        same(graph, inputs, &runner.unwrap().run(named(inputs)).unwrap());
+    }
+}

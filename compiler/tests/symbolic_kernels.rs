@@ -1,0 +1,238 @@
+//! One compiled kernel serves every size of its symbols.
+#![allow(clippy::unwrap_used)]
+
+use irc::codegen::{Output, Target, compile, link_library};
+use irc::pipeline::HOST_CPU;
+use irc_dialects::tl;
+use irc_mlir::{
+    Block, BlockLike, Location, Module, OpSpec, OperationLike, Type as MlirType, Value, ValueLike,
+    attr, function, read, walk_collect,
+};
+use irc_tensor::{DType, Tensor, Tolerance, compare};
+use irc_tl::{Algorithm, Combine, Compute, Conv, Dim, Op, Reduction, Scalar, Type, Unary};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+type Entry = unsafe extern "C" fn(*const *mut c_void, *mut c_void) -> i32;
+
+/// What the kernel computes.
+enum Work {
+    Op(Op),
+    Algorithm(Algorithm),
+}
+
+/// A kernel on memory whose size its symbols say.
+struct Kernel {
+    work: Work,
+    operands: Vec<Type>,
+    results: Vec<Type>,
+    symbols: Vec<String>,
+    workspace: usize,
+    library: libloading::Library,
+}
+
+impl Kernel {
+    fn compile(work: Work, operands: Vec<Type>) -> Self {
+        irc::passes::register_all();
+        let context = irc_dialects::new_context();
+        let location = Location::unknown(&context);
+        let mut module = Module::new(location);
+        let types: Vec<MlirType> =
+            operands.iter().map(|ty| tl::type_to_mlir(&context, ty)).collect();
+        let arguments: Vec<_> = types.iter().map(|ty| (*ty, location)).collect();
+        let block = Block::new(&arguments);
+        let values: Vec<Value> =
+            (0..types.len()).map(|at| block.argument(at).unwrap().into()).collect();
+        let built = match &work {
+            Work::Op(op) => tl::build(&context, op, &values, location).unwrap(),
+            Work::Algorithm(work) => {
+                tl::build_algorithm(&context, work, &values, location).unwrap()
+            }
+        };
+        let built = block.append_operation(built);
+        let returned: Vec<Value> = built.results().map(Value::from).collect();
+        let mlir: Vec<MlirType> = returned.iter().map(ValueLike::r#type).collect();
+        let results = mlir.iter().map(|ty| tl::type_of(*ty).unwrap()).collect();
+        OpSpec::new(&context, "func.return", location).operands(&returned).append(&block);
+        let kernel = function(&context, "kernel", &types, &mlir, block, location)
+            .attr("irc.kernel", attr::unit(&context))
+            .attr("irc.kind", attr::string(&context, "loops"))
+            .attr("irc.entry", attr::string(&context, "irc_task_kernel"));
+        module.body().append_operation(kernel.build());
+
+        let target = Target::host();
+        let capture = irc_mlir::Capture::new(&context);
+        let lower = |module: &mut Module<'_>, first, last| {
+            let passes = HOST_CPU.text_for(&target, first, last).unwrap();
+            let lowered = irc_mlir::run_pipeline(&context, module, &passes);
+            assert!(lowered.is_ok(), "{:?}", capture.take());
+        };
+        lower(&mut module, "linalg", "vector");
+        let named = |op| read::string(&op, "sym_name").as_deref() == Some("kernel");
+        let kernel = walk_collect(module.as_operation(), named)[0];
+        let symbols = read::elements(&kernel, "irc.symbols").unwrap_or_default();
+        let symbols = symbols.into_iter().map(|name| irc_mlir::string_value(name).unwrap());
+        let symbols = symbols.collect();
+        let workspace = read::integer(&kernel, "irc.workspace_bytes").unwrap() as usize;
+        lower(&mut module, "llvm", "llvm");
+        let object = compile(&module, &target, Output::Object).unwrap();
+        let bytes = link_library([("kernel".to_owned(), &object[..])], &[]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kernel.so");
+        std::fs::write(&path, bytes).unwrap();
+        // Safety: the library runs no code when it is loaded.
+        let library = unsafe { libloading::Library::new(&path) }.unwrap();
+        Self { work, operands, results, symbols, workspace, library }
+    }
+
+    /// Runs on random operands and compares with the meaning.
+    fn check(&self, sizes: &[(&str, i64)]) {
+        let bound: BTreeMap<_, _> = sizes.iter().copied().collect();
+        let value = |name: &str| bound.get(name).copied();
+        let mut operands: Vec<Tensor> = self
+            .operands
+            .iter()
+            .enumerate()
+            .map(|(at, ty)| Tensor::random(ty.eval(&value).unwrap(), at as u64 + 5).unwrap())
+            .collect();
+        let mut results: Vec<Tensor> = self
+            .results
+            .iter()
+            .map(|ty| Tensor::zeros(ty.eval(&value).unwrap()).unwrap())
+            .collect();
+        self.run(&mut operands, &mut results, &value);
+        let borrowed: Vec<_> = operands.iter().collect();
+        let known = |name: &str| value(name).map(Dim::Known);
+        let expected = match &self.work {
+            Work::Op(Op::Compute(compute)) => {
+                vec![compute.substitute(&known).eval(&borrowed).unwrap()]
+            }
+            Work::Op(op) => vec![op.eval(&borrowed).unwrap()],
+            Work::Algorithm(work) => work.substitute(&known).eval(&borrowed).unwrap(),
+        };
+        for (expected, found) in expected.iter().zip(&results) {
+            let result = compare(expected, found, Tolerance::of(expected.dtype())).unwrap();
+            assert!(result.is_match(), "{sizes:?}: {result}");
+        }
+    }
+
+    fn run(
+        &self,
+        operands: &mut [Tensor],
+        results: &mut [Tensor],
+        value: &dyn Fn(&str) -> Option<i64>,
+    ) {
+        let pointer = |tensor: &mut Tensor| tensor.bytes_mut().as_mut_ptr().cast::<c_void>();
+        let mut slots: Vec<*mut c_void> = operands.iter_mut().map(pointer).collect();
+        // A size takes the place of a pointer.
+        slots.extend(self.symbols.iter().map(|name| value(name).unwrap() as usize as *mut c_void));
+        slots.extend(results.iter_mut().map(pointer));
+        let mut workspace = vec![0u8; self.workspace + 64];
+        let aligned = workspace.as_ptr().align_offset(64);
+        let workspace = workspace[aligned..].as_mut_ptr().cast();
+        // Safety: the slots and the workspace are what the kernel was compiled for.
+        unsafe {
+            let entry = self.library.get::<Entry>(b"irc_task_kernel").unwrap();
+            assert_eq!(entry(slots.as_ptr(), workspace), 0);
+        }
+    }
+}
+
+fn n() -> Dim {
+    Dim::symbol("N")
+}
+
+fn m() -> Dim {
+    Dim::symbol("M")
+}
+
+fn ty(dtype: DType, dims: impl Into<Vec<Dim>>) -> Type {
+    Type::new(dtype, dims)
+}
+
+/// Checks a kernel at several sizes of two symbols.
+fn check(work: Work, operands: Vec<Type>) {
+    let kernel = Kernel::compile(work, operands);
+    for (n, m) in [(1, 1), (3, 5), (17, 2), (64, 33), (2, 300), (0, 4), (5, 0)] {
+        kernel.check(&[("N", n), ("M", m)]);
+    }
+}
+
+#[test]
+fn elements() {
+    check(Work::Op(Op::Unary(Unary::Sigmoid)), vec![ty(DType::F32, [n(), 4.into(), m()])]);
+    check(
+        Work::Op(Op::Select),
+        vec![ty(DType::Bool, [n(), 1.into()]), ty(DType::I16, [n(), m()]), ty(DType::I16, [m()])],
+    );
+}
+
+#[test]
+fn products_and_reductions() {
+    let product = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+    check(Work::Op(product), vec![ty(DType::F32, [n(), m()]), ty(DType::F32, [7.into(), m()])]);
+    let sum = Op::Reduce { kind: Reduction::Sum, axes: vec![0], keep_dims: true };
+    check(Work::Op(sum), vec![ty(DType::F16, [n(), m()])]);
+}
+
+#[test]
+fn products_of_blocks() {
+    let product = |transpose_rhs| Op::Matmul { transpose_lhs: false, transpose_rhs };
+    let weights = |dims: [i64; 2]| ty(DType::F32, dims.map(Dim::Known));
+    let is_split = |op: Op, operands: Vec<Type>| {
+        let kernel = Kernel::compile(Work::Op(op.clone()), operands.clone());
+        assert!(kernel.workspace > 0, "a static schedule packs what it multiplies");
+        check(Work::Op(op), operands);
+    };
+    is_split(product(false), vec![ty(DType::F32, [n(), 3.into(), 10.into()]), weights([10, 37])]);
+    is_split(product(true), vec![ty(DType::F32, [n(), m(), 10.into()]), weights([20, 10])]);
+    is_split(product(true), vec![ty(DType::F32, [n() * 64.into(), 10.into()]), weights([20, 10])]);
+    let heads =
+        |rows: i64, columns: i64| ty(DType::F16, [n(), 3.into(), rows.into(), columns.into()]);
+    is_split(product(false), vec![heads(9, 5), heads(5, 18)]);
+    let image = ty(DType::F32, [n(), 4.into(), 6.into(), 7.into()]);
+    let filters = ty(DType::F32, [16.into(), 2.into(), 3.into(), 3.into()]);
+    let conv =
+        Conv { strides: vec![1, 2], dilations: vec![1, 1], pads: vec![[1, 1], [0, 2]], groups: 2 };
+    is_split(Op::Conv(conv), vec![image, filters]);
+}
+
+#[test]
+fn moves_and_sizes_that_are_computed() {
+    let permutation = vec![1, 0];
+    check(Work::Op(Op::Transpose { permutation }), vec![ty(DType::U8, [n(), m()])]);
+    let source = ty(DType::I32, [n(), m(), 6.into()]);
+    let reshaped = Compute::reshape(&source, [n() * 2.into(), m() * 3.into()]);
+    check(Work::Op(Op::compute(reshaped)), vec![source]);
+    // Every other row, as many as there are.
+    let half = (n() + 1.into()).floor_div(&2.into());
+    let at = [Scalar::Loop(0) * Scalar::index(2), Scalar::Loop(1)];
+    let strided = Compute::map([half, m()], Scalar::load(0, at));
+    check(Work::Op(Op::compute(strided)), vec![ty(DType::F64, [n(), m()])]);
+}
+
+#[test]
+fn windows() {
+    let image = ty(DType::F32, [1.into(), 3.into(), n() + 2.into(), m() + 2.into()]);
+    let filters = ty(DType::F32, [4.into(), 3.into(), 3.into(), 3.into()]);
+    let conv =
+        Conv { strides: vec![2, 1], dilations: vec![1, 1], pads: vec![[1, 1]; 2], groups: 1 };
+    check(Work::Op(Op::Conv(conv)), vec![image, filters]);
+    let most = Compute::reduce(
+        [n()],
+        Combine::Max,
+        [m()],
+        Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1)]),
+    );
+    check(Work::Op(Op::compute(most)), vec![ty(DType::I8, [n(), m()])]);
+}
+
+#[test]
+fn algorithms() {
+    let k = m().minimum(&3.into());
+    let top = Algorithm::TopK { axis: 1, k, largest: true };
+    check(Work::Algorithm(top), vec![ty(DType::F32, [n(), m()])]);
+    let sorted = Algorithm::TopK { axis: 0, k: n(), largest: false };
+    check(Work::Algorithm(sorted), vec![ty(DType::U16, [n(), m()])]);
+    check(Work::Algorithm(Algorithm::NonZero), vec![ty(DType::Bool, [n(), m()])]);
+}

@@ -1,0 +1,78 @@
+//! Which operator a node means.
+
+use crate::operator::{ERA, ONNX, Operator, canonical, find};
+use irc_common_format::model::{Node, Schema};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The operator that a node means, and the version of its meaning.
+///
+/// # Errors
+/// That there is none, in words.
+pub(crate) fn operator_of(
+    node: &Node,
+    schema: Schema,
+    opsets: &BTreeMap<String, i64>,
+) -> Result<(&'static Operator, i64), String> {
+    let domain = canonical(node.domain.as_deref().unwrap_or_default());
+    let version = opsets.get(domain).copied().unwrap_or(1);
+    let exact =
+        find(domain, &node.op).and_then(|operator| Some((operator, operator.version_in(version)?)));
+    let missing = || format!("no operator {} of {domain} {version}", node.op);
+    match (exact, schema) {
+        (Some(found), _) => Ok(found),
+        (None, Schema::Onnx) => Err(missing()),
+        // Libraries of Common IR declare operators in their own domain: a name means what it did.
+        (None, Schema::CommonIr) => {
+            let era = find(ERA, &node.op).or_else(|| find(ONNX, &node.op));
+            let found = era.and_then(|operator| {
+                let first = operator.versions.first().copied();
+                Some((operator, operator.version_in(1).or(first)?))
+            });
+            found.ok_or_else(missing)
+        }
+    }
+}
+
+/// The names of a node's inputs by formal parameter: one that takes none is left out.
+pub(crate) fn inputs_of(node: &Node) -> Cow<'_, [String]> {
+    let total: i64 = node.arg_counts.iter().map(|count| i64::from(*count)).sum();
+    if !node.arg_counts.contains(&0) || total != node.inputs.len() as i64 {
+        return Cow::Borrowed(&node.inputs);
+    }
+    let mut given = node.inputs.iter();
+    let mut inputs = vec![];
+    for count in &node.arg_counts {
+        match count {
+            0 => inputs.push(String::new()),
+            count => inputs.extend(given.by_ref().take(*count as usize).cloned()),
+        }
+    }
+    Cow::Owned(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_without_arguments_are_left_out() {
+        let mut node = Node::new("Op", ["a", "b", "c"], ["y"]);
+        assert_eq!(*inputs_of(&node), ["a", "b", "c"]);
+        node.arg_counts = vec![1, 0, 2];
+        assert_eq!(*inputs_of(&node), ["a", "", "b", "c"]);
+        node.arg_counts = vec![1, 0, 1];
+        assert_eq!(*inputs_of(&node), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_name_of_the_era_has_its_meaning_in_any_library() {
+        let mut node = Node::new("Plus", ["a", "b"], ["y"]);
+        node.domain = Some("com.example.nn".into());
+        let none = BTreeMap::new();
+        let (operator, _) = operator_of(&node, Schema::CommonIr, &none).expect("it has a meaning");
+        assert_eq!((operator.domain, operator.name), (ERA, "Plus"));
+        let error = operator_of(&node, Schema::Onnx, &none).map(|_| ()).expect_err("not in ONNX");
+        assert_eq!(error, "no operator Plus of com.example.nn 1");
+    }
+}

@@ -1,0 +1,207 @@
+//! Functions of small integers with a scale and a zero point.
+
+use super::DOMAIN;
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use crate::ops::pieces::{concat, softmax};
+use crate::ops::product::quantized::{centred, quantize};
+use crate::ops::spatial::pool::averages;
+use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
+
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    Operator::new("QGemm", &[1], gemm).in_domain(DOMAIN),
+    Operator::new("QLinearAdd", &[1], add).in_domain(DOMAIN),
+    Operator::new("QLinearAveragePool", &[1], average_pool).in_domain(DOMAIN),
+    Operator::new("QLinearConcat", &[1], concatenate).in_domain(DOMAIN),
+    Operator::new("QLinearGlobalAveragePool", &[1], global_average_pool).in_domain(DOMAIN),
+    Operator::new("QLinearLeakyRelu", &[1], leaky_relu).in_domain(DOMAIN),
+    Operator::new("QLinearMul", &[1], mul).in_domain(DOMAIN),
+    Operator::new("QLinearSigmoid", &[1], sigmoid).in_domain(DOMAIN),
+    Operator::new("QLinearSoftmax", &[1], soft_max).in_domain(DOMAIN),
+];
+
+/// The float that an input means: inputs `first`, its scale, and its zero point.
+fn read(cx: &mut Context<'_>, first: usize) -> Result<ValueId, LowerError> {
+    let (x, scale, zero) = (cx.input(first)?, cx.input(first + 1)?, cx.optional(first + 2));
+    let number = centred(cx.b, x, zero)?;
+    let number = cx.b.cast(number, DType::F32)?;
+    Ok(cx.b.binary(Binary::Mul, number, scale)?)
+}
+
+/// The zero point of a result, which also gives its type; without it that is `to` and the point 0.
+fn zero_point(cx: &mut Context<'_>, index: usize, to: DType) -> Result<ValueId, LowerError> {
+    match cx.optional(index) {
+        Some(zero) => Ok(zero),
+        None => Ok(cx.b.scalar(0.0, to)?),
+    }
+}
+
+/// The small integer of a float: inputs `first`, the scale, and the zero point.
+fn write(cx: &mut Context<'_>, x: ValueId, first: usize, to: DType) -> Lowered {
+    let scale = cx.input(first)?;
+    let zero = zero_point(cx, first + 1, to)?;
+    let scaled = cx.b.binary(Binary::Div, x, scale)?;
+    one(quantize(cx.b, scaled, zero))
+}
+
+/// The sum of two inputs, each scaled to the result's scale first, as the reference does: where
+/// results lie halfway between two integers the order matters.
+fn add(cx: &mut Context<'_>) -> Lowered {
+    let scale = cx.input(6)?;
+    let mut scaled = vec![];
+    for first in [0, 3] {
+        let (x, own, zero) = (cx.input(first)?, cx.input(first + 1)?, cx.optional(first + 2));
+        let number = centred(cx.b, x, zero)?;
+        let number = cx.b.cast(number, DType::F32)?;
+        let by = cx.b.binary(Binary::Div, own, scale)?;
+        scaled.push(cx.b.binary(Binary::Mul, number, by)?);
+    }
+    let sum = cx.b.binary(Binary::Add, scaled[0], scaled[1])?;
+    let zero = zero_point(cx, 7, cx.dtype(cx.input(0)?))?;
+    one(quantize(cx.b, sum, zero))
+}
+
+fn mul(cx: &mut Context<'_>) -> Lowered {
+    let (x, y) = (read(cx, 0)?, read(cx, 3)?);
+    let result = cx.b.binary(Binary::Mul, x, y)?;
+    let dtype = cx.dtype(cx.input(0)?);
+    write(cx, result, 6, dtype)
+}
+
+/// A function of one input, whose result's scale is input 3.
+fn unary(cx: &mut Context<'_>, function: impl Fn(&mut Builder, ValueId) -> Built) -> Lowered {
+    let x = read(cx, 0)?;
+    let result = function(cx.b, x)?;
+    let dtype = cx.dtype(cx.input(0)?);
+    write(cx, result, 3, dtype)
+}
+
+fn sigmoid(cx: &mut Context<'_>) -> Lowered {
+    unary(cx, |b, x| b.unary(Unary::Sigmoid, x))
+}
+
+fn leaky_relu(cx: &mut Context<'_>) -> Lowered {
+    let slope = f64::from(cx.float_or("alpha", 0.01)?);
+    unary(cx, |b, x| {
+        let zero = b.scalar(0.0, DType::F32)?;
+        let below = crate::ops::pieces::scale(b, x, slope)?;
+        let negative = b.compare(irc_tl::Comparison::Lt, x, zero)?;
+        b.select(negative, below, x)
+    })
+}
+
+/// Softmax along one axis; before version 13 of the set along that and all that follow.
+fn soft_max(cx: &mut Context<'_>) -> Lowered {
+    let dims = cx.b.dims(cx.input(0)?);
+    let rank = dims.len();
+    let all_later = cx.int_or("opset", 13)? < 13;
+    let axis = cx.axis(cx.int_or("axis", -1)?, rank)?;
+    unary(cx, |b, x| {
+        if all_later {
+            let (rows, columns) = (Dim::product(&dims[..axis]), Dim::product(&dims[axis..]));
+            let flat = b.reshape(x, &[rows, columns])?;
+            let flat = softmax(b, flat)?;
+            return b.reshape(flat, &dims);
+        }
+        let mut swap: Vec<usize> = (0..rank).collect();
+        swap.swap(axis, rank - 1);
+        let turned = b.transpose(x, &swap)?;
+        let turned = softmax(b, turned)?;
+        b.transpose(turned, &swap)
+    })
+}
+
+/// The permutations that bring channels from the last place to the second, and back.
+fn channels_second(rank: usize) -> (Vec<usize>, Vec<usize>) {
+    let mut there: Vec<usize> = vec![0, rank - 1];
+    there.extend(1..rank - 1);
+    let mut back = vec![0];
+    back.extend(2..rank);
+    back.push(1);
+    (there, back)
+}
+
+/// A function of `[batch, channels, ...]`, of an input that may have its channels last.
+fn spatial(
+    cx: &mut Context<'_>,
+    function: impl Fn(&mut Context<'_>, ValueId) -> Result<ValueId, LowerError>,
+) -> Lowered {
+    let dtype = cx.dtype(cx.input(0)?);
+    let x = read(cx, 0)?;
+    let rank = cx.b.rank(x);
+    if cx.int_or("channels_last", 0)? == 0 || rank < 3 {
+        let result = function(cx, x)?;
+        return write(cx, result, 3, dtype);
+    }
+    let (there, back) = channels_second(rank);
+    let x = cx.b.transpose(x, &there)?;
+    let result = function(cx, x)?;
+    let result = cx.b.transpose(result, &back)?;
+    write(cx, result, 3, dtype)
+}
+
+fn average_pool(cx: &mut Context<'_>) -> Lowered {
+    let with_pads = cx.int_or("count_include_pad", 0)? != 0;
+    spatial(cx, |cx, x| averages(cx, x, with_pads))
+}
+
+fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
+    spatial(cx, |cx, x| {
+        let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
+        Ok(cx.b.reduce(Reduction::Mean, x, &axes, true)?)
+    })
+}
+
+fn concatenate(cx: &mut Context<'_>) -> Lowered {
+    let mut parts = vec![];
+    for first in (2..cx.input_count()).step_by(3) {
+        parts.push(read(cx, first)?);
+    }
+    let Some(first) = parts.first() else {
+        return Err(LowerError::invalid("expected something to concatenate, found nothing"));
+    };
+    let axis = cx.int("axis")?.ok_or_else(|| cx.missing("axis"))?;
+    let axis = cx.axis(axis, cx.b.rank(*first))?;
+    let dtype = cx.dtype(cx.input(2)?);
+    let joined = concat(cx.b, &parts, axis)?;
+    write(cx, joined, 0, dtype)
+}
+
+fn gemm(cx: &mut Context<'_>) -> Lowered {
+    let [a, b] = [cx.input(0)?, cx.input(3)?];
+    let (a_zero, b_zero) = (cx.optional(2), cx.optional(5));
+    let dtype = cx.dtype(a);
+    let transposed = |name| -> Result<bool, LowerError> { Ok(cx.int_or(name, 0)? != 0) };
+    let (transpose_lhs, transpose_rhs) = (transposed("transA")?, transposed("transB")?);
+    // A zero point of B may be given per column of the product.
+    let b_zero = match b_zero {
+        Some(zero) => Some(of_columns(cx.b, zero, transpose_rhs)?),
+        None => None,
+    };
+    let (left, right) = (centred(cx.b, a, a_zero)?, centred(cx.b, b, b_zero)?);
+    let mut sum = cx.b.op(Op::Matmul { transpose_lhs, transpose_rhs }, &[left, right])?;
+    if let Some(added) = cx.optional(6) {
+        sum = cx.b.binary(Binary::Add, sum, added)?;
+    }
+    let (a_scale, b_scale) = (cx.input(1)?, cx.input(4)?);
+    let alpha = cx.float_or("alpha", 1.0)?;
+    let by = cx.b.binary(Binary::Mul, a_scale, b_scale)?;
+    let by = crate::ops::pieces::scale(cx.b, by, f64::from(alpha))?;
+    let sum = cx.b.cast(sum, DType::F32)?;
+    let value = cx.b.binary(Binary::Mul, sum, by)?;
+    if cx.optional(7).is_none() {
+        return Ok(vec![value]);
+    }
+    write(cx, value, 7, dtype)
+}
+
+/// A vector of one number per column, as the matrix is stored.
+fn of_columns(b: &mut Builder, x: ValueId, transposed: bool) -> Built {
+    let count = b.ty(x).elements();
+    match (b.rank(x), count.is(1)) {
+        (0, _) => Ok(x),
+        (_, true) => b.reshape(x, &[]),
+        _ if transposed => b.reshape(x, &[count, 1.into()]),
+        _ => Ok(x),
+    }
+}

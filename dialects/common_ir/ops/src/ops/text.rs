@@ -1,0 +1,131 @@
+//! Counts of n-grams.
+
+use super::indexing::{all, loops};
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use irc_tl::{Combine, Comparison, Compute, DType, Dim, Scalar, Tensor, ValueId};
+
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("TfIdfVectorizer", &[9], vectorize)];
+
+/// How often n-grams of a pool occur in rows of numbers, as columns.
+///
+/// An n-gram is met at a position and a distance: its numbers stand `distance` apart, which is from 1
+/// to one more than `max_skip_count`. Single numbers have no distance.
+fn vectorize(cx: &mut Context<'_>) -> Lowered {
+    let x = cx.input(0)?;
+    if cx.attribute("pool_strings").is_some() {
+        return Err(LowerError::unsupported("strings are not supported"));
+    }
+    let ints = |name: &str| cx.ints(name)?.ok_or_else(|| cx.missing(name));
+    let int = |name: &str| cx.int(name)?.ok_or_else(|| cx.missing(name));
+    let (pool, starts, columns) =
+        (ints("pool_int64s")?, ints("ngram_counts")?, ints("ngram_indexes")?);
+    let (least, most) = (int("min_gram_length")?.max(1), int("max_gram_length")?);
+    let skips = int("max_skip_count")?;
+    let ty = cx.ty(x);
+    let single = ty.rank() == 1;
+    if !(1..=2).contains(&ty.rank()) || !ty.dtype.is_integer() {
+        return Err(LowerError::invalid(format!("expected rows of integers, found {ty}")));
+    }
+    let length = ty.dims[ty.rank() - 1].clone();
+    let rows = if single { Dim::Known(1) } else { ty.dims[0].clone() };
+    let x = cx.b.reshape(x, &[rows.clone(), length.clone()])?;
+    let x = cx.b.cast(x, DType::I64)?;
+    let width = columns.iter().max().map_or(0, |last| last + 1);
+    let mut counts: Option<ValueId> = None;
+    let mut first = 0;
+    for size in 1..=starts.len() as i64 {
+        let from = starts[size as usize - 1];
+        let to = starts.get(size as usize).copied().unwrap_or(pool.len() as i64);
+        let grams = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+        let grams = grams.and_then(|(from, to)| pool.get(from..to));
+        let grams = grams.filter(|grams| grams.len() as i64 % size == 0);
+        let grams =
+            grams.ok_or_else(|| LowerError::invalid("`ngram_counts` do not fit the pool"))?;
+        let own = grams.len() / size as usize;
+        let places = columns.get(first..first + own);
+        let places =
+            places.ok_or_else(|| LowerError::invalid("expected a column for every n-gram"))?;
+        first += own;
+        if own == 0 || !(least..=most).contains(&size) {
+            continue;
+        }
+        let reach = if size == 1 { 1 } else { skips + 1 };
+        let grams = Grams { size, grams, places, reach };
+        let more = grams.count(cx, x, &[rows.clone(), width.into()])?;
+        counts = Some(match counts {
+            Some(counts) => cx.b.binary(irc_tl::Binary::Add, counts, more)?,
+            None => more,
+        });
+    }
+    let counts = match counts {
+        Some(counts) => counts,
+        None => cx.b.fill(0.0, &[rows, width.into()], DType::F32)?,
+    };
+    let weighted = weigh(cx, counts, &columns, width)?;
+    if single { one(cx.b.reshape(weighted, &[width.into()])) } else { Ok(vec![weighted]) }
+}
+
+/// N-grams of one length.
+struct Grams<'p> {
+    size: i64,
+    grams: &'p [i64],
+    places: &'p [i64],
+    reach: i64,
+}
+
+impl Grams<'_> {
+    fn count(&self, cx: &mut Context<'_>, x: ValueId, dims: &[Dim]) -> Result<ValueId, LowerError> {
+        let length = cx.b.dims(x)[1].clone();
+        let grams = cx.b.integers(self.grams)?;
+        let places = cx.b.integers(self.places)?;
+        // Loops: row, column; n-gram, position, distance less 1.
+        let [gram, position] = [Scalar::Loop(2), Scalar::Loop(3)];
+        let distance = || Scalar::Loop(4) + Scalar::index(1);
+        let at = |number: i64| position.clone() + distance() * Scalar::index(number);
+        let fits = at(self.size - 1).lt(Scalar::Size(length.clone()));
+        let equal = (0..self.size).map(|number| {
+            let wanted = gram.clone() * Scalar::index(self.size) + Scalar::index(number);
+            let found = Scalar::load(0, [Scalar::Loop(0), at(number)]);
+            found.equals(Scalar::load(1, [wanted]))
+        });
+        let never = Scalar::Int(0, DType::Bool);
+        let column = Scalar::load(2, [gram.clone()]).equals(Scalar::Loop(1));
+        let met = column.select(fits.select(all(equal), never.clone()), never);
+        let over = [Dim::Known(self.places.len() as i64), length, Dim::Known(self.reach)];
+        let count = Compute::reduce(dims, Combine::Sum, over, met.cast(DType::F32));
+        Ok(cx.b.compute(count, &[x, grams, places])?)
+    }
+}
+
+/// Counts as they are (`TF`), whether there are any (`IDF`), or weighted counts (`TFIDF`).
+fn weigh(
+    cx: &mut Context<'_>,
+    counts: ValueId,
+    columns: &[i64],
+    width: i64,
+) -> Result<ValueId, LowerError> {
+    let mode = cx.string("mode")?.ok_or_else(|| cx.missing("mode"))?;
+    if mode == "TF" {
+        return Ok(counts);
+    }
+    let given = cx.floats("weights")?;
+    let mut weights = vec![1.0f32; width.max(0) as usize];
+    for (column, weight) in columns.iter().zip(given.iter().flatten()) {
+        if let Some(own) = usize::try_from(*column).ok().and_then(|at| weights.get_mut(at)) {
+            *own = *weight;
+        }
+    }
+    let weights = Tensor::from_values([width], &weights);
+    let weights = weights.map_err(|error| LowerError::invalid(error.to_string()))?;
+    let weights = cx.b.tensor(&weights);
+    let (count, weight) = (Scalar::load(0, loops(0..2)), Scalar::load(1, [Scalar::Loop(1)]));
+    let none = Scalar::float(0.0, DType::F32);
+    let body = match mode.as_str() {
+        "IDF" => count.compare(Comparison::Gt, none.clone()).select(weight, none),
+        "TFIDF" => count * weight,
+        other => return Err(LowerError::invalid(format!("unknown mode '{other}'"))),
+    };
+    let dims = cx.b.dims(counts);
+    Ok(cx.b.compute(Compute::map(dims, body), &[counts, weights])?)
+}

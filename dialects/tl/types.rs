@@ -1,0 +1,146 @@
+//! Between MLIR's tensor types and those of `irc_tl`.
+use irc_mlir::{Attribute, Context, Type, TypeLike, attr, read, string_value, ty};
+use irc_tl::{DType, Dim, TensorType};
+use melior::ir::{
+    AttributeLike,
+    r#type::{IntegerType, RankedTensorType},
+};
+
+/// The type of a ranked tensor.
+///
+/// # Errors
+/// When it is not a ranked tensor of static shape over an element type that has a [`DType`].
+pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
+    let expected = || format!("expected a ranked tensor of static shape, found {ty}");
+    let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
+    if shape.iter().any(|dim| *dim < 0) {
+        return Err(expected());
+    }
+    Ok(TensorType::new(dtype_of(element)?, shape))
+}
+
+/// The element type that an MLIR type stands for: `i32` is signed, `ui32` unsigned, `i1` a bool.
+///
+/// # Errors
+/// When there is none.
+pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
+    let integer = IntegerType::try_from(element).ok();
+    let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
+        Some((false, 1)) => Some(DType::Bool),
+        Some((false, 2)) => Some(DType::I2),
+        Some((false, 4)) => Some(DType::I4),
+        Some((false, 8)) => Some(DType::I8),
+        Some((false, 16)) => Some(DType::I16),
+        Some((false, 32)) => Some(DType::I32),
+        Some((false, 64)) => Some(DType::I64),
+        Some((true, 2)) => Some(DType::U2),
+        Some((true, 4)) => Some(DType::U4),
+        Some((true, 8)) => Some(DType::U8),
+        Some((true, 16)) => Some(DType::U16),
+        Some((true, 32)) => Some(DType::U32),
+        Some((true, 64)) => Some(DType::U64),
+        None if element.is_f16() => Some(DType::F16),
+        None if element.is_bf16() => Some(DType::BF16),
+        None if element.is_f32() => Some(DType::F32),
+        None if element.is_f64() => Some(DType::F64),
+        None => small_float(&element.to_string()),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        format!(
+            "expected f16, bf16, f32, f64, a float of 8 bits or fewer, i1, i2 to i64 or ui2 to ui64, \
+             found {element}"
+        )
+    })
+}
+
+/// The MLIR type of an element type; see [`dtype_of`].
+pub fn dtype_to_mlir(context: &Context, dtype: DType) -> Type<'_> {
+    ty::parse(context, mlir_name(dtype))
+}
+
+/// The name of an element type in MLIR's text.
+const fn mlir_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 | DType::F32 | DType::F16 | DType::BF16 => dtype.name(),
+        DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::I4 | DType::I2 => dtype.name(),
+        DType::U64 => "ui64",
+        DType::U32 => "ui32",
+        DType::U16 => "ui16",
+        DType::U8 => "ui8",
+        DType::U4 => "ui4",
+        DType::U2 => "ui2",
+        DType::Bool => "i1",
+        DType::F8E4M3Fn => "f8E4M3FN",
+        DType::F8E4M3Fnuz => "f8E4M3FNUZ",
+        DType::F8E5M2 => "f8E5M2",
+        DType::F8E5M2Fnuz => "f8E5M2FNUZ",
+        DType::F8E8M0 => "f8E8M0FNU",
+        DType::F4E2M1 => "f4E2M1FN",
+    }
+}
+
+/// The float of 8 bits or fewer of that name in MLIR's text.
+fn small_float(name: &str) -> Option<DType> {
+    DType::ALL.into_iter().find(|dtype| dtype.is_small() && mlir_name(*dtype) == name)
+}
+
+/// The MLIR type of a tensor type of known sizes.
+pub fn tensor_type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
+    ty::tensor(&tensor.shape, dtype_to_mlir(context, tensor.dtype))
+}
+
+/// The type of a ranked tensor whose sizes may depend on symbols: those of an encoding `#tl.dims`.
+///
+/// # Errors
+/// When it is not a ranked tensor over an element type that has a [`DType`], or its extents do not
+/// stand in its encoding.
+pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
+    let (shape, element) =
+        read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
+    let dtype = dtype_of(element)?;
+    let Some(sizes) = encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
+    let sizes = sizes_of(sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
+    if sizes.len() != shape.len() {
+        let (expected, found) = (shape.len(), sizes.len());
+        return Err(format!("expected {expected} sizes in #tl.dims, found {found} in {ty}"));
+    }
+    let dims = sizes.iter().zip(&shape).map(|(text, extent)| {
+        let dim: Dim = text.parse().map_err(|error| format!("size '{text}': {error}"))?;
+        match dim.known() {
+            Some(known) if known == *extent => Ok(dim),
+            None if *extent < 0 => Ok(dim),
+            _ => Err(format!("expected #tl.dims to agree with the shape, found '{text}' in {ty}")),
+        }
+    });
+    Ok(irc_tl::Type::new(dtype, dims.collect::<Result<Vec<_>, String>>()?))
+}
+
+/// The MLIR type of a type whose sizes may depend on symbols; see [`type_of`].
+pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c> {
+    if let Some(known) = tensor.known() {
+        return tensor_type_to_mlir(context, &known);
+    }
+    let extent = |dim: &Dim| dim.known().map_or(i64::MIN as u64, |known| known as u64);
+    let shape: Vec<u64> = tensor.dims.iter().map(extent).collect();
+    let sizes: Vec<_> =
+        tensor.dims.iter().map(|dim| attr::string(context, &dim.to_string())).collect();
+    let sizes: Vec<_> = sizes.iter().map(Attribute::to_string).collect();
+    let encoding = attr::parse(context, &format!("#tl.dims<{}>", sizes.join(", ")));
+    RankedTensorType::new(&shape, dtype_to_mlir(context, tensor.dtype), Some(encoding)).into()
+}
+
+fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
+    // Safety: the type is a live ranked tensor; an encoding lives in its context.
+    unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
+}
+
+/// The texts in `#tl.dims<"N", "4">`.
+fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
+    let text = encoding.to_string();
+    let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;
+    // Safety: the context lives as long as its attribute.
+    let context = unsafe { encoding.context().to_ref() };
+    let list = Attribute::parse(context, &format!("[{list}]"))?;
+    read::array_elements(list)?.into_iter().map(string_value).collect()
+}

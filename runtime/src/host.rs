@@ -1,0 +1,150 @@
+//! What a model whose sizes depend on its inputs asks for while it runs: memory, and the memory of
+//! its outputs. The layout and the functions are those of the compiler's page on entry points.
+use crate::{Interface, RunError};
+use irc_tensor::{DType, Tensor, TensorType};
+use std::{collections::BTreeMap, ffi::c_void};
+
+/// Memory and outputs of one model; kept from one run to the next, so that blocks are used again.
+#[repr(C)]
+pub struct Host {
+    allocate: unsafe extern "C" fn(*mut Host, i64) -> *mut c_void,
+    release: unsafe extern "C" fn(*mut Host, *mut c_void),
+    output: unsafe extern "C" fn(*mut Host, i64, *const i64) -> *mut c_void,
+    fail: unsafe extern "C" fn(*mut Host, i64, i64, i64),
+    state: State,
+}
+
+#[derive(Default)]
+struct State {
+    /// Blocks in use, by address.
+    used: BTreeMap<usize, Tensor>,
+    /// Free blocks, by size.
+    free: BTreeMap<i64, Vec<Tensor>>,
+    /// Element type and rank of every output.
+    ports: Vec<(DType, usize)>,
+    outputs: Vec<Option<Tensor>>,
+    failure: Option<(i64, i64, i64)>,
+}
+
+impl Host {
+    /// A host for models with this interface.
+    pub fn new(interface: &Interface) -> Box<Self> {
+        let port = |port: &crate::Port| Some((port.element_type()?, port.shape.len()));
+        let ports = interface.outputs.iter().filter_map(port).collect();
+        let state = State { ports, ..State::default() };
+        Box::new(Host { allocate, release, output, fail, state })
+    }
+
+    /// Begins a run: outputs of the last one are used again where they have the right type.
+    pub fn begin(&mut self, outputs: impl Iterator<Item = Tensor>) {
+        self.state.outputs.clear();
+        self.state.outputs.extend(outputs.map(Some));
+        self.state.outputs.resize_with(self.state.ports.len(), || None);
+        self.state.failure = None;
+    }
+
+    /// Ends a run: takes its outputs.
+    ///
+    /// # Errors
+    /// The check that failed.
+    pub fn end(&mut self, status: i32, interface: &Interface) -> Result<Vec<Tensor>, RunError> {
+        for (_, block) in std::mem::take(&mut self.state.used) {
+            self.state.put(block);
+        }
+        if status == 0 {
+            let outputs = self.state.outputs.drain(..);
+            return outputs.map(|output| output.ok_or(RunError::Failed(status))).collect();
+        }
+        let Some((check, left, right)) = self.state.failure else {
+            return Err(RunError::Failed(status));
+        };
+        let message = usize::try_from(check).ok().and_then(|check| interface.checks.get(check));
+        let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
+        Err(RunError::Check { message, left, right })
+    }
+}
+
+impl State {
+    fn put(&mut self, block: Tensor) {
+        self.free.entry(block.shape()[0]).or_default().push(block);
+    }
+
+    fn take(&mut self, bytes: i64) -> Option<*mut c_void> {
+        let size = size_class(bytes)?;
+        let free = self.free.get_mut(&size).and_then(Vec::pop);
+        let block = match free {
+            Some(block) => block,
+            None => Tensor::zeros(TensorType::new(DType::U8, [size])).ok()?,
+        };
+        let mut block = block;
+        let address = block.bytes_mut().as_mut_ptr();
+        self.used.insert(address as usize, block);
+        Some(address.cast())
+    }
+}
+
+/// Blocks come in sizes a quarter of a power of two apart, so that those of other runs fit.
+fn size_class(bytes: i64) -> Option<i64> {
+    let bytes = u64::try_from(bytes).ok()?.max(64);
+    let step = (bytes.next_power_of_two() / 8).max(64);
+    i64::try_from(bytes.checked_next_multiple_of(step)?).ok()
+}
+
+unsafe extern "C" fn allocate(host: *mut Host, bytes: i64) -> *mut c_void {
+    // Safety: the model passes on the host it was called with, which nothing else uses meanwhile.
+    let state = unsafe { &mut (*host).state };
+    state.take(bytes).unwrap_or(std::ptr::null_mut())
+}
+
+unsafe extern "C" fn release(host: *mut Host, block: *mut c_void) {
+    // Safety: as above.
+    let state = unsafe { &mut (*host).state };
+    if let Some(block) = state.used.remove(&(block as usize)) {
+        state.put(block);
+    }
+}
+
+unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -> *mut c_void {
+    // Safety: as above; there are as many extents as the output has dimensions.
+    let (state, number) = unsafe { (&mut (*host).state, number as usize) };
+    let Some((dtype, rank)) = state.ports.get(number).copied() else {
+        return std::ptr::null_mut();
+    };
+    let extents = unsafe { std::slice::from_raw_parts(extents, rank) };
+    let ty = TensorType::new(dtype, extents);
+    let slot = &mut state.outputs[number];
+    let fits = slot.as_ref().is_some_and(|tensor| *tensor.ty() == ty);
+    if !fits {
+        *slot = Tensor::zeros(ty).ok();
+    }
+    let address = slot.as_mut().map(|tensor| tensor.bytes_mut().as_mut_ptr().cast());
+    address.unwrap_or(std::ptr::null_mut())
+}
+
+unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
+    // Safety: as above.
+    let state = unsafe { &mut (*host).state };
+    state.failure.get_or_insert((check, left, right));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_used_again() {
+        let mut host = Host::new(&Interface::default());
+        host.begin([].into_iter());
+        let pointer: *mut Host = &mut *host;
+        // Safety: the host lives, and nothing else uses it.
+        unsafe {
+            let first = allocate(pointer, 1000);
+            assert_eq!(first as usize % 64, 0);
+            assert_ne!(allocate(pointer, 1000), first);
+            release(pointer, first);
+            assert_eq!(allocate(pointer, 990), first);
+            assert!(allocate(pointer, -1).is_null());
+        }
+        assert!(host.end(0, &Interface::default()).is_ok());
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs a model again and again: its constants bound once, its memory kept.
+use crate::{Host, Interface, Library, Port, RunError, library::bind};
+use bytes::Bytes;
+use irc_tensor::{ALIGNMENT, Tensor, TensorType};
+use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+
+/// A loaded model with its constants and its memory.
+pub struct Runner {
+    library: Arc<Library>,
+    /// Positions in the interface of the inputs that are no constants.
+    given: Vec<usize>,
+    /// Pointers to buffers: inputs, then outputs; those of constants stay.
+    pointers: Vec<*mut c_void>,
+    /// The extents of all inputs.
+    extents: Vec<i64>,
+    workspace: Tensor,
+    host: Box<Host>,
+    _weights: Vec<Held>,
+}
+
+// Safety: the pointers are to what the runner itself holds, or are set anew by each run.
+unsafe impl Send for Runner {}
+
+/// A constant, where the caller has it if it is aligned there.
+enum Held {
+    Borrowed(Bytes),
+    Copied(Tensor),
+}
+
+impl Held {
+    fn of(port: &Port, bytes: &Bytes) -> Result<Self, RunError> {
+        let ty = port.tensor_type().ok_or_else(|| RunError::Allocate {
+            name: port.name.clone(),
+            reason: "expected a constant of known type".to_owned(),
+        })?;
+        let wrong = |reason: String| RunError::Allocate { name: port.name.clone(), reason };
+        let size = ty.byte_size().map_err(|error| wrong(error.to_string()))?;
+        if size != bytes.len() {
+            return Err(wrong(format!("expected {size} bytes, found {}", bytes.len())));
+        }
+        if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) {
+            return Ok(Self::Borrowed(bytes.clone()));
+        }
+        let raw = TensorType::new(irc_tensor::DType::U8, [size as i64]);
+        let copy = Tensor::from_bytes(raw, bytes).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self::Copied(copy))
+    }
+
+    /// Models do not write to their inputs.
+    fn pointer(&mut self) -> *mut c_void {
+        match self {
+            Self::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Self::Copied(tensor) => tensor.bytes_mut().as_mut_ptr().cast(),
+        }
+    }
+}
+
+impl Runner {
+    /// A runner of a model, given its constants by number. They are used where they are when they
+    /// are aligned to 64 bytes, and else copied once.
+    ///
+    /// # Errors
+    /// [`RunError::Allocate`]: a constant that is missing or of another size, or no memory.
+    pub fn new(library: Arc<Library>, constants: &[Bytes]) -> Result<Self, RunError> {
+        let interface = library.interface();
+        let (mut given, mut weights, mut extents) = (vec![], vec![], vec![]);
+        let count = interface.inputs.len() + interface.outputs.len();
+        let mut pointers = vec![std::ptr::null_mut(); count];
+        for (index, port) in interface.inputs.iter().enumerate() {
+            extents.extend(&port.shape);
+            let Some(weight) = port.weight else {
+                given.push(index);
+                continue;
+            };
+            let bytes = usize::try_from(weight).ok().and_then(|weight| constants.get(weight));
+            let bytes = bytes.ok_or_else(|| RunError::Allocate {
+                name: port.name.clone(),
+                reason: format!("expected a constant {weight}, found {}", constants.len()),
+            })?;
+            let mut held = Held::of(port, bytes)?;
+            pointers[index] = held.pointer();
+            weights.push(held);
+        }
+        let (workspace, host) = (library.workspace()?, Host::new(interface));
+        Ok(Runner { library, given, pointers, extents, workspace, host, _weights: weights })
+    }
+
+    /// The model's inputs and outputs.
+    pub fn interface(&self) -> &Interface {
+        self.library.interface()
+    }
+
+    /// The inputs that are given to each run, in order.
+    pub fn inputs(&self) -> impl Iterator<Item = &Port> {
+        self.given.iter().map(|index| &self.interface().inputs[*index])
+    }
+
+    /// Runs the model once. Inputs of known size that are not given are zero.
+    ///
+    /// # Errors
+    /// An unknown name, a wrong type, a check that fails, or the model's own failure.
+    pub fn run(
+        &mut self,
+        mut inputs: BTreeMap<String, Tensor>,
+    ) -> Result<BTreeMap<String, Tensor>, RunError> {
+        self.library.check_names(&inputs)?;
+        let mut bound = vec![];
+        for port in self.inputs() {
+            bound.push(bind(port, inputs.remove(&port.name))?);
+        }
+        let outputs = if self.interface().is_sized() {
+            vec![]
+        } else {
+            let ports = self.interface().outputs.iter();
+            ports.map(|port| bind(port, None)).collect::<Result<_, _>>()?
+        };
+        let bound: Vec<&Tensor> = bound.iter().collect();
+        let mut outputs = outputs;
+        self.run_with(&bound, &mut outputs)?;
+        let names = self.interface().outputs.iter().map(|port| port.name.clone());
+        Ok(names.zip(outputs).collect())
+    }
+
+    /// Runs on inputs in the order of [`Runner::inputs`], into outputs in the interface's order. A
+    /// model of fixed sizes allocates nothing; others use outputs again that have the right type,
+    /// and make new ones.
+    ///
+    /// # Errors
+    /// A check that fails, or the model's own failure.
+    ///
+    /// # Panics
+    /// When the inputs, or the outputs of a model of fixed sizes, do not match the interface.
+    pub fn run_with(
+        &mut self,
+        inputs: &[&Tensor],
+        outputs: &mut Vec<Tensor>,
+    ) -> Result<(), RunError> {
+        let interface = self.library.interface();
+        assert_eq!(inputs.len(), self.given.len(), "inputs must match the interface");
+        for (index, tensor) in self.given.iter().zip(inputs) {
+            assert!(interface.inputs[*index].takes(tensor.ty()), "inputs must match the interface");
+            self.pointers[*index] = tensor.bytes().as_ptr().cast_mut().cast();
+        }
+        if !interface.is_sized() {
+            return self.run_fixed(outputs);
+        }
+        let mut at = 0;
+        let mut given = self.given.iter().zip(inputs).peekable();
+        for (index, port) in interface.inputs.iter().enumerate() {
+            let place = &mut self.extents[at..at + port.shape.len()];
+            at += port.shape.len();
+            if let Some((_, tensor)) = given.next_if(|(given, _)| **given == index) {
+                place.copy_from_slice(tensor.shape());
+            }
+        }
+        self.host.begin(outputs.drain(..));
+        let host: *mut Host = &mut *self.host;
+        // Safety: every input has the extents that are passed with it, the constants were checked,
+        // and the host lives.
+        let status = unsafe {
+            self.library.call_sized(host, self.pointers.as_mut_ptr(), self.extents.as_ptr())
+        };
+        *outputs = self.host.end(status, interface)?;
+        Ok(())
+    }
+
+    fn run_fixed(&mut self, outputs: &mut [Tensor]) -> Result<(), RunError> {
+        let interface = self.library.interface();
+        let first = interface.inputs.len();
+        let matching = |(port, tensor): (&Port, &Tensor)| port.takes(tensor.ty());
+        let matches = interface.outputs.iter().zip(&*outputs).all(matching);
+        assert!(
+            matches && outputs.len() == interface.outputs.len(),
+            "outputs must match the interface"
+        );
+        for (slot, tensor) in self.pointers[first..].iter_mut().zip(outputs) {
+            *slot = tensor.bytes_mut().as_mut_ptr().cast();
+        }
+        let workspace = self.workspace.bytes_mut().as_mut_ptr().cast();
+        // Safety: every buffer has the size that the interface promises to the code.
+        let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), workspace) };
+        if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
+    }
+}

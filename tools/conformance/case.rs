@@ -1,0 +1,97 @@
+//! Cases, compiled together and run.
+
+use crate::Outcome;
+use crate::worker::Engine;
+use irc::{Backend, CompileOptions, Session, Target};
+use irc_onnx_ops::Imported;
+use irc_onnx_ops::cases::{Case, Values, import_for};
+use irc_tensor::Tensor;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One set of values of a case, imported.
+struct Unit {
+    case: usize,
+    imported: Imported,
+    inputs: Values,
+    expected: Values,
+}
+
+type Results = Vec<Result<BTreeMap<String, Tensor>, String>>;
+
+/// Runs cases: an outcome each.
+pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
+    let mut outcomes: Vec<Outcome> = vec![Ok(()); folders.len()];
+    let mut units = vec![];
+    for (case, folder) in folders.iter().enumerate() {
+        match read(case, folder) {
+            Ok(own) => units.extend(own),
+            Err(message) => outcomes[case] = Err(message),
+        }
+    }
+    let results = match engine {
+        Engine::Reference => units.iter().map(evaluate).collect(),
+        Engine::Llvm => compile_and_run(&units, Backend::Llvm),
+        Engine::Cranelift => compile_and_run(&units, Backend::Cranelift),
+    };
+    for (unit, result) in units.iter().zip(results) {
+        let same = |found| unit.expected.compare(&found, &unit.imported.structures);
+        let outcome = result.and_then(same);
+        if let (Ok(()), Err(message)) = (&outcomes[unit.case], outcome) {
+            outcomes[unit.case] = Err(message);
+        }
+    }
+    outcomes
+}
+
+fn read(case: usize, folder: &std::path::Path) -> Result<Vec<Unit>, String> {
+    let read = Case::read(folder).map_err(|message| format!("reading: {message}"))?;
+    if read.sets.is_empty() {
+        return Err("reading: no test data".into());
+    }
+    let unit = |(inputs, expected): (Values, Values)| {
+        let imported = import_for(&read.module, &inputs).map_err(|findings| {
+            let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
+            format!("importing: {}", findings.join("; "))
+        })?;
+        Ok(Unit { case, imported, inputs, expected })
+    };
+    read.sets.into_iter().map(unit).collect()
+}
+
+fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
+    let graph = &unit.imported.graph;
+    let results = graph.eval(&unit.inputs.to_tensors()?).map_err(|error| error.to_string())?;
+    Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
+}
+
+fn compile_and_run(units: &[Unit], backend: Backend) -> Results {
+    let target = Target::host().with_backend(backend);
+    let options = CompileOptions { target, ..CompileOptions::default() };
+    let graphs: Vec<_> = units.iter().map(|unit| &unit.imported.graph).collect();
+    let all = |message: String| vec![Err(format!("compiling: {message}")); units.len()];
+    let compiled = match Session::new().compile_graphs(&graphs, &options) {
+        Ok(compiled) => compiled,
+        Err(failure) => return all(messages(&failure)),
+    };
+    let runners = match compiled.runners() {
+        Ok(runners) => runners,
+        Err(error) => return all(error.to_string()),
+    };
+    let entries = compiled.graphs.iter().zip(runners).zip(units);
+    let one = |((entry, runner), unit): ((&Result<_, irc::Failure>, Option<_>), &Unit)| {
+        let runner: Option<irc_runtime::Runner> = runner;
+        if let Err(failure) = entry {
+            return Err(format!("compiling: {}", messages(failure)));
+        }
+        let mut runner = runner.ok_or("compiling: no entry in the library")?;
+        runner.run(unit.inputs.to_tensors()?).map_err(|error| format!("running: {error}"))
+    };
+    entries.map(one).collect()
+}
+
+fn messages(failure: &irc::Failure) -> String {
+    let messages: Vec<_> =
+        failure.diagnostics.iter().map(|finding| finding.message.clone()).collect();
+    messages.join("; ")
+}
