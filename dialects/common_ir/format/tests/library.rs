@@ -132,6 +132,8 @@ fn imports_stay_in_their_folders() {
     for import in ["a.pb", &absolute, &uri] {
         assert_eq!(loaded(&graph(&[import]), &with_path), (1, vec![]), "{import}");
     }
+    let absent = LoadOptions { library_paths: vec![at.join("absent")], ..options(at) };
+    assert_eq!(loaded(&graph(&["one.pb"]), &absent).1, ["cir-file", "cir-r67"]);
     let small = LoadOptions { max_bytes: 8, ..with_path.clone() };
     assert_eq!(loaded(&graph(&["a.pb"]), &small), (0, vec!["cir-r67"]));
     let nowhere = LoadOptions { folder: None, ..options(at) };
@@ -224,6 +226,22 @@ fn what_a_server_refuses_is_said() {
     assert_eq!(loaded(&module, &online), (0, vec!["cir-r61"; 2]));
     assert_eq!(asked.join().expect("a server"), ["/none", "/large"]);
     assert_eq!(std::fs::read_dir(cache.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_server_that_speaks_no_tls_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a request");
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("an answer");
+    });
+    let cache = tempfile::tempdir().expect("a folder");
+    let fetch = Some(Fetch::into_folder(cache.path()));
+    let online = LoadOptions { fetch, ..LoadOptions::default() };
+    let found = loaded(&graph(&[&format!("https://{address}/a.pb")]), &online);
+    assert_eq!(found, (0, vec!["cir-r61"]));
+    server.join().expect("a server");
 }
 
 /// What every name of a module comes to: symbols, by their whole names, with bodies in which each

@@ -54,19 +54,25 @@ impl LoadOptions {
 /// Loads the libraries that a module imports, and those that these import; every finding goes to
 /// `sink`, at the import of the module that leads there.
 pub fn load(module: &Module, options: &LoadOptions, sink: &mut Sink) -> Libraries {
-    let without_links = |folder: &PathBuf| folder.canonicalize().ok();
-    let folder = options.folder.as_ref().and_then(without_links);
+    let folder = options.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
     let base = match &folder {
         Some(root) => Base::Folder { root: root.clone(), folder: PathBuf::new() },
         None => Base::Nowhere,
     };
+    let mut roots: Vec<PathBuf> = folder.into_iter().collect();
+    for path in &options.library_paths {
+        match path.canonicalize() {
+            Ok(root) => roots.push(root),
+            Err(error) => {
+                let message = format!("cannot read the libraries in `{}`: {error}", path.display());
+                sink.push(Diagnostic::error("cir-file", message));
+            }
+        }
+    }
     let mut loader = Loader {
         root: module,
         options,
-        roots: folder
-            .into_iter()
-            .chain(options.library_paths.iter().filter_map(without_links))
-            .collect(),
+        roots,
         libraries: Libraries::none(),
         seen: BTreeMap::new(),
         first: vec![],

@@ -124,8 +124,9 @@ fn rule(message: &str, before: &str, form: Form) -> &'static str {
         return " (R14)";
     }
     let key = before.rsplit_once(':').map_or("", |(key, _)| key).trim_end().trim_end_matches('"');
-    let start = key.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-    let is_metadata = form.root != Root::Model && METADATA.contains(&&key[start..]);
+    let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    let key = key.rsplit(is_other).next().unwrap_or_default();
+    let is_metadata = form.root != Root::Model && METADATA.contains(&key);
     if is_metadata { " (R09)" } else { "" }
 }
 

@@ -206,11 +206,14 @@ impl Checker<'_> {
     }
 
     /// Variables of outputs that only another declaration gives a size.
-    fn leaks(&mut self, function: &Function, elsewhere: &HashMap<&str, Scope>, at: &Path<'_>) {
+    ///
+    /// Only those of the same document count, whatever it has been bundled with.
+    fn leaks(&mut self, function: &Function, elsewhere: &Scopes<'_>, at: &Path<'_>) {
+        let home = function.domain.as_deref();
         let own: BTreeSet<&str> = function.inputs.iter().flat_map(names_of).collect();
         for (index, output) in function.outputs.iter().enumerate() {
             for name in names_of(output).filter(|name| !own.contains(name)) {
-                let Some(scope) = elsewhere.get(name) else { continue };
+                let Some(scope) = elsewhere.get(&(home, name)) else { continue };
                 let value = output.name();
                 let message = format_args!(
                     "`{name}` of output `{value}` stands in no input of its function, only in those of {scope}"
@@ -244,21 +247,22 @@ fn references<'m>(nodes: &'m [Node], used: &mut BTreeSet<&'m str>) {
     }
 }
 
-/// A declaration, in words.
-type Scope = String;
+/// Declarations, in words, by the document they come from and a variable of theirs.
+type Scopes<'m> = HashMap<(Option<&'m str>, &'m str), String>;
 
 /// Variables that inputs of the graph and of functions give a size, and where.
-fn scopes<'m>(graph: Option<&'m Graph>, functions: &'m [Function]) -> HashMap<&'m str, Scope> {
+fn scopes<'m>(graph: Option<&'m Graph>, functions: &'m [Function]) -> Scopes<'m> {
     let mut scopes = HashMap::new();
     for value in graph.iter().flat_map(|graph| &graph.inputs) {
         names_of(value).for_each(|name| {
-            scopes.entry(name).or_insert_with(|| "the graph".to_owned());
+            scopes.entry((None, name)).or_insert_with(|| "the graph".to_owned());
         });
     }
     for function in functions {
+        let home = function.domain.as_deref();
         for name in function.inputs.iter().flat_map(names_of) {
-            let function = function.name.as_deref().unwrap_or_default();
-            scopes.entry(name).or_insert_with(|| format!("function `{function}`"));
+            let called = function.name.as_deref().unwrap_or_default();
+            scopes.entry((home, name)).or_insert_with(|| format!("function `{called}`"));
         }
     }
     scopes

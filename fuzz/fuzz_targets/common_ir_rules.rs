@@ -1,0 +1,68 @@
+//! A graph and its libraries as text, with a line `%%` between them: the validator never panics, each
+//! finding has a place, and what is sound is sound when it is bundled.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/common_ir_rules
+//!     cargo fuzz run --sanitizer none common_ir_rules fuzz/corpus/common_ir_rules \
+//!         lit_tests/common_ir/rules lit_tests/common_ir/rules/inputs \
+//!         -- -max_total_time=60 -rss_limit_mb=1024
+#![no_main]
+
+use irc_common_format::library::{Libraries, Library, bundle};
+use irc_common_format::model::Module;
+use irc_common_format::validate::{Level, ValidateOptions, validate};
+use irc_common_format::{Document, Format, Options, read};
+use irc_diag::{Sink, render};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let mut parts = text.split("\n%%\n");
+    let Some(root) = parts.next().and_then(|text| document(text, "common-ir-text")) else { return };
+    let mut libraries = Libraries::none();
+    let mut names = vec![root.module.qualified_name()];
+    for part in parts {
+        let Some(library) = document(part, "common-ir-library-text") else { continue };
+        // Two of one name are refused when they are loaded.
+        if names.contains(&library.module.qualified_name()) {
+            continue;
+        }
+        names.push(library.module.qualified_name());
+        let chain = vec!["library".to_owned()];
+        libraries.push(Library {
+            module: library.module,
+            location: chain[0].clone(),
+            import: 0,
+            chain,
+        });
+    }
+    let errors = |module: &Module, libraries: &Libraries, level| {
+        let mut sink = Sink::new();
+        let options = ValidateOptions { level, implicit_std: true, ..ValidateOptions::default() };
+        validate(module, libraries, &options, &mut sink);
+        let mut findings = sink.into_diagnostics();
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.path.is_some() || finding.code == "too-many-findings")
+        );
+        root.input.place(&mut findings);
+        render(&root.input.source(), &findings, false, 80);
+        findings.iter().filter(|finding| finding.is_error()).count()
+    };
+    let strict = errors(&root.module, &libraries, Level::Strict);
+    assert!(errors(&root.module, &libraries, Level::Compat) <= strict);
+    let bundled = bundle(&root.module, &libraries);
+    assert!(bundled.imports.is_empty() && bundle(&bundled, &Libraries::none()) == bundled);
+    if strict == 0 {
+        assert_eq!(errors(&bundled, &Libraries::none(), Level::Strict), 0, "{bundled:?}");
+    }
+});
+
+fn document(text: &str, format: &str) -> Option<Document> {
+    let format = Format::from_name(format)?;
+    let mut sink = Sink::new();
+    let bytes = text.as_bytes().to_vec().into();
+    let found = read("fuzz", bytes, &Options { format, ..Options::default() }, &mut sink);
+    found.filter(|_| !sink.has_errors())
+}
