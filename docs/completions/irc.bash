@@ -143,13 +143,17 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --cost --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --format --json --cost --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

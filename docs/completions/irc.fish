@@ -80,7 +80,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l outputs -d 'File for the
 complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'Buffers that must come out, within the tolerance of their type' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Tolerance relative to element and tensor, instead of that of each type' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Fill inputs not given with random values; equal seeds give equal values everywhere' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'ONNX test data: input_N.pb and output_N.pb (not built yet)' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'ONNX test data of a model: input_N.pb, and output_N.pb that must come out' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of the run of plans, for ui.perfetto.dev' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks reach each other; with mpi, mpirun starts a process for each' -r -f -a "inprocess\t'All of them run in one process'
@@ -107,6 +107,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accum
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Form of Common IR and ONNX files, where their content does not tell: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'

@@ -76,7 +76,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':model -- ARK model file; - is standard input:_default' \
+':model -- ARK model, ONNX model or Common IR graph; - is standard input:_default' \
 && ret=0
 ;;
 (run)
@@ -86,7 +86,7 @@ _arguments "${_arguments_options[@]}" : \
 '--expected=[Buffers that must come out, within the tolerance of their type]:E.npz:_files' \
 '--tolerance=[Tolerance relative to element and tensor, instead of that of each type]:X:_default' \
 '--seed=[Fill inputs not given with random values; equal seeds give equal values everywhere]:N:_default' \
-'--data-set=[ONNX test data\: input_N.pb and output_N.pb (not built yet)]:DIR:_files' \
+'--data-set=[ONNX test data of a model\: input_N.pb, and output_N.pb that must come out]:DIR:_files' \
 '--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
 '--trace=[File for a timeline of the run of plans, for ui.perfetto.dev]:T.json:_files' \
 '--transport=[How ranks reach each other; with mpi, mpirun starts a process for each]:HOW:((inprocess\:"All of them run in one process"
@@ -114,12 +114,13 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- ARK model, a library of irc compile, or the plans of all ranks; - is standard input:_default' \
+'*::files -- Model (ARK, ONNX, Common IR), library, or the plans of all ranks; - is standard input:_default' \
 && ret=0
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
 '*--model=[Check that the plans compute this model; once for each rank]:MODEL:_default' \
+'--format=[Form of Common IR and ONNX files, where their content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -135,7 +136,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- ARK models and plans; - is standard input:_default' \
+'*::files -- ARK models and plans, ONNX models, Common IR graphs; - is standard input:_default' \
 && ret=0
 ;;
 (bench)
