@@ -143,7 +143,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --format --json --cost --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -154,6 +154,14 @@ _irc() {
                     return 0
                     ;;
                 --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -177,7 +185,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -216,6 +224,18 @@ _irc() {
                     return 0
                     ;;
                 --config-rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -349,7 +369,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -393,6 +413,18 @@ _irc() {
                     ;;
                 --backend)
                     COMPREPLY=($(compgen -W "llvm reference cranelift cuda" -- "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --target-cpu)

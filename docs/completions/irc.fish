@@ -58,6 +58,9 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Proce
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner of a .json plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
 ark\t'ARK\'s own, reproduced: one op after another'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -72,6 +75,8 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'What te
 none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l keep-intermediates -d 'Short for --results all: intermediate buffers come back too'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
@@ -89,6 +94,9 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'What runs th
 reference\t'The reference evaluator: slow, and the meaning of everything else'
 cranelift\t'Code from Cranelift: compiled quickly, runs slower'
 cuda\t'A GPU (not built yet)'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -103,11 +111,15 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'What tells 
 none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first race; one that irc check finds must show in the run'
+complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
+complete -c irc -n "__fish_irc_using_subcommand run" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans compute this model; once for each rank' -r
-complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Form of Common IR and ONNX files, where their content does not tell: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
+complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
@@ -119,6 +131,8 @@ plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Keys that the format does not know are errors'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all findings as one JSON array to standard output'
 complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate what plans cost; with --json, an object of findings and costs is written'
+complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
+complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r

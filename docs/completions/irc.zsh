@@ -57,6 +57,9 @@ ptx\:"NVIDIA PTX (not built yet)"))' \
 '--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
 ark\:"ARK'\''s own, reproduced\: one op after another"))' \
 '--config-rules=[Configs and ranges pinned for ops of a .json plan\: JSON, see docs/config-rules.md]:FILE:_files' \
+'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
+'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -71,6 +74,8 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
+'--implicit-std[Operators that nothing declares are those of the standard library]' \
+'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -95,6 +100,9 @@ mpi\:"Each runs in a process of its own, and writes files of its own\: y.rank0.n
 reference\:"The reference evaluator\: slow, and the meaning of everything else"
 cranelift\:"Code from Cranelift\: compiled quickly, runs slower"
 cuda\:"A GPU (not built yet)"))' \
+'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
+'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -109,6 +117,8 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '--race-check[Stop the run of plans at the first race; one that irc check finds must show in the run]' \
+'--implicit-std[Operators that nothing declares are those of the standard library]' \
+'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -120,7 +130,9 @@ plain\:"A line for each step"))' \
 (check)
 _arguments "${_arguments_options[@]}" : \
 '*--model=[Check that the plans compute this model; once for each rank]:MODEL:_default' \
-'--format=[Form of Common IR and ONNX files, where their content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
+'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -132,6 +144,8 @@ plain\:"A line for each step"))' \
 '--strict[Keys that the format does not know are errors]' \
 '--json[Write all findings as one JSON array to standard output]' \
 '--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
+'--implicit-std[Operators that nothing declares are those of the standard library]' \
+'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

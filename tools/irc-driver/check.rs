@@ -126,12 +126,12 @@ impl File {
 }
 
 fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
-    let (strict, format) = (arguments.strict, graphs::format(arguments.format.as_deref())?);
+    let strict = arguments.strict;
     let graph = |name| {
-        let (source, findings) = graphs::check::check(name, format)?;
+        let (source, findings) = graphs::check::check(name, &arguments.graphs)?;
         Ok(File { source, content: Content::Graph, findings, plan: None, model: None })
     };
-    if arguments.format.is_some() || input::peek(name) == Some(Content::Graph) {
+    if arguments.graphs.format.is_some() || input::peek(name) == Some(Content::Graph) {
         return graph(name);
     }
     let bytes = input::read(name)?;

@@ -34,7 +34,7 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     let options =
         options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
-    if graphs::run::is_graph(&arguments.model) {
+    if arguments.graphs.format.is_some() || graphs::run::is_graph(&arguments.model) {
         return graphs::compile::compile(console, arguments, kind, stage, &options);
     }
     let bytes = input::read(&arguments.model)?;

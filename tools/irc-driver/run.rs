@@ -19,7 +19,7 @@ use std::path::Path;
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
     if let [name] = &arguments.files[..]
-        && graphs::run::is_graph(name)
+        && (arguments.graphs.format.is_some() || graphs::run::is_graph(name))
     {
         return graphs::run::run(console, arguments, name);
     }

@@ -76,6 +76,7 @@ impl<'c> Kernel<'c> {
             let argument = block.argument(index);
             let argument = argument.map_err(|error| PassError::at(&func, error.to_string()))?;
             let ty = tl::type_of(argument.r#type());
+            let ty = ty.and_then(expect_wide);
             let ty = ty.map_err(|message| PassError::at(&func, message))?;
             let id = reader.value(ty, Origin::Input(index));
             reader.ids.insert(key(argument.into()), id);
@@ -110,6 +111,31 @@ impl<'c> Kernel<'c> {
     }
 }
 
+/// Refuses element types of 8 bits and fewer that are no plain integers: no code is made for them yet.
+fn expect_wide(ty: Type) -> Result<Type, String> {
+    if ty.dtype.is_small() {
+        return Err(format!("cannot lower elements of type {}", ty.dtype));
+    }
+    Ok(ty)
+}
+
+/// Refuses such types within an expression.
+fn expect_wide_parts(op: &Op) -> Result<(), String> {
+    let Op::Compute(compute) = op else { return Ok(()) };
+    let mut small = None;
+    compute.body.walk(&mut |scalar| {
+        let (Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..)) = scalar
+        else {
+            return;
+        };
+        small = small.or(dtype.is_small().then_some(*dtype));
+    });
+    match small {
+        Some(dtype) => Err(format!("cannot lower elements of type {dtype}")),
+        None => Ok(()),
+    }
+}
+
 #[derive(Default)]
 struct Reader<'c> {
     values: Vec<Value>,
@@ -136,7 +162,7 @@ impl<'c> Reader<'c> {
         'c: 'a,
     {
         let operands = self.operands(op)?;
-        let types = op.results().map(|result| tl::type_of(result.r#type()));
+        let types = op.results().map(|result| tl::type_of(result.r#type()).and_then(expect_wide));
         let types = types.collect::<Result<Vec<_>, _>>()?;
         if matches!(read::op_name(&op).as_str(), "tl.bitcast" | "tl.reshape") {
             return self.view(op, operands[0], types);
@@ -148,7 +174,11 @@ impl<'c> Reader<'c> {
                 return Err("there is no kernel for non_max_suppression yet".into());
             }
             Some(algorithm) => Work::Algorithm(algorithm),
-            None => Work::Nest(nest_of(&tl::op_of(op)?, &operand_types, &types[0])?),
+            None => {
+                let op = tl::op_of(op)?;
+                expect_wide_parts(&op)?;
+                Work::Nest(nest_of(&op, &operand_types, &types[0])?)
+            }
         };
         let results: Vec<_> = types.into_iter().map(|ty| self.scratch(ty)).collect();
         for (result, id) in op.results().zip(&results) {

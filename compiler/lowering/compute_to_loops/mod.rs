@@ -101,7 +101,7 @@ fn stored(context: &Context, dtype: DType) -> Type<'_> {
 /// The element that code computes with.
 fn element(context: &Context, dtype: DType) -> Element<'_> {
     let element = Element::of(context, tl::dtype_to_mlir(context, dtype));
-    element.unwrap_or_else(|| unreachable!("every element type of the tensor level has one"))
+    element.unwrap_or_else(|| unreachable!("the reader of kernels refuses types that have none"))
 }
 
 /// Adds an empty function of the new signature before the old one.

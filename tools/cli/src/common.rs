@@ -1,5 +1,6 @@
 //! Flags that several commands share.
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 /// How a tool talks; on standard error only.
 #[derive(Args, Clone, Debug)]
@@ -111,4 +112,25 @@ pub enum Explain {
     Text,
     /// One JSON object.
     Json,
+}
+
+/// How Common IR and ONNX files are read.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Common IR and ONNX")]
+pub struct Graphs {
+    /// Form of the file, where its content does not tell: onnx, common-ir-text, …
+    #[arg(long, value_name = "FORM")]
+    pub format: Option<String>,
+    /// Further folder in which imported libraries may lie; beside the model they always may
+    #[arg(long, value_name = "DIR")]
+    pub library_path: Vec<PathBuf>,
+    /// Fetch imported libraries from servers, once, into this folder
+    #[arg(long, value_name = "CACHE")]
+    pub allow_fetch: Option<PathBuf>,
+    /// Operators that nothing declares are those of the standard library
+    #[arg(long)]
+    pub implicit_std: bool,
+    /// Rules that real files of Common IR's time break are warnings
+    #[arg(long)]
+    pub compat: bool,
 }

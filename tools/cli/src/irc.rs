@@ -1,5 +1,5 @@
 //! `irc`: compile, run, check, measure, simulate.
-use crate::{Compile, Console, EXIT_CODES, Generator, Planner};
+use crate::{Compile, Console, EXIT_CODES, Generator, Graphs, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -83,6 +83,9 @@ pub struct CompileTo {
     /// Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md
     #[arg(long, value_name = "FILE")]
     pub config_rules: Option<PathBuf>,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
@@ -167,6 +170,9 @@ pub struct Run {
     /// What runs the model
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Backend,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
@@ -219,15 +225,15 @@ pub struct Check {
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
-    /// Form of Common IR and ONNX files, where their content does not tell: onnx, common-ir-text, …
-    #[arg(long, value_name = "FORM")]
-    pub format: Option<String>,
     /// Write all findings as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
     /// Estimate what plans cost; with --json, an object of findings and costs is written
     #[arg(long)]
     pub cost: bool,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
 }
 
 /// `irc bench`.

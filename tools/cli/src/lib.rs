@@ -8,7 +8,7 @@ mod irc;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, Explain, Generator, Planner, Progress, Results,
+    Color, Compile, Console, Diagnostics, Explain, Generator, Graphs, Planner, Progress, Results,
 };
 pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
 pub use translate::{Emit, Import, Translate, double_dashes};

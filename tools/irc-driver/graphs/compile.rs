@@ -7,7 +7,6 @@ use crate::{
 };
 use irc::{CompileOptions, Failure, Session, codegen::Output};
 use irc_cli::{CompileTo, Kind};
-use irc_common_format::Format;
 use irc_onnx_ops::cases::Values;
 
 /// Compiles a model to a file.
@@ -18,7 +17,7 @@ pub fn compile(
     stage: &str,
     options: &CompileOptions,
 ) -> Result<(), Stop> {
-    let (document, source) = open(console, &arguments.model, Format::default())?;
+    let (document, source) = open(console, &arguments.model, &arguments.graphs)?;
     let graph = import(&document, &source, &Values::default())?.graph;
     let _step = console.step("compiling");
     let session = Session::new();

@@ -1,5 +1,8 @@
 //! Common IR and ONNX files.
 use crate::{console::Console, crash, input, stop::Stop};
+use irc_cli::Graphs;
+use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
+use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
 use irc_common_format::{Document, Format, Options};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_onnx_ops::{Finding, FindingKind};
@@ -10,22 +13,23 @@ pub mod compile;
 pub mod run;
 
 /// The form that a flag names.
-pub fn format(name: Option<&str>) -> Result<Format, Stop> {
-    let Some(name) = name else { return Ok(Format::default()) };
+fn format(flags: &Graphs) -> Result<Format, Stop> {
+    let Some(name) = &flags.format else { return Ok(Format::default()) };
     Format::from_name(name).ok_or_else(|| {
         let names = Format::names().join(", ");
         Stop::Usage(format!("--format: expected one of {names}, found {name}"))
     })
 }
 
-/// Reads a file; its findings come with it. `-` is standard input.
-pub fn read(
-    name: &str,
-    format: Format,
-) -> Result<(Option<Document>, Source, Vec<Diagnostic>), Stop> {
+/// A file as it was read, its source, and what was found in it.
+type Read = (Option<Document>, Source, Vec<Diagnostic>);
+
+/// Reads a file with the libraries it imports, which are then a part of it, and checks them; `-` is
+/// standard input.
+fn read(name: &str, flags: &Graphs, level: Level) -> Result<Read, Stop> {
     let mut sink = Sink::new();
-    let options = Options { format, ..Options::default() };
-    let document = if name == "-" {
+    let options = Options { format: format(flags)?, ..Options::default() };
+    let mut document = if name == "-" {
         irc_common_format::read("<stdin>", input::read(name)?.into(), &options, &mut sink)
     } else {
         irc_common_format::open(Path::new(name), &options, &mut sink)
@@ -33,12 +37,31 @@ pub fn read(
     let source = document.as_ref().map(|document| document.input.source());
     let source = source.unwrap_or_else(|| Source::new(name, ""));
     crash::remember(&source);
-    Ok((document, source, sink.into_diagnostics()))
+    if let Some(document) = &mut document {
+        let beside = LoadOptions::beside(Path::new(name));
+        let load_options = LoadOptions {
+            library_paths: flags.library_path.clone(),
+            fetch: flags.allow_fetch.clone().map(Fetch::into_folder),
+            ..if name == "-" { LoadOptions::default() } else { beside }
+        };
+        let libraries = load(&document.module, &load_options, &mut sink);
+        let level = if flags.compat { Level::Compat } else { level };
+        let implicit_std = flags.implicit_std;
+        let rules = ValidateOptions { level, role: Role::Any, implicit_std };
+        validate(&document.module, &libraries, &rules, &mut sink);
+        document.module = bundle(&document.module, &libraries);
+    }
+    let mut findings = sink.into_diagnostics();
+    if let Some(document) = &document {
+        document.input.place(&mut findings);
+    }
+    Ok((document, source, findings))
 }
 
-/// Reads a file that has no errors; its warnings are on the console.
-pub fn open(console: &Console, name: &str, format: Format) -> Result<(Document, Source), Stop> {
-    let (document, source, findings) = read(name, format)?;
+/// Reads a file to be compiled; its warnings are on the console. What only files of Common IR's time
+/// break is a warning.
+fn open(console: &Console, name: &str, flags: &Graphs) -> Result<(Document, Source), Stop> {
+    let (document, source, findings) = read(name, flags, Level::Compat)?;
     match document {
         Some(document) if !findings.iter().any(Diagnostic::is_error) => {
             console.findings(&source, &findings);
@@ -49,7 +72,7 @@ pub fn open(console: &Console, name: &str, format: Format) -> Result<(Document, 
 }
 
 /// What the importer found, at its place in the file.
-pub fn place(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
+fn place(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
     let mut findings: Vec<_> = found.iter().map(diagnostic).collect();
     document.input.place(&mut findings);
     findings
@@ -66,11 +89,10 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
     let message = format!("{}: {}", finding.node, finding.message);
     let diagnostic = Diagnostic::error(code, message).path(finding.path.clone());
     match &finding.kind {
-        FindingKind::NeedsValue(inputs) if !inputs.is_empty() => {
+        FindingKind::NeedsValue(inputs) | FindingKind::NeedsShape(inputs) if !inputs.is_empty() => {
             let names = inputs.join(", ");
-            diagnostic.help(format!(
-                "the program is made for the values of {names}: give them with --inputs"
-            ))
+            diagnostic
+                .help(format!("the program is made for what {names} is: give it with --inputs"))
         }
         FindingKind::UnknownOperator => diagnostic.help("docs/operators.md lists what is known"),
         _ => diagnostic,

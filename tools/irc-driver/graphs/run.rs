@@ -9,7 +9,7 @@ use crate::{
 };
 use irc::{Results, Session};
 use irc_cli::{Backend, Run};
-use irc_common_format::{Document, Format, model};
+use irc_common_format::{Document, model};
 use irc_diag::Source;
 use irc_onnx_ops::cases::{Values, import_for};
 use irc_onnx_ops::{Imported, unsupported};
@@ -37,7 +37,7 @@ pub fn run(console: &Console, arguments: &Run, name: &str) -> Result<(), Stop> {
     }
     run::refuse_of_plans(arguments)?;
     run::say_threads(console, arguments.threads);
-    let (document, source) = open(console, name, Format::default())?;
+    let (document, source) = open(console, name, &arguments.graphs)?;
     let (mut inputs, expected) = given(arguments, &document)?;
     let imported = import(&document, &source, &inputs)?;
     if let Some(seed) = arguments.seed {

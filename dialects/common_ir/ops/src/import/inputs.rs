@@ -95,17 +95,21 @@ impl Importer<'_> {
                 failed.push((index, input.name(), message));
             }
         }
-        failed.sort_unstable();
+        failed.sort_unstable_by_key(|(index, ..)| *index);
         for (index, name, message) in failed {
             let path = Path::GRAPH.index("input", index).to_string();
-            let (node, kind) = (format!("input '{name}'"), FindingKind::Unsupported);
+            let node = format!("input '{name}'");
+            let (kind, message) = match message {
+                Open::Shape(message) => (FindingKind::NeedsShape(vec![name.to_owned()]), message),
+                Open::Other(message) => (FindingKind::Unsupported, message),
+            };
             self.findings.push(Finding::new(path, node, kind, message));
         }
     }
 
-    fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), String> {
+    fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), Open> {
         if !matches!(input.ty, Some(model::Type::Tensor(_)) | None) {
-            return self.define_structure(input, scope);
+            return Ok(self.define_structure(input, scope)?);
         }
         let ty = self.input_type(input)?;
         let value = self.define_tensor(input.name(), ty)?;
@@ -178,16 +182,16 @@ impl Importer<'_> {
         Ok(known)
     }
 
-    fn input_type(&mut self, input: &model::Value) -> Result<Type, String> {
+    fn input_type(&mut self, input: &model::Value) -> Result<Type, Open> {
         let name = input.name();
         let given = self.options.shapes.get(name);
         let tensor = match &input.ty {
             Some(model::Type::Tensor(tensor)) => tensor,
-            Some(other) => return Err(format!("expected a tensor, found {other}")),
+            Some(other) => return Err(format!("expected a tensor, found {other}").into()),
             None => return self.untyped(name),
         };
         if tensor.element == model::ElementType::String {
-            return Err("strings are not supported".to_owned());
+            return Err("strings are not supported".to_owned().into());
         }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
@@ -195,12 +199,14 @@ impl Importer<'_> {
             let stated = tensor.shape.as_ref().or(input.shape.as_ref());
             if stated.is_some_and(|stated| !fits(given, stated)) {
                 let found = TensorType::new(dtype, given.clone());
-                return Err(format!("the model says {tensor}, the shape given is that of {found}"));
+                let message =
+                    format!("the model says {tensor}, the shape given is that of {found}");
+                return Err(message.into());
             }
             return Ok(TensorType::new(dtype, given.clone()).into());
         }
         let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
-            return Err("its rank is not known; give the shape of the input".to_owned());
+            return Err(Open::shape("its rank is not known; give the shape of the input"));
         };
         let mut dims = vec![];
         for (axis, dim) in shape.dims.iter().enumerate() {
@@ -211,7 +217,7 @@ impl Importer<'_> {
                     self.symbols.of(&format!("{name}_{axis}"))
                 }
                 model::Dim::Wildcard(_) => {
-                    return Err("its rank is not known; give the shape of the input".to_owned());
+                    return Err(Open::shape("its rank is not known; give the shape of the input"));
                 }
             });
         }
@@ -220,12 +226,13 @@ impl Importer<'_> {
 
     /// The type of an input of which the file says nothing, as the oldest files do: that of its
     /// value, or floats of its shape.
-    fn untyped(&self, name: &str) -> Result<Type, String> {
+    fn untyped(&self, name: &str) -> Result<Type, Open> {
         if let Some(constant) = self.options.values.get(name) {
             return Ok(constant.ty.clone().into());
         }
         let shape = self.options.shapes.get(name);
-        let shape = shape.ok_or("its type is not known; give the shape of the input")?;
+        let open = || Open::shape("its type is not known; give the shape of the input");
+        let shape = shape.ok_or_else(open)?;
         Ok(TensorType::new(DType::F32, shape.clone()).into())
     }
 }
@@ -240,4 +247,24 @@ fn fits(given: &[i64], stated: &model::Shape) -> bool {
         _ => true,
     };
     given.len() == stated.dims.len() && given.iter().zip(&stated.dims).all(fits)
+}
+
+/// Why an input cannot be defined.
+enum Open {
+    /// Its shape must be given.
+    Shape(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Open {
+    fn shape(message: &str) -> Self {
+        Self::Shape(message.to_owned())
+    }
+}
+
+impl From<String> for Open {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
 }
