@@ -1,14 +1,14 @@
 //! Writes general ops into each other: a `tl.compute` that is read once, one element per iteration,
 //! becomes a part of its reader's expression.
 //!
-//! Those that only reshape become views first. This is how chains of elementwise ops on sizes that depend on symbols become one kernel. Every step
-//! keeps its own rounding, so that no bit changes.
+//! Those that only reshape become views first. This is how chains of elementwise ops on sizes that
+//! depend on symbols become one kernel. Every step keeps its own rounding, so that no bit changes.
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of, read,
     replace_all_uses, uses,
 };
-use irc_tl::{Compute, MAX_DEPTH, Op, Scalar};
+use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
 
 /// Makes a view of every general op that only reshapes what other ops compute with: its elements stay
@@ -25,7 +25,11 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
         let inside = op
             .results()
             .all(|result| uses(Value::from(result)).into_iter().all(|(user, _)| computes(user)));
-        if !inside || *compute != Compute::reshape(from, compute.dims.clone()) {
+        // A scalar that is repeated reads as a reshape does, of fewer elements.
+        let elements = Dim::product(&compute.dims);
+        let reshapes =
+            from.elements() == elements && *compute == Compute::reshape(from, compute.dims.clone());
+        if !inside || !reshapes {
             continue;
         }
         let operands: Vec<Value> = op.operands().collect();

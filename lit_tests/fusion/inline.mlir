@@ -27,3 +27,13 @@ func.func @view(%x: tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?x2xf32, #tl.
   %z = tl.exp %y : tensor<?x2xf32, #tl.dims<"2*N", "2">>
   return %z : tensor<?x2xf32, #tl.dims<"2*N", "2">>
 }
+
+// A scalar that is repeated is no view of it: it has fewer elements.
+// CHECK-LABEL: func.func @repeated
+// CHECK-NOT: tl.reshape
+// CHECK: return
+func.func @repeated(%x: tensor<f32>) -> tensor<?x2xf32, #tl.dims<"N", "2">> {
+  %y = tl.compute(%x) "%0[]" : (tensor<f32>) -> tensor<?x2xf32, #tl.dims<"N", "2">>
+  %z = tl.exp %y : tensor<?x2xf32, #tl.dims<"N", "2">>
+  return %z : tensor<?x2xf32, #tl.dims<"N", "2">>
+}

@@ -15,6 +15,9 @@ fn corpus() -> PathBuf {
     std::env::var_os("IRC_CORPUS").map_or_else(beside, PathBuf::from).join("common_ir/models")
 }
 
+/// Of any output: what single precision leaves of numbers around 1.
+const ABSOLUTE: f64 = 1e-6;
+
 /// Relative to the element, and to the largest of the output.
 const fn tolerance(dtype: DType) -> (f64, f64) {
     match dtype {
@@ -31,7 +34,7 @@ fn compare(expected: &Tensor, found: &Tensor) -> Result<(), String> {
     let (expected, found) = (expected.to_f64(), found.to_f64());
     let largest = expected.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     for (index, (want, have)) in expected.iter().zip(&found).enumerate() {
-        if (want - have).abs() > relative * want.abs() + of_largest * largest {
+        if (want - have).abs() > ABSOLUTE + relative * want.abs() + of_largest * largest {
             return Err(format!("element {index}: expected {want}, found {have}"));
         }
     }
