@@ -1,7 +1,7 @@
 //! The quick tier: MLIR's `llvm` dialect to Cranelift IR to an object.
 //!
 //! Blocks become blocks, block arguments block parameters, and values lists of Cranelift values, as
-//! [`types`] says. Nothing is optimised: what the tier is for is to have code soon. An op without a
+//! `types` says. Nothing is optimised: what the tier is for is to have code soon. An op without a
 //! translation is an error at that op.
 use super::{CodegenError, Target};
 use irc_mlir::Module;

@@ -6,7 +6,7 @@
 //! `irc.workspace_bytes` bytes. An argument or result with the attribute `irc.strides` becomes a
 //! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
 //! where each element is computed from the same element of the input alone. A function with the
-//! attribute `irc.keeps` also gets memory for what it [keeps](kept) between calls, `irc.kept_bytes`
+//! attribute `irc.keeps` also gets memory for what it keeps between calls, `irc.kept_bytes`
 //! of it, before the workspace.
 //!
 //! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
