@@ -127,23 +127,21 @@ impl File {
 
 fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
     let strict = arguments.strict;
-    let graph = |name| {
-        let (source, findings) = graphs::check::check(name, &arguments.graphs)?;
-        Ok(File { source, content: Content::Graph, findings, plan: None, model: None })
-    };
-    if arguments.graphs.format.is_some() || input::peek(name) == Some(Content::Graph) {
-        return graph(name);
-    }
     let bytes = input::read(name)?;
-    let content = input::content(&bytes);
+    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    if content == Content::Graph {
+        let (source, findings) = graphs::check::check(name, bytes, &arguments.graphs)?;
+        return Ok(File { source, content, findings, plan: None, model: None });
+    }
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
     let (plan, model) = match content {
         Content::Plan => (plan::parse(&source, &options, &mut sink), None),
         Content::Model => (None, model::parse(&source, &options, &mut sink)),
-        Content::Library | Content::Archive => return Err(unknown(name, content.words())),
-        Content::Graph => return graph(name),
+        Content::Library | Content::Archive | Content::Graph => {
+            return Err(unknown(name, content.words()));
+        }
     };
     let model = model.map(|document| document.model);
     Ok(File { source, content, findings: sink.into_diagnostics(), plan, model })

@@ -34,11 +34,12 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     let options =
         options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
-    if arguments.graphs.format.is_some() || graphs::run::is_graph(&arguments.model) {
-        return graphs::compile::compile(console, arguments, kind, stage, &options);
-    }
     let bytes = input::read(&arguments.model)?;
-    let content = input::content(&bytes);
+    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    if content == input::Content::Graph {
+        return graphs::compile::compile(console, arguments, bytes, kind, stage, &options);
+    }
+    graphs::refuse(&arguments.graphs)?;
     if content == input::Content::Plan && kind == Kind::Mlir {
         return write_tasks(arguments, input::source(&arguments.model, &bytes));
     }

@@ -1,13 +1,16 @@
 //! Inputs: read, and told apart by their content.
 use crate::{console::Console, crash, output::plain, stop::Stop};
+use bytes::Bytes;
 use irc::{CheckOptions, FileId, Session};
 use irc_diag::{Diagnostic, Source};
 use std::{
     fs::File,
     io::{self, Read},
+    path::Path,
 };
 
-/// Most bytes of an input. No model, plan or library comes near; a device file has no end.
+/// Most bytes of an input that is no Common IR or ONNX file: no other comes near, and a device file has
+/// no end.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// What a file holds.
@@ -38,28 +41,16 @@ impl Content {
     }
 }
 
-/// What a file is by its first bytes, where these tell: large files need not be read for it.
-pub fn peek(name: &str) -> Option<Content> {
-    let mut start = Vec::new();
-    let file = File::open(name).ok()?;
-    file.take(512).read_to_end(&mut start).ok()?;
-    match content(&start) {
-        Content::Model if start.len() < 512 => None,
-        Content::Model | Content::Plan => None,
-        told => Some(told),
-    }
-}
-
-/// Reads a file; `-` is standard input.
-pub fn read(name: &str) -> Result<Vec<u8>, Stop> {
-    let read = if name == "-" {
-        read_some(io::stdin().lock())
-    } else {
-        File::open(name).and_then(read_some)
+/// Reads a file; `-` is standard input. A file is mapped: what is not looked at is not read.
+pub fn read(name: &str) -> Result<Bytes, Stop> {
+    let read = match name {
+        "-" => read_some(io::stdin().lock()),
+        _ if is_file(name) => irc_common_format::map(Path::new(name)),
+        _ => File::open(name).and_then(read_some),
     };
     let bytes =
         read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > MAX_BYTES && content(&bytes) != Content::Graph {
         let limit = MAX_BYTES >> 20;
         return Err(Stop::problem(format!(
             "{name} is larger than {limit} MiB, the most irc reads"
@@ -68,11 +59,20 @@ pub fn read(name: &str) -> Result<Vec<u8>, Stop> {
     Ok(bytes)
 }
 
+fn is_file(name: &str) -> bool {
+    std::fs::metadata(name).is_ok_and(|file| file.is_file())
+}
+
 /// One byte more than may be, at most.
-fn read_some(from: impl Read) -> io::Result<Vec<u8>> {
+fn read_some(from: impl Read) -> io::Result<Bytes> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(bytes.into())
+}
+
+/// What the bytes of a file are, when a flag says of which form of Common IR or ONNX they are, or not.
+pub fn content_as(bytes: &[u8], form: Option<&str>) -> Content {
+    if form.is_some() { Content::Graph } else { content(bytes) }
 }
 
 /// A source for findings and for the reproducer.

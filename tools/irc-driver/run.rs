@@ -10,6 +10,7 @@ use crate::{
     values::{self, Buffers},
     world,
 };
+use bytes::Bytes;
 use irc::{CompileOptions, FileId, Results, Session, Target};
 use irc_cli::{Backend, Run};
 use irc_diag::Source;
@@ -18,12 +19,9 @@ use std::path::Path;
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
-    if let [name] = &arguments.files[..]
-        && (arguments.graphs.format.is_some() || graphs::run::is_graph(name))
-    {
-        return graphs::run::run(console, arguments, name);
+    if arguments.backend == Backend::Cuda {
+        return Err(Stop::not_built("the CUDA backend"));
     }
-    refuse_not_built(arguments)?;
     let transport = Transport::open(arguments.transport)?;
     let result = run_over(&transport, console, arguments);
     transport.close(console, result)
@@ -36,26 +34,36 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     }
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let expected = arguments.expected.as_deref().map(values::read).transpose()?;
-    let files = read(&arguments.files)?;
+    let files = read(arguments)?;
+    if files[0].content != Content::Graph {
+        refuse_of_graphs(arguments)?;
+    }
     let (found, buffers) = match &files[..] {
-        [(_, Content::Library)] => {
+        [File { content: Content::Graph, bytes, .. }] => {
+            refuse_of_plans(arguments)?;
+            say_threads(console, arguments.threads);
+            (graphs::run::run(console, arguments, bytes.clone(), given)?, None)
+        }
+        [File { content: Content::Library, .. }] => {
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
             (run_library(console, arguments, given)?, None)
         }
-        [(source, Content::Model)] if !world::communicates(source) => {
+        [File { content: Content::Model, source, .. }] if !world::communicates(source) => {
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
             (run_model(console, arguments, source.clone(), given)?, None)
         }
         _ => {
+            let files: Vec<_> =
+                files.into_iter().map(|file| (file.source, file.content)).collect();
             let (found, buffers) = run_plans::run(transport, console, arguments, &files, given)?;
             (found, Some(buffers))
         }
     };
     if let Some(path) = &outputs {
         values::write(path, &found)?;
-    } else if expected.is_none() {
+    } else if expected.is_none() && arguments.data_set.is_none() {
         output::print(&values::summary(&found))?;
     }
     match expected {
@@ -73,42 +81,46 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     }
 }
 
+/// A file to run.
+struct File {
+    /// Its text, of models and plans.
+    source: Source,
+    content: Content,
+    bytes: Bytes,
+}
+
 /// The files and what they hold: one of any kind, or several plans, or several models.
-fn read(names: &[String]) -> Result<Vec<(Source, Content)>, Stop> {
-    let mut files = vec![];
-    for name in names {
+fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
+    let mut files: Vec<File> = vec![];
+    for name in &arguments.files {
         let bytes = input::read(name)?;
-        let content = input::content(&bytes);
-        match content {
+        let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+        let source = match content {
             Content::Archive => {
                 return Err(Stop::not_built("Model Library Format archives (.tar)"));
             }
-            Content::Library if names.len() > 1 => {
-                return Err(Stop::Usage(format!("{name} is a library: it runs alone")));
+            Content::Library | Content::Graph if arguments.files.len() > 1 => {
+                let what = content.words();
+                return Err(Stop::Usage(format!("{name} is {what}: it runs alone")));
             }
-            Content::Graph if names.len() > 1 => {
-                return Err(Stop::Usage(format!("{name} is a model of its own: it runs alone")));
-            }
-            Content::Graph => return Err(Stop::problem(format!("{name}: cannot be read twice"))),
-            Content::Library => files.push((Source::new(name, ""), content)),
-            Content::Model | Content::Plan => files.push((input::source(name, &bytes), content)),
-        }
+            Content::Library | Content::Graph => Source::new(name, ""),
+            Content::Model | Content::Plan => input::source(name, &bytes),
+        };
+        files.push(File { source, content, bytes });
     }
-    match files.iter().find(|(_, content)| *content != files[0].1) {
-        Some((other, _)) => Err(Stop::Usage(format!(
+    match files.iter().find(|file| file.content != files[0].content) {
+        Some(other) => Err(Stop::Usage(format!(
             "expected plans only, or models only; {} and {} are one of each",
-            files[0].0.name(),
-            other.name()
+            files[0].source.name(),
+            other.source.name()
         ))),
         None => Ok(files),
     }
 }
 
-fn refuse_not_built(arguments: &Run) -> Result<(), Stop> {
-    match arguments.backend {
-        Backend::Cuda => return Err(Stop::not_built("the CUDA backend")),
-        Backend::Llvm | Backend::Cranelift | Backend::Reference => {}
-    }
+/// Refuses flags that say how Common IR and ONNX files are read and run.
+fn refuse_of_graphs(arguments: &Run) -> Result<(), Stop> {
+    graphs::refuse(&arguments.graphs)?;
     match arguments.data_set {
         Some(_) => Err(Stop::Usage("--data-set is for ONNX and Common IR models".into())),
         None => Ok(()),
@@ -138,7 +150,7 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
 }
 
 /// Refuses flags that say how plans run.
-pub fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
+fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
     let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
     refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
 }

@@ -1,6 +1,7 @@
 //! `irc check` of Common IR and ONNX files.
 use super::{place, read};
 use crate::stop::Stop;
+use bytes::Bytes;
 use irc_cli::Graphs;
 use irc_common_format::validate::Level;
 use irc_diag::{Diagnostic, Source};
@@ -8,8 +9,12 @@ use irc_onnx_ops::{FindingKind, ImportOptions, import, unsupported};
 
 /// Every finding of a file: of reading it, of operators that are not known, and of nodes that cannot
 /// be compiled.
-pub fn check(name: &str, flags: &Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
-    let (document, source, mut findings) = read(name, flags, Level::Strict)?;
+pub fn check(
+    name: &str,
+    bytes: Bytes,
+    flags: &Graphs,
+) -> Result<(Source, Vec<Diagnostic>), Stop> {
+    let (document, source, mut findings) = read(name, bytes, flags, Level::Strict)?;
     let Some(document) = document else { return Ok((source, findings)) };
     let mut found = unsupported(&document.module);
     if found.is_empty() && !document.module.is_library() {

@@ -1,10 +1,11 @@
 //! `irc compile` of Common IR and ONNX files.
-use super::{open, run::import};
+use super::{open, refuse_of_ark, run::import};
 use crate::{
     console::Console,
     output::{self, Content},
     stop::Stop,
 };
+use bytes::Bytes;
 use irc::{CompileOptions, Failure, Session, codegen::Output};
 use irc_cli::{CompileTo, Kind};
 use irc_onnx_ops::cases::Values;
@@ -13,11 +14,13 @@ use irc_onnx_ops::cases::Values;
 pub fn compile(
     console: &Console,
     arguments: &CompileTo,
+    bytes: Bytes,
     kind: Kind,
     stage: &str,
     options: &CompileOptions,
 ) -> Result<(), Stop> {
-    let (document, source) = open(console, &arguments.model, &arguments.graphs)?;
+    refuse_of_ark(&arguments.compile, arguments.keep_intermediates)?;
+    let (document, source) = open(console, &arguments.model, bytes, &arguments.graphs)?;
     let graph = import(&document, &source, &Values::default())?.graph;
     let _step = console.step("compiling");
     let session = Session::new();

@@ -1,9 +1,10 @@
 //! Common IR and ONNX files.
-use crate::{console::Console, crash, input, stop::Stop};
+use crate::{console::Console, crash, run::refuse_flags, stop::Stop};
+use bytes::Bytes;
 use irc_cli::Graphs;
 use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
 use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
-use irc_common_format::{Document, Format, Options};
+use irc_common_format::{Document, ExternalData, Format, Options, folder_of};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_onnx_ops::{Finding, FindingKind};
 use std::path::Path;
@@ -21,28 +22,51 @@ fn format(flags: &Graphs) -> Result<Format, Stop> {
     })
 }
 
+/// Refuses the flags of these files where there is none.
+pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
+    let Graphs { format: _, library_path, allow_fetch, implicit_std, compat } = flags;
+    let flags = [
+        ("--library-path", !library_path.is_empty()),
+        ("--allow-fetch", allow_fetch.is_some()),
+        ("--implicit-std", *implicit_std),
+        ("--compat", *compat),
+    ];
+    refuse_flags(&flags, "it is for Common IR and ONNX files")
+}
+
+/// Refuses flags that say how ARK models are compiled.
+fn refuse_of_ark(flags: &irc_cli::Compile, keep: bool) -> Result<(), Stop> {
+    let irc_cli::Compile { target_cpu: _, results, ark_accumulate, explain_fusion } = flags;
+    let flags = [
+        ("--results", results.is_some()),
+        ("--keep-intermediates", keep),
+        ("--ark-accumulate", *ark_accumulate),
+        ("--explain-fusion", explain_fusion.is_some()),
+    ];
+    refuse_flags(&flags, "it is for ARK models")
+}
+
 /// A file as it was read, its source, and what was found in it.
 type Read = (Option<Document>, Source, Vec<Diagnostic>);
 
-/// Reads a file with the libraries it imports, which are then a part of it, and checks them; `-` is
-/// standard input.
-fn read(name: &str, flags: &Graphs, level: Level) -> Result<Read, Stop> {
+/// Reads a file with the libraries it imports, which are then a part of it, and checks them. What it
+/// names lies beside it, unless it comes from standard input.
+fn read(name: &str, bytes: Bytes, flags: &Graphs, level: Level) -> Result<Read, Stop> {
     let mut sink = Sink::new();
-    let options = Options { format: format(flags)?, ..Options::default() };
-    let mut document = if name == "-" {
-        irc_common_format::read("<stdin>", input::read(name)?.into(), &options, &mut sink)
-    } else {
-        irc_common_format::open(Path::new(name), &options, &mut sink)
-    };
+    let folder = (name != "-").then(|| folder_of(Path::new(name)).to_owned());
+    let name = if name == "-" { "<stdin>" } else { name };
+    let external = folder.clone().map_or(ExternalData::Leave, ExternalData::In);
+    let options = Options { format: format(flags)?, external };
+    let mut document = irc_common_format::read(name, bytes, &options, &mut sink);
     let source = document.as_ref().map(|document| document.input.source());
     let source = source.unwrap_or_else(|| Source::new(name, ""));
     crash::remember(&source);
     if let Some(document) = &mut document {
-        let beside = LoadOptions::beside(Path::new(name));
         let load_options = LoadOptions {
+            folder,
             library_paths: flags.library_path.clone(),
             fetch: flags.allow_fetch.clone().map(Fetch::into_folder),
-            ..if name == "-" { LoadOptions::default() } else { beside }
+            ..LoadOptions::default()
         };
         let libraries = load(&document.module, &load_options, &mut sink);
         let level = if flags.compat { Level::Compat } else { level };
@@ -60,8 +84,13 @@ fn read(name: &str, flags: &Graphs, level: Level) -> Result<Read, Stop> {
 
 /// Reads a file to be compiled; its warnings are on the console. What only files of Common IR's time
 /// break is a warning.
-fn open(console: &Console, name: &str, flags: &Graphs) -> Result<(Document, Source), Stop> {
-    let (document, source, findings) = read(name, flags, Level::Compat)?;
+fn open(
+    console: &Console,
+    name: &str,
+    bytes: Bytes,
+    flags: &Graphs,
+) -> Result<(Document, Source), Stop> {
+    let (document, source, findings) = read(name, bytes, flags, Level::Compat)?;
     match document {
         Some(document) if !findings.iter().any(Diagnostic::is_error) => {
             console.findings(&source, &findings);

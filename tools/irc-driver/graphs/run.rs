@@ -1,12 +1,7 @@
 //! `irc run` of Common IR and ONNX files.
-use super::{open, place};
-use crate::{
-    compile,
-    console::Console,
-    input, output, run,
-    stop::Stop,
-    values::{self, Buffers},
-};
+use super::{open, place, refuse_of_ark};
+use crate::{compile, console::Console, run, stop::Stop, values::Buffers};
+use bytes::Bytes;
 use irc::{Results, Session};
 use irc_cli::{Backend, Run};
 use irc_common_format::{Document, model};
@@ -18,27 +13,16 @@ use irc_tl::{Constant, Dim};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whether a file is one of these, by its first bytes or by its content.
-pub fn is_graph(name: &str) -> bool {
-    match input::peek(name) {
-        Some(content) => content == input::Content::Graph,
-        None => {
-            std::fs::metadata(name).is_ok_and(|file| file.len() < 1 << 24)
-                && input::read(name)
-                    .is_ok_and(|bytes| input::content(&bytes) == input::Content::Graph)
-        }
-    }
-}
-
-/// Runs a model once.
-pub fn run(console: &Console, arguments: &Run, name: &str) -> Result<(), Stop> {
-    if arguments.backend == Backend::Cuda {
-        return Err(Stop::not_built("the CUDA backend"));
-    }
-    run::refuse_of_plans(arguments)?;
-    run::say_threads(console, arguments.threads);
-    let (document, source) = open(console, name, &arguments.graphs)?;
-    let (mut inputs, expected) = given(arguments, &document)?;
+/// Runs a model once: its outputs, which are those of the data set if one is given.
+pub fn run(
+    console: &Console,
+    arguments: &Run,
+    bytes: Bytes,
+    inputs: Buffers,
+) -> Result<Buffers, Stop> {
+    refuse_of_ark(&arguments.compile, false)?;
+    let (document, source) = open(console, &arguments.files[0], bytes, &arguments.graphs)?;
+    let (mut inputs, expected) = given(arguments, &document, inputs)?;
     let imported = import(&document, &source, &inputs)?;
     if let Some(seed) = arguments.seed {
         fill(&imported, &mut inputs, seed)?;
@@ -52,25 +36,15 @@ pub fn run(console: &Console, arguments: &Run, name: &str) -> Result<(), Stop> {
             Stop::Mismatch
         })?;
     }
-    finish(console, arguments, found)
-}
-
-/// Writes, compares or prints the outputs.
-fn finish(console: &Console, arguments: &Run, found: Buffers) -> Result<(), Stop> {
-    if let Some(path) = &arguments.outputs {
-        values::write(path, &found)?;
-    }
-    if let Some(path) = &arguments.expected {
-        return values::check(console, values::read(path)?, &found, arguments.tolerance);
-    }
-    if arguments.outputs.is_none() && arguments.data_set.is_none() {
-        output::print(&values::summary(&found))?;
-    }
-    Ok(())
+    Ok(found)
 }
 
 /// The inputs that are given, and the outputs that a data set expects.
-fn given(arguments: &Run, document: &Document) -> Result<(Values, Option<Values>), Stop> {
+fn given(
+    arguments: &Run,
+    document: &Document,
+    more: Buffers,
+) -> Result<(Values, Option<Values>), Stop> {
     let graph = document.module.graph.as_ref();
     let graph = graph.ok_or_else(|| Stop::problem("the file is a library: it has no graph"))?;
     let (mut inputs, mut expected) = (Values::default(), None);
@@ -78,9 +52,8 @@ fn given(arguments: &Run, document: &Document) -> Result<(Values, Option<Values>
         inputs = data_set(folder, "input", &graph.inputs)?;
         expected = Some(data_set(folder, "output", &graph.outputs)?);
     }
-    let more = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
+    let ports: Vec<&str> = graph.inputs.iter().map(model::Value::name).collect();
     for (name, tensor) in more {
-        let ports: Vec<&str> = graph.inputs.iter().map(model::Value::name).collect();
         if !ports.contains(&name.as_str()) {
             let known = ports.join(", ");
             return Err(Stop::problem(format!(
@@ -137,20 +110,11 @@ fn execute(
 ) -> Result<Buffers, Stop> {
     if arguments.backend == Backend::Reference {
         let _step = console.step("evaluating");
-        let results =
-            imported.graph.eval(&inputs).map_err(|error| Stop::problem(error.to_string()))?;
-        return Ok(imported
-            .graph
-            .outputs
-            .iter()
-            .map(|(name, _)| name.clone())
-            .zip(results)
-            .collect());
+        let graph = &imported.graph;
+        let results = graph.eval(&inputs).map_err(|error| Stop::problem(error.to_string()))?;
+        return Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect());
     }
-    let backend = match arguments.backend {
-        Backend::Cranelift => irc::Backend::Cranelift,
-        _ => irc::Backend::Llvm,
-    };
+    let backend = run::generator(arguments.backend);
     let options = compile::options(&arguments.compile, backend, false, Results::Outputs)?;
     run::expect_runnable(&options.target)?;
     let step = console.step("compiling");

@@ -46,8 +46,7 @@ impl Default for LoadOptions {
 impl LoadOptions {
     /// The options for a document in a file.
     pub fn beside(path: &Path) -> Self {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Self { folder: Some(folder.unwrap_or(Path::new(".")).into()), ..Self::default() }
+        Self { folder: Some(crate::folder_of(path).into()), ..Self::default() }
     }
 }
 

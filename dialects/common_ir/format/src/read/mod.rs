@@ -35,7 +35,7 @@ pub struct Options {
 /// What to do about tensors whose elements are in other files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// [`open`] maps what lies in the model's own folder; [`read`] leaves it.
+    /// [`open`] maps what lies in the model's own folder; [`read()`] leaves it.
     #[default]
     Beside,
     /// Maps what lies in that folder.
@@ -53,6 +53,12 @@ pub struct Document {
     pub input: Input,
 }
 
+/// The folder that a file lies in.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 /// Opens, maps and reads a file; every finding goes to `sink`.
 ///
 /// Returns nothing when no module could be made. A module that could be made may still come with
@@ -62,9 +68,7 @@ pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document>
         Ok(bytes) => {
             let mut options = options.clone();
             if options.external == ExternalData::Beside {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new("."));
-                options.external = ExternalData::In(folder.into());
+                options.external = ExternalData::In(folder_of(path).into());
             }
             read(&path.to_string_lossy(), bytes, &options, sink)
         }
