@@ -5,6 +5,7 @@ mod support {
 }
 use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
 use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
+use std::sync::Arc;
 use support::graphs::{agree, compile, f32s, i64s, run, truth};
 
 fn n() -> Dim {
@@ -45,6 +46,33 @@ fn yes(b: &mut Builder) -> ValueId {
 fn head(b: &mut Builder, x: ValueId, count: Dim) -> ValueId {
     let body = Scalar::load(0, [Scalar::Loop(0)]);
     b.compute(Compute::map([count], body), &[x]).unwrap()
+}
+
+#[test]
+fn calls_whose_results_have_sizes_of_their_own() {
+    let body = nested("f", &[row(n()), scalar(DType::I64)], |b, inputs| {
+        let count = b.elements_or_symbols(inputs[1]).unwrap().remove(0);
+        let head = head(b, inputs[0], count);
+        let twice = b.binary(Binary::Add, inputs[0], inputs[0]).unwrap();
+        vec![head, twice]
+    });
+    let body = Arc::new(*body);
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let count = b.input("count", scalar(DType::I64));
+    let mut outputs = vec![];
+    for _ in 0..2 {
+        let kind = NodeKind::Call { name: "head".into(), body: body.clone() };
+        let fresh = b.fresh_symbol();
+        outputs.extend(b.region(kind, &[x, count], [row(fresh), row(n())]));
+    }
+    for (index, value) in outputs.into_iter().enumerate() {
+        b.output(format!("y{index}"), value);
+    }
+    let graph = b.finish();
+    for size in [0, 3, 70] {
+        agree(&graph, &[("x", f32s([size], 1)), ("count", i64s([], &[size / 2]))]);
+    }
 }
 
 #[test]

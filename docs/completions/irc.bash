@@ -143,7 +143,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -163,6 +163,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --diagnostics)
@@ -185,7 +189,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -237,6 +241,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)
@@ -369,7 +377,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -425,6 +433,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)

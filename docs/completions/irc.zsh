@@ -60,6 +60,8 @@ ark\:"ARK'\''s own, reproduced\: one op after another"))' \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -76,6 +78,7 @@ plain\:"A line for each step"))' \
 '(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -103,6 +106,8 @@ cuda\:"A GPU (not built yet)"))' \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -119,6 +124,7 @@ plain\:"A line for each step"))' \
 '--race-check[Stop the run of plans at the first race; one that irc check finds must show in the run]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -133,6 +139,8 @@ _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -146,6 +154,7 @@ plain\:"A line for each step"))' \
 '--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

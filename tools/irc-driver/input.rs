@@ -122,7 +122,8 @@ fn is_graph(bytes: &[u8]) -> bool {
     if start.iter().any(is_control) {
         return matches!(start.first(), Some(0x08 | 0x0a));
     }
-    let lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let Some(line) = lines.next() else { return false };
     let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';

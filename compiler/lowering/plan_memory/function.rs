@@ -290,8 +290,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.check(left, *relation, right, message);
                 Ok(())
             }
-            Step::If { callees, operands, results } => {
-                self.branch(position, callees, operands, results);
+            Step::Call { condition, callees, operands, results } => {
+                self.call(position, *condition, callees, operands, results);
                 Ok(())
             }
             Step::Loop { callee, carried, operands, results } => {

@@ -44,6 +44,8 @@ pub enum Step {
         from: Value,
         /// The view.
         to: Value,
+        /// What must have been computed before.
+        after: Vec<Value>,
     },
     /// Known elements.
     Constant {
@@ -72,11 +74,13 @@ pub enum Step {
         /// What is wrong when they do not.
         message: String,
     },
-    /// One of two functions.
-    If {
-        /// Where the first operand holds, and where it does not.
-        callees: [String; 2],
-        /// The condition and the arguments.
+    /// A function, or one of two.
+    Call {
+        /// What chooses between two.
+        condition: Option<Value>,
+        /// The one, or those for where the condition holds and where it does not.
+        callees: Vec<String>,
+        /// The arguments.
         operands: Vec<Value>,
         /// What comes back.
         results: Vec<Value>,
@@ -98,10 +102,12 @@ impl Step {
     /// The values it reads.
     pub fn operands(&self) -> Vec<Value> {
         match self {
-            Self::Launch { operands, .. }
-            | Self::If { operands, .. }
-            | Self::Loop { operands, .. } => operands.clone(),
-            Self::View { from, .. } | Self::Size { from, .. } => vec![*from],
+            Self::Launch { operands, .. } | Self::Loop { operands, .. } => operands.clone(),
+            Self::Call { condition, operands, .. } => {
+                condition.iter().chain(operands).copied().collect()
+            }
+            Self::View { from, after, .. } => [from].into_iter().chain(after).copied().collect(),
+            Self::Size { from, .. } => vec![*from],
             Self::Constant { .. } | Self::Check { .. } => vec![],
         }
     }
@@ -115,7 +121,7 @@ impl Step {
     pub fn results(&self) -> Vec<Value> {
         match self {
             Self::Launch { results, .. }
-            | Self::If { results, .. }
+            | Self::Call { results, .. }
             | Self::Loop { results, .. } => results.clone(),
             Self::View { to, .. } | Self::Constant { to, .. } => vec![*to],
             Self::Size { .. } | Self::Check { .. } => vec![],
@@ -152,7 +158,7 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         let mut found = BTreeSet::new();
         for (step, _) in &self.steps {
             match step {
-                Step::If { callees, .. } => found.extend(callees.iter().cloned()),
+                Step::Call { callees, .. } => found.extend(callees.iter().cloned()),
                 Step::Loop { callee, .. } => {
                     found.insert(callee.clone());
                 }
@@ -196,7 +202,9 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         };
         let step = match name.as_str() {
             tl::LAUNCH => Step::Launch { callee: symbol("callee")?, operands, results },
-            "tl.reshape" | "tl.bitcast" => Step::View { from: operands[0], to: results[0] },
+            "tl.reshape" | "tl.bitcast" | tl::AFTER => {
+                Step::View { from: operands[0], to: results[0], after: operands[1..].to_vec() }
+            }
             tl::CONSTANT => {
                 let bytes = read::bytes(&op, "bytes").ok_or("lacks 'bytes'")?;
                 Step::Constant { bytes, to: results[0] }
@@ -212,8 +220,15 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
                 right: size("right")?,
                 message: text("message")?,
             },
-            tl::IF => {
-                Step::If { callees: [symbol("then")?, symbol("otherwise")?], operands, results }
+            tl::IF => Step::Call {
+                condition: operands.first().copied(),
+                callees: vec![symbol("then")?, symbol("otherwise")?],
+                operands: operands[1..].to_vec(),
+                results,
+            },
+            tl::CALL => {
+                let callees = vec![symbol("callee")?];
+                Step::Call { condition: None, callees, operands, results }
             }
             tl::LOOP => {
                 let carried = usize::try_from(number("carried")?).unwrap_or(0);

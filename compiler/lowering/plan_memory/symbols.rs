@@ -37,8 +37,8 @@ impl Scope {
                 found.extend(left.symbols());
                 found.extend(right.symbols());
             }
-            Step::If { callees, operands, .. } => {
-                types(operands);
+            Step::Call { callees, .. } => {
+                types(&step.operands());
                 callees.iter().for_each(|callee| found.extend(self.asked_by(callee)));
             }
             Step::Loop { callee, operands, .. } => {
@@ -87,7 +87,7 @@ fn found_before(scope: &Scope, function: &Function<'_, '_>, symbol: &Arc<str>) -
         if scope.needs(function, step).contains(symbol) {
             return true;
         }
-        let control = matches!(step, Step::If { .. } | Step::Loop { .. });
+        let control = matches!(step, Step::Call { .. } | Step::Loop { .. });
         let gives = |value: &Value| alone(&function.types[*value]).any(|(_, name)| name == *symbol);
         if control && step.results().iter().any(gives) {
             return false;
@@ -99,7 +99,7 @@ fn found_before(scope: &Scope, function: &Function<'_, '_>, symbol: &Arc<str>) -
 fn results_of_control(function: &Function<'_, '_>) -> Symbols {
     let mut found = Symbols::new();
     for (step, _) in &function.steps {
-        if matches!(step, Step::If { .. } | Step::Loop { .. }) {
+        if matches!(step, Step::Call { .. } | Step::Loop { .. }) {
             for value in step.results() {
                 found.extend(alone(&function.types[value]).map(|(_, symbol)| symbol));
             }
@@ -201,7 +201,7 @@ fn news(
 ) -> Vec<Arc<str>> {
     let found: Symbols = match step {
         Step::Size { symbol, .. } => [symbol.clone()].into(),
-        Step::If { results, .. } | Step::Loop { results, .. } => {
+        Step::Call { results, .. } | Step::Loop { results, .. } => {
             let of = |value: &Value| alone(&function.types[*value]).map(|(_, symbol)| symbol);
             results.iter().flat_map(of).collect()
         }

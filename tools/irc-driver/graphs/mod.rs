@@ -1,12 +1,12 @@
 //! Common IR and ONNX files.
 use crate::{console::Console, crash, run::refuse_flags, stop::Stop};
 use bytes::Bytes;
-use irc_cli::Graphs;
+use irc_cli::{Functions, Graphs};
 use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
 use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
 use irc_common_format::{Document, ExternalData, Format, Options, folder_of};
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_onnx_ops::{Finding, FindingKind};
+use irc_onnx_ops::{Calls, Finding, FindingKind, ImportOptions};
 use std::path::Path;
 
 pub mod check;
@@ -22,14 +22,36 @@ fn format(flags: &Graphs) -> Result<Format, Stop> {
     })
 }
 
+/// How a file is taken to the tensor level.
+fn import_options(flags: &Graphs) -> ImportOptions {
+    ImportOptions {
+        calls: match flags.functions {
+            Functions::Inline => Calls::Inlined,
+            Functions::Outline => Calls::Outlined,
+        },
+        ignore_control_inputs: flags.ignore_control_inputs,
+        ..ImportOptions::default()
+    }
+}
+
 /// Refuses the flags of these files where there is none.
 pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
-    let Graphs { format: _, library_path, allow_fetch, implicit_std, compat } = flags;
+    let Graphs {
+        format: _,
+        library_path,
+        allow_fetch,
+        implicit_std,
+        compat,
+        functions,
+        ignore_control_inputs,
+    } = flags;
     let flags = [
         ("--library-path", !library_path.is_empty()),
         ("--allow-fetch", allow_fetch.is_some()),
         ("--implicit-std", *implicit_std),
         ("--compat", *compat),
+        ("--functions", *functions != Functions::Inline),
+        ("--ignore-control-inputs", *ignore_control_inputs),
     ];
     refuse_flags(&flags, "it is for Common IR and ONNX files")
 }

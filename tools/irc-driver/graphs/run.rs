@@ -1,9 +1,9 @@
 //! `irc run` of Common IR and ONNX files.
-use super::{open, place, refuse_of_ark};
+use super::{import_options, open, place, refuse_of_ark};
 use crate::{compile, console::Console, run, stop::Stop, values::Buffers};
 use bytes::Bytes;
 use irc::{Results, Session};
-use irc_cli::{Backend, Run};
+use irc_cli::{Backend, Graphs, Run};
 use irc_common_format::{Document, model};
 use irc_diag::Source;
 use irc_onnx_ops::cases::{Values, import_for};
@@ -23,7 +23,7 @@ pub fn run(
     refuse_of_ark(&arguments.compile, false)?;
     let (document, source) = open(console, &arguments.files[0], bytes, &arguments.graphs)?;
     let (mut inputs, expected) = given(arguments, &document, inputs)?;
-    let imported = import(&document, &source, &inputs)?;
+    let imported = import(&document, &source, &inputs, &arguments.graphs)?;
     if let Some(seed) = arguments.seed {
         fill(&imported, &mut inputs, seed)?;
     }
@@ -71,13 +71,18 @@ fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values,
 }
 
 /// The program of a file, for the inputs.
-pub fn import(document: &Document, source: &Source, inputs: &Values) -> Result<Imported, Stop> {
+pub fn import(
+    document: &Document,
+    source: &Source,
+    inputs: &Values,
+    flags: &Graphs,
+) -> Result<Imported, Stop> {
     let findings = |found: &[_]| Stop::Findings(source.clone(), place(document, found));
     let unknown = unsupported(&document.module);
     if !unknown.is_empty() {
         return Err(findings(&unknown));
     }
-    import_for(&document.module, inputs).map_err(|found| findings(&found))
+    import_for(&document.module, inputs, import_options(flags)).map_err(|found| findings(&found))
 }
 
 /// Gives inputs that are not given random values; a size that nothing tells is 1.

@@ -7,6 +7,7 @@ mod meaning;
 mod scope;
 mod support;
 
+pub use functions::Calls;
 pub use item::{Item, Structure};
 pub use scope::Region;
 pub(crate) use scope::Scope;
@@ -30,6 +31,10 @@ pub struct ImportOptions {
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,
+    /// What becomes of calls of the module's functions.
+    pub calls: Calls,
+    /// Whether nodes may run before those that their control inputs name. No value depends on it.
+    pub ignore_control_inputs: bool,
 }
 
 /// A module at the tensor level.
@@ -113,7 +118,7 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     let Some(graph) = &module.graph else {
         return Err(vec![whole("the file is a library: it has no graph")]);
     };
-    let functions = Functions::of(module);
+    let functions = Functions::of(module, options.calls, !options.ignore_control_inputs);
     let mut importer = Importer {
         options,
         builder: Builder::new(),

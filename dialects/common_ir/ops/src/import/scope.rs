@@ -1,12 +1,13 @@
 //! Names and what they stand for, and the writing of nodes.
 
-use super::functions::{self, Functions};
+mod calls;
+
+use super::functions::Functions;
 use super::item::Item;
 use super::meaning::{inputs_of, operator_of};
 use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
-use crate::operator::canonical;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
 use irc_tl::{Builder, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ pub(crate) struct Scope<'m> {
     declared: BTreeMap<String, Type>,
     /// Names that a node was to make which could not be written: what needs them is not mentioned.
     failed: BTreeSet<String>,
+    /// What the nodes that have a name make.
+    made: BTreeMap<String, Vec<String>>,
     depth: usize,
 }
 
@@ -41,6 +44,7 @@ impl<'m> Scope<'m> {
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
+            made: BTreeMap::new(),
             depth: 0,
         };
         scope.declare(graph);
@@ -134,12 +138,35 @@ impl<'m> Scope<'m> {
             }
             let origin = format!("{path}: {}", describe(node));
             builder.set_origin(Some(origin.into()));
+            let unordered = self.order(builder, node);
             if let Err(found) = self.node(builder, node, &path) {
                 findings.extend(found);
                 self.failed.extend(node.outputs.iter().cloned());
             }
+            self.values.extend(unordered);
+            if let Some(name) = node.name.as_ref().filter(|_| self.functions.control) {
+                self.made.insert(name.clone(), node.outputs.clone());
+            }
             builder.set_origin(None);
         }
+    }
+
+    /// Makes a node's inputs wait for the nodes that its control inputs name: the inputs as they were.
+    fn order(&mut self, builder: &mut Builder, node: &Node) -> BTreeMap<String, Item> {
+        let before = node.control_inputs.iter().filter_map(|name| self.made.get(name)).flatten();
+        let before = before.filter_map(|name| self.item(name)).flat_map(Item::tensors);
+        let before: Vec<ValueId> = before.collect();
+        let mut unordered = BTreeMap::new();
+        for name in &*inputs_of(node) {
+            let Some(item) = self.item(name).filter(|_| !before.is_empty()).cloned() else {
+                continue;
+            };
+            let ordered: Result<Item, LowerError> =
+                item.map(&mut |value| Ok(builder.after(value, &before)));
+            self.values.extend(ordered.ok().map(|ordered| (name.clone(), ordered)));
+            unordered.entry(name.clone()).or_insert(item);
+        }
+        unordered
     }
 
     fn node(
@@ -207,56 +234,6 @@ impl<'m> Scope<'m> {
                 builder.assume(value, axis, size, &message);
             }
         }
-    }
-
-    fn call(
-        &mut self,
-        builder: &mut Builder,
-        node: &Node,
-        function: &'m irc_common_format::model::Function,
-        path: &Path<'_>,
-    ) -> Result<(), Vec<Finding>> {
-        if self.depth >= DEEPEST {
-            let message = format!("calls are more than {DEEPEST} deep");
-            return Err(vec![finding(node, path, FindingKind::Invalid, message)]);
-        }
-        let mut opsets = self.opsets.clone();
-        for opset in &function.opsets {
-            let domain = canonical(opset.domain.as_deref().unwrap_or_default());
-            opsets.insert(domain.to_owned(), opset.version);
-        }
-        let mut inside = Scope {
-            functions: self.functions,
-            home: function.domain.as_deref(),
-            opsets,
-            values: BTreeMap::new(),
-            declared: BTreeMap::new(),
-            failed: BTreeSet::new(),
-            depth: self.depth + 1,
-        };
-        for (formal, given) in function.inputs.iter().zip(&*inputs_of(node)) {
-            if let Some(item) = self.item(given) {
-                inside.define_item(formal.name(), item.clone());
-            }
-        }
-        let mut findings = vec![];
-        let body = functions::body(function, node);
-        let body = leave_out_missing(body, function, &inside);
-        inside.nodes(builder, &body, path, &mut findings);
-        if !findings.is_empty() {
-            return Err(findings);
-        }
-        for (formal, name) in function.outputs.iter().zip(&node.outputs) {
-            match inside.item(formal.name()) {
-                Some(item) => self.define_item(name, item.clone()),
-                None if name.is_empty() => {}
-                None => {
-                    let message = format!("its function makes no '{}'", formal.name());
-                    return Err(vec![finding(node, path, FindingKind::Invalid, message)]);
-                }
-            }
-        }
-        Ok(())
     }
 
     fn findings_of(
@@ -420,22 +397,6 @@ impl Region {
         self.known.insert(value, within);
         within
     }
-}
-
-/// Inputs of a function that a call leaves out are left out of the calls in its body.
-fn leave_out_missing(
-    mut body: Vec<Node>,
-    function: &irc_common_format::model::Function,
-    inside: &Scope<'_>,
-) -> Vec<Node> {
-    let names = function.inputs.iter().map(Value::name);
-    let missing: BTreeSet<&str> = names.filter(|name| inside.item(name).is_none()).collect();
-    for input in body.iter_mut().flat_map(|node| &mut node.inputs) {
-        if missing.contains(input.as_str()) {
-            input.clear();
-        }
-    }
-    body
 }
 
 /// What a type that is not of tensors says and is not so.

@@ -86,12 +86,18 @@ impl Builder {
     /// A builder of a graph inside this one.
     pub fn inside(&mut self) -> Self {
         self.fresh += 1;
+        self.within(&format!("g{}", self.fresh))
+    }
+
+    /// A builder of a graph inside this one, whose new symbols are named after `label`: graphs with one
+    /// label that are written alike are equal.
+    pub fn within(&self, label: &str) -> Self {
         let mut around = self.around.clone();
         for symbol in &self.graph.symbols {
             let extent = matches!(symbol.source, SymbolSource::Extent(..));
             around.insert(symbol.name.clone(), extent);
         }
-        let nested = Self::nested(format!("{}g{}_", self.prefix, self.fresh));
+        let nested = Self::nested(format!("{}{label}_", self.prefix));
         Self { around, origin: self.origin.clone(), ..nested }
     }
 
@@ -130,6 +136,15 @@ impl Builder {
         let own = self.value(around.ty(value).clone(), facts);
         self.graph.inputs.push((name.to_owned(), own));
         (own, true)
+    }
+
+    /// Makes a value of the graph around this one known here as an input, whatever its elements are;
+    /// what is known of its sizes stays so.
+    pub fn parameter(&mut self, around: &Self, value: ValueId, name: &str) -> ValueId {
+        let facts = Facts { constant: None, ..around.facts[value.0].clone() };
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        own
     }
 
     /// What of the inputs a value is computed from.
@@ -452,6 +467,19 @@ impl Builder {
         self.push(kind, operands.to_vec(), results.clone());
         results.iter().for_each(|value| self.define_extents(*value));
         results
+    }
+
+    /// A value that can be had only when others have been computed. What is known of it stays so; a
+    /// constant is there from the start.
+    pub fn after(&mut self, value: ValueId, others: &[ValueId]) -> ValueId {
+        let others = others.iter().copied().filter(|other| !self.is_constant(*other));
+        let operands: Vec<ValueId> = [value].into_iter().chain(others).collect();
+        if self.is_constant(value) || operands.len() == 1 {
+            return value;
+        }
+        let result = self.value(self.ty(value).clone(), self.facts[value.0].clone());
+        self.push(NodeKind::After, operands, vec![result]);
+        result
     }
 
     /// Loops around an expression.
