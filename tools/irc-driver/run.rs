@@ -55,8 +55,7 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
             (run_model(console, arguments, source.clone(), given)?, None)
         }
         _ => {
-            let files: Vec<_> =
-                files.into_iter().map(|file| (file.source, file.content)).collect();
+            let files: Vec<_> = files.into_iter().map(|file| (file.source, file.content)).collect();
             let (found, buffers) = run_plans::run(transport, console, arguments, &files, given)?;
             (found, Some(buffers))
         }

@@ -9,11 +9,7 @@ use irc_onnx_ops::{FindingKind, ImportOptions, import, unsupported};
 
 /// Every finding of a file: of reading it, of operators that are not known, and of nodes that cannot
 /// be compiled.
-pub fn check(
-    name: &str,
-    bytes: Bytes,
-    flags: &Graphs,
-) -> Result<(Source, Vec<Diagnostic>), Stop> {
+pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
     let (document, source, mut findings) = read(name, bytes, flags, Level::Strict)?;
     let Some(document) = document else { return Ok((source, findings)) };
     let mut found = unsupported(&document.module);
