@@ -269,6 +269,34 @@ fn elements_of_a_sequence_may_have_sizes_that_depend_on_data() {
     assert_eq!(error.to_string(), expected);
 }
 
+/// A model may state how many elements a loop gives; another number ends the program.
+#[test]
+fn the_length_of_a_sequence_may_be_stated() {
+    let body = nested("l", &[scalar(DType::I64), row(4.into())], |b, inputs| {
+        vec![yes(b), b.unary(Unary::Neg, inputs[1]).unwrap()]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let x = b.input("x", row(4.into()));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 0 };
+    let length = b.fresh_symbol();
+    let sequence = Type::new(DType::F32, [length, 4.into()]);
+    let all = b.region(kind, &[trips, start, x], [sequence])[0];
+    let three = b.assume(all, 0, 3, "expected three rows").unwrap();
+    assert_eq!(b.ty(three).known(), Some(TensorType::new(DType::F32, [3, 4])));
+    let sum = b.reduce(Reduction::Sum, three, &[0], false).unwrap();
+    b.output("all", three);
+    b.output("sum", sum);
+    let graph = b.finish();
+    let inputs = |trips| [("trips", i64s([], &[trips])), ("x", f32s([4], 1))];
+    agree(&graph, &inputs(3));
+    for trips in [0, 2, 200] {
+        let error = run(&compile(&graph), &inputs(trips)).unwrap_err();
+        assert_eq!(error.to_string(), format!("expected three rows: found {trips} and 3"));
+    }
+}
+
 #[test]
 fn a_check_may_fail_inside() {
     let body = nested("l", &[scalar(DType::I64), row(n())], |b, inputs| {

@@ -9,7 +9,7 @@ use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
-use irc_tl::{Builder, Dependencies, Dim, Type, ValueId};
+use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls within calls beyond this are refused: the functions of a file may call each other in a ring.
@@ -213,27 +213,34 @@ impl<'m> Scope<'m> {
             if name.is_empty() {
                 continue;
             }
-            if let Item::Tensor(value) = &item {
-                self.refine(builder, name, *value);
-            }
+            let item = match item {
+                Item::Tensor(value) => {
+                    let refined = self.refine(builder, name, value);
+                    Item::Tensor(
+                        refined.map_err(|error| wrong(FindingKind::Invalid, error.to_string()))?,
+                    )
+                }
+                item => item,
+            };
             self.define_item(name, item);
         }
         Ok(())
     }
 
     /// Sizes that are computed when the program runs are what the model says they are.
-    fn refine(&self, builder: &mut Builder, name: &str, value: ValueId) {
-        let Some(stated) = self.declared.get(name) else { return };
+    fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
+        let Some(stated) = self.declared.get(name) else { return Ok(value) };
         let dims = builder.dims(value);
         if stated.rank() != dims.len() {
-            return;
+            return Ok(value);
         }
         for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
             if let (Some(size), None) = (stated.known(), found.known()) {
                 let message = format!("the model says that dimension {axis} of '{name}' is {size}");
-                builder.assume(value, axis, size, &message);
+                value = builder.assume(value, axis, size, &message)?;
             }
         }
+        Ok(value)
     }
 
     fn findings_of(

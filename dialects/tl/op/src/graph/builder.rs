@@ -270,12 +270,23 @@ impl Builder {
     }
 
     /// Takes an extent of the value written last to be a number, and requires it when the program
-    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
-    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+    /// runs. Gives the value of that type. Nothing is done for an extent that depends on those of inputs
+    /// alone, which callers choose.
+    ///
+    /// # Errors
+    /// When it can be told now that the extent is another.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) -> Built {
         let found = self.ty(value).dims[axis].clone();
         let names = found.symbols();
         if !names.iter().any(|name| self.is_computed(name)) {
-            return;
+            return Ok(value);
+        }
+        if names.iter().any(|name| self.is_given_back(name)) {
+            self.require(&found, Relation::Equal, &extent.into(), message)?;
+            let ty = self.ty(value).clone();
+            let mut dims = ty.dims.clone();
+            dims[axis] = extent.into();
+            return self.compute(Compute::reshape(&ty, dims), &[value]);
         }
         let one = names.first().filter(|name| found == Dim::symbol(name));
         match one {
@@ -288,6 +299,15 @@ impl Builder {
         let (right, message) = (Dim::Known(extent), message.to_owned());
         let check = Check { left: found, right, relation: Relation::Equal, message };
         self.graph.checks.push(check);
+        Ok(value)
+    }
+
+    /// Whether a symbol of this graph is the extent of what a choice or loop gives back: only the type
+    /// of that says what the symbol is.
+    fn is_given_back(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let given = own.is_some_and(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        given && self.is_computed(name)
     }
 
     /// Whether a symbol of this graph is not the extent of an input.
