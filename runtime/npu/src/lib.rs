@@ -1,0 +1,1 @@
+//! Runs programs of the NPU: cycles, and what they compute.
