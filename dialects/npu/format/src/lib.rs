@@ -12,15 +12,21 @@
 //! documents SI and SO, which move data between cores, without showing an instruction: theirs are
 //! defined here (`docs/npu-binary.md`).
 
+pub mod access;
+pub mod area;
 pub mod binary;
 mod engine;
 pub mod enums;
 mod field;
+pub mod layout;
 pub mod listing;
 mod names;
 mod number;
 pub mod op;
 mod program;
+pub mod registers;
+
+pub mod verify;
 
 pub use engine::{Engine, Engines};
 pub use number::Number;

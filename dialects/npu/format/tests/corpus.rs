@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use irc_diag::{Sink, Source, render};
 use irc_npu::listing::{self, Limits};
+use irc_npu::verify::{self, Machine};
 use irc_npu::{Program, binary};
 
 /// Texts of the corpus whose names end so; says when there are none.
@@ -58,5 +59,23 @@ fn traces_print_as_read() {
         assert_eq!(trace.times[0].len(), trace.program.len(), "{name}");
         let written = listing::write_trace(&trace.program, &trace.times);
         assert!(written == text, "{name} prints differently");
+    }
+}
+
+/// The vector operations of batches, which repeat without an address of their own, are warnings.
+#[test]
+fn listings_are_right() {
+    for (name, text) in texts("_asm.txt") {
+        // Those of 16 and 64 images have races, which their own traces show.
+        if name.contains("_b16_") || name.contains("_b64_") {
+            continue;
+        }
+        let (source, mut sink) = (Source::new(&name, &text), Sink::new());
+        let listing = listing::parse(&source, Limits::default(), &mut sink).expect("a listing");
+        let machine = Machine::default();
+        verify::verify(&listing.program, Some(&listing.spans), &machine, &mut sink);
+        let batch = usize::from(!name.contains("_b1_"));
+        assert_eq!(sink.diagnostics().len(), batch, "{}", explained(&source, sink));
+        assert!(sink.diagnostics().iter().all(|finding| finding.code == "npu-vector-batch"));
     }
 }
