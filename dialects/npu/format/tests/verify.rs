@@ -169,14 +169,14 @@ fn mutations() -> Vec<Mutation> {
             TWO_CORES,
             (1, "so_mov", 0),
             |i| drop_prev(i, Engine::St),
-            "npu-read-after-write",
+            "npu-write-after-read",
         ),
         row(
             "loads before the signal",
             TWO_CORES,
             (0, "lda_mov", 1),
             |i| drop_prev(i, Engine::Si),
-            "npu-read-after-write",
+            "npu-write-after-read",
         ),
     ]
 }

@@ -133,7 +133,10 @@ impl<'p> Races<'p> {
         let finding = report.finding(code, message, at);
         let finding = report.also(finding, first, did);
         let (from, to) = (self.engine(first), self.engine(at));
-        report.sink.push(finding.help(format!("let {from} give {to} a token between them")));
+        report.sink.push(finding.help(match first.0 == at.0 {
+            true => format!("let {from} give {to} a token between them"),
+            false => "order them by a transfer between their cores, an empty one if need be".into(),
+        }));
     }
 
     fn engine(&self, (core, index): At) -> Engine {
