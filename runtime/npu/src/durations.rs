@@ -51,6 +51,9 @@ impl Default for Rates {
 impl Rates {
     /// Cycles of moving bytes between a core and DRAM when nothing else does.
     pub fn moving(&self, bytes: u64) -> u64 {
+        if bytes == 0 {
+            return 0;
+        }
         let long = bytes.saturating_sub(self.long) as f64 * self.long_cost;
         (bytes as f64 / self.dram + long + 1.0) as u64
     }

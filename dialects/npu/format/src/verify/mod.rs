@@ -23,6 +23,14 @@ use crate::{Engine, Op};
 
 use report::Report;
 
+/// Tells of each instruction when it may run, in an order that tokens and transfers allow: place
+/// of the core, place of the instruction. Both ends of a transfer follow one another.
+///
+/// Whether all instructions came to run.
+pub fn in_order(program: &Program, mut tell: impl FnMut(usize, usize)) -> bool {
+    order::run(program, |step| tell(step.core, step.index)).is_empty()
+}
+
 /// What the machine has, as far as programs do not say.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
