@@ -7,10 +7,12 @@
 //! * [`op`]: every instruction, typed; [`enums`]: named values of their fields.
 //! * [`listing`]: the published text of programs and of traces, read and printed.
 //! * [`binary`]: a compact form of the same.
+//! * [`registers`], [`access`]: what an instruction reads and writes, given those before it.
+//! * [`verify`]: whether a program is right whatever the time its instructions take.
 //!
 //! The source is the documents and listings of the repository jingweicai/Gemini-Compiler-IR. It
 //! documents SI and SO, which move data between cores, without showing an instruction: theirs are
-//! defined here (`docs/npu-binary.md`).
+//! defined here (`docs/npu.md`).
 
 pub mod access;
 pub mod area;

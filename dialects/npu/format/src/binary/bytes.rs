@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use irc_diag::Diagnostic;
+
 /// Why bytes are no program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -18,6 +20,12 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+impl From<Fault> for Diagnostic {
+    fn from(fault: Fault) -> Self {
+        Self::error("npu-binary", fault.to_string())
+    }
+}
 
 /// Bytes yet to be read.
 pub struct Bytes<'b> {

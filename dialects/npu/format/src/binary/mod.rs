@@ -11,7 +11,7 @@ mod write;
 
 pub use bytes::{Bytes, Fault};
 pub use read::decode;
-pub use write::encode;
+pub use write::{encode, seal};
 
 /// First bytes of a file.
 pub const MAGIC: [u8; 6] = *b"\x7fINPU\n";

@@ -7,15 +7,22 @@ use crate::program::{Core, Instruction, Origin, Program};
 
 /// The binary form of a program.
 pub fn encode(program: &Program) -> Vec<u8> {
-    let mut out = MAGIC.to_vec();
-    out.extend(VERSION.to_le_bytes());
-    write_varint(&mut out, program.cores.len() as u64);
+    let mut body = vec![];
+    write_varint(&mut body, program.cores.len() as u64);
     for core in &program.cores {
-        encode_core(core, &mut out);
+        encode_core(core, &mut body);
     }
-    let crc = crc32(&out);
-    out.extend(crc.to_le_bytes());
-    out
+    seal(&body)
+}
+
+/// A file of what stands between version and checksum; for tests of the reader.
+pub fn seal(body: &[u8]) -> Vec<u8> {
+    let mut file = MAGIC.to_vec();
+    file.extend(VERSION.to_le_bytes());
+    file.extend(body);
+    let crc = crc32(&file);
+    file.extend(crc.to_le_bytes());
+    file
 }
 
 fn encode_core(core: &Core, out: &mut Vec<u8>) {

@@ -65,7 +65,7 @@ type Parts = (Program, Spans, Vec<Vec<Time>>);
 fn read(source: &Source, limits: Limits, timed: bool, sink: &mut Sink) -> Option<Parts> {
     let errors = sink.error_count();
     if let Some(at) = source.invalid_utf8() {
-        sink.push(*fault(at..at, "npu-utf8", "the text is not UTF-8"));
+        sink.push(*fault(at..at, "npu-encoding", "the text is not UTF-8"));
     }
     if source.text().len() > limits.bytes {
         let message = format!("the text has more than {} bytes", limits.bytes);
