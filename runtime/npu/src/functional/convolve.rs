@@ -14,9 +14,12 @@ const BLOCK: usize = 4;
 /// Runs a convolution.
 pub fn run(conv: &Convolution, core: &mut CoreMemory) -> Result<(), String> {
     let [n, height, width] = conv.output.shape.map(|size| size as usize);
+    let patch = conv.window.kernel.iter().product::<i64>() as usize * conv.channels;
+    if patch == 0 || conv.output.bytes() == 0 {
+        return Err("a convolution without inputs or outputs".into());
+    }
     let rows = rows_of(conv, core)?;
     let mut output = vec![0; conv.output.bytes()];
-    let patch = conv.window.kernel.iter().product::<i64>() as usize * conv.channels;
     let mut patches = vec![0; patch * BLOCK];
     let pixels = output.chunks_exact_mut((conv.output.channel_bytes * width).max(1));
     for (row, out) in pixels.enumerate().take(n * height) {

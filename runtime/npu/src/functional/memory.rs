@@ -42,7 +42,7 @@ pub struct CoreMemory {
 }
 
 /// Largest WL0 that a program may ask for: none is known to be larger.
-const MAX_WL0: usize = 64 << 20;
+pub(super) const MAX_WL0: usize = 64 << 20;
 
 /// Largest DRAM behind a base register that stores may ask for.
 const MAX_DRAM: usize = 1 << 32;
@@ -69,6 +69,9 @@ impl CoreMemory {
 
     /// The bytes of a tile: pixel after pixel, without what lies between them.
     pub(super) fn read_tile(&self, tile: &Tile) -> Result<Vec<u8>, String> {
+        if tile.bytes() > self.l2.len() {
+            return Err("a tensor is larger than L2".into());
+        }
         let mut bytes = vec![0; tile.bytes()];
         let rows = bytes.chunks_exact_mut(tile.run().max(1));
         for (at, row) in tile.runs().zip(rows) {

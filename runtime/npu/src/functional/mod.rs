@@ -57,7 +57,8 @@ impl std::error::Error for Fault {}
 /// # Errors
 /// When an instruction leaves the memories, uses what is not modelled, or never starts.
 pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Fault> {
-    let tasks = task::tasks(program)?;
+    let l2_bytes = memory.of(0).0.l2.len() as i64;
+    let tasks = task::tasks(program, l2_bytes)?;
     let mut runner = Runner { program, tasks: &tasks, memory, sent: BTreeMap::new(), fault: None };
     let complete = verify::in_order(program, |core, index| runner.step(core, index));
     match (runner.fault, complete) {

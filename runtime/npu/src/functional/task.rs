@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use irc_npu::access::{accesses, dram_pixels};
+use irc_npu::access::{Access, Space, accesses, dram_pixels};
 use irc_npu::enums::{ActMode, DataFmt};
 use irc_npu::layout::{Pixels, WEIGHT_EXTRA, WL0_UNIT, weight_row, wl0_row};
 use irc_npu::op::{LwMov, PeConv, VpCfgFm, VpCfgTp, VpPool, VpSelf};
@@ -10,7 +10,7 @@ use irc_npu::registers::{Region, Registers};
 use irc_npu::{Core, Op, Program};
 
 use super::Fault;
-use super::memory::{CoreMemory, dram_read, dram_write};
+use super::memory::{CoreMemory, MAX_WL0, dram_read, dram_write};
 
 type Dram = BTreeMap<u32, Vec<u8>>;
 
@@ -232,18 +232,39 @@ pub enum Task {
 }
 
 /// The tasks of a program, by place of the core, by instruction.
-pub fn tasks(program: &Program) -> Result<Vec<Vec<Option<Task>>>, Fault> {
-    program.cores.iter().map(of_core).collect()
+pub fn tasks(program: &Program, l2_bytes: i64) -> Result<Vec<Vec<Option<Task>>>, Fault> {
+    program.cores.iter().map(|core| of_core(core, l2_bytes)).collect()
 }
 
-fn of_core(core: &Core) -> Result<Vec<Option<Task>>, Fault> {
+/// Nothing may lie beyond the memories, which also bounds what is allocated.
+fn within(accesses: &[Access], l2_bytes: i64) -> Result<(), String> {
+    for Access { space, area, .. } in accesses {
+        let (name, end) = match space {
+            Space::L2 => ("L2", l2_bytes),
+            Space::Wl0 => ("WL0", MAX_WL0 as i64 / WL0_UNIT),
+            Space::Dram(_) | Space::Regions => continue,
+        };
+        if area.start < 0 || area.end() > end {
+            return Err(format!(
+                "{} to {} of {name} is beyond its end, {end}",
+                area.start,
+                area.end()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn of_core(core: &Core, l2_bytes: i64) -> Result<Vec<Option<Task>>, Fault> {
     let mut registers = Registers::default();
     let mut tasks = Vec::with_capacity(core.code.len());
     for (index, instruction) in core.code.iter().enumerate() {
         let fault = |message: String| Fault::Instruction(core.id, index, message);
         registers.write(instruction).map_err(|message| fault(message.into()))?;
-        // Whatever has accesses has its registers and fits into 2^40 bytes.
-        accesses(&registers, &instruction.op).map_err(|trouble| fault(format!("{trouble:?}")))?;
+        // Whatever has accesses has its registers.
+        let accesses = accesses(&registers, &instruction.op);
+        let accesses = accesses.map_err(|trouble| fault(format!("{trouble:?}")))?;
+        within(&accesses, l2_bytes).map_err(fault)?;
         tasks.push(task(&registers, &instruction.op).map_err(fault)?);
     }
     Ok(tasks)

@@ -1,13 +1,14 @@
 //! What is read from on-chip memory was written before.
 
+use super::Machine;
 use super::order::Step;
 use super::report::{Report, name};
 use crate::Program;
 use crate::access::{Access, Space};
 use crate::area::Area;
 
-/// Addresses beyond this are not watched; [`super::Machine`] bounds the memories.
-const MOST: i64 = 1 << 32;
+/// Units of WL0 that are watched when its size is not known: a GiB.
+const WL0_UNITS: i64 = 1 << 24;
 
 /// One bit for each unit of a memory.
 #[derive(Default)]
@@ -41,12 +42,15 @@ fn mask(word: usize, from: usize, to: usize) -> u64 {
 /// What has been written so far, of each core.
 pub struct Defined {
     cores: Vec<[Written; 2]>,
+    /// Ends of L2 and WL0; what lies beyond is reported elsewhere.
+    ends: [i64; 2],
 }
 
 impl Defined {
     /// Nothing.
-    pub fn new(program: &Program) -> Self {
-        Self { cores: program.cores.iter().map(|_| Default::default()).collect() }
+    pub fn new(program: &Program, machine: &Machine) -> Self {
+        let cores = program.cores.iter().map(|_| Default::default()).collect();
+        Self { cores, ends: [machine.l2_bytes, machine.wl0_units.unwrap_or(WL0_UNITS)] }
     }
 
     /// Checks what an instruction reads and notes what it writes.
@@ -54,7 +58,7 @@ impl Defined {
         let memories = &mut self.cores[step.core];
         for access in accesses {
             let Some((memory, unit)) = memory_of(access.space) else { continue };
-            if access.write || !on_chip(&access.area) {
+            if access.write || !within(&access.area, self.ends[memory]) {
                 continue;
             }
             let hole =
@@ -68,8 +72,11 @@ impl Defined {
                 report.error("npu-unwritten", message, (step.core, step.index));
             }
         }
-        for access in accesses.iter().filter(|access| access.write && on_chip(&access.area)) {
+        for access in accesses.iter().filter(|access| access.write) {
             let Some((memory, unit)) = memory_of(access.space) else { continue };
+            if !within(&access.area, self.ends[memory]) {
+                continue;
+            }
             ranges(&access.area, unit).for_each(|(from, to)| memories[memory].set(from, to));
         }
     }
@@ -84,8 +91,8 @@ fn memory_of(space: Space) -> Option<(usize, i64)> {
     }
 }
 
-fn on_chip(area: &Area) -> bool {
-    area.start >= 0 && area.end() <= MOST
+fn within(area: &Area, end: i64) -> bool {
+    area.start >= 0 && area.end() <= end
 }
 
 fn ranges(area: &Area, unit: i64) -> impl Iterator<Item = (usize, usize)> + use<> {

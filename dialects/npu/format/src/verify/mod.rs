@@ -56,7 +56,7 @@ pub fn verify(program: &Program, spans: Option<&Spans>, machine: &Machine, sink:
     let paired = tokens::check(&mut report);
     let paired = tokens::check_transfers(&mut report) && paired;
     let mut races = races::Races::new(program, &effects);
-    let mut defined = defined::Defined::new(program);
+    let mut defined = defined::Defined::new(program, machine);
     let stuck = order::run(program, |step| {
         races.step(step, &mut report);
         defined.step(step, &effects[step.core][step.index], &mut report);
