@@ -267,6 +267,8 @@ fn what_the_pages_name_exists() {
         "docs/diagnostics.md",
         "docs/how-to-add.md",
         "docs/kernels.md",
+        "docs/npu-binary.md",
+        "docs/npu.md",
         "docs/plan-files.md",
         "docs/running-plans.md",
         "docs/tolerances.md",

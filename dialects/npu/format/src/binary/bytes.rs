@@ -1,0 +1,90 @@
+//! Reading bytes that may end too early.
+
+use std::fmt;
+
+use irc_diag::Diagnostic;
+
+/// Why bytes are no program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Offset in the file.
+    pub offset: usize,
+    /// What is wrong there.
+    pub message: &'static str,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Fault> for Diagnostic {
+    fn from(fault: Fault) -> Self {
+        Self::error("npu-binary", fault.to_string())
+    }
+}
+
+/// Bytes yet to be read.
+pub struct Bytes<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Bytes<'b> {
+    /// From the first byte of a file.
+    pub fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// A fault at the present place.
+    pub fn fault(&self, message: &'static str) -> Fault {
+        Fault { offset: self.at, message }
+    }
+
+    /// Number of bytes left.
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> Result<u8, Fault> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// The next bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let rest = &self.bytes[self.at..];
+        let array = rest.first_chunk().ok_or_else(|| self.fault("the file ends too early"))?;
+        self.at += N;
+        Ok(*array)
+    }
+
+    /// An unsigned number, seven bits a byte, lowest first, without needless bytes.
+    pub fn varint(&mut self) -> Result<u64, Fault> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(self.fault("a number has more than 64 bits"));
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                let padded = byte == 0 && shift > 0;
+                return if padded { Err(self.fault("a number is padded")) } else { Ok(value) };
+            }
+        }
+        Err(self.fault("a number has more than 64 bits"))
+    }
+
+    /// A count of things that take at least `least` bytes each, so that it bounds memory.
+    pub fn count(&mut self, least: usize) -> Result<usize, Fault> {
+        let count = self.varint()?;
+        let fits = usize::try_from(count).ok().filter(|count| *count <= self.left() / least);
+        fits.ok_or_else(|| self.fault("a count exceeds the file"))
+    }
+}

@@ -1,0 +1,71 @@
+//! Instructions to text.
+
+use std::fmt::Write;
+
+use crate::field::Field;
+use crate::program::{Instruction, Origin, Program, Time};
+
+/// The listing of a program, in the published form; core 0 alone needs no `# core` line.
+pub fn write(program: &Program) -> String {
+    write_all(program, |_, _| None)
+}
+
+/// The trace of a program.
+///
+/// `times` has the time of each instruction, by place of the core. A missing one prints as zero.
+pub fn write_trace(program: &Program, times: &[Vec<Time>]) -> String {
+    let zero = Time { start: 0, end: 0 };
+    let time = |core: usize, i: usize| times.get(core).and_then(|times| times.get(i)).copied();
+    write_all(program, |core, i| Some(time(core, i).unwrap_or(zero)))
+}
+
+fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> String {
+    // A published line has about 240 bytes.
+    let mut out = String::with_capacity(240 * program.len());
+    let bare = matches!(&program.cores[..], [core] if core.id == 0);
+    for (place, core) in program.cores.iter().enumerate() {
+        if !bare {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "# core {}", core.id);
+        }
+        for (i, instruction) in core.code.iter().enumerate() {
+            line(instruction, time(place, i).map(|time| (i + 1, time)), &mut out);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The line of one instruction, without the end of line.
+pub fn write_instruction(instruction: &Instruction) -> String {
+    let mut out = String::new();
+    line(instruction, None, &mut out);
+    out
+}
+
+fn line(instruction: &Instruction, time: Option<(usize, Time)>, out: &mut String) {
+    out.push('[');
+    out.push_str(instruction.op.name());
+    out.push_str(", ");
+    origin(&instruction.origin, out);
+    if let Some((number, Time { start, end })) = time {
+        let _ = write!(out, ", {{'inst_idx': {number}, 'time': [{start}, {end}]}}");
+    }
+    out.push_str(", {");
+    instruction.op.print(out);
+    if !instruction.op.is_config() {
+        out.push_str(if instruction.op.is_bare() { "'Prev_Insts': " } else { ", 'Prev_Insts': " });
+        instruction.tokens.prev.print(out);
+        out.push_str(", 'Next_Insts': ");
+        instruction.tokens.next.print(out);
+    }
+    out.push_str("}]");
+}
+
+fn origin(origin: &Origin, out: &mut String) {
+    let _ = write!(out, "{{'slyr': {}, 'clyr': ", origin.slyr);
+    origin.clyr.print(out);
+    let _ = write!(out, ", 's_flyr': {}, 'c_flyr': ", origin.s_flyr);
+    origin.c_flyr.print(out);
+    let _ = write!(out, ", 'wkl': {}, 'tile': {}}}", origin.wkl, origin.tile);
+}

@@ -1,0 +1,111 @@
+//! Programs: instructions with where they come from and the tokens they take and give.
+
+use std::ops::Range;
+
+use crate::{Engines, Op};
+
+/// Where an instruction comes from in the schedule; the machine does not see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Layer of the frontend in whose place it runs.
+    pub slyr: i32,
+    /// Layers of the frontend whose data it moves.
+    pub clyr: Vec<u32>,
+    /// Fusion group in whose place it runs.
+    pub s_flyr: i32,
+    /// Fusion groups whose data it moves.
+    pub c_flyr: Vec<u32>,
+    /// Workload in whose place it runs.
+    pub wkl: i32,
+    /// Tile within the workload; -1 when none.
+    pub tile: i32,
+}
+
+impl Default for Origin {
+    /// No place: each is -1 or empty.
+    fn default() -> Self {
+        Self { slyr: -1, clyr: vec![], s_flyr: -1, c_flyr: vec![], wkl: -1, tile: -1 }
+    }
+}
+
+/// Tokens an instruction takes before it starts and gives when it has ended.
+///
+/// There is one queue of tokens for every ordered pair of engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Engines it takes one token of (`Prev_Insts`).
+    pub prev: Engines,
+    /// Engines it gives one token to (`Next_Insts`).
+    pub next: Engines,
+}
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// What it does.
+    pub op: Op,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Tokens; none for instructions that only write registers.
+    pub tokens: Tokens,
+}
+
+impl Instruction {
+    /// An instruction without tokens.
+    pub fn new(op: impl Into<Op>, origin: Origin) -> Self {
+        Self { op: op.into(), origin, tokens: Tokens::default() }
+    }
+}
+
+/// The instructions of one core, in the order in which they are issued.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Core {
+    /// Number of the core; instructions that send and receive name it.
+    pub id: u32,
+    /// Instructions in program order.
+    pub code: Vec<Instruction>,
+}
+
+/// A program: one list of instructions per core.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Cores by ascending number.
+    pub cores: Vec<Core>,
+}
+
+impl Program {
+    /// The program of a single core, number 0.
+    pub fn single(code: Vec<Instruction>) -> Self {
+        Self { cores: vec![Core { id: 0, code }] }
+    }
+
+    /// Number of instructions of all cores.
+    pub fn len(&self) -> usize {
+        self.cores.iter().map(|core| core.code.len()).sum()
+    }
+
+    /// Whether there is no instruction.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where the instructions of a program stand in its text: by place of the core, by instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spans(pub Vec<Vec<Range<usize>>>);
+
+impl Spans {
+    /// Byte range of an instruction.
+    pub fn get(&self, core: usize, index: usize) -> Option<Range<usize>> {
+        self.0.get(core)?.get(index).cloned()
+    }
+}
+
+/// When an instruction ran, in cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Time {
+    /// First cycle.
+    pub start: u64,
+    /// First cycle after it.
+    pub end: u64,
+}

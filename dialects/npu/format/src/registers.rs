@@ -1,0 +1,193 @@
+//! What `cfg` instructions leave behind.
+
+use crate::op::{
+    CtBc, DtCfg, LdaCfg, LdwCfg, LwCfg, Op, PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, SiCfg, SoCfg,
+    StaCfg, VpCfgFm, VpCfgGcs, VpCfgGms, VpCfgIq, VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTp,
+};
+use crate::{Engine, Instruction};
+
+/// Register sets that the loading and storing engines choose between.
+pub const SETS: usize = 4;
+
+/// Ring regions: four banks of four.
+pub const REGIONS: usize = 16;
+
+/// A part of L2 in which addresses run round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// First byte.
+    pub start: i64,
+    /// First byte after it; equal to the first for a region that is not there.
+    pub end: i64,
+}
+
+impl Region {
+    /// Number of bytes.
+    pub fn len(&self) -> i64 {
+        self.end - self.start
+    }
+
+    /// Whether the region is not there.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+}
+
+/// The registers of a core, as the instructions up to some place of its program wrote them.
+///
+/// Each engine runs in order and owns its registers, so program order is enough to know them.
+#[derive(Clone, Debug, Default)]
+pub struct Registers {
+    /// Ring regions.
+    pub regions: [Region; REGIONS],
+    /// Activations loaded, by register set.
+    pub lda: [Option<LdaCfg>; SETS],
+    /// Weights loaded, by register set.
+    pub ldw: [Option<LdwCfg>; SETS],
+    /// Weights to WL0.
+    pub lw: Option<LwCfg>,
+    /// Formats and shapes of convolutions.
+    pub pe_fm: Option<PeCfgFm>,
+    /// Parameters of convolutions.
+    pub pe_pm: Option<PeCfgPm>,
+    /// Dequantisation of convolutions.
+    pub pe_dq: Option<PeCfgDq>,
+    /// Tile of convolutions.
+    pub pe_tp: Option<PeCfgTp>,
+    /// Comparison of vector operations.
+    pub vp_gcs: Option<VpCfgGcs>,
+    /// Products and sums of vector operations.
+    pub vp_gms: Option<VpCfgGms>,
+    /// Scalar product and sum of vector operations.
+    pub vp_sms: Option<VpCfgSms>,
+    /// Quantisation of vector operations.
+    pub vp_qp: Option<VpCfgQp>,
+    /// Dequantisation of first operands.
+    pub vp_iq: Option<VpCfgIq>,
+    /// Dequantisation of second operands.
+    pub vp_iq1: Option<VpCfgIq1>,
+    /// Formats and shapes of vector operations.
+    pub vp_fm: Option<VpCfgFm>,
+    /// Window and tile of vector operations.
+    pub vp_tp: Option<VpCfgTp>,
+    /// Copies.
+    pub dt: Option<DtCfg>,
+    /// Activations stored, by register set.
+    pub sta: [Option<StaCfg>; SETS],
+    /// Activations received.
+    pub si: Option<SiCfg>,
+    /// Activations sent.
+    pub so: Option<SoCfg>,
+    /// Image of the batch that the vector operation at this place is for.
+    pub image: u32,
+    /// The vector operation before it, its workload and tile.
+    vector: Option<(Op, i32, i32)>,
+}
+
+impl Registers {
+    /// Takes over what the instruction writes.
+    ///
+    /// # Errors
+    /// When it names a register set or bank that there is not, or its regions are not in L2.
+    pub fn write(&mut self, instruction: &Instruction) -> Result<(), &'static str> {
+        let op = &instruction.op;
+        if op.engine() == Engine::Vp {
+            self.count_images(instruction);
+        }
+        match op {
+            Op::CtBc(op) => return self.write_regions(op),
+            Op::LdaCfg(op) => *set(&mut self.lda, op.rs)? = Some(op.clone()),
+            Op::LdwCfg(op) => *set(&mut self.ldw, op.rs)? = Some(op.clone()),
+            Op::StaCfg(op) => *set(&mut self.sta, op.rs)? = Some(op.clone()),
+            Op::LwCfg(op) => self.lw = Some(op.clone()),
+            Op::PeCfgFm(op) => self.pe_fm = Some(op.clone()),
+            Op::PeCfgPm(op) => self.pe_pm = Some(op.clone()),
+            Op::PeCfgDq(op) => self.pe_dq = Some(op.clone()),
+            Op::PeCfgTp(op) => self.pe_tp = Some(op.clone()),
+            Op::VpCfgGcs(op) => self.vp_gcs = Some(op.clone()),
+            Op::VpCfgGms(op) => self.vp_gms = Some(op.clone()),
+            Op::VpCfgSms(op) => self.vp_sms = Some(op.clone()),
+            Op::VpCfgQp(op) => self.vp_qp = Some(op.clone()),
+            Op::VpCfgIq(op) => self.vp_iq = Some(op.clone()),
+            Op::VpCfgIq1(op) => self.vp_iq1 = Some(op.clone()),
+            Op::VpCfgFm(op) => self.vp_fm = Some(op.clone()),
+            Op::VpCfgTp(op) => self.vp_tp = Some(op.clone()),
+            Op::DtCfg(op) => self.dt = Some(op.clone()),
+            Op::SiCfg(op) => self.si = Some(op.clone()),
+            Op::SoCfg(op) => self.so = Some(op.clone()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A region, when it is there.
+    pub fn region(&self, number: u32) -> Option<Region> {
+        self.regions.get(number as usize).copied().filter(|region| !region.is_empty())
+    }
+
+    /// Vector operations have no batch, and published programs repeat one with the same operands,
+    /// tile by tile, for as many images: tile `i` is taken to be for image `i`.
+    fn count_images(&mut self, Instruction { op, origin, .. }: &Instruction) {
+        if op.is_config() {
+            self.vector = None;
+            return;
+        }
+        let repeats = self.vector.as_ref().is_some_and(|(before, workload, tile)| {
+            before == op && *workload == origin.wkl && tile.checked_add(1) == Some(origin.tile)
+        });
+        self.image = if repeats { self.image.saturating_add(1) } else { 0 };
+        match &mut self.vector {
+            Some((_, _, tile)) if repeats => *tile = origin.tile,
+            vector => *vector = Some((op.clone(), origin.wkl, origin.tile)),
+        }
+    }
+
+    fn write_regions(&mut self, op: &CtBc) -> Result<(), &'static str> {
+        let first = op.bcs as usize * 4;
+        let Some(bank) = self.regions.get_mut(first..first + 4) else {
+            return Err("there are four banks of ring regions");
+        };
+        for (region, cut) in bank.iter_mut().zip(op.buf_cut.chunks_exact(2)) {
+            *region = region_of(cut[0], cut[1])?;
+        }
+        Ok(())
+    }
+}
+
+/// A region of its size and last KiB, both in KiB; size 0 with a last KiB takes all before it.
+fn region_of(size: u32, last: u32) -> Result<Region, &'static str> {
+    if (size, last) == (0, 0) {
+        return Ok(Region::default());
+    }
+    let end = i64::from(last) + 1;
+    let size = if size == 0 { end } else { i64::from(size) };
+    match size <= end {
+        true => Ok(Region { start: (end - size) * 1024, end: end * 1024 }),
+        false => Err("a ring region begins before L2"),
+    }
+}
+
+fn set<T>(sets: &mut [T; SETS], number: u32) -> Result<&mut T, &'static str> {
+    sets.get_mut(number as usize).ok_or("there are four register sets")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Origin;
+
+    #[test]
+    fn regions_are_given_by_size_and_last_kib() {
+        let mut registers = Registers::default();
+        let cut = CtBc { bcs: 0, buf_cut: [5056, 5055, 3136, 8191, 0, 0, 0, 0] };
+        let instruction = Instruction::new(cut, Origin::default());
+        assert_eq!(registers.write(&instruction), Ok(()));
+        let region = |number| registers.region(number).map(|region| (region.start, region.end));
+        assert_eq!(region(0), Some((0, 5056 << 10)));
+        assert_eq!(region(1), Some((5056 << 10, 8192 << 10)));
+        assert_eq!(region(2), None);
+        let whole = region_of(0, 8191).map(|region| region.len());
+        assert_eq!(whole, Ok(8 << 20));
+        assert!(region_of(3, 1).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! Text and bytes that are no program: each is found where it is.
+
+mod support;
+
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_npu::binary::{decode, encode, seal};
+use irc_npu::listing::{self, Limits};
+use support::{SMALL, TWO_CORES, read};
+
+fn findings(text: &str, limits: Limits) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    let listing = listing::parse(&Source::new("bad.txt", text), limits, &mut sink);
+    assert_eq!(listing.is_none(), sink.has_errors(), "refused if and only if explained");
+    sink.into_diagnostics()
+}
+
+/// The one finding of a text: its code, and the text at its place.
+fn found(text: &str) -> (&'static str, &str) {
+    let findings = findings(text, Limits::default());
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let span = findings[0].primary_span().expect("a place");
+    (findings[0].code, &text[span])
+}
+
+#[test]
+fn each_way_to_be_wrong_is_found_in_its_place() {
+    let cases = [
+        ("[dt_cfg, ", "[dt_cfg; ", ("npu-syntax", ";")),
+        ("[dt_cfg, ", "[dt_cgf, ", ("npu-unknown-instruction", "dt_cgf")),
+        ("[dt_cfg, ", "['dt_cfg', ", ("npu-wrong-type", "'dt_cfg'")),
+        ("'DF': <DataFmt.INT8: 1>, 'STile'", "'STile'", ("npu-missing-key", "}")),
+        ("'Order': 0", "'Order': 0, 'Odd': 1", ("npu-unknown-key", "'Odd'")),
+        ("'Order': 0", "'Order': 0, 'Order': 0", ("npu-repeated-key", "'Order'")),
+        ("'Order': 0", "'Order': 0.0", ("npu-wrong-type", "0.0")),
+        ("'Order': 0", "'Order': -1", ("npu-range", "-1")),
+        ("'Order': 0", "'Order': 1e999", ("npu-number", "1")),
+        ("'Order': 0", "'Order': 99999999999999999999", ("npu-number", "9")),
+        ("'Order': 0", "'Order': [[[[[[[[0]]]]]]]]", ("npu-limit", "[")),
+        ("'Order': 0", "'Order", ("npu-syntax", "S")),
+        ("'Prev_Insts': ['DT']", "'Prev_Insts': ['XX']", ("npu-unknown-engine", "'XX'")),
+        ("'Prev_Insts': ['DT']", "'Prev_Insts': ['DT', 'DT']", ("npu-repeated-engine", "'DT'")),
+        ("'Prev_Insts': ['DT']", "'Prev_Insts': [DT]", ("npu-wrong-type", "DT")),
+        (
+            "'DTile': [32, 4, 4]}]\n[dt_cal",
+            "'DTile': [32, 4]}]\n[dt_cal",
+            ("npu-wrong-type", "[32, 4]"),
+        ),
+        ("'USED': False", "'USED': 0", ("npu-wrong-type", "0")),
+    ];
+    for (old, new, expected) in cases {
+        assert!(SMALL.contains(old), "{old}");
+        // In one place only, so that there is one finding.
+        let place = SMALL.rfind(old).expect("a place");
+        let text = format!("{}{new}{}", &SMALL[..place], &SMALL[place + old.len()..]);
+        let (code, at) = found(&text);
+        assert_eq!((code, at), expected, "{new}");
+    }
+}
+
+#[test]
+fn values_with_another_name_or_number_are_refused() {
+    for value in ["<DataFmt.INT8: 2>", "<DataFmt.INT4: 1>", "<Datafmt.INT8: 1>"] {
+        let place = SMALL.rfind("<DataFmt.INT8: 1>").expect("a place");
+        let text = format!("{}{value}{}", &SMALL[..place], &SMALL[place + 17..]);
+        assert_eq!(found(&text), ("npu-unknown-value", value));
+    }
+}
+
+#[test]
+fn every_wrong_line_has_its_finding() {
+    let text = SMALL.replace("'STile'", "'Stile'");
+    let wrong = SMALL.lines().filter(|line| line.contains("'STile'")).count();
+    assert_eq!(findings(&text, Limits::default()).len(), wrong);
+}
+
+#[test]
+fn limits_hold() {
+    let tight = |limits| findings(TWO_CORES, limits).last().map(|finding| finding.code);
+    assert_eq!(tight(Limits { bytes: 100, ..Limits::default() }), Some("npu-limit"));
+    assert_eq!(tight(Limits { instructions: 3, ..Limits::default() }), Some("npu-limit"));
+    assert_eq!(tight(Limits { cores: 1, ..Limits::default() }), Some("npu-limit"));
+}
+
+#[test]
+fn cores_stand_in_order() {
+    let text = TWO_CORES.replace("# core 6", "# core 5");
+    assert_eq!(found(&text), ("npu-core-order", "# core 5"));
+    assert_eq!(found(&TWO_CORES.replace("# core 6", "# kernel 6")).0, "npu-syntax");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_found() {
+    let mut sink = Sink::new();
+    let source = Source::from_bytes("bad.txt", b"[ct_ed, \xff]");
+    assert_eq!(listing::parse(&source, Limits::default(), &mut sink), None);
+    assert_eq!(sink.diagnostics()[0].code, "npu-encoding");
+}
+
+#[test]
+fn own_programs_come_back_from_text_and_bytes() {
+    for text in [SMALL, TWO_CORES] {
+        let program = read(text).program;
+        assert_eq!(listing::write(&program), text);
+        assert_eq!(decode(&encode(&program)), Ok(program));
+    }
+}
+
+#[test]
+fn spaces_and_order_of_keys_do_not_matter() {
+    let text = "  [ct_ed,{'wkl':0,'tile':-1,'slyr':0,'clyr':[ 1 ,2],'s_flyr':0,'c_flyr':[]},\
+                {'Next_Insts':[],'Prev_Insts':['ST',]}]\r\n\n";
+    let written = listing::write(&read(text).program);
+    let expected = "[ct_ed, {'slyr': 0, 'clyr': [1, 2], 's_flyr': 0, 'c_flyr': [], 'wkl': 0, \
+                    'tile': -1}, {'Prev_Insts': ['ST'], 'Next_Insts': []}]\n";
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn every_changed_byte_of_a_binary_is_found() {
+    let packed = encode(&read(TWO_CORES).program);
+    for at in 0..packed.len() {
+        let mut changed = packed.clone();
+        changed[at] ^= 0x41;
+        assert!(decode(&changed).is_err(), "byte {at}");
+        assert!(decode(&packed[..at]).is_err(), "cut at {at}");
+    }
+}
+
+/// With the checksum made right again, whatever is read is written back as it was.
+#[test]
+fn what_a_binary_reader_takes_it_gives_back() {
+    let packed = encode(&read(TWO_CORES).program);
+    let mut taken = 0;
+    for at in 8..packed.len() - 4 {
+        for change in [1, 2, 0x80, 0xff] {
+            let mut body = packed[8..packed.len() - 4].to_vec();
+            body[at - 8] ^= change;
+            if let Ok(program) = decode(&seal(&body)) {
+                taken += 1;
+                assert_eq!(decode(&encode(&program)).as_ref(), Ok(&program));
+            }
+        }
+    }
+    assert!(taken > 100, "{taken}");
+}

@@ -1,0 +1,320 @@
+//! When instructions run: engines in order, tokens, transfers between cores.
+//!
+//! An instruction starts at the first cycle at which the one before it on its engine has ended and
+//! every token it takes has been given; a sending and a receiving instruction start together.
+//! Nothing else holds an instruction back, unless cores share a [`Mesh`].
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+
+use irc_npu::op::{SiMov, SoMov};
+use irc_npu::{Engine, Op, Program, Time};
+
+use crate::durations::{NoTime, Rates, Work, WorkloadTimes, works};
+use crate::noc::{Mesh, Traffic, cycles};
+
+/// What times depend on beside the program.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Cycles of workloads.
+    pub times: WorkloadTimes,
+    /// Formulas' constants.
+    pub rates: Rates,
+    /// Cycles of the control instructions in program order, by place of the core, in place of
+    /// [`Rates::control`]; see [`control_durations`].
+    pub control: Option<Vec<Vec<u64>>>,
+    /// What cores share; none has all bandwidth to itself.
+    pub mesh: Option<Mesh>,
+}
+
+/// When everything ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Time of each instruction, by place of the core.
+    pub times: Vec<Vec<Time>>,
+    /// When the last instruction ended.
+    pub cycles: u64,
+}
+
+/// Why a program has no timing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An instruction's duration is not known.
+    NoTime(NoTime),
+    /// Instructions that never start: number of the core, place. The verifier says why.
+    Stuck(Vec<(u32, usize)>),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTime(fault) => fault.fmt(f),
+            Self::Stuck(heads) => {
+                write!(f, "the program stops; these never start: ")?;
+                for (i, (core, index)) in heads.iter().enumerate() {
+                    let comma = if i > 0 { ", " } else { "" };
+                    write!(f, "{comma}instruction {} of core {core}", index + 1)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Cycles of the control instructions of a trace, by place of the core.
+pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>> {
+    let of_core = |(core, times): (&irc_npu::Core, &Vec<Time>)| {
+        let control = core.code.iter().zip(times).filter(|(i, _)| i.op.engine() == Engine::Ct);
+        control.map(|(_, time)| time.end - time.start).collect()
+    };
+    program.cores.iter().zip(times).map(of_core).collect()
+}
+
+/// Times of all instructions.
+///
+/// # Errors
+/// When a duration is not known, or some instruction never starts.
+pub fn run(program: &Program, options: &Options) -> Result<Timing, Fault> {
+    let mut works = works(program, &options.times, &options.rates).map_err(Fault::NoTime)?;
+    if let Some(control) = &options.control {
+        set_control(program, control, &mut works);
+    }
+    let mut machine = Machine::new(program, options, &works);
+    for engine in 0..machine.queues.len() {
+        machine.consider(engine);
+    }
+    while let Some(Reverse((start, engine))) = machine.ready.pop() {
+        machine.start(engine as usize, start);
+    }
+    machine.finish()
+}
+
+fn set_control(program: &Program, control: &[Vec<u64>], works: &mut [Vec<Work>]) {
+    for ((core, control), works) in program.cores.iter().zip(control).zip(works) {
+        let all = core.code.iter().zip(works);
+        let of_control = all.filter(|(i, _)| i.op.engine() == Engine::Ct);
+        for ((_, work), duration) in of_control.zip(control) {
+            *work = Work::Cycles(*duration);
+        }
+    }
+}
+
+/// What of an instruction matters here.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Place in the program of its core.
+    index: u32,
+    /// One bit for each engine it takes a token of.
+    prev: u16,
+    /// One bit for each engine it gives a token to.
+    next: u16,
+    work: Work,
+    /// Transfers: other core, transfer.
+    peer: Option<(u32, u32)>,
+}
+
+/// The instructions of an engine.
+struct Queue {
+    steps: Vec<Step>,
+    next: usize,
+    /// When the engine is free.
+    free: u64,
+    /// Whether the head waits for its time to come.
+    queued: bool,
+}
+
+/// Tokens of a pair of engines: when each was given, and how many are taken.
+#[derive(Default)]
+struct Tokens {
+    given: Vec<u64>,
+    taken: usize,
+}
+
+struct Machine<'p> {
+    program: &'p Program,
+    rates: Rates,
+    /// By core, by engine.
+    queues: Vec<Queue>,
+    /// By giving engine of a core, by taking engine.
+    tokens: Vec<Tokens>,
+    /// Start and engine of heads that can start.
+    ready: BinaryHeap<Reverse<(u64, u32)>>,
+    traffic: Option<Traffic>,
+    times: Vec<Vec<Time>>,
+}
+
+impl<'p> Machine<'p> {
+    fn new(program: &'p Program, options: &Options, works: &[Vec<Work>]) -> Self {
+        let engines = program.cores.len() * Engine::COUNT;
+        let queue = |_| Queue { steps: vec![], next: 0, free: 0, queued: false };
+        let mut queues: Vec<Queue> = (0..engines).map(queue).collect();
+        for (place, (core, works)) in program.cores.iter().zip(works).enumerate() {
+            for (index, (instruction, work)) in core.code.iter().zip(works).enumerate() {
+                let mask = |engines: irc_npu::Engines| {
+                    engines.iter().fold(0, |mask, engine| mask | 1 << engine as u16)
+                };
+                let peer = match instruction.op {
+                    Op::SoMov(SoMov { core, xfer, .. }) | Op::SiMov(SiMov { core, xfer, .. }) => {
+                        Some((core, xfer))
+                    }
+                    _ => None,
+                };
+                let (prev, next) = (mask(instruction.tokens.prev), mask(instruction.tokens.next));
+                let step = Step { index: index as u32, prev, next, work: *work, peer };
+                let engine = place * Engine::COUNT + instruction.op.engine() as usize;
+                queues[engine].steps.push(step);
+            }
+        }
+        let zero = Time { start: 0, end: 0 };
+        Self {
+            program,
+            rates: options.rates,
+            queues,
+            tokens: (0..engines * Engine::COUNT).map(|_| Tokens::default()).collect(),
+            ready: BinaryHeap::new(),
+            traffic: options.mesh.clone().map(Traffic::new),
+            times: program.cores.iter().map(|core| vec![zero; core.code.len()]).collect(),
+        }
+    }
+
+    /// When the head of an engine has all its tokens; `None` while one is not given.
+    fn has_tokens(&self, engine: usize) -> Option<(u64, Step)> {
+        let queue = &self.queues[engine];
+        let step = *queue.steps.get(queue.next)?;
+        let mut start = queue.free;
+        for from in bits(step.prev) {
+            let tokens = &self.tokens[pair(engine, from)];
+            start = start.max(*tokens.given.get(tokens.taken)?);
+        }
+        Some((start, step))
+    }
+
+    /// Queues the head of an engine when it can start; of a transfer, its sending end.
+    fn consider(&mut self, engine: usize) {
+        let Some((start, step)) = self.has_tokens(engine) else { return };
+        let Some((peer_core, transfer)) = step.peer else {
+            return self.queue(engine, start);
+        };
+        let Some((peer, other_start)) = self.other_end(engine, peer_core, transfer) else { return };
+        let sends = engine % Engine::COUNT == Engine::So as usize;
+        self.queue(if sends { engine } else { peer }, start.max(other_start));
+    }
+
+    fn queue(&mut self, engine: usize, start: u64) {
+        if !self.queues[engine].queued {
+            self.queues[engine].queued = true;
+            self.ready.push(Reverse((start, engine as u32)));
+        }
+    }
+
+    /// Engine and time of the other end of a transfer, when that is ready.
+    fn other_end(&self, engine: usize, core: u32, transfer: u32) -> Option<(usize, u64)> {
+        let peer = self.program.cores.binary_search_by_key(&core, |core| core.id).ok()?;
+        let sends = engine % Engine::COUNT == Engine::So as usize;
+        let kind = if sends { Engine::Si } else { Engine::So };
+        let peer = peer * Engine::COUNT + kind as usize;
+        let (start, step) = self.has_tokens(peer)?;
+        let own = self.program.cores[engine / Engine::COUNT].id;
+        (step.peer == Some((own, transfer))).then_some((peer, start))
+    }
+
+    fn start(&mut self, engine: usize, start: u64) {
+        let queue = &self.queues[engine];
+        let Step { work, peer, .. } = queue.steps[queue.next];
+        let end = self.end(engine, work, peer, start);
+        if let Some((core, transfer)) = peer
+            && let Some((other, _)) = self.other_end(engine, core, transfer)
+        {
+            self.complete(other, Time { start, end });
+            self.complete(engine, Time { start, end });
+            self.wake(other);
+        } else {
+            self.complete(engine, Time { start, end });
+        }
+        self.wake(engine);
+    }
+
+    /// When work that starts now ends.
+    fn end(&mut self, engine: usize, work: Work, peer: Option<(u32, u32)>, start: u64) -> u64 {
+        match work {
+            Work::Cycles(cycles) => start + cycles,
+            Work::Dram { bytes, extra } => {
+                let alone = start + self.rates.moving(bytes);
+                let core = self.program.cores[engine / Engine::COUNT].id;
+                let stores = engine % Engine::COUNT == Engine::St as usize;
+                let shared = self.traffic.as_mut();
+                let shared = shared.map_or(0, |traffic| traffic.dram(core, bytes, stores, start));
+                alone.max(shared) + extra
+            }
+            Work::Transfer { bytes } => {
+                let from = self.program.cores[engine / Engine::COUNT].id;
+                let (to, _) = peer.unwrap_or((from, 0));
+                let arrived = match &mut self.traffic {
+                    Some(traffic) => traffic.transfer(from, to, bytes, start),
+                    None => start + cycles(bytes, self.rates.dram),
+                };
+                arrived + self.rates.transfer
+            }
+        }
+    }
+
+    /// The head of an engine has run: tokens, time, the next.
+    fn complete(&mut self, engine: usize, time: Time) {
+        let queue = &mut self.queues[engine];
+        let step = queue.steps[queue.next];
+        queue.next += 1;
+        queue.free = time.end;
+        queue.queued = false;
+        self.times[engine / Engine::COUNT][step.index as usize] = time;
+        for from in bits(step.prev) {
+            self.tokens[pair(engine, from)].taken += 1;
+        }
+        let first = engine / Engine::COUNT * Engine::COUNT;
+        for to in bits(step.next) {
+            let from = engine % Engine::COUNT;
+            self.tokens[pair(first + to, from)].given.push(time.end);
+        }
+    }
+
+    /// Considers what may follow on the instruction that an engine has just run.
+    fn wake(&mut self, engine: usize) {
+        let first = engine / Engine::COUNT * Engine::COUNT;
+        let queue = &self.queues[engine];
+        let next = queue.steps[queue.next - 1].next;
+        for to in bits(next) {
+            self.consider(first + to);
+        }
+        self.consider(engine);
+    }
+
+    fn finish(self) -> Result<Timing, Fault> {
+        let mut stuck = vec![];
+        for (engine, queue) in self.queues.iter().enumerate() {
+            if let Some(head) = queue.steps.get(queue.next) {
+                stuck.push((self.program.cores[engine / Engine::COUNT].id, head.index as usize));
+            }
+        }
+        if !stuck.is_empty() {
+            return Err(Fault::Stuck(stuck));
+        }
+        let cycles = self.queues.iter().map(|queue| queue.free).max().unwrap_or(0);
+        Ok(Timing { times: self.times, cycles })
+    }
+}
+
+/// Place of the tokens that an engine takes of another of its core.
+fn pair(engine: usize, from: usize) -> usize {
+    engine * Engine::COUNT + from
+}
+
+/// Places of the bits that are set.
+fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}

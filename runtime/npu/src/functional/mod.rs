@@ -1,0 +1,164 @@
+//! What a program computes.
+//!
+//! The rules, as far as they are published, are the ISA document's and the frontend's constants;
+//! what had to be decided here is marked so.
+//!
+//! * Activations lie in L2 as `[N, H, W, C]` with channels padded to eight bytes, in DRAM dense.
+//!   Padding channels are written as zero (decided here).
+//! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale
+//!   and bias as `f32`, the rest unused (order and place decided here; the sizes are published).
+//! * A convolution sums `i8` products in `i32`, outside the input with `PADV`. The result is
+//!   `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as
+//!   `FP16` it is rounded to half precision.
+//! * A vector operation dequantises its operands and gives `round(result QK + QB)` as `INT8`, or
+//!   that without rounding to whole numbers as `FP16`. `IQK0 x + IQB0` is for the operand at
+//!   `STaddr1`, `IQK1 x + IQB1` for that at `STaddr`: so it is in every published sum.
+//!   In between it computes in single precision (decided here).
+//! * `GPMD` 69 is a sum with ReLU, as every published sum has one; 5 is a sum without (decided here).
+//! * Rounding is to nearest, ties to even (decided here; `ROUND` does not say).
+//!
+//! Order is any that tokens allow: for a program that the verifier passes, all give the same bytes.
+
+mod convolve;
+mod memory;
+mod task;
+mod vector;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use irc_npu::{Program, verify};
+
+pub use memory::{CoreMemory, Memory};
+use task::Task;
+
+/// Why a program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Number of a core, place of an instruction, and what is wrong with it.
+    Instruction(u32, usize, String),
+    /// Some instructions never start; the verifier says why.
+    Stuck,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instruction(core, index, message) => {
+                write!(f, "instruction {} of core {core}: {message}", index + 1)
+            }
+            Self::Stuck => f.write_str("some instructions never start"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Runs a program on memories, which have what DRAM holds before and after.
+///
+/// # Errors
+/// When an instruction leaves the memories, uses what is not modelled, or never starts.
+pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Fault> {
+    let l2_bytes = memory.of(0).0.l2.len() as i64;
+    let tasks = task::tasks(program, l2_bytes)?;
+    let mut runner = Runner { program, tasks: &tasks, memory, sent: BTreeMap::new(), fault: None };
+    let complete = verify::in_order(program, |core, index| runner.step(core, index));
+    match (runner.fault, complete) {
+        (Some(fault), _) => Err(fault),
+        (None, false) => Err(Fault::Stuck),
+        (None, true) => Ok(()),
+    }
+}
+
+/// An end of a transfer that came first.
+enum End {
+    Sent(Vec<u8>),
+    Awaited(task::Tile),
+}
+
+struct Runner<'r> {
+    program: &'r Program,
+    tasks: &'r [Vec<Option<Task>>],
+    memory: &'r mut Memory,
+    /// By sender, receiver, transfer.
+    sent: BTreeMap<(u32, u32, u32), End>,
+    fault: Option<Fault>,
+}
+
+impl Runner<'_> {
+    fn step(&mut self, core: usize, index: usize) {
+        let Some(task) = &self.tasks[core][index] else { return };
+        if self.fault.is_some() {
+            return;
+        }
+        let result = match task {
+            Task::Send { to, transfer, tile } => self.send(core, (*to, *transfer), tile),
+            Task::Receive { from, transfer, tile } => self.receive(core, (*from, *transfer), tile),
+            _ => self.compute(core, task),
+        };
+        if let Err(message) = result {
+            let id = self.program.cores[core].id;
+            self.fault = Some(Fault::Instruction(id, index, message));
+        }
+    }
+
+    fn compute(&mut self, core: usize, task: &Task) -> Result<(), String> {
+        let (own, dram) = self.memory.of(core);
+        match task {
+            Task::Load(load) => load.run(own, dram),
+            Task::Store(store) => store.run(own, dram),
+            Task::LoadWeights(weights) => weights.to_l2(own, dram),
+            Task::Weights(weights) => weights.to_wl0(own, dram),
+            Task::Copy { from, to } => {
+                let bytes = own.read_tile(from)?;
+                own.write_tile(to, &bytes)
+            }
+            Task::Convolve(convolution) => convolve::run(convolution, own),
+            Task::Vector(vector) => vector::run(vector, own),
+            Task::Send { .. } | Task::Receive { .. } => Ok(()),
+        }
+    }
+
+    fn send(
+        &mut self,
+        core: usize,
+        (to, transfer): (u32, u32),
+        tile: &task::Tile,
+    ) -> Result<(), String> {
+        let from = self.program.cores[core].id;
+        let bytes = self.memory.of(core).0.read_tile(tile)?;
+        match self.sent.remove(&(from, to, transfer)) {
+            Some(End::Awaited(target)) => {
+                let place = self.program.cores.iter().position(|core| core.id == to);
+                let place = place.ok_or("the receiving core is not there")?;
+                self.memory.of(place).0.write_tile(&target, &bytes)
+            }
+            _ => {
+                self.sent.insert((from, to, transfer), End::Sent(bytes));
+                Ok(())
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        core: usize,
+        (from, transfer): (u32, u32),
+        tile: &task::Tile,
+    ) -> Result<(), String> {
+        let to = self.program.cores[core].id;
+        match self.sent.remove(&(from, to, transfer)) {
+            Some(End::Sent(bytes)) => self.memory.of(core).0.write_tile(tile, &bytes),
+            _ => {
+                self.sent.insert((from, to, transfer), End::Awaited(*tile));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The nearest whole number, ties to even, as a signed byte.
+fn to_i8(value: f32) -> i8 {
+    // The cast saturates, and takes what is no number to zero.
+    value.round_ties_even() as i8
+}

@@ -1,0 +1,93 @@
+//! Vector operations.
+
+use half::f16;
+use irc_npu::enums::DataFmt;
+
+use super::memory::CoreMemory;
+use super::task::{Function, Tile, Vector, Window};
+use super::to_i8;
+
+/// Runs a vector operation.
+pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
+    let first = operand(vector, core, &vector.first, vector.dequantise)?;
+    let results = match vector.function {
+        Function::Same => first,
+        Function::Sum | Function::SumRelu => {
+            let second = vector.second.as_ref().ok_or("there is no second operand")?;
+            let second = operand(vector, core, second, vector.dequantise1)?;
+            let least = if vector.function == Function::Sum { f32::NEG_INFINITY } else { 0.0 };
+            first.iter().zip(second).map(|(a, b)| (a + b).max(least)).collect()
+        }
+        Function::Max | Function::Average => pooled(vector, &first),
+    };
+    let mut output = vec![0; vector.output.bytes()];
+    let pixels = output.chunks_exact_mut(vector.output.channel_bytes.max(1));
+    for (values, pixel) in results.chunks_exact(vector.channels.max(1)).zip(pixels) {
+        store(vector, values, pixel);
+    }
+    core.write_tile(&vector.output, &output)
+}
+
+/// The values of a tile, `[H, W, C]` without padding channels.
+fn operand(
+    vector: &Vector,
+    core: &CoreMemory,
+    tile: &Tile,
+    (scale, zero): (f32, f32),
+) -> Result<Vec<f32>, String> {
+    let bytes = core.read_tile(tile)?;
+    let mut values = Vec::with_capacity(bytes.len());
+    for pixel in bytes.chunks_exact(tile.channel_bytes.max(1)) {
+        match vector.input {
+            DataFmt::Int8 => values
+                .extend(pixel[..vector.channels].iter().map(|byte| f32::from(byte.cast_signed()))),
+            DataFmt::Fp16 => values.extend(
+                pixel[..2 * vector.channels]
+                    .chunks_exact(2)
+                    .map(|pair| f16::from_le_bytes([pair[0], pair[1]]).to_f32()),
+            ),
+        }
+    }
+    values.iter_mut().for_each(|value| *value = *value * scale + zero);
+    Ok(values)
+}
+
+/// What lies outside the input takes no part.
+fn pooled(vector: &Vector, input: &[f32]) -> Vec<f32> {
+    let [_, height, width] = vector.output.shape.map(i64::from);
+    let Window { first, stride, kernel, size } = vector.window;
+    let mut results = vec![];
+    let mut pixel = vec![0.0; vector.channels];
+    let inside = |from: i64, len: i64, size: i64| from.max(0)..(from + len).min(size);
+    for (h, w) in (0..height).flat_map(|h| (0..width).map(move |w| (h, w))) {
+        pixel.fill(if vector.function == Function::Max { f32::NEG_INFINITY } else { 0.0 });
+        let rows = inside(first[0] + h * stride[0], kernel[0], size[0]);
+        for row in rows {
+            for column in inside(first[1] + w * stride[1], kernel[1], size[1]) {
+                let at = (row * size[1] + column) as usize * vector.channels;
+                let values = &input[at..at + vector.channels];
+                for (result, value) in pixel.iter_mut().zip(values) {
+                    *result = match vector.function {
+                        Function::Max => result.max(*value),
+                        _ => *result + value * vector.factor,
+                    };
+                }
+            }
+        }
+        results.extend_from_slice(&pixel);
+    }
+    results
+}
+
+fn store(vector: &Vector, values: &[f32], pixel: &mut [u8]) {
+    let (scale, zero) = vector.quantise;
+    for (k, value) in values.iter().enumerate() {
+        let value = value * scale + zero;
+        match vector.format {
+            DataFmt::Int8 => pixel[k] = to_i8(value).cast_unsigned(),
+            DataFmt::Fp16 => {
+                pixel[2 * k..2 * k + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
+            }
+        }
+    }
+}

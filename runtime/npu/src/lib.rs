@@ -1,0 +1,16 @@
+//! Runs programs of the NPU.
+//!
+//! * [`cycles`]: when each instruction runs, given how long workloads take.
+//! * [`functional`]: what a program computes, on memories of bytes.
+//! * [`perfetto`]: a timing as a trace that Perfetto opens.
+//!
+//! The published traces that the cycle model reproduces are a simulator's output, not measurements
+//! of silicon: every start in them is the first cycle at which the engine is free and the tokens
+//! are there, and every duration follows from a formula. Agreement with them says that the model
+//! has the same rules, not that it predicts hardware.
+
+pub mod cycles;
+pub mod durations;
+pub mod functional;
+pub mod noc;
+pub mod perfetto;
