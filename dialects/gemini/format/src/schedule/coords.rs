@@ -148,6 +148,18 @@ impl Extent {
         })
     }
 
+    /// The smallest box that holds both; they must have the same rank.
+    #[must_use]
+    pub fn joined(&self, other: &Extent) -> Extent {
+        let mut both = *self;
+        for axis in 0..MAX_RANK {
+            let (a, b) = (self.axis(axis), other.axis(axis));
+            both.lower.values[axis] = a.0.min(b.0);
+            both.upper.values[axis] = a.1.max(b.1);
+        }
+        both
+    }
+
     /// Whether every point of `other` is in this.
     pub fn contains(&self, other: &Extent) -> bool {
         self.lower.rank == other.lower.rank

@@ -1,8 +1,32 @@
 //! What a schedule must satisfy beyond its form.
+//!
+//! Codes carry the letters of the rules they hold: `t` DRAM ids and the mesh, `w` workloads, `x`
+//! and `o` results, `d` DRAM blocks, `f` activations read, `g` weights, `k` tiles, `l` layers, `b`
+//! and `r` the L2 buffer, `z` WL0, `q` the order of DRAM accesses, `a` the order of everything.
+//! What published files are known to get wrong is a warning, one for each kind and file.
+
+mod boxes;
+mod coverage;
+mod dram;
+mod facts;
+mod form;
+mod graph;
+mod ids;
+mod memory;
+mod operands;
+mod order;
+mod published;
+mod residency;
+mod rings;
+mod sizes;
+mod structure;
+mod wl0;
 
 use irc_diag::{Diagnostic, Sink};
 
 use super::Schedule;
+use facts::Facts;
+use published::Published;
 
 /// What the files do not say about the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +46,28 @@ impl Default for Limits {
 }
 
 /// Every finding in a schedule; empty when there is none.
-pub fn check(_schedule: &Schedule, _limits: &Limits) -> Vec<Diagnostic> {
-    let sink = Sink::new();
+///
+/// Findings have paths, and no places in a text: [`super::parse`] gives them those.
+pub fn check(schedule: &Schedule, limits: &Limits) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    form::check(schedule, &mut sink);
+    // What follows computes with boxes and sizes, and needs them sound.
+    if sink.has_errors() {
+        return sink.into_diagnostics();
+    }
+    let facts = Facts::new(schedule);
+    let mut published = Published::default();
+    structure::check(&facts, &mut sink, &mut published);
+    ids::check(&facts, &mut sink, &mut published);
+    dram::check(&facts, &mut sink, &mut published);
+    sizes::check(&facts, &mut sink);
+    coverage::check(&facts, &mut sink);
+    operands::check(&facts, &mut sink, &mut published);
+    memory::check(&facts, limits, &mut sink, &mut published);
+    residency::check(&facts, &mut sink, &mut published);
+    wl0::check(&facts, limits, &mut sink, &mut published);
+    order::check(&facts, &mut sink);
+    graph::check(&facts, &mut sink);
+    published.report(&mut sink);
     sink.into_diagnostics()
 }

@@ -1,0 +1,199 @@
+//! Tensors stay where they are while they are needed.
+
+use std::collections::{HashMap, HashSet};
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::super::{Dialect, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
+use super::facts::{Facts, Place, is_own_result};
+use super::memory::tensor;
+use super::published::Published;
+
+/// Checks every core.
+pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
+    for core in 0..facts.schedule.cores.len() {
+        if facts.schedule.dialect == Dialect::A {
+            tensors(facts, core, sink);
+        }
+        repeated(facts, core, published);
+    }
+    for (core, index, workload) in facts.schedule.workloads() {
+        oddities(facts, (core, index), workload, published);
+    }
+    if facts.schedule.dialect == Dialect::A {
+        results(facts, sink);
+    }
+}
+
+/// Tensors of one core by id: added once, unchanged while resident.
+fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
+    let mut before: HashMap<i64, &Resident> = HashMap::new();
+    let mut seen: HashSet<i64> = HashSet::new();
+    for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
+        let mut now = HashMap::new();
+        for (at, resident) in workload.buffer.iter().enumerate() {
+            let Some(id) = resident.tensor_id else { continue };
+            let path = |key: &str| format!("{}.buffer[{at}]{key}", facts.path((core, index)));
+            let mut wrong = |code, key: &str, message: String| {
+                let name = tensor(resident);
+                let message = format!("{}: {name} {message}", facts.name((core, index)));
+                sink.push(Diagnostic::error(code, message).path(path(key)));
+            };
+            let old = before.get(&id);
+            if resident.newly_added.is_some_and(|is_new| is_new == old.is_some()) {
+                let there = if old.is_some() { "was there before" } else { "was not there before" };
+                wrong("gem-b5-newly-added", ".newly_added", there.into());
+            }
+            match old {
+                Some(old) => {
+                    if let Some(what) = changed(old, resident) {
+                        wrong(
+                            "gem-b6-changed",
+                            "",
+                            format!("changes its {what} while it is there"),
+                        );
+                    }
+                }
+                None if seen.contains(&id) => {
+                    wrong("gem-b7-returned", ".tensor_id", "was dropped, and is back".into());
+                }
+                None => {}
+            }
+            if now.insert(id, resident).is_some() {
+                wrong("gem-b14-twice", ".tensor_id", "is there twice".into());
+            }
+        }
+        seen.extend(now.keys());
+        before = now;
+    }
+}
+
+/// What differs between two snapshots of one tensor, beside what may.
+fn changed(old: &Resident, new: &Resident) -> Option<&'static str> {
+    if old.address != new.address {
+        return Some("address");
+    }
+    if old.size != new.size || old.align != new.align || old.bitwidth != new.bitwidth {
+        return Some("size");
+    }
+    if old.kind != new.kind {
+        return Some("type");
+    }
+    if old.extent() != new.extent() {
+        return Some("extent");
+    }
+    let same = old.transfer_id == new.transfer_id && old.layer_name == new.layer_name;
+    (!same).then_some("meaning")
+}
+
+/// The space of a result is there when it is made, and until the last reader on the core is done.
+fn results(facts: &Facts<'_>, sink: &mut Sink) {
+    for made in &facts.results {
+        let (core, index) = made.place;
+        let workload = facts.at(made.place);
+        let holds = |resident: &Resident| {
+            resident.kind == ResidentKind::Ifmap
+                && resident.transfers().any(|id| id == made.transfer)
+        };
+        let path = || made.path(facts.schedule);
+        let users = facts.users(made.transfer);
+        let last = users.iter().filter(|user| user.0 == core).map(|user| user.1).max();
+        if last.is_some() && !workload.buffer.iter().any(holds) {
+            let message = format!(
+                "{} has no place for transfer {}, which it makes",
+                facts.name(made.place),
+                made.transfer
+            );
+            sink.push(Diagnostic::error("gem-b20-output-space", message).path(path()));
+            continue;
+        }
+        let to_dram = made.targets.iter().any(|target| target.kind == PlaceKind::Dram);
+        let is_store = |resident: &Resident| {
+            resident.kind == ResidentKind::Ofmap
+                && resident.layer_name.as_ref() == Some(&workload.layer_name)
+                && resident.size == Some(made.size)
+        };
+        if to_dram && !workload.buffer.iter().any(is_store) {
+            let message = format!(
+                "{} has no place from which transfer {} is stored",
+                facts.name(made.place),
+                made.transfer
+            );
+            sink.push(Diagnostic::error("gem-b20-output-space", message).path(path()));
+        }
+        let after = index + 1..=last.unwrap_or(index);
+        let mut after = after.map(|index| (core, index));
+        if let Some(gap) = after.find(|&gap| !facts.at(gap).buffer.iter().any(holds)) {
+            let message = format!(
+                "transfer {} is not in the snapshot of {}, before its last reader",
+                made.transfer,
+                facts.name(gap)
+            );
+            let finding = Diagnostic::error("gem-b21-dropped", message).path(path());
+            sink.push(finding.related(facts.path(gap), "not here"));
+        }
+    }
+}
+
+/// What dialect C repeats within a snapshot, and results that carry the readers of others.
+fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
+    if facts.schedule.dialect != Dialect::C {
+        return;
+    }
+    for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
+        let path = || format!("{}.buffer", facts.path((core, index)));
+        let once = super::facts::residents(facts.schedule, workload).len();
+        if once < workload.buffer.len() {
+            let why = "SET's branches repeat tensors that several readers want; they count once";
+            let message =
+                || format!("{} repeats tensors in its snapshot", facts.name((core, index)));
+            published.note("gem-b22-repeated", why, path, message);
+        }
+        let is_stale = |resident: &&Resident| {
+            resident.kind == ResidentKind::Ofmap && !is_own_result(resident, workload)
+        };
+        if workload.buffer.iter().any(|resident| is_stale(&resident)) {
+            let why = "SET's branches give results that are still there the readers of the current \
+                       result; the snapshot of the workload that makes a result counts";
+            let message = || format!("{} holds an earlier result", facts.name((core, index)));
+            published.note("gem-b23-stale-readers", why, path, message);
+        }
+    }
+}
+
+/// Spellings and leftovers of published files.
+fn oddities(facts: &Facts<'_>, place: Place, workload: &Workload, published: &mut Published) {
+    let path = || facts.path(place);
+    if facts.schedule.dialect == Dialect::A {
+        if workload.wl1_buffer.is_some() {
+            let why = "files of an earlier scheduler call the WL0 buffer so";
+            let message = || "`wl1_buffer` is read as `wl0_buffer`".into();
+            published.note("gem-z4-wl1-name", why, || format!("{}.wl1_buffer", path()), message);
+        }
+        let is_unnamed =
+            |each: &Resident| each.kind == ResidentKind::Ifmap && each.layer_name.is_none();
+        if let Some(at) = workload.buffer.iter().position(is_unnamed) {
+            let why = "the scheduler names the layer of weights and results alone";
+            let message = || "an `ifmap` tensor names no layer".into();
+            published.note("gem-b24-unnamed", why, || format!("{}.buffer[{at}]", path()), message);
+        }
+        padding(facts, place, workload, published);
+    }
+    if let Some(at) = workload.buffer.iter().position(|each| each.start_ending.is_some()) {
+        let why = "SET's branches misspell a flag";
+        let message = || "`start_ending` is not a name of the format".into();
+        published.note("gem-b25-start-ending", why, || format!("{}.buffer[{at}]", path()), message);
+    }
+}
+
+fn padding(facts: &Facts<'_>, place: Place, workload: &Workload, published: &mut Published) {
+    let differs = workload.layer_type != Some(LayerKind::Pe)
+        && workload.tiles().any(|tile| Some(tile.tile_padding_tblr) != workload.tile_padding_tblr);
+    if differs {
+        let why = "for `vp` the padding of the workload is a leftover of another layer; that of its \
+                   tiles counts";
+        let message = || format!("the padding of {} is not that of its tiles", facts.name(place));
+        let path = || format!("{}.tile_padding_tblr", facts.path(place));
+        published.note("gem-k4-vp-padding", why, path, message);
+    }
+}
