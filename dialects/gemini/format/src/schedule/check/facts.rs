@@ -49,17 +49,19 @@ pub(super) struct Made<'s> {
 enum Spot {
     /// Index in `ofmap`.
     Ofmap(usize),
-    /// Index in `buffer` and in `destinations` there.
-    Sent(usize, usize),
+    /// Index of a workload, in its `buffer` and in `destinations` there.
+    Sent(usize, usize, usize),
 }
 
 impl Made<'_> {
     /// Its JSON path.
     pub fn path(&self, schedule: &Schedule) -> String {
-        let workload = path(schedule, self.place);
         match self.spot {
-            Spot::Ofmap(index) => format!("{workload}.ofmap[{index}]"),
-            Spot::Sent(index, part) => format!("{workload}.buffer[{index}].destinations[{part}]"),
+            Spot::Ofmap(index) => format!("{}.ofmap[{index}]", path(schedule, self.place)),
+            Spot::Sent(holder, index, part) => {
+                let holder = path(schedule, (self.place.0, holder));
+                format!("{holder}.buffer[{index}].destinations[{part}]")
+            }
         }
     }
 }
@@ -117,6 +119,9 @@ impl<'s> Facts<'s> {
                 facts.users.entry(transfer).or_default().push((core, index));
             }
         }
+        if schedule.dialect == Dialect::C {
+            (0..schedule.cores.len()).for_each(|core| facts.add_sent(core));
+        }
         for (group, blocks) in schedule.dram.iter().enumerate() {
             for (index, out) in blocks.outs.iter().enumerate() {
                 facts.outs.entry(out.transfer_id).or_insert((group, index, out));
@@ -144,18 +149,34 @@ impl<'s> Facts<'s> {
             let (transfer, size, spot) = (ofmap.transfer_id, ofmap.size, Spot::Ofmap(index));
             self.add(Made { transfer, place, size, extent, targets, spot });
         }
-        // In dialect C the workload's own entry of its own snapshot tells; later ones are stale.
-        for (index, resident) in workload.buffer.iter().enumerate() {
-            if !is_own_result(resident, workload) {
-                continue;
-            }
-            let parts = resident.destinations.iter().flatten();
-            for (part, sent) in parts.enumerate() {
-                let extent = Extent { lower: sent.lower, upper: sent.upper };
-                let targets = sent.destination.iter().collect();
-                let spot = Spot::Sent(index, part);
-                let (transfer, size) = (sent.transfer_id, sent.size);
-                self.add(Made { transfer, place, size, extent, targets, spot });
+    }
+
+    /// In dialect C results in snapshots tell who takes which part. Their readers are not always their
+    /// own, so that the maker of a part is the workload of the layer and core whose result has it.
+    fn add_sent(&mut self, core: usize) {
+        let schedule = self.schedule;
+        let workloads = &schedule.cores[core].workloads;
+        let mut layers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, workload) in workloads.iter().enumerate() {
+            layers.entry(&workload.layer_name).or_default().push(index);
+        }
+        for (holder, workload) in workloads.iter().enumerate() {
+            for (index, resident) in residents(schedule, workload) {
+                let makers = resident.layer().and_then(|layer| layers.get(layer));
+                let makers = makers.map_or(&[][..], Vec::as_slice);
+                for (part, sent) in resident.destinations.iter().flatten().enumerate() {
+                    let extent = Extent { lower: sent.lower, upper: sent.upper };
+                    let makes = |maker: &&usize| workloads[**maker].extent.contains(&extent);
+                    let place = (core, makers.iter().find(makes).copied().unwrap_or(holder));
+                    let (transfer, size) = (sent.transfer_id, sent.size);
+                    let known = self.made(transfer);
+                    if known.is_some_and(|made| made.place == place && made.extent == extent) {
+                        continue;
+                    }
+                    let targets = sent.destination.iter().collect();
+                    let spot = Spot::Sent(holder, index, part);
+                    self.add(Made { transfer, place, size, extent, targets, spot });
+                }
             }
         }
     }
@@ -200,11 +221,6 @@ impl<'s> Facts<'s> {
     pub fn name(&self, place: Place) -> String {
         name(self.schedule, place)
     }
-}
-
-/// Whether a resident is the result of the workload in whose snapshot it is.
-pub(super) fn is_own_result(resident: &Resident, workload: &Workload) -> bool {
-    resident.kind == ResidentKind::Ofmap && resident.workload_id == Some(workload.workload_id)
 }
 
 /// Transfers that a workload uses, each once. Some files of dialect B tell what is read in the

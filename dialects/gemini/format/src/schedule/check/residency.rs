@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::super::{Dialect, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
-use super::facts::{Facts, Place, is_own_result};
+use super::super::{Dialect, Extent, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
+use super::facts::{Facts, Place};
 use super::memory::tensor;
 use super::published::Published;
 
@@ -149,13 +149,19 @@ fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
                 || format!("{} repeats tensors in its snapshot", facts.name((core, index)));
             published.note("gem-b22-repeated", why, path, message);
         }
-        let is_stale = |resident: &&Resident| {
-            resident.kind == ResidentKind::Ofmap && !is_own_result(resident, workload)
+        let is_stale = |resident: &Resident| {
+            let own = resident.extent().filter(|_| resident.kind == ResidentKind::Ofmap);
+            let mut parts = resident.destinations.iter().flatten();
+            own.is_some_and(|own| {
+                parts.any(|part| !own.contains(&Extent { lower: part.lower, upper: part.upper }))
+            })
         };
-        if workload.buffer.iter().any(|resident| is_stale(&resident)) {
-            let why = "SET's branches give results that are still there the readers of the current \
-                       result; the snapshot of the workload that makes a result counts";
-            let message = || format!("{} holds an earlier result", facts.name((core, index)));
+        if workload.buffer.iter().any(is_stale) {
+            let why = "SET's branches give a result in the buffer the readers of the next or of the \
+                       one before; the workload whose result has a part is taken to make it";
+            let message = || {
+                format!("{} holds a result with the readers of another", facts.name((core, index)))
+            };
             published.note("gem-b23-stale-readers", why, path, message);
         }
     }

@@ -2,7 +2,7 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::super::{Dialect, Extent, ResidentKind, Wl0Row, Wl0Source, Workload};
+use super::super::{Dialect, Extent, Resident, ResidentKind, Wl0Row, Wl0Source, Workload};
 use super::Limits;
 use super::facts::{Facts, Place};
 use super::published::Published;
@@ -151,7 +151,7 @@ impl Wl0<'_> {
         }
     }
 
-    /// In dialects B and C weights stay in L2, under the transfer that brought them first.
+    /// In dialects B and C weights are in L2.
     fn weight_in_l2(&self, sink: &mut Sink, published: &mut Published) {
         let Some(weight) = &self.workload.weight else { return };
         let all: Vec<i64> = weight.transfers().collect();
@@ -166,14 +166,11 @@ impl Wl0<'_> {
         }
         let path = || format!("{}.weight", self.facts.path(self.place));
         let message = || format!("{}: its weight is not in L2", self.facts.name(self.place));
-        let same = weights().any(|resident| {
-            resident.layer() == Some(&self.workload.layer_name)
-                && resident.extent() == Some(weight.extent())
-        });
-        if same && self.facts.schedule.dialect == Dialect::C {
-            let why = "SET's branches give each workload a transfer for its weight, but keep the one \
-                       that is there already";
-            published.note("gem-b18-shared-weight", why, path, message);
+        let layer = |resident: &Resident| resident.layer() == Some(&self.workload.layer_name);
+        if self.facts.schedule.dialect == Dialect::C && weights().any(layer) {
+            let why = "SET's branches keep the weight of a layer that was there first in the \
+                       snapshot, and list no other";
+            published.note("gem-b26-unlisted-weight", why, path, message);
         } else {
             sink.push(Diagnostic::error("gem-b18-weight-resident", message()).path(path()));
         }
