@@ -1,5 +1,6 @@
 //! Which of the two formats a text is in.
 
+use crate::frontend::FrontendLayer;
 use crate::schedule::is_schedule_key;
 
 /// The formats of the Gemini tool chain.
@@ -11,9 +12,6 @@ pub enum FileKind {
     Frontend,
 }
 
-/// Keys that begin a layer of a frontend file.
-const LAYER_KEYS: [&str; 4] = ["layer_index", "name", "operation", "device"];
-
 impl FileKind {
     /// The format of a text, by the first keys; a text that goes wrong later is still told.
     pub fn of(text: &str) -> Option<FileKind> {
@@ -24,7 +22,7 @@ impl FileKind {
         }
         let layer = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('{')?;
         let (key, _) = quoted(layer)?;
-        LAYER_KEYS.contains(&key).then_some(FileKind::Frontend)
+        FrontendLayer::KEYS.contains(&key).then_some(FileKind::Frontend)
     }
 }
 

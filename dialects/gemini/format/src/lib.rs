@@ -9,6 +9,7 @@
 
 mod input;
 mod kind;
+mod pair;
 mod read;
 mod record;
 
@@ -17,6 +18,8 @@ pub mod json;
 pub mod schedule;
 
 pub use input::source;
+pub use json::place;
 pub use kind::FileKind;
+pub use pair::check_pair;
 pub use read::Options;
 pub use record::{Extra, Nullable};

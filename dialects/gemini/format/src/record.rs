@@ -91,13 +91,18 @@ macro_rules! record {
             pub extra: crate::record::Extra,
         }
 
+        impl $name {
+            /// Its keys.
+            pub(crate) const KEYS: &'static [&'static str] =
+                &[$(crate::record::key!($($key)? $field)),*];
+        }
+
         impl crate::record::Field for $name {
             fn read(
                 reader: &mut crate::read::Reader<'_>,
                 node: &crate::json::Node<'_>,
                 at: &crate::json::At<'_>,
             ) -> Option<Self> {
-                const KEYS: &[&str] = &[$(crate::record::key!($($key)? $field)),*];
                 let members = reader.members(node, at)?;
                 $(let mut $field: Option<Option<$kind>> = None;)*
                 let mut unknown = vec![];
@@ -108,7 +113,7 @@ macro_rules! record {
                         $field = Some(read(reader, &member.value, &at.key(key)));
                         continue;
                     })*
-                    reader.unknown(member, at, KEYS);
+                    reader.unknown(member, at, Self::KEYS);
                     unknown.push((key.into(), crate::json::Json::of(&member.value)));
                 }
                 $(let $field = $field.unwrap_or_else(|| {

@@ -1,9 +1,12 @@
 //! The frontend file: the layers of a model and what each computes.
 
+mod check;
 mod layer;
 mod parse;
 mod write;
 
+pub use check::check;
+pub(crate) use check::element_bits;
 pub use layer::{Activation, FrontendLayer, Group, Modules, Quantization};
 pub use parse::parse;
 pub use write::write;

@@ -11,6 +11,7 @@ mod value;
 mod write;
 
 pub(crate) use parse::{Member, Node, Value, parse};
+pub use path::place;
 pub(crate) use path::{At, place_in};
 pub use value::{Json, Number};
 pub use write::Layout;

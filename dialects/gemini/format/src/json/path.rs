@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use irc_diag::{Diagnostic, Label};
+use irc_diag::{Diagnostic, Label, Sink, Source};
 
 use super::{Node, Value};
 
@@ -53,6 +53,13 @@ fn is_plain(key: &str) -> bool {
     starts && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
+/// Gives every finding that has a path but no label its place in the text.
+pub fn place(source: &Source, findings: &mut [Diagnostic]) {
+    if let Some(tree) = super::parse(source, &mut Sink::with_limit(0)) {
+        findings.iter_mut().for_each(|finding| place_in(&tree, finding));
+    }
+}
+
 /// Gives a finding that has a path but no label its place in the tree.
 pub(crate) fn place_in(tree: &Node<'_>, finding: &mut Diagnostic) {
     let Some(path) = finding.path.as_deref().filter(|_| finding.labels.is_empty()) else { return };
@@ -95,7 +102,6 @@ fn step<'v, 't>(node: &'v Node<'t>, path: &'v str) -> Option<(&'v Node<'t>, &'v 
 mod tests {
     use super::super::parse;
     use super::*;
-    use irc_diag::{Sink, Source};
 
     #[test]
     fn a_path_names_its_value_or_the_nearest_ancestor() {

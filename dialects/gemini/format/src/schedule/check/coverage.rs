@@ -11,6 +11,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     for (core, index, workload) in facts.schedule.workloads() {
         let place = (core, index);
         tiles(facts, place, workload, sink);
+        inputs(facts, place, workload, sink);
         weight(facts, place, workload, sink);
     }
     results(facts, sink);
@@ -46,6 +47,24 @@ fn tiles(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) 
     if made != whole {
         let message = format!("the tiles of {name} make {made} of {whole} elements");
         wrong("gem-k3-tile-cover", message);
+    }
+}
+
+/// What the tiles read is as large as what the workload reads.
+fn inputs(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
+    let first: Vec<Extent> = workload.tiles().map(super::super::Tile::ifmap).collect();
+    let second: Vec<Extent> = workload.tiles().filter_map(super::super::Tile::ifmap2).collect();
+    for (index, (tiles, ifmap)) in [first, second].iter().zip(workload.ifmaps()).enumerate() {
+        let Some(hull) = boxes::hull(tiles) else { continue };
+        if !hull.lengths().eq(ifmap.extent().lengths()) {
+            let message = format!(
+                "the tiles of {} read {hull}, but the workload reads {}",
+                facts.name(place),
+                ifmap.extent()
+            );
+            let finding = Diagnostic::error("gem-k5-tile-input", message);
+            sink.push(finding.path(format!("{}.ifmap[{index}]", facts.path(place))));
+        }
     }
 }
 

@@ -5,12 +5,13 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::super::{DramIn, DramOut, Target};
 use super::boxes;
-use super::facts::{Facts, in_path, out_path, used};
+use super::facts::{Facts, Place, in_path, out_path, used};
 use super::published::Published;
 
 /// Checks every block.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
     let schedule = facts.schedule;
+    groups(facts, sink);
     for (group, blocks) in schedule.dram.iter().enumerate() {
         for (index, out) in blocks.outs.iter().enumerate() {
             let path = out_path(schedule, (group, index));
@@ -18,12 +19,39 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
                 let path = format!("{path}.destination[{at}]");
                 destination(facts, out, target, &path, (sink, published));
             }
+            users(facts, out, &path, sink);
             related_ins(facts, out, &path, sink);
         }
         for (index, block) in blocks.ins.iter().enumerate() {
             let path = in_path(schedule, (group, index));
             maker(facts, block, &path, sink);
             related_outs(facts, block, &path, sink);
+        }
+    }
+}
+
+/// A block that several groups of dialect C have is the same in each.
+fn groups(facts: &Facts<'_>, sink: &mut Sink) {
+    let schedule = facts.schedule;
+    let mut differs = |id: i64, path: String, first: String| {
+        let message = format!("transfer {id} differs between groups of DRAM");
+        let finding = Diagnostic::error("gem-t6-group", message).path(path);
+        sink.push(finding.related(first, "the other"));
+    };
+    for (group, blocks) in schedule.dram.iter().enumerate().skip(1) {
+        for (index, out) in blocks.outs.iter().enumerate() {
+            let (other, at, first) = facts.outs[&out.transfer_id];
+            if first != out {
+                let paths = (out_path(schedule, (group, index)), out_path(schedule, (other, at)));
+                differs(out.transfer_id, paths.0, paths.1);
+            }
+        }
+        for (index, block) in blocks.ins.iter().enumerate() {
+            let (other, at, first) = facts.ins[&block.transfer_id];
+            if first != block {
+                let paths = (in_path(schedule, (group, index)), in_path(schedule, (other, at)));
+                differs(block.transfer_id, paths.0, paths.1);
+            }
         }
     }
 }
@@ -61,6 +89,31 @@ fn destination(
     if !used(workload).contains(&transfer) {
         let message = format!("{} does not use transfer {transfer}", facts.name(place));
         sink.push(Diagnostic::error("gem-d3-unused", message).path(path));
+    }
+}
+
+/// Activations name every user, each once; weights the first, or the first of each core.
+fn users(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
+    let place = |target: &Target| facts.workload(target.core()?, target.workload_id?);
+    let mut named: Vec<Place> = out.destination.iter().filter_map(place).collect();
+    let count = named.len();
+    named.sort_unstable();
+    named.dedup();
+    let mut wrong = |message: String| {
+        let finding = Diagnostic::error("gem-d5-users", message);
+        sink.push(finding.path(format!("{path}.destination")));
+    };
+    if named.len() < count {
+        wrong(format!("transfer {} names a workload twice", out.transfer_id));
+    }
+    let users = facts.users(out.transfer_id);
+    let is_first = |user: &Place| {
+        let core = user.0;
+        users.iter().find(|other| other.0 == core) == Some(user)
+    };
+    let must = |user: &&Place| !out.is_weight() || is_first(user);
+    if let Some(user) = users.iter().filter(must).find(|user| !named.contains(user)) {
+        wrong(format!("transfer {} does not name {}", out.transfer_id, facts.name(*user)));
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Facts<'s> {
     pub outs: HashMap<i64, (usize, usize, &'s DramOut)>,
     /// What DRAM takes in, likewise.
     pub ins: HashMap<i64, (usize, usize, &'s DramIn)>,
+    /// Ids of the groups that have a transfer.
+    groups_of: HashMap<i64, Vec<i64>>,
     /// What workloads make, in the order of the file.
     pub results: Vec<Made<'s>>,
     /// The first result of each transfer.
@@ -104,6 +106,7 @@ impl<'s> Facts<'s> {
             workloads: HashMap::new(),
             outs: HashMap::new(),
             ins: HashMap::new(),
+            groups_of: HashMap::new(),
             results: vec![],
             result_of: HashMap::new(),
             users: HashMap::new(),
@@ -125,9 +128,11 @@ impl<'s> Facts<'s> {
         for (group, blocks) in schedule.dram.iter().enumerate() {
             for (index, out) in blocks.outs.iter().enumerate() {
                 facts.outs.entry(out.transfer_id).or_insert((group, index, out));
+                facts.groups_of.entry(out.transfer_id).or_default().push(blocks.id);
             }
             for (index, block) in blocks.ins.iter().enumerate() {
                 facts.ins.entry(block.transfer_id).or_insert((group, index, block));
+                facts.groups_of.entry(block.transfer_id).or_default().push(blocks.id);
             }
         }
         facts
@@ -210,6 +215,22 @@ impl<'s> Facts<'s> {
     /// The id of the core at a place.
     pub fn core_id(&self, place: Place) -> i64 {
         self.schedule.cores[place.0].id
+    }
+
+    /// Whether the ids of a place are those of DRAM: in dialect C, of the groups that have the
+    /// transfer.
+    pub fn is_dram(&self, transfer: i64, core_id: Option<i64>, id: Option<&Ids>) -> bool {
+        let dram = self.schedule.dram_id();
+        match (self.schedule.dialect, id) {
+            (Dialect::A, _) => core_id == Some(dram),
+            (Dialect::C, Some(Ids::List(ids))) => ids.iter().copied().eq(self.groups(transfer)),
+            (_, id) => id.and_then(Ids::first) == Some(dram),
+        }
+    }
+
+    /// Ids of the groups that take in or give out a transfer, in the order of the file.
+    fn groups(&self, transfer: i64) -> impl Iterator<Item = i64> {
+        self.groups_of.get(&transfer).into_iter().flatten().copied()
     }
 
     /// The path of a workload.

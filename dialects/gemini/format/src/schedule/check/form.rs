@@ -116,7 +116,7 @@ impl Form<'_> {
         for (index, row) in workload.wl0().iter().enumerate() {
             let spot = || format!("{}.{}[{index}]", path(), workload.wl0_key());
             self.between(&|| format!("{}.address", spot()), row.address, 0, i64::MAX);
-            self.between(&|| format!("{}.size", spot()), row.size, 1, i64::MAX);
+            self.elements(&spot, Some(row.align), Some(row.bitwidth), Some(row.size));
             if row.lower.is_some() || row.upper.is_some() {
                 self.corners(&spot, row.lower, row.upper, &[4]);
             }

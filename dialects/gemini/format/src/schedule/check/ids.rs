@@ -96,6 +96,12 @@ fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: 
         };
         sink.push(Diagnostic::error("gem-o3-dram-result", message).path(path()));
     }
+    let is_dram = |target: &Target| facts.is_dram(transfer, target.core_id, target.id.as_ref());
+    let mut dram = made.targets.iter().filter(|target| target.kind == PlaceKind::Dram);
+    if dram.any(|target| !is_dram(target)) {
+        let message = format!("transfer {transfer} goes into DRAM, but names no DRAM");
+        sink.push(Diagnostic::error("gem-o4-destination", message).path(path()));
+    }
     let mut named = vec![];
     for target in made.targets.iter().filter(|target| target.kind == PlaceKind::Core) {
         named.extend(target_place(facts, made, target, sink));

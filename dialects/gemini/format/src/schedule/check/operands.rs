@@ -22,6 +22,9 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
         }
         for (at, resident) in residents(facts.schedule, workload) {
             operands.composite(at, resident);
+            if facts.schedule.dialect != Dialect::A && resident.kind == ResidentKind::Ifmap {
+                operands.reader(at, resident);
+            }
         }
     }
 }
@@ -92,8 +95,12 @@ impl Operands<'_, '_> {
     /// What is read is covered by sources, and the ids are those of the sources it overlaps.
     fn ifmap(&mut self, key: &str, ifmap: &Ifmap, resident: &Resident) {
         let extent = ifmap.extent();
-        let Some(whole) = resident.extent().filter(|whole| whole.contains(&extent)) else {
-            let message = format!("{extent} is not within the tensor in the snapshot");
+        // In dialect A a tensor may have more than one workload reads.
+        let is_a = self.facts.schedule.dialect == Dialect::A;
+        let fits = |whole: &Extent| if is_a { whole.contains(&extent) } else { *whole == extent };
+        let Some(whole) = resident.extent().filter(fits) else {
+            let word = if is_a { "within" } else { "the box of" };
+            let message = format!("{extent} is not {word} the tensor in the snapshot");
             self.error("gem-f6-ifmap-extent", key, message);
             return;
         };
@@ -205,6 +212,7 @@ impl Operands<'_, '_> {
             self.published.note("gem-b9-null-source", why, path, message);
             return;
         }
+        let dialect = self.facts.schedule.dialect;
         let sources = resident.sources();
         let listed: Vec<i64> = resident.transfers().collect();
         let there: Vec<i64> = sources.iter().map(|source| source.transfer_id).collect();
@@ -213,9 +221,20 @@ impl Operands<'_, '_> {
             self.error("gem-b10-composite", &format!("{key}.transfer_id"), message);
         }
         for (index, source) in sources.iter().enumerate() {
-            self.source(&format!("{key}.source[{index}]"), resident, source);
+            self.source(&format!("{key}.source[{index}]"), source);
         }
-        if self.facts.schedule.dialect != Dialect::A || resident.kind != ResidentKind::Ifmap {
+        // Activations that serve as weights in dialect B have boxes of other axes.
+        let is_plain = resident.lower.is_some_and(|lower| lower.is_plain());
+        if resident.kind == ResidentKind::Weight && (dialect == Dialect::A || is_plain) {
+            let from = sources.first().and_then(Source::extent);
+            let same_size =
+                resident.size.zip(sources.first()).is_none_or(|(size, source)| size == source.size);
+            if from.is_some() && from != resident.extent() || !same_size {
+                let message = "the weight is not what its source brings".into();
+                self.error("gem-b10-composite", &key, message);
+            }
+        }
+        if dialect != Dialect::A || resident.kind != ResidentKind::Ifmap {
             return;
         }
         let parts: Option<Vec<Extent>> = sources.iter().map(Source::extent).collect();
@@ -229,8 +248,31 @@ impl Operands<'_, '_> {
         }
     }
 
+    /// A tensor to be read names the workload of the core that reads it, and is what that reads.
+    fn reader(&mut self, at: usize, resident: &Resident) {
+        let facts = self.facts;
+        let core = facts.core_id(self.place);
+        let reader = resident.workload_id.and_then(|id| facts.workload(core, id));
+        let ifmap = reader.and_then(|place| facts.at(place).ifmaps().first());
+        let is_read = match (reader, ifmap) {
+            (None, _) => false,
+            (Some(place), None) => facts.at(place).ifmap.is_none(),
+            (Some(_), Some(ifmap)) => {
+                let extent = resident.extent().is_none_or(|extent| extent == ifmap.extent());
+                extent && ifmap.transfer_id.iter().eq(resident.transfers())
+            }
+        };
+        if !is_read {
+            let message = match resident.workload_id {
+                Some(id) => format!("workload {id} of core {core} does not read this tensor"),
+                None => "the tensor names no workload that reads it".into(),
+            };
+            self.error("gem-b11-reader", &format!("buffer[{at}]"), message);
+        }
+    }
+
     /// A source says of its transfer what DRAM or the maker says.
-    fn source(&mut self, key: &str, resident: &Resident, source: &Source) {
+    fn source(&mut self, key: &str, source: &Source) {
         let facts = self.facts;
         let (id, dialect) = (source.transfer_id, facts.schedule.dialect);
         let from_dram = source.kind == super::super::PlaceKind::Dram;
@@ -251,15 +293,23 @@ impl Operands<'_, '_> {
                 self.error("gem-f9-source", key, message);
             }
         }
+        if from_dram && !facts.is_dram(id, source.core_id, source.id.as_ref()) {
+            self.error("gem-f9-source", key, "it comes from DRAM, but names no DRAM".into());
+        }
+        let channels = source.extent().map(|extent| extent.axis(1));
+        if let (Some([first, last]), Some((lower, upper))) = (source.channel, channels)
+            && last - first != upper - lower
+        {
+            let message = format!("channels {lower}..={upper} lie at {first}..={last}");
+            self.error("gem-f9-source", key, message);
+        }
         // In dialect A a source is placed in the tensor; its lengths are those of the transfer.
         let Some(found) = source.extent() else { return };
         let same = match dialect {
             Dialect::A => found.lengths().eq(extent.lengths()),
             Dialect::B | Dialect::C => found == extent,
         };
-        let same_size =
-            dialect == Dialect::A && resident.kind == ResidentKind::Ifmap || source.size == size;
-        if !same || !same_size {
+        if !same || source.size != size {
             let message = format!(
                 "transfer {id} is {extent} of size {size}, not {found} of size {}",
                 source.size

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, Extent, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
-use super::facts::{Facts, Place};
+use super::facts::{Facts, Made, Place, residents};
 use super::memory::tensor;
 use super::published::Published;
 
@@ -16,13 +16,13 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
             tensors(facts, core, sink);
         }
         repeated(facts, core, published);
+        addresses(facts, core, sink);
     }
     for (core, index, workload) in facts.schedule.workloads() {
         oddities(facts, (core, index), workload, published);
+        held_results(facts, (core, index), workload, sink);
     }
-    if facts.schedule.dialect == Dialect::A {
-        results(facts, sink);
-    }
+    results(facts, sink);
 }
 
 /// Tensors of one core by id: added once, unchanged while resident.
@@ -59,12 +59,69 @@ fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
                 }
                 None => {}
             }
+            if resident.lower.is_some_and(|lower| lower.values().iter().any(|&value| value != 0)) {
+                wrong("gem-b13-origin", ".lower", "does not begin at 0".into());
+            }
             if now.insert(id, resident).is_some() {
                 wrong("gem-b14-twice", ".tensor_id", "is there twice".into());
             }
         }
         seen.extend(now.keys());
         before = now;
+    }
+}
+
+/// In dialect C a tensor that stays keeps its address.
+fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
+    if facts.schedule.dialect != Dialect::C {
+        return;
+    }
+    let mut before = HashMap::new();
+    for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
+        let mut now = HashMap::new();
+        for (at, each) in residents(facts.schedule, workload) {
+            let Some(address) = each.address else { continue };
+            // What the allocator takes for one tensor.
+            let parts = each.destinations.iter().flatten().map(|part| part.transfer_id);
+            let parts: Vec<i64> = parts.chain(each.transfers()).collect();
+            let key = (each.kind, each.layer(), each.workload_id, each.extent(), each.block, parts);
+            if before.get(&key).is_some_and(|old| *old != address) {
+                let place = (core, index);
+                let message = format!("{}: {} moves to {address}", facts.name(place), tensor(each));
+                let path = format!("{}.buffer[{at}].address", facts.path(place));
+                sink.push(Diagnostic::error("gem-b6-changed", message).path(path));
+            }
+            now.insert(key, address);
+        }
+        before = now;
+    }
+}
+
+/// A result in the buffer is that of a workload: in dialect B of the current one, in dialect C of
+/// the one it names, in dialect A of one of its layer.
+fn held_results(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
+    let is_result = |each: &&(usize, &Resident)| each.1.kind == ResidentKind::Ofmap;
+    for (at, resident) in residents(facts.schedule, workload).iter().filter(is_result) {
+        let is_of = |maker: &Workload| {
+            let same_box = resident.extent().is_none_or(|extent| match facts.schedule.dialect {
+                Dialect::A => extent.lengths().eq(maker.extent.lengths()),
+                Dialect::B | Dialect::C => extent == maker.extent,
+            });
+            let same_size = resident.size.is_none_or(|size| size == maker.ofmap_size);
+            same_box && same_size && resident.layer() == Some(&maker.layer_name)
+        };
+        let core = &facts.schedule.cores[place.0];
+        let named = resident.workload_id.and_then(|id| facts.workload(core.id, id));
+        let is_held = match facts.schedule.dialect {
+            Dialect::A => core.workloads[..=place.1].iter().any(is_of),
+            Dialect::B => is_of(workload),
+            Dialect::C => named.is_some_and(|maker| maker.1 <= place.1 && is_of(facts.at(maker))),
+        };
+        if !is_held {
+            let message = format!("{}: {} is no result", facts.name(place), tensor(resident));
+            let path = format!("{}.buffer[{at}]", facts.path(place));
+            sink.push(Diagnostic::error("gem-b12-result", message).path(path));
+        }
     }
 }
 
@@ -90,47 +147,48 @@ fn changed(old: &Resident, new: &Resident) -> Option<&'static str> {
 fn results(facts: &Facts<'_>, sink: &mut Sink) {
     for made in &facts.results {
         let (core, index) = made.place;
-        let workload = facts.at(made.place);
-        let holds = |resident: &Resident| {
-            resident.kind == ResidentKind::Ifmap
-                && resident.transfers().any(|id| id == made.transfer)
+        let holds = |place: Place| {
+            let mut readable =
+                facts.at(place).buffer.iter().filter(|each| each.kind != ResidentKind::Ofmap);
+            readable.any(|resident| resident.transfers().any(|id| id == made.transfer))
         };
-        let path = || made.path(facts.schedule);
         let users = facts.users(made.transfer);
         let last = users.iter().filter(|user| user.0 == core).map(|user| user.1).max();
-        if last.is_some() && !workload.buffer.iter().any(holds) {
-            let message = format!(
-                "{} has no place for transfer {}, which it makes",
-                facts.name(made.place),
-                made.transfer
-            );
-            sink.push(Diagnostic::error("gem-b20-output-space", message).path(path()));
-            continue;
+        if facts.schedule.dialect == Dialect::A {
+            output_space(facts, made, last.is_none() || holds(made.place), sink);
         }
-        let to_dram = made.targets.iter().any(|target| target.kind == PlaceKind::Dram);
-        let is_store = |resident: &Resident| {
-            resident.kind == ResidentKind::Ofmap
-                && resident.layer_name.as_ref() == Some(&workload.layer_name)
-                && resident.size == Some(made.size)
-        };
-        if to_dram && !workload.buffer.iter().any(is_store) {
-            let message = format!(
-                "{} has no place from which transfer {} is stored",
-                facts.name(made.place),
-                made.transfer
-            );
-            sink.push(Diagnostic::error("gem-b20-output-space", message).path(path()));
-        }
-        let after = index + 1..=last.unwrap_or(index);
-        let mut after = after.map(|index| (core, index));
-        if let Some(gap) = after.find(|&gap| !facts.at(gap).buffer.iter().any(holds)) {
+        let mut after = (index + 1..=last.unwrap_or(index)).map(|index| (core, index));
+        if let Some(gap) = after.find(|&gap| !holds(gap)) {
             let message = format!(
                 "transfer {} is not in the snapshot of {}, before its last reader",
                 made.transfer,
                 facts.name(gap)
             );
-            let finding = Diagnostic::error("gem-b21-dropped", message).path(path());
+            let finding = Diagnostic::error("gem-b21-dropped", message);
+            let finding = finding.path(made.path(facts.schedule));
             sink.push(finding.related(facts.path(gap), "not here"));
+        }
+    }
+}
+
+/// In dialect A the snapshot of the maker has a place for its readers' copy and for the one that is
+/// stored.
+fn output_space(facts: &Facts<'_>, made: &Made<'_>, is_held: bool, sink: &mut Sink) {
+    let workload = facts.at(made.place);
+    let is_store = |resident: &Resident| {
+        resident.kind == ResidentKind::Ofmap
+            && resident.layer_name.as_ref() == Some(&workload.layer_name)
+            && resident.size == Some(made.size)
+    };
+    let to_dram = made.targets.iter().any(|target| target.kind == PlaceKind::Dram);
+    let can_store = !to_dram || workload.buffer.iter().any(is_store);
+    for (is_there, what) in [(is_held, "for the readers of"), (can_store, "to store")] {
+        if !is_there {
+            let name = facts.name(made.place);
+            let message =
+                format!("{name} has no place {what} transfer {}, which it makes", made.transfer);
+            let finding = Diagnostic::error("gem-b20-output-space", message);
+            sink.push(finding.path(made.path(facts.schedule)));
         }
     }
 }
@@ -142,7 +200,7 @@ fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
     }
     for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
         let path = || format!("{}.buffer", facts.path((core, index)));
-        let once = super::facts::residents(facts.schedule, workload).len();
+        let once = residents(facts.schedule, workload).len();
         if once < workload.buffer.len() {
             let why = "SET's branches repeat tensors that several readers want; they count once";
             let message =

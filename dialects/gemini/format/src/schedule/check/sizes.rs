@@ -87,6 +87,9 @@ impl Sizes<'_, '_> {
             self.resident_bytes(index, resident);
         }
         self.result_bytes(workload);
+        for (index, row) in workload.wl0().iter().enumerate() {
+            self.align(&format!("{}[{index}]", workload.wl0_key()), row.align, row.bitwidth);
+        }
     }
 
     fn align(&mut self, key: &str, align: i64, bits: i64) {

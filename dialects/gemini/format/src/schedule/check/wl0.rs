@@ -30,6 +30,7 @@ pub(super) fn check(
         }
         for (at, row) in workload.wl0().iter().enumerate() {
             wl0.row(at, row, sink);
+            wl0.stays(at, row, sink);
         }
         wl0.apart(limits, sink);
         wl0.weight(sink);
@@ -78,6 +79,20 @@ impl Wl0<'_> {
         if row.size != expected {
             let message = format!("this row takes {expected} units of 64 bytes, not {}", row.size);
             wrong("gem-z5-row-size", ".size", message);
+        }
+    }
+
+    /// A row that was there before has not moved.
+    fn stays(&self, at: usize, row: &Wl0Row, sink: &mut Sink) {
+        let (core, index) = self.place;
+        let Some(before) = index.checked_sub(1).map(|index| self.facts.at((core, index))) else {
+            return;
+        };
+        let is_it = |old: &&Wl0Row| old.transfer_id == row.transfer_id && old.source == row.source;
+        if before.wl0().iter().find(is_it).is_some_and(|old| old.address != row.address) {
+            let message = format!("the weight of `{}` moves to {}", row.layer_name, row.address);
+            let path = format!("{}.address", self.path(at));
+            sink.push(Diagnostic::error("gem-z6-moved", message).path(path));
         }
     }
 
