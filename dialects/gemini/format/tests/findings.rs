@@ -1,6 +1,7 @@
 //! What findings say and where they point.
 
 use irc_diag::{Diagnostic, Sink, Source};
+use irc_gemini_format::schedule::{Transfers, ring_spans};
 use irc_gemini_format::{Options, schedule};
 
 const RINGS: &str = include_str!("data/rings.json");
@@ -107,4 +108,33 @@ fn hostile_texts_end_quickly() {
         let (_, findings) = found(&text);
         assert!(findings.iter().any(Diagnostic::is_error));
     }
+}
+
+#[test]
+fn transfers_tell_who_makes_and_uses_what() {
+    let source = Source::new("test", TWO_CORES);
+    let read = schedule::parse(&source, &Options::default(), &mut Sink::new());
+    let read = read.expect("a sound file");
+    let transfers = Transfers::new(&read);
+    // `d0` of the second core, for `d1` of the first.
+    let (d0, d1) = (transfers.workload(2, 1), transfers.workload(1, 4));
+    assert_eq!((transfers.maker(5), transfers.users(5)), (d0, &[d1.expect("there")][..]));
+    assert!(!transfers.is_stored(5) && transfers.is_stored(13));
+    // Its space comes with the snapshot of its reader; that of transfer 4 two before.
+    assert_eq!(transfers.arrivals().get(&((0, 2), 5)), Some(&2));
+    assert_eq!(transfers.arrivals().get(&((1, 3), 4)), Some(&1));
+    assert_eq!(transfers.workload(1, 1), None);
+}
+
+#[test]
+fn tiles_come_in_the_order_of_their_keys() {
+    let source = Source::new("test", RINGS);
+    let read = schedule::parse(&source, &Options::default(), &mut Sink::new());
+    let mut tiles = read.expect("a sound file").cores[0].workloads[0].tile_info.clone();
+    let tiles = tiles.as_mut().expect("tiles");
+    let first = tiles.tiles[0].1.clone();
+    tiles.tiles = (0..11).map(|number| (number, first.clone())).collect();
+    let order: Vec<u32> = tiles.by_key().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(order, [0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(ring_spans(&[[0, 2048]], 1536, 1024), Some(vec![(1536, 2048), (0, 512)]));
 }
