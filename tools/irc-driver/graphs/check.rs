@@ -15,7 +15,10 @@ pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Di
     let mut found = unsupported(&document.module);
     if found.is_empty() && !document.module.is_library() {
         let options = import_options(flags);
-        found = import(&document.module, &options).err().unwrap_or_default();
+        found = match import(&document.module, &options) {
+            Ok(imported) => imported.warnings,
+            Err(found) => found,
+        };
     }
     // What is only known when the model is compiled is no fault of the file.
     let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| {

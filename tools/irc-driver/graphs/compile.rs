@@ -21,7 +21,7 @@ pub fn compile(
 ) -> Result<(), Stop> {
     refuse_of_ark(&arguments.compile, arguments.keep_intermediates)?;
     let (document, source) = open(console, &arguments.model, bytes, &arguments.graphs)?;
-    let graph = import(&document, &source, &Values::default(), &arguments.graphs)?.graph;
+    let graph = import(console, &document, &source, &Values::default(), &arguments.graphs)?.graph;
     let _step = console.step("compiling");
     let session = Session::new();
     let failed = |failure: Failure| Stop::failure(source.clone(), failure);

@@ -134,11 +134,16 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
         FindingKind::UnknownOperator => "onnx-operator",
         FindingKind::Unsupported => "onnx-unsupported",
         FindingKind::Invalid => "onnx-node",
+        FindingKind::StatedShape => "onnx-shape",
         FindingKind::NeedsValue(_) => "onnx-needs-value",
         FindingKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", finding.node, finding.message);
-    let diagnostic = Diagnostic::error(code, message).path(finding.path.clone());
+    let diagnostic = match finding.kind {
+        FindingKind::StatedShape => Diagnostic::warning(code, message),
+        _ => Diagnostic::error(code, message),
+    };
+    let diagnostic = diagnostic.path(finding.path.clone());
     match &finding.kind {
         FindingKind::NeedsValue(inputs) | FindingKind::NeedsShape(inputs) if !inputs.is_empty() => {
             let names = inputs.join(", ");

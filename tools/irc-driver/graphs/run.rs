@@ -23,7 +23,7 @@ pub fn run(
     refuse_of_ark(&arguments.compile, false)?;
     let (document, source) = open(console, &arguments.files[0], bytes, &arguments.graphs)?;
     let (mut inputs, expected) = given(arguments, &document, inputs)?;
-    let imported = import(&document, &source, &inputs, &arguments.graphs)?;
+    let imported = import(console, &document, &source, &inputs, &arguments.graphs)?;
     if let Some(seed) = arguments.seed {
         fill(&imported, &mut inputs, seed)?;
     }
@@ -70,8 +70,9 @@ fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values,
     read.map_err(|message| Stop::problem(format!("{}: {message}", folder.display())))
 }
 
-/// The program of a file, for the inputs.
+/// The program of a file, for the inputs; its warnings are on the console.
 pub fn import(
+    console: &Console,
     document: &Document,
     source: &Source,
     inputs: &Values,
@@ -82,7 +83,10 @@ pub fn import(
     if !unknown.is_empty() {
         return Err(findings(&unknown));
     }
-    import_for(&document.module, inputs, import_options(flags)).map_err(|found| findings(&found))
+    let imported = import_for(&document.module, inputs, import_options(flags))
+        .map_err(|found| findings(&found))?;
+    console.findings(source, &place(document, &imported.warnings));
+    Ok(imported)
 }
 
 /// Gives inputs that are not given random values; a size that nothing tells is 1.

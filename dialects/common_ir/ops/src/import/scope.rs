@@ -91,17 +91,19 @@ impl<'m> Scope<'m> {
         builder: &Builder,
         stated: &Value,
         item: &Item,
-    ) -> Option<String> {
+    ) -> Option<(FindingKind, String)> {
+        let invalid = |message| (FindingKind::Invalid, message);
         let FileType::Tensor(tensor) = stated.ty.as_ref()? else {
-            return contradicts(stated.ty.as_ref()?, item);
+            return contradicts(stated.ty.as_ref()?, item).map(invalid);
         };
         let Item::Tensor(value) = item else {
-            return Some(format!("expected a tensor, found {}", item.kind()));
+            return Some(invalid(format!("expected a tensor, found {}", item.kind())));
         };
         let found = builder.ty(*value);
         let dtype = dtype_of(tensor.element);
         if dtype != Some(found.dtype) {
-            return Some(format!("expected elements of type {}, found {found}", tensor.element));
+            let message = format!("expected elements of type {}, found {found}", tensor.element);
+            return Some(invalid(message));
         }
         let expected = declared_type(stated)?;
         let fits = |(stated, found): (&Dim, &Dim)| match (stated.known(), found.known()) {
@@ -112,7 +114,9 @@ impl<'m> Scope<'m> {
         if same_rank && expected.dims.iter().zip(&found.dims).all(fits) {
             return None;
         }
-        Some(format!("expected {expected}, found {found}"))
+        let found = if same_rank { found.to_string() } else { format!("rank {}", found.rank()) };
+        let message = format!("the model states {expected}, and computes {found}");
+        Some((FindingKind::StatedShape, message))
     }
 
     /// Writes nodes, in order; what they make gets its name.
