@@ -247,12 +247,18 @@ pub struct Check {
      are those of a model only.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
+     irc bench model.onnx --inputs x.npz\n  \
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// ARK model, a library of irc compile, or an ARK plan; - is standard input
+    /// ARK model, ONNX model, Common IR graph, a library of irc compile, or an ARK plan; - is standard
+    /// input
     #[arg(value_name = "FILE")]
     pub file: String,
+    /// Inputs of an ONNX model, or their sizes where it leaves them open: an .npz file; others are random,
+    /// and of size 1
+    #[arg(long, value_name = "X.npz")]
+    pub inputs: Option<PathBuf>,
     /// Write one JSON object instead of lines
     #[arg(long)]
     pub json: bool,
@@ -283,6 +289,9 @@ pub struct Bench {
     /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
     #[arg(long)]
     pub ark_accumulate: bool,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
 }
 
 /// `irc simulate`.

@@ -7,6 +7,7 @@ mod work;
 use crate::{
     compile,
     console::Console,
+    graphs,
     input::{self, Content},
     output,
     run::{self, Loaded},
@@ -26,7 +27,14 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let bytes = input::read(&arguments.file)?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
-    let content = input::content(&bytes);
+    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    if content != Content::Graph {
+        refuse_of_graphs(arguments)?;
+    } else if arguments.ark_accumulate {
+        return Err(Stop::Usage(
+            "--ark-accumulate has no effect here: it is for ARK models".into(),
+        ));
+    }
     let threads = if content == Content::Plan { arguments.threads } else { 1 };
     if content != Content::Plan {
         run::say_threads(console, arguments.threads);
@@ -72,7 +80,13 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
-        Content::Graph => return Err(Stop::not_built("measuring Common IR and ONNX files")),
+        Content::Graph => {
+            let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
+            let mut prepared = graphs::bench::prepare(console, arguments, bytes, &options)?;
+            let _step = console.step("measuring");
+            let latency = latency::measure(length(arguments), || prepared.run())?;
+            (latency, prepared.flops, prepared.traffic)
+        }
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
@@ -88,6 +102,14 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     drop(step);
     let report = Report { latency, flops, traffic, roofline, threads };
     output::print(&if arguments.json { report.json() } else { report.text() })
+}
+
+fn refuse_of_graphs(arguments: &Bench) -> Result<(), Stop> {
+    graphs::refuse(&arguments.graphs)?;
+    match arguments.inputs {
+        Some(_) => Err(Stop::Usage("--inputs is for Common IR and ONNX files".into())),
+        None => Ok(()),
+    }
 }
 
 fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<Latency, Stop> {

@@ -9,6 +9,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_onnx_ops::{Calls, Finding, FindingKind, ImportOptions};
 use std::path::Path;
 
+pub mod bench;
 pub mod check;
 pub mod compile;
 pub mod run;

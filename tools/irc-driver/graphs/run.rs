@@ -52,7 +52,14 @@ fn given(
         inputs = data_set(folder, "input", &graph.inputs)?;
         expected = Some(data_set(folder, "output", &graph.outputs)?);
     }
-    let ports: Vec<&str> = graph.inputs.iter().map(model::Value::name).collect();
+    add(&mut inputs, document, more)?;
+    Ok((inputs, expected))
+}
+
+/// Adds inputs by name.
+pub fn add(inputs: &mut Values, document: &Document, more: Buffers) -> Result<(), Stop> {
+    let ports = document.module.graph.iter().flat_map(|graph| &graph.inputs);
+    let ports: Vec<&str> = ports.map(model::Value::name).collect();
     for (name, tensor) in more {
         if !ports.contains(&name.as_str()) {
             let known = ports.join(", ");
@@ -62,7 +69,7 @@ fn given(
         }
         inputs.tensors.insert(name, Constant::of(&tensor));
     }
-    Ok((inputs, expected))
+    Ok(())
 }
 
 fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values, Stop> {
@@ -90,7 +97,7 @@ pub fn import(
 }
 
 /// Gives inputs that are not given random values; a size that nothing tells is 1.
-fn fill(imported: &Imported, inputs: &mut Values, seed: u64) -> Result<(), Stop> {
+pub fn fill(imported: &Imported, inputs: &mut Values, seed: u64) -> Result<(), Stop> {
     let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
     for (name, value) in &imported.graph.inputs {
         let Some(given) = inputs.tensors.get(name) else { continue };

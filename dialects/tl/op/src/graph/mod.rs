@@ -11,6 +11,7 @@
 mod builder;
 mod dependencies;
 mod eval;
+mod flops;
 mod prune;
 mod sizes;
 
