@@ -273,6 +273,7 @@ fn what_the_pages_name_exists() {
         "docs/running-plans.md",
         "docs/tolerances.md",
         "docs/dialects/ark-rationale.md",
+        "docs/dialects/common_ir-rationale.md",
         "docs/dialects/plan-rationale.md",
         "docs/dialects/tl-rationale.md",
     ];

@@ -99,7 +99,7 @@ pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
     let (shape, element) =
         read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
     let dtype = dtype_of(element)?;
-    let Some(sizes) = encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
+    let Some(sizes) = read::encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
     let sizes = sizes_of(sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
     if sizes.len() != shape.len() {
         let (expected, found) = (shape.len(), sizes.len());
@@ -128,11 +128,6 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
     let sizes: Vec<_> = sizes.iter().map(Attribute::to_string).collect();
     let encoding = attr::parse(context, &format!("#tl.dims<{}>", sizes.join(", ")));
     RankedTensorType::new(&shape, dtype_to_mlir(context, tensor.dtype), Some(encoding)).into()
-}
-
-fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
-    // Safety: the type is a live ranked tensor; an encoding lives in its context.
-    unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
 }
 
 /// The texts in `#tl.dims<"N", "4">`.

@@ -12,7 +12,7 @@ pub use common::{
     Results,
 };
 pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
-pub use translate::{Emit, Import, Translate, double_dashes};
+pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
 /// What the exit codes of every tool mean; at the end of every `--help`.
 const EXIT_CODES: &str = "\

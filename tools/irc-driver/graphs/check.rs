@@ -1,5 +1,5 @@
 //! `irc check` of Common IR and ONNX files.
-use super::{import_options, place, read};
+use super::{Libraries, import_options, place, read};
 use crate::stop::Stop;
 use bytes::Bytes;
 use irc_cli::Graphs;
@@ -10,7 +10,8 @@ use irc_onnx_ops::{FindingKind, import, unsupported};
 /// Every finding of a file: of reading it, of operators that are not known, and of nodes that cannot
 /// be compiled.
 pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
-    let (document, source, mut findings) = read(name, bytes, flags, Level::Strict)?;
+    let (document, source, mut findings) =
+        read(name, bytes, flags, Level::Strict, Libraries::Bundled)?;
     let Some(document) = document else { return Ok((source, findings)) };
     let mut found = unsupported(&document.module);
     if found.is_empty() && !document.module.is_library() {

@@ -1,5 +1,5 @@
 //! `irc run` of Common IR and ONNX files.
-use super::{import_options, open, place, refuse_of_ark};
+use super::{Libraries, import_options, open, place, refuse_of_ark};
 use crate::{compile, console::Console, run, stop::Stop, values::Buffers};
 use bytes::Bytes;
 use irc::{Results, Session};
@@ -21,7 +21,8 @@ pub fn run(
     inputs: Buffers,
 ) -> Result<Buffers, Stop> {
     refuse_of_ark(&arguments.compile, false)?;
-    let (document, source) = open(console, &arguments.files[0], bytes, &arguments.graphs)?;
+    let (document, source) =
+        open(console, &arguments.files[0], bytes, &arguments.graphs, Libraries::Bundled)?;
     let (mut inputs, expected) = given(arguments, &document, inputs)?;
     let imported = import(console, &document, &source, &inputs, &arguments.graphs)?;
     if let Some(seed) = arguments.seed {
