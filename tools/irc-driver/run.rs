@@ -170,7 +170,14 @@ fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buf
     // The loader searches its own folders for a name without a slash.
     let path = Path::new(".").join(&arguments.files[0]);
     let library = load(&path)?;
-    execute(console, &library, prepare(given, library.interface(), arguments.seed)?)
+    let inputs = prepare(given, library.interface(), arguments.seed)?;
+    if !library.interface().is_sized() {
+        return execute(console, &library, inputs);
+    }
+    let failed = |error: irc_runtime::RunError| Stop::problem(error.to_string());
+    let mut runner = irc_runtime::Runner::new(library.into(), &[]).map_err(failed)?;
+    let _step = console.step("running");
+    runner.run(inputs).map_err(failed)
 }
 
 fn run_model(

@@ -17,7 +17,7 @@ use crate::{
 };
 use irc::{CompileOptions, Results};
 use irc_cli::{Bench, Generator};
-use irc_runtime::{Interface, Library, Port};
+use irc_runtime::{Interface, Library, Port, Runner};
 use irc_tensor::Tensor;
 use latency::{Latency, Length};
 use report::Report;
@@ -68,8 +68,8 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         // A library does not say how much it computes.
         Content::Library => {
             let loaded = Loaded::from_bytes(&bytes)?;
-            let library = &loaded.library;
-            (measure(console, library, arguments)?, None, traffic(library.interface()))
+            let (latency, traffic) = measure_library(console, loaded.library, arguments)?;
+            (latency, None, traffic)
         }
         Content::Plan => {
             let source = input::source(&arguments.file, &bytes);
@@ -110,6 +110,25 @@ fn refuse_of_graphs(arguments: &Bench) -> Result<(), Stop> {
         Some(_) => Err(Stop::Usage("--inputs is for Common IR and ONNX files".into())),
         None => Ok(()),
     }
+}
+
+/// How long a library takes, and the bytes it is given and gives.
+fn measure_library(
+    console: &Console,
+    library: Library,
+    arguments: &Bench,
+) -> Result<(Latency, u64), Stop> {
+    if !library.interface().is_sized() {
+        return Ok((measure(console, &library, arguments)?, traffic(library.interface())));
+    }
+    let mut given = values::Buffers::new();
+    values::fill(&mut given, library.interface(), arguments.seed)?;
+    let runner = Runner::new(library.into(), &[]);
+    let runner = runner.map_err(|error| Stop::problem(error.to_string()))?;
+    let mut prepared = graphs::bench::Prepared::of(runner, given)?;
+    let _step = console.step("measuring");
+    let latency = latency::measure(length(arguments), || prepared.run())?;
+    Ok((latency, prepared.traffic))
 }
 
 fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<Latency, Stop> {

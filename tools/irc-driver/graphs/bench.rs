@@ -1,5 +1,5 @@
 //! `irc bench` of Common IR and ONNX files.
-use super::{open, run};
+use super::{Libraries, open, run};
 use crate::{console::Console, stop::Stop, values};
 use bytes::Bytes;
 use irc::{CompileOptions, Session};
@@ -28,7 +28,8 @@ pub fn prepare(
     bytes: Bytes,
     options: &CompileOptions,
 ) -> Result<Prepared, Stop> {
-    let (document, source) = open(console, &arguments.file, bytes, &arguments.graphs)?;
+    let (document, source) =
+        open(console, &arguments.file, bytes, &arguments.graphs, Libraries::Bundled)?;
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let mut inputs = Values::default();
     run::add(&mut inputs, &document, given)?;
@@ -41,19 +42,26 @@ pub fn prepare(
     let compiled = compiled.map_err(|failure| Stop::failure(source, failure))?;
     drop(step);
     let constants: usize = compiled.weights.iter().map(|weight| weight.bytes.len()).sum();
-    let mut runner = compiled.runner().map_err(failed)?;
-    let mut found = runner.run(inputs.clone()).map_err(failed)?;
-    let ports = runner.inputs().map(|port| inputs.remove(&port.name));
-    let inputs: Option<Vec<Tensor>> = ports.collect();
-    let inputs = inputs.ok_or_else(|| Stop::problem("an input has no value"))?;
-    let outputs = runner.interface().outputs.iter().filter_map(|port| found.remove(&port.name));
-    let outputs: Vec<Tensor> = outputs.collect();
-    let tensors = inputs.iter().chain(&outputs).map(|tensor| tensor.bytes().len());
-    let traffic = (constants + tensors.sum::<usize>()) as u64;
-    Ok(Prepared { runner, inputs, outputs, flops, traffic })
+    let mut prepared = Prepared::of(compiled.runner().map_err(failed)?, inputs)?;
+    prepared.flops = flops;
+    prepared.traffic += constants as u64;
+    Ok(prepared)
 }
 
 impl Prepared {
+    /// A model that has run once on these inputs.
+    pub fn of(mut runner: Runner, mut inputs: BTreeMap<String, Tensor>) -> Result<Self, Stop> {
+        let mut found = runner.run(inputs.clone()).map_err(failed)?;
+        let inputs: Option<Vec<Tensor>> =
+            runner.inputs().map(|port| inputs.remove(&port.name)).collect();
+        let inputs = inputs.ok_or_else(|| Stop::problem("an input has no value"))?;
+        let ports = runner.interface().outputs.iter();
+        let outputs: Vec<Tensor> = ports.filter_map(|port| found.remove(&port.name)).collect();
+        let tensors = inputs.iter().chain(&outputs).map(|tensor| tensor.bytes().len() as u64);
+        let traffic = tensors.sum();
+        Ok(Self { runner, inputs, outputs, flops: None, traffic })
+    }
+
     /// Runs the model once more.
     pub fn run(&mut self) -> Result<(), Stop> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
