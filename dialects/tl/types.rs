@@ -134,8 +134,9 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
 fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
     let text = encoding.to_string();
     let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;
-    // Safety: the context lives as long as its attribute.
-    let context = unsafe { encoding.context().to_ref() };
+    let context = encoding.context();
+    // Safety: the reference is to the handle above, which lives to the end of this function.
+    let context = unsafe { context.to_ref() };
     let list = Attribute::parse(context, &format!("[{list}]"))?;
     read::array_elements(list)?.into_iter().map(string_value).collect()
 }

@@ -1,7 +1,8 @@
 //! The functions of a program as plain data: what is planned.
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
+    Attribute, BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike,
+    read, string_value,
 };
 use irc_tl::{DType, Dim, Relation, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub enum Step {
         operands: Vec<Value>,
         /// What it writes.
         results: Vec<Value>,
+        /// What its symbols stand for.
+        sizes: Vec<Dim>,
     },
     /// The same memory under another type.
     View {
@@ -201,7 +204,9 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
             text.parse::<Dim>().map_err(|error| format!("{name}: {error}"))
         };
         let step = match name.as_str() {
-            tl::LAUNCH => Step::Launch { callee: symbol("callee")?, operands, results },
+            tl::LAUNCH => {
+                Step::Launch { callee: symbol("callee")?, operands, results, sizes: sizes_of(op)? }
+            }
             "tl.reshape" | "tl.bitcast" | tl::AFTER => {
                 Step::View { from: operands[0], to: results[0], after: operands[1..].to_vec() }
             }
@@ -251,6 +256,17 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         self.values.insert(key(value), id);
         Ok(id)
     }
+}
+
+/// What a launch says its kernel's symbols stand for.
+fn sizes_of(op: OperationRef<'_, '_>) -> Result<Vec<Dim>, String> {
+    let sizes = read::elements(&op, "irc.sizes").unwrap_or_default();
+    let size = |size: Attribute<'_>| {
+        let text = string_value(size);
+        let text = text.ok_or_else(|| format!("irc.sizes: expected text, found {size}"))?;
+        text.parse().map_err(|error| format!("irc.sizes: {error}"))
+    };
+    sizes.into_iter().map(size).collect()
 }
 
 /// Bytes of one element, as a size.

@@ -1,5 +1,6 @@
 //! When sizes are known: the order of a function's steps, and the symbols it takes.
 use super::program::{Function, Step, Value};
+use crate::lowering::outline_kernels::Sizes;
 use irc_tl::{Dim, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,11 +28,11 @@ impl Scope {
             }
         };
         match step {
-            Step::Launch { callee, operands, results } => {
+            Step::Launch { callee, operands, results, sizes } => {
                 types(operands);
                 types(results);
-                let sizes = self.kernels.get(callee).into_iter().flatten();
-                found.extend(sizes.flat_map(Dim::symbols));
+                let symbols = self.kernels.get(callee).into_iter().flatten();
+                found.extend(symbols.flat_map(|size| Sizes::outside(size, sizes).symbols()));
             }
             Step::Check { left, right, .. } => {
                 found.extend(left.symbols());

@@ -35,7 +35,7 @@ pub fn prepare(
     run::add(&mut inputs, &document, given)?;
     let imported = run::import(console, &document, &source, &inputs, &arguments.graphs)?;
     run::fill(&imported, &mut inputs, arguments.seed)?;
-    let mut inputs = inputs.to_tensors().map_err(Stop::problem)?;
+    let inputs = inputs.to_tensors().map_err(Stop::problem)?;
     let flops = flops(&imported, &inputs);
     let step = console.step("compiling");
     let compiled = Session::new().compile_graph(&imported.graph, options);

@@ -115,8 +115,22 @@ impl Builder {
         dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
     }
 
-    fn symbol_is_extent(&self, name: &Arc<str>) -> Option<bool> {
-        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+    /// The same size in fewer words, as extents are not below zero.
+    fn simplified(&self, dim: &Dim) -> Dim {
+        match dim {
+            Dim::Known(_) => dim.clone(),
+            Dim::Symbolic(_) => dim.simplified(&|name| self.symbol_is_extent(name) == Some(true)),
+        }
+    }
+
+    /// Whether the result of an op has sizes that fewer words say.
+    fn is_wordy(&self, op: &Op, types: &[Type]) -> Built<bool> {
+        let dims = op.infer_symbolic(types)?.dims;
+        Ok(dims.iter().any(|dim| self.simplified(dim) != *dim))
+    }
+
+    fn symbol_is_extent(&self, name: &str) -> Option<bool> {
+        let own = self.graph.symbols.iter().find(|symbol| *symbol.name == *name);
         let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
         own.or_else(|| self.around.get(name).copied())
     }
@@ -347,14 +361,14 @@ impl Builder {
         right: &Dim,
         message: &str,
     ) -> Built<()> {
-        if left == right {
+        let [left, right] = [left, right].map(|dim| self.simplified(dim));
+        if left == right || relation == Relation::EqualOrOne && left.is(1) {
             return Ok(());
         }
         match (left.known(), right.known()) {
             (Some(a), Some(b)) if relation.holds(a, b) => Ok(()),
             (Some(a), Some(b)) => Err(format!("{message}: found {a} and {b}").into()),
             _ => {
-                let (left, right) = (left.clone(), right.clone());
                 let check = Check { left, right, relation, message: message.to_owned() };
                 if !self.graph.checks.contains(&check) {
                     self.graph.checks.push(check);
@@ -431,7 +445,11 @@ impl Builder {
             }
         }
         let op = match op {
-            // The schedules of products are for symbolic numbers of rows and images too.
+            // The schedules of products are for symbolic numbers of rows and images too, but not for
+            // symbolic sizes of images.
+            Op::Conv(conv) if symbolic && self.is_wordy(&Op::Conv(conv.clone()), &types)? => {
+                Op::compute(conv.compute(&types)?)
+            }
             Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;
@@ -443,11 +461,19 @@ impl Builder {
             }
             op => op,
         };
+        let op = match op {
+            Op::Compute(compute) => {
+                Op::compute(Arc::unwrap_or_clone(compute).map_sizes(&|dim| self.simplified(dim)))
+            }
+            op => op,
+        };
         let ty = op.infer_symbolic(&types)?;
         if let Some(folded) = self.fold(&op, operands, &ty)? {
             return Ok(folded);
         }
         let elements = self.follow(&op, operands, &types, &ty);
+        let short = |elements: Vec<Dim>| elements.iter().map(|dim| self.simplified(dim)).collect();
+        let elements = elements.map(short);
         let value = self.value(ty, Facts { constant: None, elements });
         self.push(NodeKind::Op(op), operands.to_vec(), vec![value]);
         Ok(value)
