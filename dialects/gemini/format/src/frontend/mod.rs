@@ -1,0 +1,30 @@
+//! The frontend file: the layers of a model and what each computes.
+
+mod check;
+mod layer;
+mod parse;
+mod write;
+
+pub use check::check;
+pub(crate) use check::element_bits;
+pub use layer::{Activation, FrontendLayer, Group, Modules, Quantization};
+pub use parse::parse;
+pub use write::write;
+
+use crate::record::Extra;
+
+/// The layers of a model, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frontend {
+    /// Names and layers.
+    pub layers: Vec<(String, FrontendLayer)>,
+    /// The order of keys, where they are not sorted.
+    pub extra: Extra,
+}
+
+impl Frontend {
+    /// The layer of that name.
+    pub fn layer(&self, name: &str) -> Option<&FrontendLayer> {
+        self.layers.iter().find(|(other, _)| other == name).map(|(_, layer)| layer)
+    }
+}

@@ -1,0 +1,86 @@
+//! A schedule against the frontend file whose layers it runs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use irc_diag::{Diagnostic, Sink};
+
+use crate::frontend::{Frontend, FrontendLayer, element_bits};
+use crate::schedule::{LayerKind, Schedule, Workload};
+
+/// Every finding in a schedule of dialect A that is meant to run the layers of a frontend file.
+///
+/// Findings have paths in the schedule's file; [`crate::place`] gives them places there. The two are
+/// taken to be sound by themselves.
+pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
+    let mut sink = Sink::new();
+    let layers: HashMap<&str, &FrontendLayer> =
+        frontend.layers.iter().map(|(name, layer)| (name.as_str(), layer)).collect();
+    // Extents of each layer as scheduled, and where its first workload stands.
+    let mut made: BTreeMap<&str, ([i64; 4], String)> = BTreeMap::new();
+    for (core, index, workload) in schedule.workloads() {
+        let path = format!("{}[{index}]", schedule.core_path(core));
+        let name = workload.layer_name.as_str();
+        let Some(layer) = layers.get(name) else {
+            let message = format!("the frontend file has no layer `{name}`");
+            sink.push(
+                Diagnostic::error("gem-m1-layer", message).path(format!("{path}.layer_name")),
+            );
+            continue;
+        };
+        check_workload(workload, layer, &path, &mut sink);
+        let (extents, _) = made.entry(name).or_insert(([0; 4], path));
+        for (axis, extent) in extents.iter_mut().enumerate() {
+            *extent = (*extent).max(workload.extent.axis(axis).1.saturating_add(1));
+        }
+    }
+    for (name, (extents, path)) in &made {
+        let mut shape = layers[name].output_shape.first().cloned().unwrap_or_default();
+        shape.resize(shape.len().max(4), 1);
+        if shape != extents {
+            let message = format!("layer `{name}` makes {extents:?}, its result is {shape:?}");
+            sink.push(Diagnostic::error("gem-m2-extent", message).path(path.clone()));
+        }
+    }
+    let scheduled: HashSet<&str> = made.into_keys().collect();
+    for (name, layer) in &frontend.layers {
+        if layer.device == "npu" && !scheduled.contains(name.as_str()) {
+            let message = format!("no workload runs layer `{name}`, which is for the NPU");
+            sink.push(Diagnostic::error("gem-m3-unscheduled", message).path("$"));
+        }
+    }
+    sink.into_diagnostics()
+}
+
+fn check_workload(workload: &Workload, layer: &FrontendLayer, path: &str, sink: &mut Sink) {
+    let mut wrong = |code, key: &str, message: String| {
+        sink.push(Diagnostic::error(code, message).path(format!("{path}.{key}")));
+    };
+    let (name, operation) = (&workload.layer_name, layer.operation.as_str());
+    let is_product = matches!(operation, "conv2d" | "dense");
+    let kind = workload.layer_type;
+    if matches!(kind, Some(LayerKind::Pe | LayerKind::Vp))
+        && (kind == Some(LayerKind::Pe)) != is_product
+    {
+        let message = format!("`{name}` is {operation}, which is not for this engine");
+        wrong("gem-m4-engine", "layer_type", message);
+    }
+    if let Some(weight) = &workload.weight
+        && let Some([k, c, r, s]) = layer.input_shape.get(1).map(Vec::as_slice)
+    {
+        let lengths: Vec<i64> = weight.extent().lengths().collect();
+        let [_, _, channels, window] = lengths[..] else { return };
+        let (_, last) = weight.extent().axis(1);
+        if channels != *c || window != r.saturating_mul(*s) || last >= *k {
+            let message = format!("{} is no part of weights {:?}", weight.extent(), [k, c, r, s]);
+            wrong("gem-m5-weight", "weight", message);
+        }
+    }
+    let bits = layer.input_dtype.first().and_then(|name| element_bits(name));
+    let found = workload.ifmaps().first().and_then(|ifmap| ifmap.bitwidth);
+    if let (Some(bits), Some(found)) = (bits, found)
+        && bits != found
+    {
+        let message = format!("`{name}` reads elements of {bits} bits, not {found}");
+        wrong("gem-m6-bitwidth", "ifmap[0].bitwidth", message);
+    }
+}

@@ -1,0 +1,282 @@
+//! Who makes, carries and uses which transfer.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::{
+    Dialect, DramIn, DramOut, Extent, Ids, Resident, ResidentKind, Schedule, Target, Workload,
+};
+
+/// A workload: the index of its core, and its own there.
+pub(super) type Place = (usize, usize);
+
+/// A schedule with what is asked again and again.
+pub(super) struct Facts<'s> {
+    /// The schedule.
+    pub schedule: &'s Schedule,
+    /// Index of each core by its id.
+    pub cores: HashMap<i64, usize>,
+    /// Workloads by id; of dialect A by core and id.
+    workloads: HashMap<(i64, i64), Place>,
+    /// What DRAM gives out: group, index there, and block; the first of an id.
+    pub outs: HashMap<i64, (usize, usize, &'s DramOut)>,
+    /// What DRAM takes in, likewise.
+    pub ins: HashMap<i64, (usize, usize, &'s DramIn)>,
+    /// Ids of the groups that have a transfer.
+    groups_of: HashMap<i64, Vec<i64>>,
+    /// What workloads make, in the order of the file.
+    pub results: Vec<Made<'s>>,
+    /// The first result of each transfer.
+    result_of: HashMap<i64, usize>,
+    /// Workloads that use each transfer, in the order of the file.
+    users: HashMap<i64, Vec<Place>>,
+}
+
+/// A part of a result, under its transfer.
+pub(super) struct Made<'s> {
+    /// Its transfer.
+    pub transfer: i64,
+    /// Who makes it.
+    pub place: Place,
+    /// Bytes or bits.
+    pub size: i64,
+    /// Its box in the layer's result, absolute.
+    pub extent: Extent,
+    /// Who takes it.
+    pub targets: Vec<&'s Target>,
+    /// Where the workload tells it.
+    spot: Spot,
+}
+
+#[derive(Clone, Copy)]
+enum Spot {
+    /// Index in `ofmap`.
+    Ofmap(usize),
+    /// Index of a workload, in its `buffer` and in `destinations` there.
+    Sent(usize, usize, usize),
+}
+
+impl Made<'_> {
+    /// Its JSON path.
+    pub fn path(&self, schedule: &Schedule) -> String {
+        match self.spot {
+            Spot::Ofmap(index) => format!("{}.ofmap[{index}]", path(schedule, self.place)),
+            Spot::Sent(holder, index, part) => {
+                let holder = path(schedule, (self.place.0, holder));
+                format!("{holder}.buffer[{index}].destinations[{part}]")
+            }
+        }
+    }
+}
+
+/// The JSON path of a workload.
+pub(super) fn path(schedule: &Schedule, (core, index): Place) -> String {
+    format!("{}[{index}]", schedule.core_path(core))
+}
+
+/// A workload in words.
+pub(super) fn name(schedule: &Schedule, (core, index): Place) -> String {
+    let core = &schedule.cores[core];
+    let workload = &core.workloads[index];
+    format!("workload {} of core {} (`{}`)", workload.workload_id, core.id, workload.layer_name)
+}
+
+/// The JSON path of a block that DRAM gives out.
+pub(super) fn out_path(schedule: &Schedule, (group, index): (usize, usize)) -> String {
+    format!("{}.out[{index}]", group_path(schedule, group))
+}
+
+/// The JSON path of a block that DRAM takes in.
+pub(super) fn in_path(schedule: &Schedule, (group, index): (usize, usize)) -> String {
+    format!("{}.in[{index}]", group_path(schedule, group))
+}
+
+fn group_path(schedule: &Schedule, group: usize) -> String {
+    match schedule.dialect {
+        Dialect::A | Dialect::B => "$[\"-1\"]".into(),
+        Dialect::C => format!("$.DRAM[\"{}\"]", schedule.dram[group].id),
+    }
+}
+
+impl<'s> Facts<'s> {
+    /// The facts of a schedule.
+    pub fn new(schedule: &'s Schedule) -> Self {
+        let mut facts = Facts {
+            schedule,
+            cores: HashMap::new(),
+            workloads: HashMap::new(),
+            outs: HashMap::new(),
+            ins: HashMap::new(),
+            groups_of: HashMap::new(),
+            results: vec![],
+            result_of: HashMap::new(),
+            users: HashMap::new(),
+        };
+        for (index, core) in schedule.cores.iter().enumerate() {
+            facts.cores.entry(core.id).or_insert(index);
+        }
+        for (core, index, workload) in schedule.workloads() {
+            let key = facts.key(schedule.cores[core].id, workload.workload_id);
+            facts.workloads.entry(key).or_insert((core, index));
+            facts.add_results((core, index), workload);
+            for transfer in used(workload) {
+                facts.users.entry(transfer).or_default().push((core, index));
+            }
+        }
+        if schedule.dialect == Dialect::C {
+            (0..schedule.cores.len()).for_each(|core| facts.add_sent(core));
+        }
+        for (group, blocks) in schedule.dram.iter().enumerate() {
+            for (index, out) in blocks.outs.iter().enumerate() {
+                facts.outs.entry(out.transfer_id).or_insert((group, index, out));
+                facts.groups_of.entry(out.transfer_id).or_default().push(blocks.id);
+            }
+            for (index, block) in blocks.ins.iter().enumerate() {
+                facts.ins.entry(block.transfer_id).or_insert((group, index, block));
+                facts.groups_of.entry(block.transfer_id).or_default().push(blocks.id);
+            }
+        }
+        facts
+    }
+
+    /// Ids of dialect A count on each core, those of the others on all.
+    fn key(&self, core: i64, id: i64) -> (i64, i64) {
+        if self.schedule.dialect == Dialect::A { (core, id) } else { (0, id) }
+    }
+
+    fn add_results(&mut self, place: Place, workload: &'s Workload) {
+        let origin = &workload.extent.lower;
+        for (index, ofmap) in workload.ofmaps().iter().enumerate() {
+            let extent = match self.schedule.dialect {
+                Dialect::A => ofmap.extent().moved_by(origin),
+                Dialect::B | Dialect::C => ofmap.extent(),
+            };
+            let targets = ofmap.destination.iter().collect();
+            let (transfer, size, spot) = (ofmap.transfer_id, ofmap.size, Spot::Ofmap(index));
+            self.add(Made { transfer, place, size, extent, targets, spot });
+        }
+    }
+
+    /// In dialect C results in snapshots tell who takes which part. Their readers are not always their
+    /// own, so that the maker of a part is the workload of the layer and core whose result has it.
+    fn add_sent(&mut self, core: usize) {
+        let schedule = self.schedule;
+        let workloads = &schedule.cores[core].workloads;
+        let mut layers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, workload) in workloads.iter().enumerate() {
+            layers.entry(&workload.layer_name).or_default().push(index);
+        }
+        for (holder, workload) in workloads.iter().enumerate() {
+            for (index, resident) in residents(schedule, workload) {
+                let makers = resident.layer().and_then(|layer| layers.get(layer));
+                let makers = makers.map_or(&[][..], Vec::as_slice);
+                for (part, sent) in resident.destinations.iter().flatten().enumerate() {
+                    let extent = Extent { lower: sent.lower, upper: sent.upper };
+                    let makes = |maker: &&usize| workloads[**maker].extent.contains(&extent);
+                    let place = (core, makers.iter().find(makes).copied().unwrap_or(holder));
+                    let (transfer, size) = (sent.transfer_id, sent.size);
+                    let known = self.made(transfer);
+                    if known.is_some_and(|made| made.place == place && made.extent == extent) {
+                        continue;
+                    }
+                    let targets = sent.destination.iter().collect();
+                    let spot = Spot::Sent(holder, index, part);
+                    self.add(Made { transfer, place, size, extent, targets, spot });
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, made: Made<'s>) {
+        self.result_of.entry(made.transfer).or_insert(self.results.len());
+        self.results.push(made);
+    }
+
+    /// The workload of that id on that core.
+    pub fn workload(&self, core: i64, id: i64) -> Option<Place> {
+        let place = self.workloads.get(&self.key(core, id)).copied()?;
+        (self.schedule.cores[place.0].id == core).then_some(place)
+    }
+
+    /// The workload at a place.
+    pub fn at(&self, (core, index): Place) -> &'s Workload {
+        &self.schedule.cores[core].workloads[index]
+    }
+
+    /// The result of a transfer; the first, where several claim it.
+    pub fn made(&self, transfer: i64) -> Option<&Made<'s>> {
+        self.result_of.get(&transfer).map(|&index| &self.results[index])
+    }
+
+    /// Workloads that use a transfer.
+    pub fn users(&self, transfer: i64) -> &[Place] {
+        self.users.get(&transfer).map_or(&[], Vec::as_slice)
+    }
+
+    /// The id of the core at a place.
+    pub fn core_id(&self, place: Place) -> i64 {
+        self.schedule.cores[place.0].id
+    }
+
+    /// Whether the ids of a place are those of DRAM: in dialect C, of the groups that have the
+    /// transfer.
+    pub fn is_dram(&self, transfer: i64, core_id: Option<i64>, id: Option<&Ids>) -> bool {
+        let dram = self.schedule.dram_id();
+        match (self.schedule.dialect, id) {
+            (Dialect::A, _) => core_id == Some(dram),
+            (Dialect::C, Some(Ids::List(ids))) => ids.iter().copied().eq(self.groups(transfer)),
+            (_, id) => id.and_then(Ids::first) == Some(dram),
+        }
+    }
+
+    /// Ids of the groups that take in or give out a transfer, in the order of the file.
+    fn groups(&self, transfer: i64) -> impl Iterator<Item = i64> {
+        self.groups_of.get(&transfer).into_iter().flatten().copied()
+    }
+
+    /// The path of a workload.
+    pub fn path(&self, place: Place) -> String {
+        path(self.schedule, place)
+    }
+
+    /// A workload in words.
+    pub fn name(&self, place: Place) -> String {
+        name(self.schedule, place)
+    }
+}
+
+/// Transfers that a workload uses, each once. Some files of dialect B tell what is read in the
+/// buffer alone.
+pub(super) fn used(workload: &Workload) -> Vec<i64> {
+    let mut all: Vec<i64> =
+        workload.ifmaps().iter().flat_map(|ifmap| ifmap.transfer_id.iter()).collect();
+    if workload.ifmap.is_none() {
+        let own = workload.buffer.iter().filter(|resident| {
+            resident.kind == ResidentKind::Ifmap
+                && resident.workload_id == Some(workload.workload_id)
+        });
+        all.extend(own.flat_map(Resident::transfers));
+    }
+    let weight = workload.weight.iter().filter_map(|weight| weight.transfer_id.as_ref());
+    all.extend(weight.flat_map(Ids::iter));
+    let mut seen = HashSet::with_capacity(all.len());
+    all.retain(|transfer| seen.insert(*transfer));
+    all
+}
+
+/// The residents of a snapshot with their indices. Files of dialect C repeat some, which then
+/// count once.
+pub(super) fn residents<'s>(
+    schedule: &Schedule,
+    workload: &'s Workload,
+) -> Vec<(usize, &'s Resident)> {
+    let all = workload.buffer.iter().enumerate();
+    if schedule.dialect != Dialect::C {
+        return all.collect();
+    }
+    let mut seen = HashSet::new();
+    all.filter(|(_, each)| {
+        let key = (each.kind, each.address, &each.transfer_id, each.extent(), each.workload_id);
+        seen.insert((key, each.layer()))
+    })
+    .collect()
+}

@@ -1,0 +1,199 @@
+//! Sizes follow from boxes: bytes with padded channels in dialect A, bits and KiB in the others.
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::super::{Dialect, Extent, Resident, ResidentKind, Weight, Workload};
+use super::facts::{Facts, Place};
+
+/// Bits of an element in dialects B and C.
+const BITS: i64 = 8;
+
+/// Bytes of a block.
+const BLOCK: i64 = 1024;
+
+/// KiB that SET sets aside for a result, whatever its size.
+const RESULT_BLOCKS: i64 = 10;
+
+/// Bits of channels that lie together in L2.
+const ALIGN_BITS: i64 = 64;
+
+/// Bytes of quantisation and batch norm parameters of an output channel.
+const CHANNEL_PARAMETERS: i64 = 32;
+
+/// Checks every size.
+pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
+    for (core, index, workload) in facts.schedule.workloads() {
+        let place = (core, index);
+        let mut sizes = Sizes { facts, place, sink };
+        match facts.schedule.dialect {
+            Dialect::A => sizes.bytes(workload),
+            Dialect::B | Dialect::C => sizes.bits(workload),
+        }
+    }
+    if facts.schedule.dialect != Dialect::A {
+        results_in_bits(facts, sink);
+        blocks_of_dram(facts, sink);
+    }
+}
+
+/// Bytes of a tensor `[N, C, H, W]` in L2, whose channels are padded to `align`.
+fn tensor_bytes(extent: &Extent, align: i64, bits: i64) -> i64 {
+    let lengths = extent.lengths().enumerate();
+    let padded = lengths.map(|(axis, length)| if axis == 1 { up(length, align) } else { length });
+    padded.fold(bits, |product: i64, length| product.saturating_mul(length)) / 8
+}
+
+/// The least multiple of `step` that is no less than `value`.
+pub(super) fn up(value: i64, step: i64) -> i64 {
+    value.saturating_add(step - 1) / step * step
+}
+
+struct Sizes<'f, 's> {
+    facts: &'f Facts<'f>,
+    place: Place,
+    sink: &'s mut Sink,
+}
+
+impl Sizes<'_, '_> {
+    fn expect(&mut self, code: &'static str, key: &str, found: i64, expected: i64, of: &str) {
+        if found == expected {
+            return;
+        }
+        let message = format!("{of} takes {expected}, not {found}");
+        let path = format!("{}.{key}", self.facts.path(self.place));
+        self.sink.push(Diagnostic::error(code, message).path(path));
+    }
+
+    /// Dialect A.
+    fn bytes(&mut self, workload: &Workload) {
+        for (index, ifmap) in workload.ifmaps().iter().enumerate() {
+            let (Some(align), Some(bits), Some(size)) = (ifmap.align, ifmap.bitwidth, ifmap.size)
+            else {
+                continue;
+            };
+            let key = format!("ifmap[{index}]");
+            self.align(&key, align, bits);
+            let bytes = tensor_bytes(&ifmap.extent(), align, bits);
+            self.expect("gem-f1-ifmap-size", &format!("{key}.size"), size, bytes, "this box");
+        }
+        if let Some(weight) = &workload.weight {
+            let bytes = weight_bytes(weight);
+            let size = weight.size.unwrap_or(bytes);
+            self.expect("gem-g1-weight-size", "weight.size", size, bytes, "this weight");
+        }
+        let sum = workload.ofmaps().iter().fold(0, |sum: i64, part| sum.saturating_add(part.size));
+        self.expect("gem-w3-result-size", "ofmap_size", workload.ofmap_size, sum, "the result");
+        for (index, resident) in workload.buffer.iter().enumerate() {
+            self.resident_bytes(index, resident);
+        }
+        self.result_bytes(workload);
+        for (index, row) in workload.wl0().iter().enumerate() {
+            self.align(&format!("{}[{index}]", workload.wl0_key()), row.align, row.bitwidth);
+        }
+    }
+
+    fn align(&mut self, key: &str, align: i64, bits: i64) {
+        let key = format!("{key}.align");
+        self.expect("gem-f2-align", &key, align, ALIGN_BITS / bits, "an element of that width");
+    }
+
+    fn resident_bytes(&mut self, index: usize, resident: &Resident) {
+        let key = format!("buffer[{index}]");
+        let (Some(extent), Some(align), Some(bits), Some(size), Some(address)) =
+            (resident.extent(), resident.align, resident.bitwidth, resident.size, resident.address)
+        else {
+            return;
+        };
+        self.align(&key, align, bits);
+        if resident.kind != ResidentKind::Weight {
+            let bytes = tensor_bytes(&extent, align, bits);
+            let key = format!("{key}.size");
+            self.expect("gem-b8-resident-size", &key, size, bytes, "this box");
+        }
+        if address % 8 != 0 {
+            let message = format!("address {address} is not a multiple of 8");
+            let path = format!("{}.{key}.address", self.facts.path(self.place));
+            self.sink.push(Diagnostic::error("gem-b2-address", message).path(path));
+        }
+    }
+
+    /// A result has the size of what holds it for its readers.
+    fn result_bytes(&mut self, workload: &Workload) {
+        for (index, part) in workload.ofmaps().iter().enumerate() {
+            let holder = workload.buffer.iter().find(|resident| {
+                let is_own = resident.layer_name.as_ref() == Some(&workload.layer_name);
+                let is_result = resident.kind == ResidentKind::Ofmap && is_own;
+                is_result || resident.transfers().any(|id| id == part.transfer_id)
+            });
+            let Some((align, bits)) = holder.and_then(|held| held.align.zip(held.bitwidth)) else {
+                continue;
+            };
+            let bytes = tensor_bytes(&part.extent(), align, bits);
+            let key = format!("ofmap[{index}].size");
+            self.expect("gem-w3-result-size", &key, part.size, bytes, "this box");
+        }
+    }
+
+    /// Dialects B and C.
+    fn bits(&mut self, workload: &Workload) {
+        let bits = workload.extent.volume().saturating_mul(BITS);
+        self.expect("gem-w3-result-size", "ofmap_size", workload.ofmap_size, bits, "the result");
+        for (index, resident) in workload.buffer.iter().enumerate() {
+            let Some(block) = resident.block else { continue };
+            let key = format!("buffer[{index}].block");
+            let kib = match resident.kind {
+                ResidentKind::Ofmap if self.facts.schedule.dialect == Dialect::B => RESULT_BLOCKS,
+                ResidentKind::Ofmap | ResidentKind::Ifmap => match resident.extent() {
+                    Some(extent) => up(extent.volume(), BLOCK) / BLOCK,
+                    None => continue,
+                },
+                ResidentKind::Weight if is_activation(resident) => continue,
+                ResidentKind::Weight => {
+                    let sources = resident.sources().iter();
+                    let bits = sources.fold(0, |sum: i64, part| sum.saturating_add(part.size));
+                    up(bits, BITS * BLOCK) / (BITS * BLOCK)
+                }
+            };
+            self.expect("gem-b1-block", &key, block, kib, "this tensor in KiB");
+        }
+    }
+}
+
+/// Whether a weight is activations: the box says which, but not of how many channels.
+fn is_activation(resident: &Resident) -> bool {
+    resident.sources().is_empty() || resident.lower.is_none_or(|lower| lower.values().len() > 1)
+}
+
+/// Bytes of a weight `[0, K, C, R*S]`: padded channels, and parameters for each output channel.
+fn weight_bytes(weight: &Weight) -> i64 {
+    let lengths: Vec<i64> = weight.extent().lengths().collect();
+    let [_, k, c, window] = lengths[..] else { return 0 };
+    let row = up(c, 8).saturating_mul(window).saturating_add(CHANNEL_PARAMETERS);
+    k.saturating_mul(row)
+}
+
+fn results_in_bits(facts: &Facts<'_>, sink: &mut Sink) {
+    for made in &facts.results {
+        let bits = made.extent.volume().saturating_mul(BITS);
+        if made.size != bits {
+            let message = format!("{} takes {bits} bits, not {}", made.extent, made.size);
+            let path = format!("{}.size", made.path(facts.schedule));
+            sink.push(Diagnostic::error("gem-w3-result-size", message).path(path));
+        }
+    }
+}
+
+fn blocks_of_dram(facts: &Facts<'_>, sink: &mut Sink) {
+    for (group, blocks) in facts.schedule.dram.iter().enumerate() {
+        for (index, out) in blocks.outs.iter().enumerate().filter(|(_, out)| !out.is_weight()) {
+            let extent = out.extent();
+            let bits = extent.volume().saturating_mul(BITS);
+            if out.size != bits {
+                let message = format!("{extent} takes {bits} bits, not {}", out.size);
+                let path = super::facts::out_path(facts.schedule, (group, index));
+                let finding = Diagnostic::error("gem-t5-out-size", message);
+                sink.push(finding.path(format!("{path}.size")));
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The schedule: what each core of a mesh runs, what lies in its buffers, and what moves.
+//!
+//! Three dialects are held in one model:
+//!
+//! * [`Dialect::A`], that of the format document and of the published single-core tool chain: sizes
+//!   in bytes, tensors with L2 addresses, ring regions, tiles;
+//! * [`Dialect::B`], what SET's main branch and Gemini write: several cores, sizes in bits, blocks
+//!   of KiB without addresses;
+//! * [`Dialect::C`], of SET's branches with address allocation: as B, with DRAM in interleaved
+//!   groups, results in the buffer, and addresses in blocks.
+//!
+//! Fields that not every dialect has are options. [`parse`] reads text, [`check()`] proves what can
+//! be proven, [`write()`] gives back what was read.
+
+mod check;
+mod coords;
+mod dram;
+mod parse;
+mod resident;
+mod tile;
+mod workload;
+mod write;
+
+pub use check::{Limits, check};
+pub use coords::{Coords, Extent, Ids, OneOrMany};
+pub use dram::{DramGroup, DramIn, DramOut, PlaceKind, Target};
+pub(crate) use parse::is_schedule_key;
+pub use parse::parse;
+pub use resident::{Resident, ResidentKind, SentTo, Source, Wl0Row, Wl0Source};
+pub use tile::{CutMode, Tile, Tiles};
+pub use workload::{Ifmap, LayerKind, Ofmap, Weight, Workload};
+pub use write::write;
+
+use crate::json::Json;
+use crate::record::Extra;
+
+/// The dialects of schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// The format document: bytes, addresses, tiles.
+    A,
+    /// SET and Gemini: bits and blocks, several cores.
+    B,
+    /// As B, with interleaved DRAM and room for allocated addresses.
+    C,
+}
+
+/// A schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Schedule {
+    /// The dialect it is written in.
+    pub dialect: Dialect,
+    /// Columns of the mesh.
+    pub xlen: i64,
+    /// Rows of the mesh.
+    pub ylen: i64,
+    /// Batch groups of the root of the schedule tree.
+    pub top_batch_cut: i64,
+    /// Bytes of the L2 buffer of a core, in dialect A.
+    pub buffersize: Option<i64>,
+    /// What DRAM takes in and gives out: one group, or in dialect C one for each interleaving.
+    pub dram: Vec<DramGroup>,
+    /// The cores that have work, in the order of the file.
+    pub cores: Vec<Core>,
+    /// Where the DRAM ports stand, as dialect C tells.
+    pub ports: Option<Json>,
+    /// Unknown keys and the order of keys of dialect C's `metadata`.
+    pub metadata_extra: Extra,
+    /// Unknown keys and the order of keys of the outermost object.
+    pub extra: Extra,
+}
+
+/// A core and its workloads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Core {
+    /// Name of the core in the file.
+    pub id: i64,
+    /// What it runs, in order.
+    pub workloads: Vec<Workload>,
+}
+
+impl Schedule {
+    /// Whether a core id is one of the mesh: in dialect A counted from 0, else with a column of DRAM
+    /// ports at either side.
+    pub fn is_core(&self, id: i64) -> bool {
+        let columns = match self.dialect {
+            Dialect::A => return (0..self.xlen.saturating_mul(self.ylen)).contains(&id),
+            Dialect::B | Dialect::C => self.xlen + 2,
+        };
+        let (y, x) = (id.div_euclid(columns), id.rem_euclid(columns));
+        (0..self.ylen).contains(&y) && (1..=self.xlen).contains(&x)
+    }
+
+    /// The id that stands for DRAM.
+    pub fn dram_id(&self) -> i64 {
+        match self.dialect {
+            Dialect::A => -1,
+            Dialect::B | Dialect::C => 0,
+        }
+    }
+
+    /// The path of a core in its file.
+    pub fn core_path(&self, core: usize) -> String {
+        format!("$[\"{}\"]", self.cores[core].id)
+    }
+
+    /// Every workload, with the index of its core and its own there.
+    pub fn workloads(&self) -> impl Iterator<Item = (usize, usize, &Workload)> {
+        self.cores.iter().enumerate().flat_map(|(core, Core { workloads, .. })| {
+            workloads.iter().enumerate().map(move |(index, workload)| (core, index, workload))
+        })
+    }
+
+    /// The tensor that DRAM gives out under a transfer id.
+    pub fn dram_out(&self, transfer: i64) -> Option<&DramOut> {
+        let mut all = self.dram.iter().flat_map(|group| &group.outs);
+        all.find(|out| out.transfer_id == transfer)
+    }
+}

@@ -1,0 +1,247 @@
+//! Sound files, each broken in one way: what is wrong is named, and nothing else was before.
+//!
+//! A mutation is a row of a table: what is done, the code that must be found, the file, and the edits
+//! by JSON pointer. A second test breaks every value of every file.
+
+mod rows;
+
+use std::collections::BTreeSet;
+
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule};
+use rows::{Edit, Row};
+use serde_json::{Value, json};
+
+/// The files this crate carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// Dialect A: two ring regions, tensors that wrap, a composite tensor, stores and reloads.
+    Rings,
+    /// Dialect B: two cores that send each other results.
+    TwoCores,
+    /// Dialect C: the same, with addresses.
+    Allocated,
+    /// The layers of [`File::Rings`].
+    Frontend,
+}
+
+impl File {
+    const ALL: [File; 4] = [File::Rings, File::TwoCores, File::Allocated, File::Frontend];
+
+    fn text(self) -> &'static str {
+        match self {
+            File::Rings => include_str!("../data/rings.json"),
+            File::TwoCores => include_str!("../data/two_cores.json"),
+            File::Allocated => include_str!("../data/allocated.json"),
+            File::Frontend => include_str!("../data/frontend.json"),
+        }
+    }
+
+    fn value(self) -> Value {
+        serde_json::from_str(self.text()).expect("JSON")
+    }
+}
+
+/// Everything found in a file, and in the pair of the carried schedule and frontend file.
+fn findings(text: &str) -> Vec<Diagnostic> {
+    let source = Source::new("test", text);
+    let mut sink = Sink::new();
+    let options = Options::default();
+    match FileKind::of(text) {
+        Some(FileKind::Frontend) => drop(frontend::parse(&source, &options, &mut sink)),
+        _ => drop(schedule::parse(&source, &options, &mut sink)),
+    }
+    sink.into_diagnostics()
+}
+
+fn pair(schedule_text: &str, frontend_text: &str) -> Vec<Diagnostic> {
+    let options = Options::default();
+    let source = Source::new("test", schedule_text);
+    let schedule = schedule::parse(&source, &options, &mut Sink::new());
+    let layers = Source::new("test", frontend_text);
+    let layers = frontend::parse(&layers, &options, &mut Sink::new());
+    let (Some(schedule), Some(layers)) = (schedule, layers) else { return vec![] };
+    let mut found = check_pair(&schedule, &layers);
+    irc_gemini_format::place(&source, &mut found);
+    found
+}
+
+/// What a sound file is said to have: the scheduler's habits.
+const HABITS: [&str; 1] = ["gem-b24-unnamed"];
+
+#[test]
+fn the_files_are_sound() {
+    for file in File::ALL {
+        let found = findings(file.text());
+        let unexpected: Vec<_> = found.iter().filter(|each| !HABITS.contains(&each.code)).collect();
+        assert!(unexpected.is_empty(), "{file:?}: {unexpected:#?}");
+    }
+    assert_eq!(pair(File::Rings.text(), File::Frontend.text()), []);
+}
+
+#[test]
+fn each_mutation_is_named() {
+    let mut faults = vec![];
+    for Row { name, code, file, edits } in rows::all() {
+        let mut value = file.value();
+        for edit in &edits {
+            if !edit.apply(&mut value) {
+                faults.push(format!("{name}: no place for {edit:?}"));
+            }
+        }
+        let text = value.to_string();
+        let mut found = findings(&text);
+        found.extend(match file {
+            File::Frontend => vec![],
+            _ => pair(&text, File::Frontend.text()),
+        });
+        if file == File::Frontend {
+            found.extend(pair(File::Rings.text(), &text));
+        }
+        let Some(named) = found.iter().find(|finding| finding.code == code) else {
+            let found: Vec<_> =
+                found.iter().map(|each| format!("    {}: {}", each.code, each.message)).collect();
+            faults.push(format!("{name}: {code} not in\n{}", found.join("\n")));
+            continue;
+        };
+        if named.primary_span().is_none() {
+            faults.push(format!("{name}: {code} has no place"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_rule_has_a_mutation() {
+    let tried: BTreeSet<&str> = rows::all().iter().map(|row| row.code).collect();
+    let readme = include_str!("../../README.md");
+    // Those of the text itself are tried beside the parser, and one needs a file of its own.
+    let elsewhere = [
+        "gem-truncated",
+        "gem-syntax",
+        "gem-number",
+        "gem-nesting",
+        "gem-too-large",
+        "gem-encoding",
+        "gem-byte-order-mark",
+        "gem-compressed",
+        "gem-duplicate-key",
+    ];
+    let is_code = |part: &&str| {
+        part.strip_prefix("gem-").is_some_and(|rest| {
+            !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        })
+    };
+    let missing: Vec<&str> = readme
+        .split('`')
+        .filter(is_code)
+        .filter(|code| !tried.contains(code) && !elsewhere.contains(code))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+/// JSON pointers of every value.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{key}"), found));
+        }
+        Value::Array(elements) => elements
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| pointers(value, &format!("{at}/{index}"), found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_value_of_another_type_is_found_where_it_is() {
+    for file in File::ALL {
+        let (value, mut all) = (file.value(), vec![]);
+        pointers(&value, "", &mut all);
+        for pointer in &all[1..] {
+            let other = match value.pointer(pointer) {
+                Some(Value::String(_)) => json!(7),
+                _ => json!("seven"),
+            };
+            if is_free(pointer) {
+                continue;
+            }
+            let mut broken = value.clone();
+            assert!(Edit::Set(pointer, other).apply(&mut broken), "{pointer}");
+            let found = findings(&broken.to_string());
+            let errors = found.iter().filter(|finding| finding.is_error());
+            let placed = errors.filter(|finding| finding.primary_span().is_some()).count();
+            assert!(placed > 0, "{file:?} {pointer}: {found:#?}");
+        }
+    }
+}
+
+/// Values that may be of any type: what the tools that read these files do not look at either.
+fn is_free(pointer: &str) -> bool {
+    const FREE: [&str; 5] =
+        ["file_list", "ceil_mode", "nhwc_consistant", "activation_attr", "metadata/DRAM"];
+    FREE.iter().any(|key| pointer.contains(key))
+}
+
+/// Keys whose numbers say what nothing else in the file says.
+const ALONE: [&str; 32] = [
+    "tensor_id",
+    "padding",
+    "time",
+    "top_batch_cut",
+    "single_tile_time_pred",
+    "act_mini_tile",
+    "out_mini_tile",
+    "mtc0_mtk0",
+    "ci_cut_num",
+    "tile_padding_tblr",
+    "ifmap_lower",
+    "ifmap_upper",
+    "ifmap_lower2",
+    "ifmap_upper2",
+    "max_workload_id",
+    "priority",
+    "buffersize",
+    "ylen",
+    "xlen",
+    "metadata",
+    "ring_buffer_info",
+    "input_scale1",
+    "input_zero_point1",
+    "output_scale",
+    "output_zero_point",
+    "module_list",
+    "tensor0_lut",
+    "tensor1_lut",
+    "tensor_mode",
+    "input_batchdim",
+    "output_batchdim",
+    "file_list",
+];
+
+#[test]
+fn a_number_off_by_one_is_found() {
+    let mut missed = vec![];
+    for file in File::ALL {
+        let (value, mut all) = (file.value(), vec![]);
+        pointers(&value, "", &mut all);
+        for pointer in all {
+            let Some(number) = value.pointer(&pointer).and_then(Value::as_i64) else { continue };
+            if ALONE.iter().any(|key| pointer.split('/').any(|part| part == *key))
+                || is_free(&pointer)
+                // A block that nothing else is near may lie one further on.
+                || file == File::Allocated && pointer.ends_with("/address")
+            {
+                continue;
+            }
+            let mut broken = value.clone();
+            assert!(Edit::Set(&pointer, json!(number + 1)).apply(&mut broken), "{pointer}");
+            if !findings(&broken.to_string()).iter().any(Diagnostic::is_error) {
+                missed.push(format!("{file:?} {pointer}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} missed:\n{}", missed.len(), missed.join("\n"));
+}
