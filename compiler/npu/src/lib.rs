@@ -9,12 +9,14 @@ mod compute;
 mod configure;
 mod finding;
 mod groups;
+mod hazards;
 mod layers;
 mod movement;
 mod moves;
 mod rings;
 mod step;
 mod tensors;
+mod tokens;
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::Frontend;
@@ -48,7 +50,10 @@ fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
             first_tools: made_by_first_tools(core),
         };
         let id = finding::word(core.id, &view.path)?;
-        program.cores.push(CoreCode { id, code: configure::configure(steps(&view)?) });
+        let mut issued = configure::configure(steps(&view)?);
+        tokens::synchronize(&mut issued, view.first_tools, &view.path)?;
+        let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
+        program.cores.push(CoreCode { id, code });
     }
     Ok(program)
 }
