@@ -1,0 +1,88 @@
+//! From Gemini schedules to programs of the NPU.
+//!
+//! A schedule says what each core runs, what lies in its buffers and in which order DRAM is used;
+//! the frontend file says what each layer computes. [`emit`] makes of both the instructions of
+//! every core, as the published assembler does.
+
+mod arrange;
+mod compute;
+mod configure;
+mod finding;
+mod groups;
+mod hazards;
+mod layers;
+mod movement;
+mod moves;
+mod rings;
+mod step;
+mod tensors;
+mod tokens;
+
+use irc_diag::Diagnostic;
+use irc_gemini_format::frontend::Frontend;
+use irc_gemini_format::schedule::{Core, Schedule};
+use irc_npu::op::{CtEd, CtSt};
+use irc_npu::{Core as CoreCode, Op, Origin, Program};
+
+use finding::{Found, fault};
+use layers::Layers;
+use step::Step;
+use tensors::View;
+
+/// The programs of all cores of a schedule.
+///
+/// # Errors
+/// Findings with paths in the schedule's file; in the frontend's where they begin with a layer.
+pub fn emit(schedule: &Schedule, frontend: &Frontend) -> Result<Program, Vec<Diagnostic>> {
+    emit_all(schedule, frontend).map_err(|finding| vec![*finding])
+}
+
+fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
+    let layers = Layers::new(frontend, schedule)?;
+    let mut program = Program::default();
+    for (place, core) in schedule.cores.iter().enumerate() {
+        let view = View {
+            schedule,
+            core,
+            path: schedule.core_path(place),
+            layers: &layers,
+            groups: groups::groups(schedule, core),
+            first_tools: made_by_first_tools(core),
+        };
+        let id = finding::word(core.id, &view.path)?;
+        let mut issued = configure::configure(steps(&view)?);
+        tokens::synchronize(&mut issued, view.first_tools, &view.path)?;
+        let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
+        program.cores.push(CoreCode { id, code });
+    }
+    Ok(program)
+}
+
+/// The published files come from two states of the tools: the first names the list of weights in
+/// WL0 differently, and its assembler differs in a few ways.
+fn made_by_first_tools(core: &Core) -> bool {
+    core.workloads.iter().any(|workload| workload.wl1_buffer.is_some())
+}
+
+/// The whole program of a core.
+fn steps(view: &View<'_>) -> Found<Vec<Step>> {
+    let last = view.core.workloads.len().checked_sub(1);
+    let Some(last) = last else {
+        return Err(fault("emit-empty", &view.path, "the core has no workload"));
+    };
+    let control = |op: Op, origin: &Origin, workload| Step {
+        configs: vec![],
+        op,
+        origin: origin.clone(),
+        workload,
+    };
+    let origin = movement::place(view, 0, -1)?;
+    let mut all = vec![control(CtSt {}.into(), &origin, 0)];
+    let regions = view.workload(0).regions();
+    for op in rings::table(regions, &view.at(0))? {
+        all.push(control(op, &origin, 0));
+    }
+    all.extend(arrange::arrange(view)?);
+    all.push(control(CtEd {}.into(), &movement::place(view, last, -1)?, last));
+    Ok(all)
+}

@@ -1,0 +1,305 @@
+//! Tokens: which instruction waits for which.
+//!
+//! What an instruction must wait for:
+//!
+//! * for the bytes it shares with others, one of them writing ([`hazards`](crate::hazards)). The
+//!   tiles of a vector workload count as touching all that the workload does;
+//! * movements from and to DRAM for the one before, as they share DRAM and keep its order; the
+//!   first of a workload for the last result of the workload before, so as not to come too early;
+//! * the first tile of a workload for the last of the workload before;
+//! * the first instruction of an engine for the ring table; the end for the last store.
+//!
+//! An instruction waits for the last of each engine only. Of two waits between the same engines,
+//! one of which begins later and ends earlier, the other is left out, so tokens are taken in the
+//! order in which they are given, and at most one of an engine.
+//!
+//! The later tools also leave out what follows from other waits and the order of engines. They
+//! take LW's loads from DRAM and from L2 as two engines there. The first tools leave nothing out,
+//! and have PE and VP wait for themselves.
+
+use irc_npu::access::{Space, accesses};
+use irc_npu::registers::Registers;
+use irc_npu::{Engine, Instruction, Op};
+
+use crate::finding::{Found, fault};
+use crate::hazards::{By, Bytes, Hazards, Last, STREAMS, join};
+
+/// An instruction of a core with the workload it is issued with.
+pub type Issued = (Instruction, usize);
+
+/// Gives the instructions of a core their tokens.
+///
+/// # Errors
+/// When an instruction touches what its memory does not have.
+pub fn synchronize(code: &mut [Issued], first_tools: bool, path: &str) -> Found<()> {
+    let effects = effects(code, path)?;
+    let waits = waits(code, &effects, first_tools);
+    let edges = match first_tools {
+        true => all(code, &waits),
+        false => reduced(code, &waits, &effects),
+    };
+    for (from, to) in in_turn(code, edges) {
+        let (giver, taker) = (code[from].0.op.engine(), code[to].0.op.engine());
+        code[from].0.tokens.next.push(taker);
+        code[to].0.tokens.prev.push(giver);
+    }
+    Ok(())
+}
+
+/// What an instruction touches.
+#[derive(Clone, Default)]
+struct Effect {
+    reads: Vec<Bytes>,
+    writes: Vec<Bytes>,
+    /// Whether it moves from or to DRAM.
+    is_dram: bool,
+}
+
+impl Effect {
+    /// An instruction of this effect with its stream.
+    fn by(&self, engine: Engine, index: usize) -> By {
+        match engine == Engine::Lw && !self.is_dram {
+            true => (Engine::COUNT, index),
+            false => (engine as usize, index),
+        }
+    }
+}
+
+fn effects(code: &[Issued], path: &str) -> Found<Vec<Effect>> {
+    let mut registers = Registers::default();
+    let mut all: Vec<Effect> = Vec::with_capacity(code.len());
+    for (instruction, workload) in code {
+        let refused = |why: String| fault("emit-access", &format!("{path}[{workload}]"), why);
+        registers.write(instruction).map_err(|why| refused(why.into()))?;
+        let mut effect = Effect::default();
+        let touched = accesses(&registers, &instruction.op);
+        for access in touched.map_err(|trouble| refused(format!("{trouble:?}")))? {
+            if matches!(access.space, Space::Dram(_)) {
+                effect.is_dram = true;
+                continue;
+            }
+            let (start, end) = (access.area.start, access.area.end());
+            let bytes = Bytes { space: access.space, start, end };
+            let list = if access.write { &mut effect.writes } else { &mut effect.reads };
+            list.push(bytes);
+        }
+        all.push(effect);
+    }
+    share_vector_effects(code, &mut all);
+    Ok(all)
+}
+
+/// Lets every tile of a vector workload touch what any of them does.
+fn share_vector_effects(code: &[Issued], all: &mut [Effect]) {
+    let tiles: Vec<usize> = (0..code.len()).filter(|i| is_run(&code[*i], Engine::Vp)).collect();
+    for tiles in tiles.chunk_by(|a, b| code[*a].1 == code[*b].1).filter(|tiles| tiles.len() > 1) {
+        let mut shared = Effect::default();
+        for tile in tiles {
+            shared.reads.extend(&all[*tile].reads);
+            shared.writes.extend(&all[*tile].writes);
+        }
+        for tile in tiles {
+            all[*tile] = shared.clone();
+        }
+    }
+}
+
+fn is_run((instruction, _): &Issued, engine: Engine) -> bool {
+    instruction.op.engine() == engine && !instruction.op.is_config()
+}
+
+fn is_tile(issued: &Issued) -> bool {
+    is_run(issued, Engine::Pe) || is_run(issued, Engine::Vp)
+}
+
+/// The last instruction of each engine that every instruction waits for.
+fn waits(code: &[Issued], effects: &[Effect], first_tools: bool) -> Vec<Last> {
+    let mut hazards = Hazards::default();
+    let mut all = Vec::with_capacity(code.len());
+    let mut state = State::default();
+    for (index, issued) in code.iter().enumerate() {
+        let mut last = Last::default();
+        let engine = issued.0.op.engine();
+        if !issued.0.op.is_config() {
+            let effect = &effects[index];
+            // The first tools do not know that LW reads L2: what follows LW's readers is enough.
+            let is_kept = !(first_tools && engine == Engine::Lw);
+            for bytes in &effect.reads {
+                hazards.read(bytes, effect.by(engine, index), is_kept, &mut last);
+            }
+            for bytes in &effect.writes {
+                hazards.write(bytes, effect.by(engine, index), &mut last);
+            }
+            state.order(code, index, effects, first_tools, &mut last);
+        }
+        all.push(last);
+    }
+    all
+}
+
+/// What orders instructions beside the bytes they touch.
+#[derive(Default)]
+struct State {
+    /// The last movement from or to DRAM.
+    dram: Option<usize>,
+    /// The last tile of the current workload and of the one before it.
+    tiles: [Option<usize>; 2],
+    /// The last instruction of each engine, by its number.
+    engines: Last,
+    /// The first instruction: it begins the task.
+    begin: Option<usize>,
+}
+
+impl State {
+    fn order(
+        &mut self,
+        code: &[Issued],
+        index: usize,
+        effects: &[Effect],
+        first_tools: bool,
+        last: &mut Last,
+    ) {
+        let issued = &code[index];
+        let engine = issued.0.op.engine();
+        self.begin = self.begin.or(Some(index));
+        let effect = &effects[index];
+        let by = |on: usize| effects[on].by(code[on].0.op.engine(), on);
+        let wait = |last: &mut Last, on: Option<usize>| {
+            if let Some(on) = on {
+                join(last, by(on));
+            }
+        };
+        if effect.is_dram {
+            if self.dram.is_none_or(|dram| code[dram].1 != issued.1) {
+                wait(last, self.tile_before(code, issued.1));
+            }
+            wait(last, self.dram);
+            self.dram = Some(index);
+        }
+        if is_tile(issued) {
+            wait(last, self.tile_before(code, issued.1));
+            let is_next = self.tiles[0].is_some_and(|tile| code[tile].1 != issued.1);
+            self.tiles[1] = if is_next { self.tiles[0] } else { self.tiles[1] };
+            self.tiles[0] = Some(index);
+        }
+        match &issued.0.op {
+            Op::CtEd(_) => self.end(last),
+            _ if engine != Engine::Ct && self.engines[engine as usize].is_none() => {
+                // Loads of WL0 from DRAM use no ring region.
+                let needs_rings = effect.reads.iter().any(|bytes| bytes.space == Space::L2);
+                match first_tools && engine == Engine::Lw && !needs_rings {
+                    true => last[Engine::Ct as usize] = self.begin,
+                    false => wait(last, self.engines[Engine::Ct as usize]),
+                }
+            }
+            _ => {}
+        }
+        join(&mut self.engines, (engine as usize, index));
+    }
+
+    /// The last tile before a workload.
+    fn tile_before(&self, code: &[Issued], workload: usize) -> Option<usize> {
+        self.tiles.into_iter().flatten().find(|tile| code[*tile].1 != workload)
+    }
+
+    /// The end waits for stores and for what goes to other cores; without any, for all.
+    fn end(&self, last: &mut Last) {
+        let out = [Engine::St, Engine::So, Engine::Si];
+        let is_out = |engine: Engine| out.contains(&engine);
+        let any = out.into_iter().any(|engine| self.engines[engine as usize].is_some());
+        for engine in Engine::ALL.into_iter().filter(|engine| *engine != Engine::Ct) {
+            if let Some(index) = self.engines[engine as usize].filter(|_| is_out(engine) || !any) {
+                join(last, (engine as usize, index));
+            }
+        }
+    }
+}
+
+/// Every wait; those on the same engine only of engines that the first tools do not take as
+/// running in order.
+fn all(code: &[Issued], waits: &[Last]) -> Vec<(usize, usize)> {
+    let mut edges = vec![];
+    let mut begun = [false; Engine::COUNT];
+    let is_control = |issued: &Issued| issued.0.op.engine() == Engine::Ct;
+    let first_table = code.iter().take_while(|issued| is_control(issued)).count();
+    for (to, last) in waits.iter().enumerate().filter(|(to, _)| !code[*to].0.op.is_config()) {
+        let engine = code[to].0.op.engine();
+        let is_first = !std::mem::replace(&mut begun[engine as usize], true);
+        for from in last.iter().flatten() {
+            let giver = code[*from].0.op.engine();
+            if giver == engine && !matches!(engine, Engine::Pe | Engine::Vp) {
+                continue;
+            }
+            // Of the first ring table, the first of every engine waits that does not follow others.
+            let follows = matches!(engine, Engine::St | Engine::Dt);
+            if giver == Engine::Ct && *from < first_table && (!is_first || follows) {
+                continue;
+            }
+            edges.push((*from, to));
+        }
+    }
+    edges
+}
+
+/// How many instructions of every stream have ended.
+type Clock = [u32; STREAMS];
+
+/// The waits that do not follow from others and the order of streams.
+fn reduced(code: &[Issued], waits: &[Last], effects: &[Effect]) -> Vec<(usize, usize)> {
+    let stream = |index: usize| effects[index].by(code[index].0.op.engine(), index).0;
+    let mut edges = vec![];
+    let mut done: [Clock; STREAMS] = [[0; STREAMS]; STREAMS];
+    // What has ended when an instruction has, with itself.
+    let mut clocks: Vec<Clock> = vec![[0; STREAMS]; code.len()];
+    for to in (0..code.len()).filter(|index| !code[*index].0.op.is_config()) {
+        let own = stream(to);
+        let mut clock = done[own];
+        let known = |clock: &Clock, from: usize| clock[stream(from)] >= clocks[from][stream(from)];
+        let engine = code[to].0.op.engine();
+        let others = waits[to].iter().flatten().copied();
+        let wanted: Vec<usize> =
+            others.filter(|from| code[*from].0.op.engine() != engine).collect();
+        for &from in &wanted {
+            let follows = |other: &usize| *other != from && known(&clocks[*other], from);
+            if !known(&done[own], from) && !wanted.iter().any(follows) {
+                edges.push((from, to));
+                clock.iter_mut().zip(clocks[from]).for_each(|(a, b)| *a = (*a).max(b));
+            }
+        }
+        clock[own] += 1;
+        clocks[to] = clock;
+        done[own] = clock;
+    }
+    edges
+}
+
+/// The waits without those that another between the same engines makes needless.
+fn in_turn(code: &[Issued], edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    let pair = |(from, to): &(usize, usize)| (code[*from].0.op.engine(), code[*to].0.op.engine());
+    let mut by_pair: Vec<Vec<(usize, usize)>> = vec![vec![]; Engine::COUNT * Engine::COUNT];
+    for edge in edges {
+        let (from, to) = pair(&edge);
+        by_pair[from as usize * Engine::COUNT + to as usize].push(edge);
+    }
+    let mut kept = vec![];
+    for mut edges in by_pair {
+        edges.sort_unstable();
+        edges.dedup();
+        // From the last: a wait is needless when one that begins no earlier ends no later.
+        let mut earliest = usize::MAX;
+        let first = kept.len();
+        for (from, to) in edges.into_iter().rev() {
+            if to >= earliest {
+                continue;
+            }
+            // Of two that begin together, the one that ends first was met last.
+            if kept.len() > first && kept.last().is_some_and(|(other, _)| *other == from) {
+                kept.pop();
+            }
+            earliest = to;
+            kept.push((from, to));
+        }
+    }
+    kept.sort_unstable_by_key(|(from, to)| (*to, *from));
+    kept
+}
