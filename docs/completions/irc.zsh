@@ -159,7 +159,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- ARK models and plans, ONNX models, Common IR graphs; - is standard input:_default' \
+'*::files -- ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; - is standard input:_default' \
 && ret=0
 ;;
 (bench)
@@ -216,7 +216,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':schedule -- Gemini schedule:_files' \
+':schedule -- Gemini schedule; .gz files are unpacked:_files' \
 && ret=0
 ;;
 (help)

@@ -104,6 +104,10 @@ fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
             }
             Content::Library | Content::Graph => Source::new(name, ""),
             Content::Model | Content::Plan => input::source(name, &bytes),
+            Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
+                let problem = Stop::problem(format!("{name} is {}", content.words()));
+                return Err(problem.help("irc simulate tells how long a schedule takes"));
+            }
         };
         files.push(File { source, content, bytes });
     }

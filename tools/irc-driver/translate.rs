@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     crash,
     graphs::{self, translate::Written},
-    input, irc_main,
+    input, irc_main, npu,
     output::{self, Content},
     plan, run,
     stop::Stop,
@@ -35,6 +35,7 @@ enum Origin {
     Mlir,
     Ark,
     Graph(Written),
+    Gemini,
 }
 
 /// What is written.
@@ -43,6 +44,8 @@ enum To {
     Ark,
     Plan(Box<plan::Options>),
     Graph(Written),
+    Gemini,
+    Npu,
 }
 
 fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
@@ -50,8 +53,17 @@ fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
     let from = origin(arguments)?;
     refuse_without_effect(arguments, from, &to)?;
     output::probe_beside(&arguments.output, &arguments.input)?;
+    if from == Origin::Gemini {
+        let (bytes, content) = match to {
+            To::Npu => npu::translate::program(console, arguments)?,
+            To::Gemini => npu::translate::written(console, arguments)?,
+            _ => return Err(Stop::not_built("Gemini schedules as MLIR")),
+        };
+        return output::write(&arguments.output, &bytes, content);
+    }
     let bytes = input::read(&arguments.input)?;
     let (bytes, content) = match from {
+        Origin::Gemini => unreachable!("translated above"),
         Origin::Graph(written) => from_graph(console, arguments, bytes, written, &to)?,
         Origin::Ark => {
             input::expect_model(&arguments.input, input::content(&bytes))?;
@@ -72,6 +84,7 @@ fn origin(arguments: &Translate) -> Result<Origin, Stop> {
         Some("--import-ark") => Ok(Origin::Ark),
         Some("--import-common-ir") => Ok(Origin::Graph(Written::CommonIr)),
         Some("--import-onnx") => Ok(Origin::Graph(Written::Onnx)),
+        Some("--import-gemini") => Ok(Origin::Gemini),
         Some(flag) => Err(Stop::not_built(flag)),
     }
 }
@@ -82,6 +95,8 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
         Some("--emit-ark") => Ok(To::Ark),
         Some("--emit-common-ir") => Ok(To::Graph(Written::CommonIr)),
         Some("--emit-onnx") => Ok(To::Graph(Written::Onnx)),
+        Some("--emit-gemini") => Ok(To::Gemini),
+        Some("--emit-npu") => Ok(To::Npu),
         Some("--emit-plan") => {
             let planning = plan::Planning {
                 arch: &arguments.arch,
@@ -100,6 +115,13 @@ fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result
     let is_read = matches!(from, Origin::Graph(_));
     let is_written = matches!(to, To::Graph(_));
     match (from, to) {
+        (Origin::Gemini, To::Gemini | To::Npu | To::Mlir) => {}
+        (Origin::Gemini, _) | (_, To::Gemini | To::Npu) => {
+            return Err(Stop::Usage(
+                "NPU programs and Gemini schedules are made of Gemini schedules (--import-gemini)"
+                    .into(),
+            ));
+        }
         (Origin::Graph(_), To::Ark | To::Plan(_)) => {
             return Err(Stop::Usage("ARK models and plans are made of ARK models".into()));
         }
@@ -238,7 +260,7 @@ fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Co
             }
             plan_format::write(&plan_dialect::export(module).ok()?)
         }
-        To::Graph(_) => unreachable!("written where the file's folder is known"),
+        To::Graph(_) | To::Gemini | To::Npu => unreachable!("written of what was read"),
     };
     Some((text.into_bytes(), Content::Text))
 }

@@ -213,10 +213,12 @@ pub enum Backend {
      irc check --model ffn.model.json ffn.plan.json\n  \
      irc check --cost ffn.plan.json\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
+     irc check schedule.json layers.json\n  \
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// ARK models and plans, ONNX models, Common IR graphs; - is standard input
+    /// ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; -
+    /// is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
@@ -296,9 +298,17 @@ pub struct Bench {
 
 /// `irc simulate`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = format!(
+    "Makes the program that runs the schedule, and tells how many cycles it takes, by the times of\n\
+     workloads that the schedule states: engines in order, tokens between them. The first line is\n\
+     `cycles <n>`. The trace opens in Perfetto: one track for each engine of each core, and what L2\n\
+     holds as a counter.\n\n\
+     Examples:\n  \
+     irc simulate schedule.json --frontend layers.json\n  \
+     irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n\n{EXIT_CODES}"
+))]
 pub struct Simulate {
-    /// Gemini schedule
+    /// Gemini schedule; .gz files are unpacked
     pub schedule: PathBuf,
     /// Frontend IR of the same network
     #[arg(long, value_name = "F")]

@@ -17,6 +17,7 @@ use std::path::PathBuf;
          irc-translate --import-ark < model.json | irc-opt --compile-to=fuse\n  \
          irc-translate --import-onnx model.onnx | irc-opt --common-ir-to-tl\n  \
          irc-translate --import-onnx --emit-onnx model.onnx -o model.pbtxt\n  \
+         irc-translate --import-gemini schedule.json --frontend layers.json --emit-npu -o net.asm\n  \
          irc-translate --import-common-ir --bundle --emit-common-ir model.pb -o whole.pb\n\n{EXIT_CODES}"
     )
 )]

@@ -79,6 +79,10 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
+        Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
+            let problem = Stop::problem(format!("{} is {}", arguments.file, content.words()));
+            return Err(problem.help("irc simulate tells how long a schedule takes"));
+        }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
         Content::Graph => {
             let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
