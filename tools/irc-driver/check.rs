@@ -131,7 +131,7 @@ impl File {
 fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
     let strict = arguments.strict;
     let bytes = input::read(name)?;
-    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
     if content == Content::Graph {
         let (source, findings) = graphs::check::check(name, bytes, &arguments.graphs)?;
         return Ok(File { source, content, findings, plan: None, model: None, network: None });

@@ -35,11 +35,14 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
-    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    let content = input::content_as(&arguments.model, &bytes, arguments.graphs.format.as_deref());
     if content == input::Content::Graph {
         return graphs::compile::compile(console, arguments, bytes, kind, stage, &options);
     }
     graphs::refuse(&arguments.graphs)?;
+    if arguments.inputs.is_some() {
+        return Err(Stop::Usage("--inputs is for Common IR and ONNX files".into()));
+    }
     if content == input::Content::Plan && kind == Kind::Mlir {
         return write_tasks(arguments, input::source(&arguments.model, &bytes));
     }

@@ -14,6 +14,9 @@ use std::{
 /// no end.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// Suffixes of Common IR and ONNX files that are no JSON.
+const GRAPHS: [&str; 4] = ["onnx", "pb", "pbtxt", "textproto"];
+
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -27,6 +30,8 @@ pub enum Content {
     Archive,
     /// Common IR or ONNX, in whatever form.
     Graph,
+    /// MLIR as text or bytecode.
+    Mlir,
     /// A Gemini schedule, compressed or not.
     Schedule,
     /// A frontend file of the Gemini tools.
@@ -46,6 +51,7 @@ impl Content {
             Self::Library => "a shared library",
             Self::Archive => "a tar archive",
             Self::Graph => "a Common IR or ONNX file",
+            Self::Mlir => "MLIR",
             Self::Schedule => "a Gemini schedule",
             Self::Frontend => "a frontend file of Gemini",
             Self::Listing => "a listing of an NPU program",
@@ -63,8 +69,12 @@ pub fn read(name: &str) -> Result<Bytes, Stop> {
     };
     let bytes =
         read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))?;
+    let limit = MAX_BYTES >> 20;
+    if bytes.len() as u64 > MAX_BYTES && name == "-" {
+        let problem = Stop::problem(format!("standard input has more than {limit} MiB"));
+        return Err(problem.help("name the file instead"));
+    }
     if bytes.len() as u64 > MAX_BYTES && content(&bytes) != Content::Graph {
-        let limit = MAX_BYTES >> 20;
         return Err(Stop::problem(format!(
             "{name} is larger than {limit} MiB, the most irc reads"
         )));
@@ -83,9 +93,18 @@ fn read_some(from: impl Read) -> io::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// What the bytes of a file are, when a flag says of which form of Common IR or ONNX they are, or not.
-pub fn content_as(bytes: &[u8], form: Option<&str>) -> Content {
-    if form.is_some() { Content::Graph } else { content(bytes) }
+/// What a file is: a flag says of which form of Common IR or ONNX, or else its content, or else its name.
+pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
+    if form.is_some() {
+        return Content::Graph;
+    }
+    let suffix = Path::new(name).extension().and_then(|suffix| suffix.to_str());
+    match content(bytes) {
+        Content::Model if !is_json(bytes) && suffix.is_some_and(|own| GRAPHS.contains(&own)) => {
+            Content::Graph
+        }
+        content => content,
+    }
 }
 
 /// A source for findings and for the reproducer.
@@ -106,6 +125,9 @@ pub fn content(bytes: &[u8]) -> Content {
     }
     if bytes.starts_with(&irc_npu::binary::MAGIC) {
         return Content::Binary;
+    }
+    if is_mlir(bytes) {
+        return Content::Mlir;
     }
     if let Some(content) = gemini(bytes) {
         return content;
@@ -128,10 +150,26 @@ pub fn content(bytes: &[u8]) -> Content {
     }
 }
 
+fn is_mlir(bytes: &[u8]) -> bool {
+    const BYTECODE: &[u8] = b"ML\xefR";
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let skipped =
+        |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"//");
+    let first = lines.take(LOOK).find(|line| !skipped(line)).unwrap_or_default();
+    let rest = first.strip_prefix(b"module").map(<[u8]>::trim_ascii_start);
+    bytes.starts_with(BYTECODE)
+        || first.starts_with(b"\"builtin.module\"")
+        || rest.is_some_and(|rest| {
+            rest.starts_with(b"{") || rest.starts_with(b"@") || rest.starts_with(b"attributes")
+        })
+}
+
+/// Bytes, or lines, that are looked at.
+const LOOK: usize = 4096;
+
 /// What of Gemini's tool chain the bytes are: of compressed files, by their contents.
 fn gemini(bytes: &[u8]) -> Option<Content> {
     const GZIP: &[u8] = &[0x1f, 0x8b];
-    const LOOK: usize = 4096;
     if bytes.starts_with(GZIP) {
         let source = irc_gemini_format::source("", bytes).ok();
         return source.and_then(|source| kind_of(source.text())).or(Some(Content::Schedule));

@@ -93,7 +93,7 @@ fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
     let mut files: Vec<File> = vec![];
     for name in &arguments.files {
         let bytes = input::read(name)?;
-        let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+        let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
         let source = match content {
             Content::Archive => {
                 return Err(Stop::not_built("Model Library Format archives (.tar)"));
@@ -104,6 +104,10 @@ fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
             }
             Content::Library | Content::Graph => Source::new(name, ""),
             Content::Model | Content::Plan => input::source(name, &bytes),
+            Content::Mlir => {
+                let problem = Stop::problem(format!("{} is MLIR", name));
+                return Err(problem.help("irc-opt runs passes on it"));
+            }
             Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
                 let problem = Stop::problem(format!("{name} is {}", content.words()));
                 return Err(problem.help("irc simulate tells how long a schedule takes"));

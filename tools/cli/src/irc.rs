@@ -71,6 +71,9 @@ pub struct CompileTo {
     /// Short for --results all: intermediate buffers come back too
     #[arg(long, conflicts_with = "results")]
     pub keep_intermediates: bool,
+    /// Inputs that the structure of an ONNX model depends on: an .npz file; the program is for these
+    #[arg(long, value_name = "X.npz")]
+    pub inputs: Option<PathBuf>,
     /// Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,

@@ -27,7 +27,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let bytes = input::read(&arguments.file)?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
-    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    let content = input::content_as(&arguments.file, &bytes, arguments.graphs.format.as_deref());
     if content != Content::Graph {
         refuse_of_graphs(arguments)?;
     } else if arguments.ark_accumulate {
@@ -78,6 +78,10 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             let flops = world.ranks.iter().map(|rank| work::of_plan(rank.plan())).sum();
             let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
+        }
+        Content::Mlir => {
+            let problem = Stop::problem(format!("{} is MLIR", arguments.file));
+            return Err(problem.help("irc-opt runs passes on it"));
         }
         Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
             let problem = Stop::problem(format!("{} is {}", arguments.file, content.words()));

@@ -13,8 +13,10 @@ pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Di
     let (document, source, mut findings) =
         read(name, bytes, flags, Level::Strict, Libraries::Bundled)?;
     let Some(document) = document else { return Ok((source, findings)) };
+    let is_sound = !findings.iter().any(Diagnostic::is_error);
     let mut found = unsupported(&document.module);
-    if found.is_empty() && !document.module.is_library() {
+    // What breaks a rule cannot be written either: that is told once.
+    if found.is_empty() && is_sound && !document.module.is_library() {
         let options = import_options(flags);
         found = match import(&document.module, &options) {
             Ok(imported) => imported.warnings,

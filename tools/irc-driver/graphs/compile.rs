@@ -1,9 +1,14 @@
 //! `irc compile` of Common IR and ONNX files.
-use super::{Libraries, open, refuse_of_ark, run::import, translate};
+use super::{
+    Libraries, open, refuse_of_ark,
+    run::{add, import},
+    translate,
+};
 use crate::{
     console::Console,
     output::{self, Content},
     stop::Stop,
+    values,
 };
 use bytes::Bytes;
 use irc::{CompileOptions, Failure, Session, codegen::Output, pipeline::HOST_CPU};
@@ -28,7 +33,10 @@ pub fn compile(
         let text = translate::to_text(console, &document, &source)?;
         return output::write(&arguments.output, &text, Content::Text);
     }
-    let graph = import(console, &document, &source, &Values::default(), &arguments.graphs)?.graph;
+    let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
+    let mut inputs = Values::default();
+    add(&mut inputs, &document, given)?;
+    let graph = import(console, &document, &source, &inputs, &arguments.graphs)?.graph;
     let _step = console.step("compiling");
     let session = Session::new();
     let failed = |failure: Failure| Stop::failure(source.clone(), failure);

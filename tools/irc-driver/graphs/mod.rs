@@ -5,7 +5,7 @@ use irc_cli::{Functions, Graphs};
 use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
 use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
 use irc_common_format::{Document, ExternalData, Format, Options, folder_of};
-use irc_diag::{Diagnostic, Sink, Source};
+use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_onnx_ops::{Calls, Finding, FindingKind, ImportOptions};
 use std::path::{Path, PathBuf};
 
@@ -101,9 +101,13 @@ fn read(
     let name = if name == "-" { "<stdin>" } else { name };
     let external = folder.clone().map_or(ExternalData::Leave, ExternalData::In);
     let options = Options { format: format(flags)?, external };
-    let mut document = irc_common_format::read(name, bytes, &options, &mut sink);
-    let source = document.as_ref().map(|document| document.input.source());
-    let source = source.unwrap_or_else(|| Source::new(name, ""));
+    let mut document = irc_common_format::read(name, bytes.clone(), &options, &mut sink);
+    let source = match &document {
+        Some(document) => document.input.source(),
+        // Where text goes wrong is shown in it.
+        None if std::str::from_utf8(&bytes).is_ok() => Source::from_bytes(name, &bytes),
+        None => Source::new(name, ""),
+    };
     crash::remember(&source);
     if let (Some(document), Libraries::Bundled) = (&mut document, libraries) {
         let found = load(&document.module, &load_options(folder, flags), &mut sink);
@@ -142,7 +146,7 @@ fn open(
     let (document, source, findings) = read(name, bytes, flags, Level::Compat, libraries)?;
     match document {
         Some(document) if !findings.iter().any(Diagnostic::is_error) => {
-            console.findings(&source, &findings);
+            console.findings(&source, &briefly(findings));
             Ok((document, source))
         }
         _ => Err(Stop::Findings(source, findings)),
@@ -150,6 +154,19 @@ fn open(
 }
 
 /// What the importer found, at its place in the file.
+/// The first warnings, and how many there are more; `irc check` tells them all, and notes.
+fn briefly(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    const MOST: usize = 5;
+    findings.retain(|finding| finding.severity != Severity::Note);
+    let more = findings.len().saturating_sub(MOST);
+    if more > 0 {
+        findings.truncate(MOST);
+        let last = findings.pop().map(|last| last.help(format!("irc check tells {more} more")));
+        findings.extend(last);
+    }
+    findings
+}
+
 fn place(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
     let mut findings: Vec<_> = found.iter().map(diagnostic).collect();
     document.input.place(&mut findings);
@@ -173,7 +190,8 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
     let diagnostic = diagnostic.path(finding.path.clone());
     match &finding.kind {
         FindingKind::NeedsValue(inputs) | FindingKind::NeedsShape(inputs) if !inputs.is_empty() => {
-            let names = inputs.join(", ");
+            let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
+            let names = names.join(", ");
             diagnostic
                 .help(format!("the program is made for what {names} is: give it with --inputs"))
         }

@@ -74,8 +74,16 @@ pub fn add(inputs: &mut Values, document: &Document, more: Buffers) -> Result<()
 }
 
 fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values, Stop> {
-    let read = Values::read(folder, kind, ports);
-    read.map_err(|message| Stop::problem(format!("{}: {message}", folder.display())))
+    let wrong = |message: &str| Stop::problem(format!("{}: {message}", folder.display()));
+    let values = Values::read(folder, kind, ports).map_err(|message| wrong(&message))?;
+    if values.tensors.is_empty() && !ports.is_empty() {
+        let message = match folder.is_dir() {
+            true => format!("expected {kind}_0.pb and so on, found none"),
+            false => "is no folder".to_owned(),
+        };
+        return Err(wrong(&message));
+    }
+    Ok(values)
 }
 
 /// The program of a file, for the inputs; its warnings are on the console.

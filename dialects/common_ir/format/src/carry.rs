@@ -50,12 +50,30 @@ pub(crate) fn to_onnx(mut module: Module, with_fields: bool, sink: &mut Sink) ->
         function.opsets.clone_from(&module.opsets);
     }
     if !with_fields {
-        lose(!module.operators.is_empty(), "declarations of operators", &Path::ROOT, sink);
-        module.operators.clear();
+        lose_declarations(&mut module, sink);
         let imports = std::mem::take(&mut module.imports);
         put_list(&mut module.metadata.properties, IMPORTS, &imports, "\n");
     }
     module
+}
+
+/// ONNX has no declarations; where a node calls what one declares, it would mean nothing.
+fn lose_declarations(module: &mut Module, sink: &mut Sink) {
+    let declared: BTreeSet<String> =
+        std::mem::take(&mut module.operators).into_iter().filter_map(|own| own.name).collect();
+    let mut called = None;
+    module.visit_bodies_mut(&mut |body, _| {
+        let mut names = body.nodes.iter().map(|node| &node.op);
+        called = called.take().or_else(|| names.find(|name| declared.contains(*name)).cloned());
+    });
+    match called {
+        Some(name) => {
+            let message = format!("ONNX has no place for declarations, and nodes call '{name}'");
+            let finding = Diagnostic::error("cir-lost", message).path(Path::ROOT.to_string());
+            sink.push(finding.help("--common-ir-fields writes them in further fields"));
+        }
+        None => lose(!declared.is_empty(), "declarations of operators", &Path::ROOT, sink),
+    }
 }
 
 /// Gives functions of the file, and their calls, a domain: ONNX's have one.

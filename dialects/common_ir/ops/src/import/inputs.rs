@@ -212,8 +212,8 @@ impl Importer<'_> {
         for (axis, dim) in shape.dims.iter().enumerate() {
             dims.push(match dim {
                 model::Dim::Size(size) if *size >= 0 => Dim::Known(*size),
-                model::Dim::Variable(name) => self.symbols.of(name),
-                model::Dim::Size(_) | model::Dim::Unknown => {
+                model::Dim::Variable(name) if super::is_name(name) => self.symbols.of(name),
+                model::Dim::Size(_) | model::Dim::Variable(_) | model::Dim::Unknown => {
                     self.symbols.of(&format!("{name}_{axis}"))
                 }
                 model::Dim::Wildcard(_) => {

@@ -208,6 +208,11 @@ impl Importer<'_> {
     }
 }
 
+/// Whether a dimension's name is one: exporters write `?` for sizes that have nothing in common.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.contains(|c: char| c.is_alphanumeric())
+}
+
 /// A name that an expression of sizes can hold.
 pub(crate) fn symbol_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

@@ -441,7 +441,7 @@ fn declared_type(value: &Value) -> Option<Type> {
     let dim = |(axis, dim): (usize, &irc_common_format::model::Dim)| match dim {
         irc_common_format::model::Dim::Size(size) if *size >= 0 => Some(Dim::Known(*size)),
         irc_common_format::model::Dim::Wildcard(_) => None,
-        irc_common_format::model::Dim::Variable(name) => {
+        irc_common_format::model::Dim::Variable(name) if super::is_name(name) => {
             Some(Dim::symbol(&super::symbol_name(name)))
         }
         _ => Some(Dim::symbol(&format!("{}_{axis}", super::symbol_name(value.name())))),

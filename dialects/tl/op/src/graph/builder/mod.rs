@@ -1,0 +1,373 @@
+//! Writing a [`Graph`].
+
+mod fold;
+mod ops;
+mod symbols;
+
+use super::dependencies::{self, Dependencies};
+use super::sizes::{self, Known};
+use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
+use crate::{
+    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, InferError, Op,
+    Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
+};
+use bytes::Bytes;
+use fold::{elements_of, is_small};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Results of at most this many elements are computed at once when their operands are constant.
+const FOLDED: i64 = 1 << 16;
+
+/// Why a node cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// The operands are not what an op takes.
+    #[error(transparent)]
+    Infer(#[from] InferError),
+    /// A constant result cannot be computed.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// A constant is not of its type.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// What the caller found wrong.
+    #[error("{0}")]
+    Message(String),
+}
+
+impl From<String> for BuildError {
+    fn from(message: String) -> Self {
+        Self::Message(message)
+    }
+}
+
+impl From<&str> for BuildError {
+    fn from(message: &str) -> Self {
+        Self::Message(message.to_owned())
+    }
+}
+
+/// What a [`Builder`] gives.
+pub type Built<T = ValueId> = Result<T, BuildError>;
+
+/// Writes a [`Graph`], node by node.
+///
+/// Types are inferred. An op of constants becomes a constant, while it is small. An op of operands
+/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), but for
+/// products and convolutions, with a check for each pair of sizes that must agree. The elements of small integer values are followed,
+/// as sizes: see [`Builder::elements`].
+#[derive(Debug, Default)]
+pub struct Builder {
+    graph: Graph,
+    facts: Vec<Facts>,
+    origin: Option<Arc<str>>,
+    fresh: usize,
+    /// What the names of new symbols begin with; differs for graphs inside others.
+    prefix: String,
+    /// Symbols of the graphs around this one, and whether each is an extent.
+    around: BTreeMap<Arc<str>, bool>,
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone, Default)]
+struct Facts {
+    constant: Option<Constant>,
+    elements: Option<Vec<Dim>>,
+}
+impl Builder {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A graph inside another, whose new symbols begin with `prefix`.
+    pub fn nested(prefix: impl Into<String>) -> Self {
+        Self { prefix: prefix.into(), ..Self::default() }
+    }
+
+    /// A builder of a graph inside this one.
+    pub fn inside(&mut self) -> Self {
+        self.fresh += 1;
+        self.within(&format!("g{}", self.fresh))
+    }
+
+    /// A builder of a graph inside this one, whose new symbols are named after `label`: graphs with one
+    /// label that are written alike are equal.
+    pub fn within(&self, label: &str) -> Self {
+        let mut around = self.around.clone();
+        for symbol in &self.graph.symbols {
+            let extent = matches!(symbol.source, SymbolSource::Extent(..));
+            around.insert(symbol.name.clone(), extent);
+        }
+        let nested = Self::nested(format!("{}{label}_", self.prefix));
+        Self { around, origin: self.origin.clone(), ..nested }
+    }
+
+    /// What of the source the nodes written now stand for.
+    pub fn origin(&self) -> Option<Arc<str>> {
+        self.origin.clone()
+    }
+
+    /// Makes a value of the graph around this one known here: a constant again, or an input, which
+    /// must then be an operand of the node that this graph is in. Says whether it is an input.
+    pub fn capture(&mut self, around: &Self, value: ValueId, name: &str) -> (ValueId, bool) {
+        let facts = around.facts[value.0].clone();
+        if let Some(constant) = facts.constant {
+            return (self.constant(constant), false);
+        }
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        (own, true)
+    }
+
+    /// Makes a value of the graph around this one known here as an input, whatever its elements are;
+    /// what is known of its sizes stays so.
+    pub fn parameter(&mut self, around: &Self, value: ValueId, name: &str) -> ValueId {
+        let facts = Facts { constant: None, ..around.facts[value.0].clone() };
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        own
+    }
+
+    /// Says what of the source the next nodes stand for.
+    pub fn set_origin(&mut self, origin: Option<Arc<str>>) {
+        self.origin = origin;
+    }
+
+    /// An input. Its symbols that are not known yet are those of its dimensions.
+    pub fn input(&mut self, name: impl Into<String>, ty: Type) -> ValueId {
+        let value = self.value(ty, Facts::default());
+        self.define_extents(value);
+        self.graph.inputs.push((name.into(), value));
+        value
+    }
+
+    /// A result of the graph.
+    pub fn output(&mut self, name: impl Into<String>, value: ValueId) {
+        self.graph.outputs.push((name.into(), value));
+    }
+
+    /// The graph.
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> &Type {
+        self.graph.ty(value)
+    }
+
+    /// The extents of a value.
+    pub fn dims(&self, value: ValueId) -> Vec<Dim> {
+        self.ty(value).dims.clone()
+    }
+
+    /// The number of dimensions of a value.
+    pub fn rank(&self, value: ValueId) -> usize {
+        self.ty(value).rank()
+    }
+
+    /// The element type of a value.
+    pub fn dtype(&self, value: ValueId) -> DType {
+        self.ty(value).dtype
+    }
+
+    /// The elements of a value that is constant.
+    ///
+    /// # Errors
+    /// When the constant is not of its type.
+    pub fn constant_of(&self, value: ValueId) -> Built<Option<Tensor>> {
+        let constant = self.facts[value.0].constant.as_ref();
+        Ok(constant.map(Constant::tensor).transpose()?)
+    }
+
+    /// Whether a value is constant.
+    pub fn is_constant(&self, value: ValueId) -> bool {
+        self.facts[value.0].constant.is_some()
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, constant: Constant) -> ValueId {
+        let elements = elements_of(&constant);
+        let facts = Facts { constant: Some(constant.clone()), elements };
+        let value = self.value(constant.ty.clone().into(), facts);
+        self.push(NodeKind::Constant(constant), vec![], vec![value]);
+        value
+    }
+
+    /// A constant tensor.
+    pub fn tensor(&mut self, tensor: &Tensor) -> ValueId {
+        self.constant(Constant::of(tensor))
+    }
+
+    /// An op.
+    ///
+    /// # Errors
+    /// Operands that it does not take; a constant result that cannot be computed.
+    pub fn op(&mut self, op: Op, operands: &[ValueId]) -> Built {
+        let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
+        let symbolic = types.iter().any(|ty| ty.known().is_none());
+        if symbolic {
+            self.check_sizes(&op, &types)?;
+            if let Op::Reduce { kind: Reduction::Mean, axes, keep_dims } = &op {
+                return self.mean(operands[0], axes, *keep_dims);
+            }
+        }
+        let op = match op {
+            // The schedules of products are for symbolic numbers of rows and images too, but not for
+            // symbolic sizes of images.
+            Op::Conv(conv) if symbolic && self.is_wordy(&Op::Conv(conv.clone()), &types)? => {
+                Op::compute(conv.compute(&types)?)
+            }
+            Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
+            op if symbolic => {
+                op.infer_symbolic(&types)?;
+                let compute = op.as_compute(&types);
+                compute.map(Op::compute).ok_or_else(|| {
+                    let message = "expected operands of known sizes".to_owned();
+                    InferError { op: op.name(), message }
+                })?
+            }
+            op => op,
+        };
+        let op = match op {
+            Op::Compute(compute) => {
+                Op::compute(Arc::unwrap_or_clone(compute).map_sizes(&|dim| self.simplified(dim)))
+            }
+            op => op,
+        };
+        let ty = op.infer_symbolic(&types)?;
+        if let Some(folded) = self.fold(&op, operands, &ty)? {
+            return Ok(folded);
+        }
+        let elements = self.follow(&op, operands, &types, &ty);
+        let short = |elements: Vec<Dim>| elements.iter().map(|dim| self.simplified(dim)).collect();
+        let elements = elements.map(short);
+        let value = self.value(ty, Facts { constant: None, elements });
+        self.push(NodeKind::Op(op), operands.to_vec(), vec![value]);
+        Ok(value)
+    }
+
+    /// An algorithm: its results.
+    ///
+    /// # Errors
+    /// Operands that it does not take.
+    pub fn algorithm(&mut self, algorithm: Algorithm, operands: &[ValueId]) -> Built<Vec<ValueId>> {
+        let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
+        let results = algorithm.infer(&types)?;
+        let constants: Built<Vec<_>> =
+            operands.iter().map(|value| self.constant_of(*value)).collect();
+        let constants: Option<Vec<Tensor>> = constants?.into_iter().collect();
+        if let Some(constants) = constants.filter(|_| results.iter().all(is_small)) {
+            let constants: Vec<&Tensor> = constants.iter().collect();
+            let folded = algorithm.eval(&constants)?;
+            return Ok(folded.iter().map(|tensor| self.tensor(tensor)).collect());
+        }
+        let results: Vec<_> =
+            results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
+        self.push(NodeKind::Algorithm(algorithm), operands.to_vec(), results.clone());
+        Ok(results)
+    }
+
+    /// A node with graphs inside, whose results have the given types. A dimension that is a new symbol
+    /// gives its value.
+    pub fn region(
+        &mut self,
+        kind: NodeKind,
+        operands: &[ValueId],
+        results: impl IntoIterator<Item = Type>,
+    ) -> Vec<ValueId> {
+        let results: Vec<_> =
+            results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
+        self.push(kind, operands.to_vec(), results.clone());
+        results.iter().for_each(|value| self.define_extents(*value));
+        results
+    }
+
+    /// A value that can be had only when others have been computed. What is known of it stays so; a
+    /// constant is there from the start.
+    pub fn after(&mut self, value: ValueId, others: &[ValueId]) -> ValueId {
+        let others = others.iter().copied().filter(|other| !self.is_constant(*other));
+        let operands: Vec<ValueId> = [value].into_iter().chain(others).collect();
+        if self.is_constant(value) || operands.len() == 1 {
+            return value;
+        }
+        let result = self.value(self.ty(value).clone(), self.facts[value.0].clone());
+        self.push(NodeKind::After, operands, vec![result]);
+        result
+    }
+
+    fn value(&mut self, ty: Type, facts: Facts) -> ValueId {
+        self.graph.types.push(ty);
+        self.facts.push(facts);
+        ValueId(self.graph.types.len() - 1)
+    }
+
+    fn push(&mut self, kind: NodeKind, operands: Vec<ValueId>, results: Vec<ValueId>) {
+        self.graph.nodes.push(Node { kind, operands, results, origin: self.origin.clone() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> (Builder, ValueId) {
+        let mut builder = Builder::new();
+        let x = builder.input("x", Type::new(DType::F32, [Dim::symbol("N"), 4.into()]));
+        (builder, x)
+    }
+
+    #[test]
+    fn shape_arithmetic_gives_sizes() {
+        let (mut b, x) = rows();
+        let dims = b.dims(x);
+        let shape = b.sizes(&dims, false, DType::I64).expect("integers");
+        let two = b.scalar(2.0, DType::I64).expect("a scalar");
+        let doubled = b.binary(Binary::Mul, shape, two).expect("integers");
+        let found = b.elements(doubled).expect("followed").to_vec();
+        assert_eq!(found, [Dim::symbol("N") * 2.into(), 8.into()]);
+        let flat = b.reshape(x, &[Dim::symbol("N") * 4.into()]).expect("as many elements");
+        assert_eq!(b.ty(flat).to_string(), "f32[4*N]");
+    }
+
+    #[test]
+    fn constants_fold() {
+        let mut b = Builder::new();
+        let row = b.integers(&[1, 2, 3]).expect("a row");
+        let sum = b.reduce(Reduction::Sum, row, &[0], false).expect("numbers");
+        assert_eq!(b.elements(sum), Some(&[Dim::Known(6)][..]));
+        assert!(b.is_constant(sum));
+    }
+
+    #[test]
+    fn large_constants_are_looked_at_in_place() {
+        let mut b = Builder::new();
+        let tensor =
+            Tensor::random(crate::TensorType::new(DType::F32, [2, 50_000]), 1).expect("a tensor");
+        let whole = b.tensor(&tensor);
+        let slice = Op::Slice { offsets: vec![1, 0], sizes: vec![1, 50_000] };
+        let row = b.op(slice, &[whole]).expect("inside");
+        let row = b.reshape(row, &[100.into(), 500.into()]).expect("as many elements");
+        let found = b.constant_of(row).expect("elements").expect("a constant");
+        assert_eq!(found.to_f64(), tensor.to_f64()[50_000..]);
+        let slice = Op::Slice { offsets: vec![0, 1], sizes: vec![2, 40_000] };
+        let columns = b.op(slice, &[whole]).expect("inside");
+        assert!(!b.is_constant(columns));
+    }
+
+    #[test]
+    fn sizes_that_may_differ_are_checked_when_it_runs() {
+        let (mut b, x) = rows();
+        let y = b.input("y", Type::new(DType::F32, [Dim::symbol("M"), 4.into()]));
+        b.binary(Binary::Add, x, y).expect("they may broadcast");
+        let four = b.fill(1.0, &[Dim::Known(5)], DType::F32).expect("a fill");
+        let error = b.binary(Binary::Add, x, four).expect_err("4 and 5");
+        assert!(error.to_string().contains("expected shapes that broadcast together"));
+        let graph = b.finish();
+        assert_eq!(graph.checks.len(), 2, "{:?}", graph.checks);
+        assert_eq!(graph.symbols.len(), 2);
+    }
+}

@@ -1,0 +1,252 @@
+//! Sizes: symbols, what is known of them, and what must hold.
+
+use super::*;
+
+impl Builder {
+    /// Whether every symbol of a size is known here or around.
+    pub fn knows(&self, dim: &Dim) -> bool {
+        dim.symbols().iter().all(|name| self.symbol_is_extent(name).is_some())
+    }
+
+    /// Whether a size cannot be below zero: a sum of products of extents.
+    pub fn is_size(&self, dim: &Dim) -> bool {
+        let extent = |factor: &Factor| match factor {
+            Factor::Symbol(name) => self.symbol_is_extent(name) == Some(true),
+            Factor::Call(..) | Factor::IfEqual(_) => false,
+        };
+        dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
+    }
+
+    /// The same size in fewer words, as extents are not below zero.
+    pub(super) fn simplified(&self, dim: &Dim) -> Dim {
+        match dim {
+            Dim::Known(_) => dim.clone(),
+            Dim::Symbolic(_) => dim.simplified(&|name| self.symbol_is_extent(name) == Some(true)),
+        }
+    }
+
+    /// Whether the result of an op has sizes that fewer words say.
+    pub(super) fn is_wordy(&self, op: &Op, types: &[Type]) -> Built<bool> {
+        let dims = op.infer_symbolic(types)?.dims;
+        Ok(dims.iter().any(|dim| self.simplified(dim) != *dim))
+    }
+
+    pub(super) fn symbol_is_extent(&self, name: &str) -> Option<bool> {
+        let own = self.graph.symbols.iter().find(|symbol| *symbol.name == *name);
+        let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        own.or_else(|| self.around.get(name).copied())
+    }
+
+    /// What of the inputs a value is computed from.
+    pub fn dependencies(&self, value: ValueId) -> Dependencies {
+        dependencies::of_value(&self.graph, &|value| self.elements(value), value)
+    }
+
+    /// What of the inputs sizes are computed from.
+    pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
+        dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
+    }
+
+    /// A dimension that is a new symbol gives its value, and is checked where it is met again.
+    pub(super) fn define_extents(&mut self, value: ValueId) {
+        for (axis, dim) in self.dims(value).iter().enumerate() {
+            let names = dim.symbols();
+            let Some(name) = names.first().filter(|name| *dim == Dim::symbol(name)) else {
+                continue;
+            };
+            if self.symbol_is_extent(name).is_none() {
+                let source = SymbolSource::Extent(value, axis);
+                self.graph.symbols.push(Symbol { name: name.clone(), source });
+            }
+        }
+    }
+
+    /// A name that no symbol has.
+    pub fn fresh_symbol(&mut self) -> Dim {
+        Dim::symbol(&self.fresh_name())
+    }
+
+    pub(super) fn fresh_name(&mut self) -> Arc<str> {
+        loop {
+            let name: Arc<str> = format!("{}s{}", self.prefix, self.fresh).into();
+            self.fresh += 1;
+            if self.symbol_is_extent(&name).is_none() {
+                break name;
+            }
+        }
+    }
+
+    /// The elements of a small integer value as sizes, where they are known: what shape arithmetic
+    /// gives. Row-major.
+    pub fn elements(&self, value: ValueId) -> Option<&[Dim]> {
+        self.facts[value.0].elements.as_deref()
+    }
+
+    /// The elements of a small integer value as sizes: those known, or new symbols that read them when
+    /// the program runs.
+    ///
+    /// # Errors
+    /// When the value is not of integers, or their number is not known or too large.
+    pub fn elements_or_symbols(&mut self, value: ValueId) -> Built<Vec<Dim>> {
+        if let Some(elements) = self.elements(value) {
+            return Ok(elements.to_vec());
+        }
+        let ty = self.ty(value).clone();
+        let count = ty.elements().known().filter(|count| (0..=sizes::FOLLOWED).contains(count));
+        let (Some(count), true) = (count, ty.dtype.is_integer()) else {
+            return Err(format!("expected a few integers, found {ty}").into());
+        };
+        let source = |index| SymbolSource::Element(value, index);
+        let elements: Vec<Dim> = (0..count as usize).map(|at| self.symbol(source(at))).collect();
+        self.facts[value.0].elements = Some(elements.clone());
+        Ok(elements)
+    }
+
+    /// Takes an extent of the value written last to be a number, and requires it when the program
+    /// runs. Gives the value of that type. Nothing is done for an extent that depends on those of inputs
+    /// alone, which callers choose.
+    ///
+    /// # Errors
+    /// When it can be told now that the extent is another.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) -> Built {
+        let found = self.ty(value).dims[axis].clone();
+        let names = found.symbols();
+        if !names.iter().any(|name| self.is_computed(name)) {
+            return Ok(value);
+        }
+        if names.iter().any(|name| self.is_given_back(name)) {
+            self.require(&found, Relation::Equal, &extent.into(), message)?;
+            let ty = self.ty(value).clone();
+            let mut dims = ty.dims.clone();
+            dims[axis] = extent.into();
+            return self.compute(Compute::reshape(&ty, dims), &[value]);
+        }
+        let one = names.first().filter(|name| found == Dim::symbol(name));
+        match one {
+            Some(name) => {
+                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
+                self.substitute(&known);
+            }
+            None => self.graph.restate(value, axis, &Dim::Known(extent)),
+        }
+        let (right, message) = (Dim::Known(extent), self.at_origin(message));
+        let check = Check { left: found, right, relation: Relation::Equal, message };
+        self.graph.checks.push(check);
+        Ok(value)
+    }
+
+    /// Whether a symbol of this graph is the extent of what a choice or loop gives back: only the type
+    /// of that says what the symbol is.
+    pub(super) fn is_given_back(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let given = own.is_some_and(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        given && self.is_computed(name)
+    }
+
+    /// Whether a symbol of this graph is not the extent of an input.
+    pub(super) fn is_computed(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        own.is_some_and(|symbol| match symbol.source {
+            SymbolSource::Element(..) => true,
+            SymbolSource::Extent(from, _) => {
+                !self.graph.inputs.iter().any(|(_, input)| *input == from)
+            }
+        })
+    }
+
+    pub(super) fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
+        self.graph.substitute(known);
+        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+            elements.iter_mut().for_each(|element| *element = element.substitute(known));
+        }
+    }
+
+    /// A new symbol.
+    pub fn symbol(&mut self, source: SymbolSource) -> Dim {
+        let name = self.fresh_name();
+        let dim = Dim::symbol(&name);
+        self.graph.symbols.push(Symbol { name, source });
+        dim
+    }
+
+    /// A message of what is written now.
+    fn at_origin(&self, message: &str) -> String {
+        match &self.origin {
+            Some(origin) => format!("{origin}: {message}"),
+            None => message.to_owned(),
+        }
+    }
+
+    /// Requires two sizes to relate, when the program runs if it cannot be told now.
+    ///
+    /// # Errors
+    /// When it can be told now that they do not.
+    pub fn require(
+        &mut self,
+        left: &Dim,
+        relation: Relation,
+        right: &Dim,
+        message: &str,
+    ) -> Built<()> {
+        let [left, right] = [left, right].map(|dim| self.simplified(dim));
+        if left == right || relation == Relation::EqualOrOne && left.is(1) {
+            return Ok(());
+        }
+        match (left.known(), right.known()) {
+            (Some(a), Some(b)) if relation.holds(a, b) => Ok(()),
+            (Some(a), Some(b)) => Err(format!("{message}: found {a} and {b}").into()),
+            _ => {
+                let same = |check: &Check| {
+                    check.left == left && check.right == right && check.relation == relation
+                };
+                if !self.graph.checks.iter().any(same) {
+                    let message = self.at_origin(message);
+                    self.graph.checks.push(Check { left, right, relation, message });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Requires of symbolic sizes what inference requires of known ones.
+    pub(super) fn check_sizes(&mut self, op: &Op, types: &[Type]) -> Built<()> {
+        match op {
+            Op::Binary(_) | Op::Compare(_) | Op::Select => self.check_join(op.name(), types),
+            Op::Matmul { transpose_lhs, transpose_rhs } => {
+                let depth = |ty: &Type, last: bool| {
+                    let back = if last { 1 } else { 2 };
+                    ty.rank().checked_sub(back).map(|axis| ty.dims[axis].clone())
+                };
+                let (left, right) =
+                    (depth(&types[0], !transpose_lhs), depth(&types[1], *transpose_rhs));
+                let (Some(left), Some(right)) = (left, right) else { return Ok(()) };
+                let message = "matmul: expected one contracted size";
+                self.require(&left, Relation::Equal, &right, message)?;
+                let batch =
+                    |ty: &Type| Type::new(ty.dtype, &ty.dims[..ty.rank().saturating_sub(2)]);
+                self.check_join("matmul", &[batch(&types[0]), batch(&types[1])])
+            }
+            Op::Conv(conv) if types[1].rank() >= 2 && types[0].rank() >= 2 => {
+                let [channels, rest] = conv.agreement(&types[1]);
+                let message = "conv: expected as many channels as the filters have";
+                self.require(&types[0].dims[1], Relation::Equal, &channels, message)?;
+                let message = "conv: expected as many filters in each group";
+                self.require(&rest, Relation::Equal, &0.into(), message)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_join(&mut self, name: &str, types: &[Type]) -> Built<()> {
+        let found = || types.iter().map(Type::to_string).collect::<Vec<_>>().join(" and ");
+        let message = || format!("{name}: expected shapes that broadcast together");
+        let joined = join(types).ok_or_else(|| format!("{}, found {}", message(), found()))?;
+        for ty in types {
+            let new = joined.len() - ty.rank();
+            for (own, to) in ty.dims.iter().zip(&joined[new..]) {
+                self.require(own, Relation::EqualOrOne, to, &message())?;
+            }
+        }
+        Ok(())
+    }
+}
