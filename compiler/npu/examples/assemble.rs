@@ -41,7 +41,7 @@ fn assemble(plan: &str, layers: &str) -> Result<irc_npu::Program, String> {
         let found = render(&plan, &of_plan.into_diagnostics(), false, 100);
         return Err(found + &render(&layers, &of_layers.into_diagnostics(), false, 100));
     };
-    irc_npu_emit::emit(&parsed, &described).map_err(|mut found| {
+    irc_npu_emit::emit(&parsed, Some(&described)).map_err(|mut found| {
         irc_gemini_format::place(&plan, &mut found);
         render(&plan, &found, false, 100)
     })

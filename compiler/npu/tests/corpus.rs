@@ -52,5 +52,5 @@ fn program(folder: &std::path::Path, network: &str, batch: &str) -> Program {
     let file = |end: &str| open(std::path::Path::new(&format!("{}{end}", stem.display())));
     let schedule = plan(&file("_c1_bw16_stschedule.json"));
     let frontend = layers(&file(".json"));
-    irc_npu_emit::emit(&schedule, &frontend).expect("a schedule that can be emitted")
+    irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a schedule that can be emitted")
 }
