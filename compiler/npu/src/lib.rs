@@ -37,9 +37,11 @@ use tensors::View;
 pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Diagnostic>> {
     let made = match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
-        (Dialect::A, None) => {
-            Err(fault("emit-no-frontend", "$", "the schedule needs the frontend file of its layers"))
-        }
+        (Dialect::A, None) => Err(fault(
+            "emit-no-frontend",
+            "$",
+            "the schedule needs the frontend file of its layers",
+        )),
         (Dialect::B | Dialect::C, _) => mesh::emit(schedule),
     };
     made.map_err(|finding| vec![*finding])

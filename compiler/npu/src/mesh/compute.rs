@@ -16,9 +16,9 @@ use irc_npu::op::{
 };
 use irc_npu::{Number, Op};
 
+use super::Mesh;
 use super::geometry::{Windows, made};
 use super::parts::Place;
-use super::Mesh;
 use crate::finding::{Found, fault, word};
 use crate::step::Step;
 use crate::tensors::{Tensor, corner};
@@ -50,7 +50,9 @@ impl Mesh<'_> {
             (Some(LayerKind::Pool | LayerKind::ElementWise | LayerKind::PointToPoint), None) => {
                 self.vectors(place, inputs, output)
             }
-            (None, _) => Err(fault("emit-kind", &path, "the workload does not say what it computes")),
+            (None, _) => {
+                Err(fault("emit-kind", &path, "the workload does not say what it computes"))
+            }
             (Some(kind), _) => {
                 let message = format!("a workload of {kind} with these weights is not known");
                 Err(fault("emit-kind", &path, message))
@@ -96,7 +98,7 @@ impl Mesh<'_> {
             let message = format!("{ROWS} output channels need {per_block} units of WL0's {WL0}");
             return Err(fault("emit-wl0", &path, message));
         }
-        let Some(input) = inputs.first().filter(|input| input.shape[0] == c) else {
+        let Some(input) = inputs.first().filter(|input| input.shape[0] >= c) else {
             return Err(fault("emit-input", &path, "weights and operand differ in channels"));
         };
         let [top, left] = self.offset(place)?;
@@ -227,12 +229,7 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    fn vector_configs(
-        &self,
-        place: Place,
-        inputs: &[Tensor],
-        output: &Tensor,
-    ) -> Found<Vec<Op>> {
+    fn vector_configs(&self, place: Place, inputs: &[Tensor], output: &Tensor) -> Found<Vec<Op>> {
         let path = self.path(place);
         let is_pool = self.workload(place).layer_type == Some(LayerKind::Pool);
         let windows = match is_pool {
@@ -257,13 +254,8 @@ impl Mesh<'_> {
             }
             .into(),
             VpCfgSms { summ: Summ::Default, mulvs: 0, sumvs: 0, sumv: zero(), mulv: zero() }.into(),
-            VpCfgQp {
-                qcs: Float2Fixed::Ceil,
-                qsmd: Qsmd::Default,
-                qb: zero(),
-                qk: Number::Int(1),
-            }
-            .into(),
+            VpCfgQp { qcs: Float2Fixed::Ceil, qsmd: Qsmd::Default, qb: zero(), qk: Number::Int(1) }
+                .into(),
             VpCfgIq { iqcs: 0, iqb0: zero(), iqk0: Number::Int(1) }.into(),
             VpCfgIq1 { iqb1: zero(), iqk1: Number::Int(1) }.into(),
             VpCfgFm {

@@ -41,9 +41,8 @@ pub fn windows(workloads: &[&Workload], axis: usize) -> Option<Windows> {
     let kernels = (1..=MAX_KERNEL.min(last + 1)).chain([last + 1]);
     kernels
         .flat_map(|kernel| {
-            (1..=MAX_STRIDE).flat_map(move |stride| {
-                (0..kernel).map(move |pad| Windows { kernel, stride, pad })
-            })
+            (1..=MAX_STRIDE)
+                .flat_map(move |stride| (0..kernel).map(move |pad| Windows { kernel, stride, pad }))
         })
         .find(explains)
 }
@@ -57,8 +56,11 @@ pub fn kernel(workloads: &[&Workload], elements: Option<i64>) -> Option<[Windows
     }
     // Rows or columns that are read at the edge alone do not show how far windows reach.
     let side = (1..=elements).find(|side| side * side == elements);
-    let candidates = [side.map(|side| (side, side)), Some((elements / w.kernel, w.kernel)),
-        Some((h.kernel, elements / h.kernel))];
+    let candidates = [
+        side.map(|side| (side, side)),
+        Some((elements / w.kernel, w.kernel)),
+        Some((h.kernel, elements / h.kernel)),
+    ];
     let (kernel_h, kernel_w) = candidates
         .into_iter()
         .flatten()

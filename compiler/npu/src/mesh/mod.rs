@@ -27,7 +27,7 @@ use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use dram::Dram;
 use geometry::Windows;
-use parts::{Makers, Part, Place};
+use parts::{Makers, Part, Place, padded};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
@@ -66,6 +66,11 @@ struct Mesh<'s> {
     layers: BTreeMap<&'s str, u32>,
     /// Tensors of operands that have room: by workload, by operand.
     operands: BTreeMap<(Place, usize), Tensor>,
+    /// Parts of channels that are no whole words, which wait for their turn: by workload, by
+    /// transfer, by operand.
+    staged: BTreeMap<(Place, i64, usize), Tensor>,
+    /// What has come into operands: first element and lengths of each part.
+    arrived: BTreeMap<(Place, usize), Vec<([i64; 4], [i64; 4])>>,
 }
 
 impl<'s> Mesh<'s> {
@@ -100,6 +105,10 @@ impl<'s> Mesh<'s> {
         let mut dram = Dram::new(schedule, parts, "$")?;
         let mut windows = BTreeMap::new();
         for (name, workloads) in by_layer {
+            if workloads.iter().any(|workload| workload.layer_type.is_none()) {
+                let message = format!("layer `{name}` does not say what it computes");
+                return Err(fault("emit-kind", &format!("$ (layer `{name}`)"), message));
+            }
             let (found, weights) = windows_of(schedule, name, &workloads)?;
             if let Some((k, size)) = weights {
                 dram.add_weights(name, k, size);
@@ -107,8 +116,18 @@ impl<'s> Mesh<'s> {
             windows.insert(name, found);
         }
         let makers = Makers::new(schedule);
-        let operands = BTreeMap::new();
-        Ok(Self { schedule, cores, makers, parts: all, dram, windows, layers, operands })
+        Ok(Self {
+            schedule,
+            cores,
+            makers,
+            parts: all,
+            dram,
+            windows,
+            layers,
+            operands: BTreeMap::new(),
+            staged: BTreeMap::new(),
+            arrived: BTreeMap::new(),
+        })
     }
 
     fn workload(&self, (core, index): Place) -> &'s Workload {
@@ -155,8 +174,15 @@ impl<'s> Mesh<'s> {
     /// Issues a workload: what it loads, its tiles, and where its result goes.
     fn issue(&mut self, place: Place) -> Found<()> {
         let (parts, operands) = self.parts.get(&place).cloned().unwrap_or_default();
-        for part in parts.iter().filter(|part| part.is_dram) {
-            self.load(place, part)?;
+        // From the first channel on: a part's padding may lie over what comes behind it.
+        let mut late: Vec<&Part> = parts.iter().collect();
+        late.sort_by_key(|part| part.at[1]);
+        for part in late {
+            if part.is_dram {
+                self.load(place, part)?;
+            } else if let Some(staged) = self.staged.remove(&(place, part.transfer, part.operand)) {
+                self.settle(place, part, staged)?;
+            }
         }
         let inputs: Vec<Tensor> =
             (0..operands).map(|operand| self.operand(place, operand)).collect::<Found<_>>()?;
@@ -168,6 +194,7 @@ impl<'s> Mesh<'s> {
             self.cores[place.0].space.free(tensor.base);
         }
         self.operands.retain(|(owner, _), _| *owner != place);
+        self.arrived.retain(|(owner, _), _| *owner != place);
         let core = &mut self.cores[place.0];
         core.brought.retain(|_, tensor| !inputs.iter().any(|input| input.base == tensor.base));
         let over: Vec<i64> = core
@@ -189,10 +216,19 @@ impl<'s> Mesh<'s> {
         if let Some(tensor) = self.operands.get(&(place, operand)) {
             return Ok(*tensor);
         }
-        let ifmap = &self.workload(place).ifmaps()[0];
-        let tensor = self.room(place, lengths(&ifmap.extent()))?;
+        let [n, c, h, w] = lengths(&self.workload(place).ifmaps()[0].extent());
+        let tensor = self.room(place, [n, c + self.slack(place), h, w])?;
         self.operands.insert((place, operand), tensor);
         Ok(tensor)
+    }
+
+    /// Channels behind those of the operands of a workload: where parts are no whole words, the
+    /// padding of the last one needs a place in every pixel.
+    fn slack(&self, place: Place) -> i64 {
+        let channels = lengths(&self.workload(place).ifmaps()[0].extent())[1];
+        let parts = self.parts.get(&place).into_iter().flat_map(|(parts, _)| parts);
+        let has_odd = parts.into_iter().any(|part| !part.is_of_words(channels));
+        if has_odd { padded(channels) - channels + parts::WORD } else { 0 }
     }
 
     /// Room for a tensor `[N, C, H, W]` that a workload needs.
@@ -269,12 +305,8 @@ impl<'s> Mesh<'s> {
     fn finish(self) -> Found<Program> {
         let mut program = Program::default();
         for core in self.cores.into_iter().filter(|core| !core.steps.is_empty()) {
-            let control = |op, workload| Step {
-                configs: vec![],
-                op,
-                origin: Origin::default(),
-                workload,
-            };
+            let control =
+                |op, workload| Step { configs: vec![], op, origin: Origin::default(), workload };
             let last = core.steps.last().map_or(0, |step| step.workload);
             let mut steps = vec![control(CtSt {}.into(), 0)];
             let table = rings::table(&[[0, L2]], &core.path)?;

@@ -4,9 +4,9 @@ use irc_npu::op::{
     DtCal, DtCfg, LdaCfg, LdaMov, LdwCfg, LdwMov, SiCfg, SiMov, SoCfg, SoMov, StaCfg, StaMov,
 };
 
-use super::parts::{Part, Place};
 use super::Mesh;
-use crate::finding::{Found, word};
+use super::parts::{Part, Place, padded};
+use crate::finding::{Found, fault, word};
 use crate::step::Step;
 use crate::tensors::{Spot, Tensor, corner, lengths};
 
@@ -20,13 +20,16 @@ impl Mesh<'_> {
             }
         }
         let tensor = self.operand(place, part.operand)?;
+        self.arrive(place, part)?;
         if let Some(first) = self.cores[place.0].brought.get(&part.transfer).copied()
             && first.base != tensor.base
         {
             // An earlier reader's operand begins where the part does only when it is all of it.
             let same = first.shape == tensor.shape && part.at == [0; 4];
             if same && lengths(&part.extent)[1..] == first.shape.map(i64::from) {
-                return self.copy(place, part, (first, [0; 4]), tensor);
+                let from = Spot { tensor: first, at: [0; 4] };
+                let to = Spot { tensor, at: part.at };
+                return self.copy(place, lengths(&part.extent), from, to);
             }
         }
         let from = self.dram.activations(&part.layer, &path)?;
@@ -47,6 +50,38 @@ impl Mesh<'_> {
         };
         self.step(place, vec![config.into()], op)?;
         self.cores[place.0].brought.insert(part.transfer, tensor);
+        Ok(())
+    }
+
+    /// Notes that a part comes into its operand.
+    ///
+    /// Channels move in whole words, so a part may write over those behind it, which then have to
+    /// come later.
+    fn arrive(&mut self, place: Place, part: &Part) -> Found<()> {
+        let path = self.path(place);
+        let size = lengths(&part.extent);
+        let spill = padded(size[1]) - size[1];
+        let whole = lengths(&self.workload(place).ifmaps()[0].extent());
+        let room = whole[1] + self.slack(place);
+        let there = self.arrived.entry((place, part.operand)).or_default();
+        let is_hurt = |(at, other): &&([i64; 4], [i64; 4])| {
+            let overlaps = |axis: usize, from: i64, length: i64| {
+                at[axis] < from + length && from < at[axis] + other[axis]
+            };
+            [0, 2, 3].iter().all(|axis| overlaps(*axis, part.at[*axis], size[*axis]))
+                && overlaps(1, part.at[1] + size[1], spill)
+        };
+        let beyond = part.at[1] + padded(size[1]) > padded(room);
+        if spill > 0 && (beyond || there.iter().any(|other| is_hurt(&other))) {
+            let message = format!(
+                "transfer {} brings channels {} to {}, whose padding is over others",
+                part.transfer,
+                part.at[1],
+                part.at[1] + size[1] - 1,
+            );
+            return Err(fault("emit-channels", &path, message));
+        }
+        there.push((part.at, size));
         Ok(())
     }
 
@@ -105,15 +140,35 @@ impl Mesh<'_> {
             let part_size = lengths(&part.extent);
             if (0..4).any(|axis| from[axis] < 0 || from[axis] + part_size[axis] > size[axis]) {
                 let message = format!("transfer {} is not of what is made", part.transfer);
-                return Err(crate::finding::fault("emit-transfer", &path, message));
+                return Err(fault("emit-transfer", &path, message));
             }
-            let tensor = self.operand(reader, part.operand)?;
-            if reader.0 == place.0 {
-                self.copy(place, &part, (*output, from), tensor)?;
+            // Channels that begin within a word are read on into the next pixel; what comes of that
+            // lands in padding, or under what arrives later.
+            let whole = lengths(&self.workload(reader).ifmaps()[0].extent())[1];
+            let (tensor, at) = if part.is_of_words(whole) {
+                self.arrive(reader, &part)?;
+                (self.operand(reader, part.operand)?, part.at)
             } else {
-                self.send(place, reader, &part, (*output, from), tensor)?;
+                let staged = self.room(reader, part_size)?;
+                self.staged.insert((reader, part.transfer, part.operand), staged);
+                (staged, [0; 4])
+            };
+            let (from, to) = (Spot { tensor: *output, at: from }, Spot { tensor, at });
+            match reader.0 == place.0 {
+                true => self.copy(place, part_size, from, to)?,
+                false => self.send(place, reader, &part, from, to)?,
             }
         }
+        Ok(())
+    }
+
+    /// Copies a part that waited into its operand.
+    pub(super) fn settle(&mut self, place: Place, part: &Part, staged: Tensor) -> Found<()> {
+        self.arrive(place, part)?;
+        let tensor = self.operand(place, part.operand)?;
+        let (from, to) = (Spot { tensor: staged, at: [0; 4] }, Spot { tensor, at: part.at });
+        self.copy(place, lengths(&part.extent), from, to)?;
+        self.cores[place.0].space.free(staged.base);
         Ok(())
     }
 
@@ -152,23 +207,18 @@ impl Mesh<'_> {
         self.step(place, vec![config.into()], op)
     }
 
-    /// Copies a part within the core.
-    fn copy(
-        &mut self,
-        place: Place,
-        part: &Part,
-        (from, at): (Tensor, [i64; 4]),
-        to: Tensor,
-    ) -> Found<()> {
+    /// Copies within the core.
+    fn copy(&mut self, place: Place, size: [i64; 4], from: Spot, to: Spot) -> Found<()> {
         let path = self.path(place);
-        let config = DtCfg { df: from.format, s_tile: from.shape, d_tile: to.shape };
+        let config =
+            DtCfg { df: from.tensor.format, s_tile: from.tensor.shape, d_tile: to.tensor.shape };
         let op = DtCal {
             order: 0,
             sbsg: 0,
             dbsg: 0,
-            st_addr: Spot { tensor: from, at }.address([0; 4]),
-            dt_addr: Spot { tensor: to, at: part.at }.address([0; 4]),
-            tile: tile_of(lengths(&part.extent), &path)?,
+            st_addr: from.address([0; 4]),
+            dt_addr: to.address([0; 4]),
+            tile: tile_of(size, &path)?,
         };
         self.step(place, vec![config.into()], op)
     }
@@ -179,20 +229,18 @@ impl Mesh<'_> {
         place: Place,
         reader: Place,
         part: &Part,
-        (from, at): (Tensor, [i64; 4]),
-        to: Tensor,
+        from: Spot,
+        to: Spot,
     ) -> Found<()> {
         let path = self.path(place);
         let xfer = word(part.transfer, &path)?;
         let tile = tile_of(lengths(&part.extent), &path)?;
         let (giver, taker) = (self.cores[place.0].id, self.cores[reader.0].id);
-        let config = SoCfg { df: from.format, s_tile: from.shape };
-        let st_addr = Spot { tensor: from, at }.address([0; 4]);
-        let out = SoMov { core: taker, xfer, sbsg: 0, st_addr, tile };
+        let config = SoCfg { df: from.tensor.format, s_tile: from.tensor.shape };
+        let out = SoMov { core: taker, xfer, sbsg: 0, st_addr: from.address([0; 4]), tile };
         self.step(place, vec![config.into()], out)?;
-        let config = SiCfg { df: to.format, d_tile: to.shape };
-        let dt_addr = Spot { tensor: to, at: part.at }.address([0; 4]);
-        let back = SiMov { core: giver, xfer, dbsg: 0, dt_addr, tile };
+        let config = SiCfg { df: to.tensor.format, d_tile: to.tensor.shape };
+        let back = SiMov { core: giver, xfer, dbsg: 0, dt_addr: to.address([0; 4]), tile };
         self.step(reader, vec![config.into()], back)
     }
 
