@@ -33,12 +33,13 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "import",
             passes: "",
-            leaves: &["ark", "func", "tl"],
+            leaves: &["ark", "common_ir", "func", "tl"],
             why: "the file as written",
         },
         Stage {
             name: "tensor",
-            passes: "ark-to-tl,canonicalize,cse",
+            // A program that common-ir-to-tl has written is nothing to ark-to-tl.
+            passes: "common-ir-to-tl,ark-to-tl,canonicalize,cse",
             leaves: &["func", "tl"],
             why: "memory becomes values, so that what is computed can be compared and moved",
         },

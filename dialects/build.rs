@@ -1,8 +1,13 @@
 //! Generates the dialects' C++ from their ODS files and compiles their registration.
 use std::{env, fs, io, path::Path, process::Command};
 
-const DIALECTS: [(&str, &str, bool); 3] =
-    [("Ark", "ark/ark.td", true), ("Plan", "plan/plan.td", false), ("Tl", "tl/tl.td", false)];
+/// Name, file, whether it has types, whether it has attributes.
+const DIALECTS: [(&str, &str, bool, bool); 4] = [
+    ("Ark", "ark/ark.td", true, false),
+    ("CommonIr", "common_ir/common_ir.td", true, true),
+    ("Plan", "plan/plan.td", false, false),
+    ("Tl", "tl/tl.td", false, true),
+];
 
 fn main() -> io::Result<()> {
     let prefix = env::var("MLIR_SYS_220_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".into());
@@ -12,8 +17,9 @@ fn main() -> io::Result<()> {
     let manifest = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     println!("cargo:rustc-env=IRC_DIALECTS_DIR={manifest}");
     println!("cargo:rerun-if-changed=register.cpp");
+    println!("cargo:rerun-if-changed=register_common_ir.cpp");
     println!("cargo:rerun-if-changed=Base.td");
-    for (name, file, has_types) in DIALECTS {
+    for (name, file, has_types, has_attributes) in DIALECTS {
         println!("cargo:rerun-if-changed={file}");
         let ops = "-gen-op-";
         let dialect = "-gen-dialect-";
@@ -26,7 +32,7 @@ fn main() -> io::Result<()> {
                 &format!("{out}/{name}{kind}.cpp.inc"),
             )?;
         }
-        if name == "Tl" {
+        if has_attributes {
             let path = format!("{out}/{name}Attrs");
             generate(&prefix, file, "-gen-attrdef-decls", &format!("{path}.h.inc"))?;
             generate(&prefix, file, "-gen-attrdef-defs", &format!("{path}.cpp.inc"))?;
@@ -45,6 +51,7 @@ fn main() -> io::Result<()> {
         .include(&bridge)
         .include(&out)
         .file("register.cpp")
+        .file("register_common_ir.cpp")
         .warnings(false)
         .flag("-fno-rtti")
         .opt_level(1)

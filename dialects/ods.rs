@@ -7,6 +7,11 @@ melior::dialect! {
     include_directory_env_vars: ["IRC_DIALECTS_DIR"],
 }
 melior::dialect! {
+    name: "common_ir",
+    files: ["common_ir/common_ir.td"],
+    include_directory_env_vars: ["IRC_DIALECTS_DIR"],
+}
+melior::dialect! {
     name: "tl",
     files: ["tl/tl.td"],
     include_directory_env_vars: ["IRC_DIALECTS_DIR"],

@@ -1,4 +1,6 @@
-// Registers the dialects that mlir-tblgen generated from the .td files. One block per dialect.
+// Registers the dialects that mlir-tblgen generated from the .td files. One block per dialect;
+// common_ir has a file of its own, since what mlir-tblgen writes for types and attributes is one to a
+// file.
 #include "RustVerified.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -16,6 +18,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "ArkDialect.h.inc"
+#include "CommonIrDialect.h.inc"
 #include "PlanDialect.h.inc"
 #include "TlDialect.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -73,5 +76,6 @@ void irc::plan::PlanDialect::initialize() {
 }
 
 extern "C" void ircRegisterDialects(MlirDialectRegistry registry) {
-  unwrap(registry)->insert<irc::ark::ArkDialect, irc::tl::TlDialect, irc::plan::PlanDialect>();
+  unwrap(registry)->insert<irc::ark::ArkDialect, irc::common_ir::CommonIrDialect,
+                                   irc::tl::TlDialect, irc::plan::PlanDialect>();
 }

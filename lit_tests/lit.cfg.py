@@ -5,6 +5,7 @@ Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t 
     %irc  %irc-opt  %irc-translate    the tools
     %examples  %models                the repository's models: for people, for tests
     %data                             the ARK files that the format crate tests itself on
+    %gemini                           a small Gemini schedule and its layers
     %lit-tests                        this folder
     %python  %oracle                  Python with numpy (`./irc-dev setup`), and tests/oracle
     %expect                           reads stdin: must equal %s.expected, to the byte
@@ -38,6 +39,7 @@ config.substitutions += [
     ("%examples", str(root.parent / "examples")),
     ("%models", str(root.parent / "tests" / "models")),
     ("%data", str(root.parent / "dialects" / "ark" / "format" / "tests" / "data")),
+    ("%gemini", str(root.parent / "dialects" / "gemini" / "format" / "tests" / "data")),
     ("%lit-tests", str(root)),
     ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),
     ("%oracle", str(root.parent / "tests" / "oracle")),

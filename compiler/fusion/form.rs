@@ -153,11 +153,11 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
 /// Whether no schedule in vectors can do an op, so that it becomes a kernel of loops. This is the one
 /// place that decides it.
 fn needs_loops(apply: Application<'_>) -> bool {
-    let empty = |ty: &TensorType| ty.shape.contains(&0);
+    let scalar = |ty: &TensorType| ty.shape.contains(&0) || ty.dtype.is_small();
     matches!(apply.op, Op::Compute(_))
         || matches!(apply.op, Op::Conv(conv) if !is_product(conv, apply))
-        || empty(apply.result)
-        || apply.operands.iter().any(|ty| empty(ty))
+        || scalar(apply.result)
+        || apply.operands.iter().any(|ty| scalar(ty))
 }
 
 /// Whether a convolution has enough filters per group to be a product of matrices.

@@ -3,8 +3,14 @@
 //! Before: `tl.group` ops in functions. After: each group is a `tl.launch` of a private `func.func`
 //! `@<prefix>kernel_<n>` with the attributes `irc.kernel` and `irc.kind`, numbered in walk order.
 //! Kernels keep the group's location. Their signatures are signless, as code generation is:
-//! `tl.bitcast`s at the call and inside the kernel carry the sign across.
-use super::tl_to_linalg::element;
+//! `tl.bitcast`s at the call and inside the kernel carry the sign across. Sizes that depend on symbols are
+//! symbols of the kernel's own, and the launch says in `irc.sizes` what each is.
+
+mod sizes;
+
+pub(crate) use sizes::Sizes;
+
+use super::{compute_to_loops::LOOPS, tl_to_linalg::element};
 use irc_dialects::ods::tl::LaunchOperation;
 use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;
 use irc_mlir::{
@@ -12,6 +18,7 @@ use irc_mlir::{
     Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr,
     function, read,
 };
+use irc_tl::Dim;
 
 /// The pass `outline-kernels`.
 pub struct OutlineKernels;
@@ -61,12 +68,13 @@ fn outline<'c: 'a, 'a>(
             bitcast(context, input, to, |spec| spec.before(&block, group))
         })
         .collect();
-    let input_types: Vec<Type> = inputs.iter().map(ValueLike::r#type).collect();
     let result_types: Vec<Type> =
         group.results().map(|result| signless(context, result.r#type())).collect();
+    let sizes = rename_sizes(context, &group, &kind)?;
+    let (input_types, output_types) = own_types(context, &group);
 
     let body = Block::new(&[]);
-    let kernel = function(context, name, &input_types, &result_types, body, group.location())
+    let kernel = function(context, name, &input_types, &output_types, body, group.location())
         .attr("sym_visibility", attr::string(context, "private"))
         .attr("irc.kernel", attr::unit(context))
         .attr("irc.kind", attr::string(context, &kind))
@@ -80,12 +88,45 @@ fn outline<'c: 'a, 'a>(
         .outputs(&result_types)
         .build();
     let call = block.insert_operation_before(group, launch.into());
+    if !sizes.is_empty() {
+        let sizes: Vec<_> =
+            sizes.iter().map(|size| attr::string(context, &size.to_string())).collect();
+        irc_mlir::set_attribute(call, "irc.sizes", attr::array(context, &sizes));
+    }
     for (old, new) in group.results().zip(call.results()) {
         let new = bitcast(context, new.into(), old.r#type(), |spec| spec.before(&block, group));
         irc_mlir::replace_all_uses(old.into(), new);
     }
     group.erase();
     Ok(())
+}
+
+/// Gives the sizes of a group of loops symbols of its own; what these stand for.
+fn rename_sizes<'c: 'a, 'a>(
+    context: &'c Context,
+    group: &OperationRef<'c, 'a>,
+    kind: &str,
+) -> Result<Vec<Dim>, PassError> {
+    let mut ops = read::body_ops(*group);
+    ops.pop();
+    let sizes = if kind == LOOPS { Sizes::of(&ops) } else { None };
+    let (Some(sizes), Some(block)) = (sizes, first_block(group)) else { return Ok(vec![]) };
+    let renamed = sizes.rename(context, block, &ops);
+    renamed.map_err(|message| PassError::at(group, message))?;
+    Ok(sizes.passed())
+}
+
+/// The signless types of what a group's block takes and yields.
+fn own_types<'c: 'a, 'a>(
+    context: &'c Context,
+    group: &OperationRef<'c, 'a>,
+) -> (Vec<Type<'c>>, Vec<Type<'c>>) {
+    let Some(block) = first_block(group) else { return (vec![], vec![]) };
+    let arguments = (0..block.argument_count()).filter_map(|index| block.argument(index).ok());
+    let inputs = arguments.map(|argument| signless(context, argument.r#type())).collect();
+    let yielded = block.terminator().map(|end| end.operands().collect::<Vec<_>>());
+    let outputs = yielded.unwrap_or_default();
+    (inputs, outputs.into_iter().map(|value| signless(context, value.r#type())).collect())
 }
 
 /// Moves the group's block into the kernel and returns what it yields.

@@ -2,9 +2,10 @@
 use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
-        ark_to_plan::PlanArk, ark_to_tl::ArkToTl, compute_to_loops::ComputeToLoops,
-        emit_entry::EmitEntry, linalg_to_vector::LinalgToVector, outline_kernels::OutlineKernels,
-        plan_memory::PlanMemory, split_blocks::SplitBlocks, tl_to_linalg::TlToLinalg,
+        ark_to_plan::PlanArk, ark_to_tl::ArkToTl, common_ir_to_tl::CommonIrToTl,
+        compute_to_loops::ComputeToLoops, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, split_blocks::SplitBlocks,
+        tl_to_linalg::TlToLinalg,
     },
 };
 use irc_mlir::register_pass;
@@ -14,6 +15,7 @@ mod check_stage;
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
+    register_pass(CommonIrToTl);
     register_pass(PlanArk);
     register_pass(SimplifyTl);
     register_pass(Fuse);

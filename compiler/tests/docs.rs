@@ -267,10 +267,13 @@ fn what_the_pages_name_exists() {
         "docs/diagnostics.md",
         "docs/how-to-add.md",
         "docs/kernels.md",
+        "docs/npu-binary.md",
+        "docs/npu.md",
         "docs/plan-files.md",
         "docs/running-plans.md",
         "docs/tolerances.md",
         "docs/dialects/ark-rationale.md",
+        "docs/dialects/common_ir-rationale.md",
         "docs/dialects/plan-rationale.md",
         "docs/dialects/tl-rationale.md",
     ];

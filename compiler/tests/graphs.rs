@@ -3,8 +3,10 @@
 mod support {
     pub mod graphs;
 }
+use irc::{CompileOptions, Session};
 use irc_tl::{Binary, Builder, Comparison, Constant, DType, Dim, NodeKind, Reduction, TensorType};
 use irc_tl::{Graph, Relation, Type, Unary, ValueId};
+use std::sync::Arc;
 use support::graphs::{agree, compile, f32s, i64s, truth};
 
 fn matrix(dims: [i64; 2]) -> Type {
@@ -97,6 +99,44 @@ fn a_choice() {
     for side in [true, false] {
         agree(&graph, &[("c", truth(side)), ("x", f32s([3, 5], 1))]);
     }
+}
+
+#[test]
+fn calls_of_one_function() {
+    let body = {
+        let mut b = Builder::nested("f");
+        let x = b.input("x", matrix([3, 5]));
+        let w = b.input("w", matrix([5, 5]));
+        let y = b.matmul(x, w).unwrap();
+        let y = b.unary(Unary::Tanh, y).unwrap();
+        b.output("y", y);
+        Arc::new(b.finish())
+    };
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([3, 5]));
+    let w = b.input("w", matrix([5, 5]));
+    let mut y = x;
+    for _ in 0..3 {
+        let kind = NodeKind::Call { name: "layer".into(), body: body.clone() };
+        y = b.region(kind, &[y, w], [matrix([3, 5])])[0];
+    }
+    b.output("y", y);
+    let graph = b.finish();
+    agree(&graph, &[("x", f32s([3, 5], 1)), ("w", f32s([5, 5], 2))]);
+    let text = Session::new().graph_stage(&graph, "tensor", &CompileOptions::default()).unwrap();
+    assert_eq!(text.matches("tl.call").count(), 3, "{text}");
+    assert_eq!(text.matches("func.func").count(), 2, "{text}");
+}
+
+#[test]
+fn a_value_after_others() {
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([3, 5]));
+    let unused = b.unary(Unary::Exp, x).unwrap();
+    let y = b.after(x, &[unused]);
+    let y = b.unary(Unary::Neg, y).unwrap();
+    b.output("y", y);
+    agree(&b.finish(), &[("x", f32s([3, 5], 1))]);
 }
 
 /// A loop over a state: `s = choice(i < 2, tanh(s)) + w`, which also collects the states.

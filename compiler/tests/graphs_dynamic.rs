@@ -5,6 +5,7 @@ mod support {
 }
 use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
 use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
+use std::sync::Arc;
 use support::graphs::{agree, compile, f32s, i64s, run, truth};
 
 fn n() -> Dim {
@@ -45,6 +46,33 @@ fn yes(b: &mut Builder) -> ValueId {
 fn head(b: &mut Builder, x: ValueId, count: Dim) -> ValueId {
     let body = Scalar::load(0, [Scalar::Loop(0)]);
     b.compute(Compute::map([count], body), &[x]).unwrap()
+}
+
+#[test]
+fn calls_whose_results_have_sizes_of_their_own() {
+    let body = nested("f", &[row(n()), scalar(DType::I64)], |b, inputs| {
+        let count = b.elements_or_symbols(inputs[1]).unwrap().remove(0);
+        let head = head(b, inputs[0], count);
+        let twice = b.binary(Binary::Add, inputs[0], inputs[0]).unwrap();
+        vec![head, twice]
+    });
+    let body = Arc::new(*body);
+    let mut b = Builder::new();
+    let x = b.input("x", row(n()));
+    let count = b.input("count", scalar(DType::I64));
+    let mut outputs = vec![];
+    for _ in 0..2 {
+        let kind = NodeKind::Call { name: "head".into(), body: body.clone() };
+        let fresh = b.fresh_symbol();
+        outputs.extend(b.region(kind, &[x, count], [row(fresh), row(n())]));
+    }
+    for (index, value) in outputs.into_iter().enumerate() {
+        b.output(format!("y{index}"), value);
+    }
+    let graph = b.finish();
+    for size in [0, 3, 70] {
+        agree(&graph, &[("x", f32s([size], 1)), ("count", i64s([], &[size / 2]))]);
+    }
 }
 
 #[test]
@@ -239,6 +267,34 @@ fn elements_of_a_sequence_may_have_sizes_that_depend_on_data() {
     let error = run(&compile(&graph), &inputs(3, [5, 5, 4])).unwrap_err();
     let expected = "loop: expected elements of one shape in a sequence: found 5 and 4";
     assert_eq!(error.to_string(), expected);
+}
+
+/// A model may state how many elements a loop gives; another number ends the program.
+#[test]
+fn the_length_of_a_sequence_may_be_stated() {
+    let body = nested("l", &[scalar(DType::I64), row(4.into())], |b, inputs| {
+        vec![yes(b), b.unary(Unary::Neg, inputs[1]).unwrap()]
+    });
+    let mut b = Builder::new();
+    let trips = b.input("trips", scalar(DType::I64));
+    let x = b.input("x", row(4.into()));
+    let start = yes(&mut b);
+    let kind = NodeKind::Loop { body, carried: 0 };
+    let length = b.fresh_symbol();
+    let sequence = Type::new(DType::F32, [length, 4.into()]);
+    let all = b.region(kind, &[trips, start, x], [sequence])[0];
+    let three = b.assume(all, 0, 3, "expected three rows").unwrap();
+    assert_eq!(b.ty(three).known(), Some(TensorType::new(DType::F32, [3, 4])));
+    let sum = b.reduce(Reduction::Sum, three, &[0], false).unwrap();
+    b.output("all", three);
+    b.output("sum", sum);
+    let graph = b.finish();
+    let inputs = |trips| [("trips", i64s([], &[trips])), ("x", f32s([4], 1))];
+    agree(&graph, &inputs(3));
+    for trips in [0, 2, 200] {
+        let error = run(&compile(&graph), &inputs(trips)).unwrap_err();
+        assert_eq!(error.to_string(), format!("expected three rows: found {trips} and 3"));
+    }
 }
 
 #[test]

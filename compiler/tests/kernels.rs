@@ -8,7 +8,7 @@ use irc_mlir::{
     Block, BlockLike, Context, Location, Module, OpSpec, Type, Value, ValueLike, function,
 };
 use irc_runtime::Library;
-use irc_tensor::{DType, Tensor, TensorType};
+use irc_tensor::{DType, SmallFloat, Tensor, TensorType};
 use irc_tl::{
     Algorithm, Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduction, Rounding, Scalar,
     Unary,
@@ -122,7 +122,11 @@ fn distance(found: f64, expected: f64, dtype: DType) -> f64 {
         DType::F32 => (23, -126),
         DType::F16 => (10, -14),
         DType::BF16 => (7, -126),
-        _ => return f64::INFINITY,
+        DType::F8E8M0 => (0, -127),
+        small => match SmallFloat::of(small) {
+            Some(format) => (format.mantissa as i32, format.least() + format.mantissa as i32),
+            None => return f64::INFINITY,
+        },
     };
     let exponent = (expected.abs().log2().floor() as i32).max(least);
     (found - expected).abs() / 2f64.powi(exponent - digits)
@@ -154,6 +158,8 @@ fn difference(found: &Tensor, expected: &Tensor, ulp: f64) -> Option<String> {
     let (dtype, found, expected) = (expected.dtype(), found.to_f64(), expected.to_f64());
     let apart = |at: &usize| distance(found[*at], expected[*at], dtype);
     let worst = (0..found.len()).max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+    // Whatever is near in an `f32` is the same in a small type, or its neighbour.
+    let ulp = if dtype.is_small() { ulp.min(1.0) } else { ulp };
     (apart(&worst) > ulp).then(|| {
         let (found, expected) = (found[worst], expected[worst]);
         format!("element {worst}: {found:e} instead of {expected:e}: {} ulp", apart(&worst))
@@ -241,7 +247,7 @@ fn pointwise(dtype: DType, shape: &[i64]) -> Vec<Case> {
     binary.for_each(|f| push(Op::Binary(f), &[&x, &y]));
     Comparison::ALL.into_iter().for_each(|f| push(Op::Compare(f), &[&x, &y]));
     push(Op::Select, &[&flags, &x, &y]);
-    for to in element_types() {
+    for to in DType::ALL {
         push(Op::Cast { to, rounding: Rounding::TowardZero }, &[&x]);
     }
     push(Op::Cast { to: DType::I32, rounding: Rounding::NearestEven }, &[&x]);
@@ -368,15 +374,10 @@ fn general(dtype: DType) -> Vec<Case> {
 }
 
 fn all_types(cases: impl Fn(DType) -> Vec<Case>) {
-    for dtype in element_types() {
+    for dtype in DType::ALL {
         println!("{dtype}");
         check(&cases(dtype));
     }
-}
-
-/// Those that code is made for.
-fn element_types() -> Vec<DType> {
-    DType::ALL.into_iter().filter(|dtype| !dtype.is_small()).collect()
 }
 
 #[test]
@@ -409,7 +410,7 @@ fn pointwise_ops_mean_what_they_mean_on_every_type() {
 
 #[test]
 fn empty_and_single_elements_are_shapes_too() {
-    for dtype in [DType::F32, DType::BF16, DType::I8, DType::U64, DType::Bool] {
+    for dtype in [DType::F32, DType::BF16, DType::I8, DType::U64, DType::Bool, DType::U4] {
         for shape in [&[][..], &[1], &[0], &[2, 0], &[1, 17]] {
             println!("{dtype} {shape:?}");
             let mut cases = pointwise(dtype, shape);
@@ -437,6 +438,38 @@ fn what_moves_and_multiplies_does_so_on_every_type() {
 #[test]
 fn general_ops_and_algorithms_run_as_loops_on_every_type() {
     all_types(general);
+}
+
+/// Boxes of which many overlap, with scores of which many are equal.
+fn suppression(dtype: DType, limit: Tensor, by_center: bool) -> Case {
+    let mut random = Random(u64::from(by_center) + 5);
+    let mut numbers = |shape: &[i64], from: i64, count: i64, step: f64| {
+        let elements: i64 = shape.iter().product();
+        let values: Vec<_> =
+            (0..elements).map(|_| (from + random.below(count)) as f64 * step).collect();
+        Tensor::from_f64(TensorType::new(dtype, shape), &values).unwrap()
+    };
+    let boxes = numbers(&[2, 41, 4], -3, 9, 0.5);
+    let scores = numbers(&[2, 3, 41], -2, 12, 0.125);
+    let scalar = |value: f64| Tensor::from_f64(TensorType::new(dtype, []), &[value]).unwrap();
+    let work = Work::Algorithm(Algorithm::NonMaxSuppression { by_center });
+    Case { work, operands: vec![boxes, scores, limit, scalar(0.25), scalar(0.125)], ulp: 0.0 }
+}
+
+#[test]
+fn boxes_that_overlap_are_dropped() {
+    let mut cases = vec![];
+    for by_center in [false, true] {
+        for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+            for limit in [-1i64, 0, 2, 1000] {
+                let limit = Tensor::from_values([], &[limit]).unwrap();
+                cases.push(suppression(dtype, limit, by_center));
+            }
+            let all = Tensor::from_values([], &[u64::MAX]).unwrap();
+            cases.push(suppression(dtype, all, by_center));
+        }
+    }
+    check(&cases);
 }
 
 /// Random expressions in a small grammar, whose every function is exact.
@@ -515,8 +548,7 @@ impl Grammar {
                 condition.select(self.value(depth - 1), self.value(depth - 1))
             }
             4 => {
-                let all = element_types();
-                let through = all[self.below(all.len())];
+                let through = DType::ALL[self.below(DType::ALL.len())];
                 self.value(depth - 1).cast(through).cast(dtype)
             }
             _ => self.load(),
@@ -527,8 +559,7 @@ impl Grammar {
 /// A random op around a random expression, and its operands.
 fn random_compute(seed: u64) -> Case {
     let mut grammar = Grammar { state: seed, dtype: DType::F32, shapes: vec![], loops: 0 };
-    let numeric: Vec<_> =
-        element_types().into_iter().filter(|dtype| *dtype != DType::Bool).collect();
+    let numeric: Vec<_> = DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool).collect();
     (0..8).for_each(|_| _ = grammar.below(2));
     grammar.dtype = numeric[grammar.below(numeric.len())];
     for _ in 0..=grammar.below(3) {

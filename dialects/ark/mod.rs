@@ -17,4 +17,4 @@ pub use verify::verify;
 
 pub(crate) use args::dictionary;
 pub(crate) use export::body;
-pub(crate) use read::{entries, op_integer, op_integers, op_text, text};
+pub(crate) use read::{entries, integers, op_integer, op_integers, op_text, text};

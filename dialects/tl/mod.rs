@@ -33,11 +33,17 @@ pub const SIZE: &str = "tl.size";
 /// Requires two sizes to relate.
 pub const CHECK: &str = "tl.check";
 
+/// A value, once others have been computed.
+pub const AFTER: &str = "tl.after";
+
 /// One of two functions.
 pub const IF: &str = "tl.if";
+
+/// Runs a function.
+pub const CALL: &str = "tl.call";
 
 /// A function repeated.
 pub const LOOP: &str = "tl.loop";
 
 /// Ops that say how a program runs, not what is computed: they stay outside kernels.
-pub const PROGRAM: [&str; 4] = [SIZE, CHECK, IF, LOOP];
+pub const PROGRAM: [&str; 6] = [SIZE, CHECK, AFTER, IF, CALL, LOOP];

@@ -354,6 +354,17 @@ def Tl_CheckOp : Tl_Op<"check"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tl_AfterOp : Tl_Op<"after"> {
+  let summary = "a value, once others have been computed";
+  let description = [{
+    Orders what reads the result behind what makes `others`: for edges of control in the source. No
+    kernel holds both.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand, Variadic<AnyRankedTensor>:$others);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand `of` ` ` `(` $others `)` attr-dict `:` functional-type(operands, results)";
+}
+
 def Tl_IfOp : Tl_Op<"if"> {
   let summary = "one of two functions, by a condition";
   let description = [{
@@ -367,6 +378,21 @@ def Tl_IfOp : Tl_Op<"if"> {
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, FlatSymbolRefAttr:$then,
                        FlatSymbolRefAttr:$otherwise);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
+}
+
+def Tl_CallOp : Tl_Op<"call"> {
+  let summary = "runs a function";
+  let description = [{
+    The results are those of the function. Sizes of the types may be called otherwise in it, which is
+    why this is not `func.call`.
+
+    ```mlir
+    %y = tl.call (%x, %w) {callee = @main_layer_0} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, FlatSymbolRefAttr:$callee);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
 }

@@ -99,7 +99,7 @@ pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
     let (shape, element) =
         read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
     let dtype = dtype_of(element)?;
-    let Some(sizes) = encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
+    let Some(sizes) = read::encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
     let sizes = sizes_of(sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
     if sizes.len() != shape.len() {
         let (expected, found) = (shape.len(), sizes.len());
@@ -130,17 +130,13 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
     RankedTensorType::new(&shape, dtype_to_mlir(context, tensor.dtype), Some(encoding)).into()
 }
 
-fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
-    // Safety: the type is a live ranked tensor; an encoding lives in its context.
-    unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
-}
-
 /// The texts in `#tl.dims<"N", "4">`.
 fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
     let text = encoding.to_string();
     let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;
-    // Safety: the context lives as long as its attribute.
-    let context = unsafe { encoding.context().to_ref() };
+    let context = encoding.context();
+    // Safety: the reference is to the handle above, which lives to the end of this function.
+    let context = unsafe { context.to_ref() };
     let list = Attribute::parse(context, &format!("[{list}]"))?;
     read::array_elements(list)?.into_iter().map(string_value).collect()
 }

@@ -1,7 +1,7 @@
 //! Checks of `tl` ops that their definition cannot say.
 use super::{
-    CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, op_of, symbolic_operand_types,
-    tensor_type_of, type_of,
+    AFTER, CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, op_of,
+    symbolic_operand_types, tensor_type_of, type_of,
 };
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
@@ -16,6 +16,7 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
         // What it may call is checked when memory is planned: until then signatures differ.
         LAUNCH => Ok(()),
         CONSTANT => verify_constant(op),
+        AFTER => verify_after(op),
         name if PROGRAM.contains(&name) => Ok(()),
         _ => verify_compute(op),
     }
@@ -32,6 +33,12 @@ fn verify_constant(op: OperationRef<'_, '_>) -> Result<(), String> {
             Err(format!("bytes: expected {expected} for {ty}, found {found}"))
         }
     }
+}
+
+fn verify_after(op: OperationRef<'_, '_>) -> Result<(), String> {
+    let operand = op.operand(0).map_err(|error| error.to_string())?;
+    let result = op.result(0).map_err(|error| error.to_string())?;
+    same_types("result", &[operand.r#type()], &[result.r#type()])
 }
 
 fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {

@@ -23,7 +23,7 @@ _irc__translate() {
 
     case "${cmd}" in
         irc__translate)
-            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --bundle --form --common-ir-fields --inline --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -55,6 +55,26 @@ _irc__translate() {
                     ;;
                 --frontend)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
+                    return 0
+                    ;;
+                --form)
+                    COMPREPLY=($(compgen -W "binary text json" -- "${cur}"))
                     return 0
                     ;;
                 --diagnostics)

@@ -23,6 +23,14 @@ _irc-translate() {
 ark\:"ARK'\''s own, reproduced\: one op after another"))' \
 '--config-rules=[Configs and ranges pinned for ops of a plan\: JSON, see docs/config-rules.md]:FILE:_files' \
 '--frontend=[Frontend IR of a Gemini schedule]:F:_files' \
+'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
+'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
+'--form=[Form to write \[default\: by the suffix\: .json, .pbtxt and .textproto, else binary\]]:FORM:((binary\:"Protobuf'\''s wire format"
+text\:"Protobuf'\''s text format"
+json\:"Protobuf'\''s JSON mapping"))' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -32,17 +40,23 @@ never\:"Never"))' \
 none\:"Nothing"
 plain\:"A line for each step"))' \
 '--import-ark[Read an ARK model file]' \
-'--import-common-ir[Read a Common IR graph or library (not built yet)]' \
-'--import-onnx[Read an ONNX model (not built yet)]' \
+'--import-common-ir[Read a Common IR graph or library]' \
+'--import-onnx[Read an ONNX model]' \
 '--import-gemini[Read a Gemini schedule (not built yet)]' \
 '--emit-ark[Write an ARK model file]' \
 '--emit-plan[Write an ARK execution plan]' \
 '--emit-npu[Write an NPU program (not built yet)]' \
 '--emit-gemini[Write a Gemini schedule (not built yet)]' \
 '--emit-mlf[Write a Model Library Format archive (not built yet)]' \
-'--emit-common-ir[Write a Common IR graph (not built yet)]' \
-'--emit-onnx[Write an ONNX model (not built yet)]' \
+'--emit-common-ir[Write a Common IR graph or library]' \
+'--emit-onnx[Write an ONNX model]' \
 '--strict[Keys that the format does not know are errors]' \
+'--implicit-std[Operators that nothing declares are those of the standard library]' \
+'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
+'--bundle[Put imported libraries into the module, which then imports nothing]' \
+'--common-ir-fields[Write what only Common IR has in further fields of the ONNX model]' \
+'--inline[Write elements that lie in other files into the ONNX model]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

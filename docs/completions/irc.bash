@@ -85,12 +85,16 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --inputs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -123,6 +127,22 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
+                    return 0
+                    ;;
                 --diagnostics)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
@@ -143,7 +163,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --diagnostics --color --progress --help --version"
+            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -163,6 +183,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --diagnostics)
@@ -185,7 +209,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -237,6 +261,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)
@@ -369,7 +397,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -425,6 +453,10 @@ _irc() {
                     ;;
                 --allow-fetch)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)

@@ -61,6 +61,8 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'Con
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'What becomes of calls of the model\'s functions' -r -f -a "inline\t'The body in place of each call: fuses with what is around it'
+outline\t'One function for all calls, where the body does not depend on the values of arguments'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -77,6 +79,7 @@ plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l keep-intermediates -d 'Short for --results all: intermediate buffers come back too'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
@@ -97,6 +100,8 @@ cuda\t'A GPU (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'What becomes of calls of the model\'s functions' -r -f -a "inline\t'The body in place of each call: fuses with what is around it'
+outline\t'One function for all calls, where the body does not depend on the values of arguments'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 in LLVM\'s names [default: native]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Which written buffers come back [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer written'
 outputs\t'Buffers whose last value nothing else reads'"
@@ -113,6 +118,7 @@ plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Stop the run of plans at the first race; one that irc check finds must show in the run'
 complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
 complete -c irc -n "__fish_irc_using_subcommand run" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
+complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
@@ -120,6 +126,8 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that t
 complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
+complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'What becomes of calls of the model\'s functions' -r -f -a "inline\t'The body in place of each call: fuses with what is around it'
+outline\t'One function for all calls, where the body does not depend on the values of arguments'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
@@ -133,8 +141,10 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Write all fin
 complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate what plans cost; with --json, an object of findings and costs is written'
 complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
 complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
+complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'Inputs of an ONNX model, or their sizes where it leaves them open: an .npz file; others are random, and of size 1' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed of the random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, beside a tenth of that to warm up' -r
@@ -144,6 +154,11 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Pea
 complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Who generates the code' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: compiled quickly, runs slower'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Form of the file, where its content does not tell: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Further folder in which imported libraries may lie; beside the model they always may' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Fetch imported libraries from servers, once, into this folder' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'What becomes of calls of the model\'s functions' -r -f -a "inline\t'The body in place of each call: fuses with what is around it'
+outline\t'One function for all calls, where the body does not depend on the values of arguments'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l color -d 'Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
@@ -154,6 +169,9 @@ none\t'Nothing'
 plain\t'A line for each step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Write one JSON object instead of lines'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Operators that nothing declares are those of the standard library'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l compat -d 'Rules that real files of Common IR\'s time break are warnings'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend IR of the same network' -r -F

@@ -60,6 +60,8 @@ ark\:"ARK'\''s own, reproduced\: one op after another"))' \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -76,6 +78,7 @@ plain\:"A line for each step"))' \
 '(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -103,6 +106,8 @@ cuda\:"A GPU (not built yet)"))' \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 in LLVM'\''s names \[default\: native\]]:CPU:_default' \
 '--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
 outputs\:"Buffers whose last value nothing else reads"))' \
@@ -119,6 +124,7 @@ plain\:"A line for each step"))' \
 '--race-check[Stop the run of plans at the first race; one that irc check finds must show in the run]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -133,6 +139,8 @@ _arguments "${_arguments_options[@]}" : \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -146,15 +154,17 @@ plain\:"A line for each step"))' \
 '--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
 '--implicit-std[Operators that nothing declares are those of the standard library]' \
 '--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- ARK models and plans, ONNX models, Common IR graphs; - is standard input:_default' \
+'*::files -- ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; - is standard input:_default' \
 && ret=0
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
+'--inputs=[Inputs of an ONNX model, or their sizes where it leaves them open\: an .npz file; others are random, and of size 1]:X.npz:_files' \
 '--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
 '--seed=[Seed of the random inputs]:N:_default' \
 '--time=[Seconds to measure, beside a tenth of that to warm up]:S:_default' \
@@ -164,6 +174,11 @@ _arguments "${_arguments_options[@]}" : \
 '--backend=[Who generates the code]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: compiled quickly, runs slower"))' \
 '--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
+'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
+'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
+outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \
 '--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -174,11 +189,14 @@ none\:"Nothing"
 plain\:"A line for each step"))' \
 '--json[Write one JSON object instead of lines]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
+'--implicit-std[Operators that nothing declares are those of the standard library]' \
+'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
+'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':file -- ARK model, a library of irc compile, or an ARK plan; - is standard input:_default' \
+':file -- ARK model, ONNX model, Common IR graph, a library of irc compile, or an ARK plan; - is standard input:_default' \
 && ret=0
 ;;
 (simulate)
@@ -198,7 +216,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':schedule -- Gemini schedule:_files' \
+':schedule -- Gemini schedule; .gz files are unpacked:_files' \
 && ret=0
 ;;
 (help)

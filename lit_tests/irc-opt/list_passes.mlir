@@ -5,6 +5,7 @@
 // CHECK-NEXT: --accumulate=<string>
 // CHECK-NEXT: --results=<string>
 // CHECK: --check-stage
+// CHECK: --common-ir-to-tl {{.*}} lower a Common IR or ONNX graph
 // CHECK: --emit-entry
 // CHECK: --linalg-to-vector
 // CHECK-NEXT: --l2-bytes=<long>

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::worker::Engine;
 use irc::{Backend, CompileOptions, Session, Target};
+use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;
 use irc_onnx_ops::cases::{Case, Values, import_for};
 use irc_tensor::Tensor;
@@ -50,10 +51,11 @@ fn read(case: usize, folder: &std::path::Path) -> Result<Vec<Unit>, String> {
         return Err("reading: no test data".into());
     }
     let unit = |(inputs, expected): (Values, Values)| {
-        let imported = import_for(&read.module, &inputs).map_err(|findings| {
-            let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
-            format!("importing: {}", findings.join("; "))
-        })?;
+        let imported =
+            import_for(&read.module, &inputs, ImportOptions::default()).map_err(|findings| {
+                let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
+                format!("importing: {}", findings.join("; "))
+            })?;
         Ok(Unit { case, imported, inputs, expected })
     };
     read.sets.into_iter().map(unit).collect()

@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     cost, graphs,
     input::{self, Content},
-    output,
+    npu, output,
     rank_sets::{self, Member},
     stop::Stop,
 };
@@ -32,6 +32,7 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
         expect_plans(&files)?;
     }
     check_worlds(&mut files);
+    check_networks(&mut files);
     if !models.is_empty() {
         check_models(&mut files, &models);
     }
@@ -100,6 +101,8 @@ struct File {
     plan: Option<plan::Plan>,
     /// The model it holds, when that has no error.
     model: Option<model::Model>,
+    /// The schedule or frontend file it holds, when that has no error.
+    network: Option<npu::check::Found>,
 }
 
 impl File {
@@ -131,7 +134,11 @@ fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
     let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
     if content == Content::Graph {
         let (source, findings) = graphs::check::check(name, bytes, &arguments.graphs)?;
-        return Ok(File { source, content, findings, plan: None, model: None });
+        return Ok(File { source, content, findings, plan: None, model: None, network: None });
+    }
+    if is_npu(content) {
+        let (source, findings, network) = npu::check::check(name, &bytes, content, strict)?;
+        return Ok(File { source, content, findings, plan: None, model: None, network });
     }
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
@@ -139,16 +146,39 @@ fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
     let (plan, model) = match content {
         Content::Plan => (plan::parse(&source, &options, &mut sink), None),
         Content::Model => (None, model::parse(&source, &options, &mut sink)),
-        Content::Library | Content::Archive | Content::Graph => {
-            return Err(unknown(name, content.words()));
-        }
+        _ => return Err(unknown(name, content.words())),
     };
     let model = model.map(|document| document.model);
-    Ok(File { source, content, findings: sink.into_diagnostics(), plan, model })
+    Ok(File { source, content, findings: sink.into_diagnostics(), plan, model, network: None })
+}
+
+fn is_npu(content: Content) -> bool {
+    use Content::{Binary, Frontend, Listing, Schedule};
+    matches!(content, Schedule | Frontend | Listing | Binary)
+}
+
+/// Checks a schedule against a frontend file, where there is one of each.
+fn check_networks(files: &mut [File]) {
+    use npu::check::Found;
+    let mut schedules = vec![];
+    let mut layers = vec![];
+    for (index, file) in files.iter().enumerate() {
+        match &file.network {
+            Some(Found::Schedule(schedule)) => schedules.push((index, schedule)),
+            Some(Found::Frontend(frontend)) => layers.push(frontend),
+            None => {}
+        }
+    }
+    let ([(index, schedule)], [layers]) = (&schedules[..], &layers[..]) else { return };
+    let (index, findings) =
+        (*index, npu::check::check_pair(&files[*index].source, schedule, layers));
+    files[index].findings.extend(findings);
 }
 
 fn unknown(name: &str, found: &str) -> Stop {
-    Stop::problem(format!("{name}: expected a model, a plan or a graph, found {found}"))
+    Stop::problem(format!(
+        "{name}: expected a model, a plan, a graph, a schedule or an NPU program, found {found}"
+    ))
 }
 
 fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {

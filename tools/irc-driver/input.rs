@@ -3,6 +3,7 @@ use crate::{console::Console, crash, output::plain, stop::Stop};
 use bytes::Bytes;
 use irc::{CheckOptions, FileId, Session};
 use irc_diag::{Diagnostic, Source};
+use irc_gemini_format::FileKind;
 use std::{
     fs::File,
     io::{self, Read},
@@ -26,6 +27,14 @@ pub enum Content {
     Archive,
     /// Common IR or ONNX, in whatever form.
     Graph,
+    /// A Gemini schedule, compressed or not.
+    Schedule,
+    /// A frontend file of the Gemini tools.
+    Frontend,
+    /// A listing or a trace of an NPU program.
+    Listing,
+    /// An NPU program in its binary form.
+    Binary,
 }
 
 impl Content {
@@ -37,6 +46,10 @@ impl Content {
             Self::Library => "a shared library",
             Self::Archive => "a tar archive",
             Self::Graph => "a Common IR or ONNX file",
+            Self::Schedule => "a Gemini schedule",
+            Self::Frontend => "a frontend file of Gemini",
+            Self::Listing => "a listing of an NPU program",
+            Self::Binary => "an NPU program",
         }
     }
 }
@@ -91,6 +104,12 @@ pub fn content(bytes: &[u8]) -> Content {
     if bytes.get(257..262) == Some(b"ustar") {
         return Content::Archive;
     }
+    if bytes.starts_with(&irc_npu::binary::MAGIC) {
+        return Content::Binary;
+    }
+    if let Some(content) = gemini(bytes) {
+        return content;
+    }
     if !is_json(bytes) && is_graph(bytes) {
         return Content::Graph;
     }
@@ -109,6 +128,34 @@ pub fn content(bytes: &[u8]) -> Content {
     }
 }
 
+/// What of Gemini's tool chain the bytes are: of compressed files, by their contents.
+fn gemini(bytes: &[u8]) -> Option<Content> {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
+    const LOOK: usize = 4096;
+    if bytes.starts_with(GZIP) {
+        let source = irc_gemini_format::source("", bytes).ok();
+        return source.and_then(|source| kind_of(source.text())).or(Some(Content::Schedule));
+    }
+    let start = &bytes[..bytes.len().min(LOOK)];
+    let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    kind_of(valid)
+}
+
+fn kind_of(text: &str) -> Option<Content> {
+    let is_instruction = |line: &str| {
+        let name = line.strip_prefix('[').and_then(|line| line.split_once(", {'slyr'"));
+        name.is_some_and(|(name, _)| name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()))
+    };
+    let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    if lines.next().is_some_and(is_instruction) {
+        return Some(Content::Listing);
+    }
+    Some(match FileKind::of(text)? {
+        FileKind::Schedule => Content::Schedule,
+        FileKind::Frontend => Content::Frontend,
+    })
+}
+
 fn is_json(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     matches!(text.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
@@ -122,7 +169,8 @@ fn is_graph(bytes: &[u8]) -> bool {
     if start.iter().any(is_control) {
         return matches!(start.first(), Some(0x08 | 0x0a));
     }
-    let lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let Some(line) = lines.next() else { return false };
     let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';

@@ -1,5 +1,5 @@
 //! `irc`: parses the command line and hands over to the command.
-use crate::{bench, check, compile, console::Console, crash, run, stop::Stop};
+use crate::{bench, check, compile, console::Console, crash, npu, run};
 use clap::Parser;
 use irc_cli::{Command, Irc};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Run(arguments) => run::run(&console, arguments),
         Command::Check(arguments) => check::check(&console, arguments),
         Command::Bench(arguments) => bench::bench(&console, arguments),
-        Command::Simulate(_) => Err(Stop::not_built("NPU simulation")),
+        Command::Simulate(arguments) => npu::simulate::simulate(&console, &arguments),
     })
 }
 

@@ -10,6 +10,7 @@ mod crash;
 mod graphs;
 mod input;
 mod irc_main;
+mod npu;
 mod opt;
 mod output;
 mod plan;

@@ -55,8 +55,7 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
             (run_model(console, arguments, source.clone(), given)?, None)
         }
         _ => {
-            let files: Vec<_> =
-                files.into_iter().map(|file| (file.source, file.content)).collect();
+            let files: Vec<_> = files.into_iter().map(|file| (file.source, file.content)).collect();
             let (found, buffers) = run_plans::run(transport, console, arguments, &files, given)?;
             (found, Some(buffers))
         }
@@ -105,6 +104,10 @@ fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
             }
             Content::Library | Content::Graph => Source::new(name, ""),
             Content::Model | Content::Plan => input::source(name, &bytes),
+            Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
+                let problem = Stop::problem(format!("{name} is {}", content.words()));
+                return Err(problem.help("irc simulate tells how long a schedule takes"));
+            }
         };
         files.push(File { source, content, bytes });
     }
@@ -171,7 +174,14 @@ fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buf
     // The loader searches its own folders for a name without a slash.
     let path = Path::new(".").join(&arguments.files[0]);
     let library = load(&path)?;
-    execute(console, &library, prepare(given, library.interface(), arguments.seed)?)
+    let inputs = prepare(given, library.interface(), arguments.seed)?;
+    if !library.interface().is_sized() {
+        return execute(console, &library, inputs);
+    }
+    let failed = |error: irc_runtime::RunError| Stop::problem(error.to_string());
+    let mut runner = irc_runtime::Runner::new(library.into(), &[]).map_err(failed)?;
+    let _step = console.step("running");
+    runner.run(inputs).map_err(failed)
 }
 
 fn run_model(

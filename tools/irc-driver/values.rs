@@ -5,7 +5,9 @@ use crate::{
     stop::Stop,
 };
 use irc_runtime::Interface;
-use irc_tensor::{DType, Tensor, Tolerance, compare, read_npz_file, seed_for, write_npz};
+use irc_tensor::{
+    DType, Tensor, TensorType, Tolerance, compare, read_npz_file, seed_for, write_npz,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Cursor,
@@ -32,13 +34,24 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
-/// Gives every input that is read and not given yet random values.
+/// Gives every input that is read and not given yet random values; a size that nothing given tells is 1.
 pub fn fill(given: &mut Buffers, interface: &Interface, seed: u64) -> Result<(), Stop> {
+    let mut sizes = BTreeMap::new();
+    for port in &interface.inputs {
+        let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
+        sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
+    }
     for port in interface.inputs.iter().filter(|port| !port.kept) {
         if given.contains_key(&port.name) {
             continue;
         }
-        let Some(ty) = port.tensor_type() else { continue };
+        let Some(dtype) = port.element_type() else { continue };
+        let extent = |(axis, extent): (usize, &i64)| match port.sizes.get(axis) {
+            Some(size) if *extent < 0 => sizes.get(size).copied().unwrap_or(1),
+            _ => (*extent).max(0),
+        };
+        let shape: Vec<i64> = port.shape.iter().enumerate().map(extent).collect();
+        let ty = TensorType::new(dtype, shape);
         let random = Tensor::random(ty, seed_for(seed, &port.name))
             .map_err(|error| Stop::problem(format!("input {}: {error}", port.name)))?;
         given.insert(port.name.clone(), random);

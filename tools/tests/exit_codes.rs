@@ -122,7 +122,8 @@ fn the_roofline_share_of_a_library_is_unknown() {
         command.arg("bench").arg(model).args(["--iterations", "2", "--peak-gflops", "100"]);
         run(command.args(flags))
     };
-    let why = "roofline unknown: a library does not record its operations; bench the model instead";
+    let why =
+        "roofline unknown: the operations of a library, or of loops and choices, are not known";
     let (code, text, _) = bench(&library, &[]);
     assert!(code == 0 && text.contains(why) && !text.contains('%'), "{text}");
     let (code, json, _) = bench(&library, &["--json"]);
@@ -195,7 +196,7 @@ fn help_and_errors_name_flags_that_the_command_has() {
 #[test]
 fn what_is_not_built_says_so() {
     let cases: [&[&str]; 2] =
-        [&["simulate", "s.json", "--frontend", "f.json"], &["compile", "m.json", "-o", "m.tar"]];
+        [&["run", "m.json", "--backend", "cuda"], &["compile", "m.json", "-o", "m.tar"]];
     for arguments in cases {
         let (code, out, err) = run(tool("irc").args(arguments));
         assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");

@@ -4,6 +4,7 @@
 use irc::{CompileOptions, Session};
 use irc_common_format::{Options, open};
 use irc_diag::Sink;
+use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::cases::{Values, import_for};
 use irc_tensor::{DType, Tensor, read_npz_file};
 use irc_tl::Constant;
@@ -50,7 +51,7 @@ fn run(model: &Path) -> Result<(), String> {
             inputs.tensors.insert(name.to_owned(), Constant::of(tensor));
         }
     }
-    let imported = import_for(&document.module, &inputs)
+    let imported = import_for(&document.module, &inputs, ImportOptions::default())
         .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let compiled = Session::new()
         .compile_graph(&imported.graph, &CompileOptions::default())

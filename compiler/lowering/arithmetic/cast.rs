@@ -1,5 +1,9 @@
 //! Conversions between element types.
-use super::{narrow, predicate, select, whole, widen};
+use super::{
+    narrow, predicate, select,
+    small::{decode, encode},
+    whole, widen, wrap,
+};
 use crate::lowering::tl_to_linalg::{
     element::{Element, Kind},
     generic::Scope,
@@ -32,6 +36,11 @@ pub(crate) fn cast<'c: 'b, 'b>(
         }
         (Kind::Float, _) => float_to_integer(scope, value, from, to, rounding),
         (_, Kind::Float) => integer_to_float(scope, value, from, to),
+        _ if from.small.is_some() || to.small.is_some() => {
+            let [own, byte] = [from, to].map(|ty| ty.compute(scope.context));
+            let value: Value = cast(scope, value, own, byte, rounding);
+            wrap(scope, value, to)
+        }
         _ if from.bits == to.bits => irc_mlir::rebind(value),
         _ if to.bits == 1 => {
             const NE: i64 = 1;
@@ -50,27 +59,43 @@ fn float_to_float<'c: 'b, 'b>(
     from: Element<'c>,
     to: Element<'c>,
 ) -> Value<'c, 'b> {
-    if from.storage == to.storage {
+    if from == to {
         return irc_mlir::rebind(value);
     }
-    if from.bits == 64 && to.is_half() {
+    if from.small.is_some() {
+        let single: Value = decode(scope, value, from);
+        return float_to_float(scope, single, Element::f32(scope.context), to);
+    }
+    if from.bits == 64 && to.is_narrow_float() {
         let odd: Value = round_to_odd(scope, value);
-        return narrow(scope, odd, to);
+        return from_single(scope, odd, to);
     }
     // Between 16 and 64 bits by way of 32: the direct conversion is a call of a support library.
     let wide: Value = widen(scope, value, from);
     match (from.bits == 64, to.bits) {
-        (_, 16) => narrow(scope, wide, to),
+        _ if to.is_narrow_float() => from_single(scope, wide, to),
         (true, _) => scope.op("arith.truncf", &[wide], to.storage),
         (false, 64) => scope.op("arith.extf", &[wide], to.storage),
         (false, _) => irc_mlir::rebind(wide),
     }
 }
 
-/// An `f64` as an `f32` that a second rounding takes to the nearest 16-bit float: cut off, with the
+/// An `f32` rounded to a type that is narrower.
+fn from_single<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    to: Element<'c>,
+) -> Value<'c, 'b> {
+    if to.small.is_some() { encode(scope, value, to) } else { narrow(scope, value, to) }
+}
+
+/// An `f64` as an `f32` that a second rounding takes to the nearest narrower float: cut off, with the
 /// last bit set where it is not exact (Boldo and Melquiond, "Emulation of FMA and correctly rounded
 /// sums: proved algorithms using rounding to odd", 2008).
-fn round_to_odd<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>) -> Value<'c, 'b> {
+pub(super) fn round_to_odd<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+) -> Value<'c, 'b> {
     let single = Element::f32(scope.context);
     let double = ty::parse(scope.context, "f64");
     let word = ty::parse(scope.context, "i32");
@@ -93,11 +118,11 @@ fn integer_to_float<'c: 'b, 'b>(
     to: Element<'c>,
 ) -> Value<'c, 'b> {
     let name = if from.kind == Kind::Signed { "arith.sitofp" } else { "arith.uitofp" };
-    if to.is_half() && from.bits >= 32 {
+    if to.is_narrow_float() && from.bits >= 32 {
         // An f32 would round a first time.
         let double: Value = scope.op(name, &[value], ty::parse(scope.context, "f64"));
         let odd: Value = round_to_odd(scope, double);
-        return narrow(scope, odd, to);
+        return from_single(scope, odd, to);
     }
     let wide: Value = scope.op(name, &[value], to.compute(scope.context).storage);
     narrow(scope, wide, to)

@@ -1,14 +1,17 @@
 //! Functions of numbers as scalar `arith` and `math` ops: the one place both lowerings of kernels
 //! take them from.
 //!
-//! Values are of an element's storage type. 16-bit floats are computed in `f32` and rounded once per
-//! function. Nothing here traps, whatever the operands.
+//! Values are of an element's storage type. Floats of 16 bits and fewer are computed in `f32` and
+//! rounded once per function, integers below 8 bits in `i8` and wrap around. Nothing here traps,
+//! whatever the operands.
 
 mod cast;
 mod float;
 mod integer;
+mod small;
 
 pub(crate) use cast::cast;
+pub(crate) use small::wrap;
 
 use super::tl_to_linalg::{
     element::{Element, Kind},
@@ -25,7 +28,8 @@ pub(crate) fn unary<'c: 'b, 'b>(
     ty: Element<'c>,
 ) -> Value<'c, 'b> {
     if ty.kind != Kind::Float {
-        return integer::unary(scope, function, x, ty);
+        let value: Value = integer::unary(scope, function, x, ty.compute(scope.context));
+        return wrap(scope, value, ty);
     }
     let wide: Value = widen(scope, x, ty);
     let value: Value = float::unary(scope, function, wide, ty.compute(scope.context));
@@ -41,7 +45,8 @@ pub(crate) fn binary<'c: 'b, 'b>(
     ty: Element<'c>,
 ) -> Value<'c, 'b> {
     if ty.kind != Kind::Float {
-        return integer::binary(scope, function, [x, y], ty);
+        let value: Value = integer::binary(scope, function, [x, y], ty.compute(scope.context));
+        return wrap(scope, value, ty);
     }
     let wide: [Value; 2] = [widen(scope, x, ty), widen(scope, y, ty)];
     let value: Value = float::binary(scope, function, wide, ty.compute(scope.context));
@@ -69,10 +74,18 @@ pub(crate) fn widen<'c: 'b, 'b>(
     value: Value<'c, '_>,
     from: Element<'c>,
 ) -> Value<'c, 'b> {
-    if from.is_half() {
-        scope.op("arith.extf", &[value], Element::f32(scope.context).storage)
-    } else {
-        irc_mlir::rebind(value)
+    let compute = from.compute(scope.context);
+    match from.small {
+        Some(_) if from.kind == Kind::Float => {
+            let single: Value = small::decode(scope, value, from);
+            if compute.bits == 64 {
+                scope.op("arith.extf", &[single], compute.storage)
+            } else {
+                irc_mlir::rebind(single)
+            }
+        }
+        None if from.is_half() => scope.op("arith.extf", &[value], compute.storage),
+        _ => irc_mlir::rebind(value),
     }
 }
 
@@ -82,10 +95,17 @@ pub(crate) fn narrow<'c: 'b, 'b>(
     value: Value<'c, '_>,
     to: Element<'c>,
 ) -> Value<'c, 'b> {
-    if to.is_half() {
-        scope.op("arith.truncf", &[value], to.storage)
-    } else {
-        irc_mlir::rebind(value)
+    match to.small {
+        Some(_) if to.kind == Kind::Float => {
+            if to.compute(scope.context).bits == 64 {
+                let odd: Value = cast::round_to_odd(scope, value);
+                small::encode(scope, odd, to)
+            } else {
+                small::encode(scope, value, to)
+            }
+        }
+        None if to.is_half() => scope.op("arith.truncf", &[value], to.storage),
+        _ => irc_mlir::rebind(value),
     }
 }
 
@@ -97,6 +117,8 @@ pub(crate) fn whole<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let value = match ty.bits {
         64 => value,
+        // As a byte, in which the number itself stands.
+        bits if ty.small.is_some() && ty.kind == Kind::Unsigned => value & ((1 << bits) - 1),
         // MLIR prints and parses `i1` constants as `true` and `false`, and wants no high bits.
         bits => value << (64 - bits) >> (64 - bits),
     };

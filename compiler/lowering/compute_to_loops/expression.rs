@@ -47,8 +47,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
         let of = |dtype: DType| element(e.context, dtype);
         match scalar {
             Scalar::Float(bits, dtype) => {
-                let ty = of(*dtype).storage;
-                (e.float(f64::from_bits(*bits), ty, Lanes::Scalar), *dtype)
+                (scope.constant(of(*dtype), f64::from_bits(*bits)), *dtype)
             }
             Scalar::Int(value, dtype) => (arithmetic::whole(&scope, *value, of(*dtype)), *dtype),
             Scalar::Loop(index) => (self.loops[*index], DType::I64),
@@ -148,14 +147,15 @@ pub(super) fn scope<'c: 'a, 'a>(e: Emit<'c, 'a>) -> Scope<'c, 'a> {
     Scope { context: e.context, block: e.block, location: e.location, expand: true }
 }
 
-/// What was loaded as a number: a `bool` is a byte in memory.
+/// What was loaded as a number: a `bool` is a byte in memory, and of integers below 8 bits only the
+/// low bits of their byte count.
 pub(super) fn from_memory<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     value: Value<'c, 'a>,
     dtype: DType,
 ) -> Value<'c, 'a> {
     if dtype != DType::Bool {
-        return value;
+        return arithmetic::wrap(&scope(e), value, element(e.context, dtype));
     }
     const NE: i64 = 1;
     let zero = e.zero(stored(e.context, dtype), Lanes::Scalar);

@@ -5,7 +5,7 @@ use irc_mlir::{
     BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
     ValueLike, read,
 };
-use irc_tl::{Algorithm, Compute, Dim, Op, Reduction, Scalar, Type};
+use irc_tl::{Algorithm, Compute, DType, Dim, Op, Reduction, Scalar, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -76,7 +76,6 @@ impl<'c> Kernel<'c> {
             let argument = block.argument(index);
             let argument = argument.map_err(|error| PassError::at(&func, error.to_string()))?;
             let ty = tl::type_of(argument.r#type());
-            let ty = ty.and_then(expect_wide);
             let ty = ty.map_err(|message| PassError::at(&func, message))?;
             let id = reader.value(ty, Origin::Input(index));
             reader.ids.insert(key(argument.into()), id);
@@ -111,31 +110,6 @@ impl<'c> Kernel<'c> {
     }
 }
 
-/// Refuses element types of 8 bits and fewer that are no plain integers: no code is made for them yet.
-fn expect_wide(ty: Type) -> Result<Type, String> {
-    if ty.dtype.is_small() {
-        return Err(format!("cannot lower elements of type {}", ty.dtype));
-    }
-    Ok(ty)
-}
-
-/// Refuses such types within an expression.
-fn expect_wide_parts(op: &Op) -> Result<(), String> {
-    let Op::Compute(compute) = op else { return Ok(()) };
-    let mut small = None;
-    compute.body.walk(&mut |scalar| {
-        let (Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..)) = scalar
-        else {
-            return;
-        };
-        small = small.or(dtype.is_small().then_some(*dtype));
-    });
-    match small {
-        Some(dtype) => Err(format!("cannot lower elements of type {dtype}")),
-        None => Ok(()),
-    }
-}
-
 #[derive(Default)]
 struct Reader<'c> {
     values: Vec<Value>,
@@ -162,7 +136,7 @@ impl<'c> Reader<'c> {
         'c: 'a,
     {
         let operands = self.operands(op)?;
-        let types = op.results().map(|result| tl::type_of(result.r#type()).and_then(expect_wide));
+        let types = op.results().map(|result| tl::type_of(result.r#type()));
         let types = types.collect::<Result<Vec<_>, _>>()?;
         if matches!(read::op_name(&op).as_str(), "tl.bitcast" | "tl.reshape") {
             return self.view(op, operands[0], types);
@@ -170,13 +144,9 @@ impl<'c> Reader<'c> {
         let operand_types: Vec<Type> =
             operands.iter().map(|id| self.values[*id].ty.clone()).collect();
         let work = match tl::algorithm_of(op)? {
-            Some(Algorithm::NonMaxSuppression { .. }) => {
-                return Err("there is no kernel for non_max_suppression yet".into());
-            }
             Some(algorithm) => Work::Algorithm(algorithm),
             None => {
                 let op = tl::op_of(op)?;
-                expect_wide_parts(&op)?;
                 Work::Nest(nest_of(&op, &operand_types, &types[0])?)
             }
         };
@@ -199,7 +169,9 @@ impl<'c> Reader<'c> {
         'c: 'a,
     {
         let (from, to) = (self.values[operand].ty.dtype, types[0].dtype);
-        if from.size() != to.size() || from.is_float() != to.is_float() {
+        // Small floats are bytes in memory.
+        let is_float = |dtype: DType| dtype.is_float() && !dtype.is_small();
+        if from.size() != to.size() || is_float(from) != is_float(to) {
             return Err(format!("expected {to} to be stored as {from} in a kernel of loops"));
         }
         let result = op.result(0).map_err(|error| error.to_string())?;

@@ -5,8 +5,8 @@
 //! the same function in `scf`, `arith`, `math` and `memref` in destination-passing style: the inputs,
 //! one `index` per symbol in the order of `irc.symbols`, the outputs, then a workspace of
 //! `irc.workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, and where N depends on symbols
-//! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1. Outputs must
-//! not alias inputs.
+//! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1, and so are elements of less than 8 bits
+//! and small floats, one in each byte. Outputs must not alias inputs.
 //!
 //! A kernel that `split-blocks` has split becomes loops of calls, and its memory `memref<1xi8>`.
 //!
@@ -100,8 +100,9 @@ fn stored(context: &Context, dtype: DType) -> Type<'_> {
 
 /// The element that code computes with.
 fn element(context: &Context, dtype: DType) -> Element<'_> {
-    let element = Element::of(context, tl::dtype_to_mlir(context, dtype));
-    element.unwrap_or_else(|| unreachable!("the reader of kernels refuses types that have none"))
+    let wide = || Element::of(context, tl::dtype_to_mlir(context, dtype));
+    let element = Element::of_small(context, dtype).or_else(wide);
+    element.unwrap_or_else(|| unreachable!("every type has an element, small or not"))
 }
 
 /// Adds an empty function of the new signature before the old one.
@@ -190,7 +191,7 @@ fn fill<'c: 'a, 'a>(
         match &step.work {
             Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes),
             Work::Algorithm(algorithm) => {
-                algorithms::emit(e, algorithm, operands[0], &results, &sizes);
+                algorithms::emit(e, algorithm, &operands, &results, &sizes);
             }
         }
     }

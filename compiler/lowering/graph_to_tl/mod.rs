@@ -1,6 +1,7 @@
 //! Writes a graph of the tensor level, which is plain data, as MLIR.
 //!
-//! The graph becomes `@main`, every graph inside it a private function that takes what it captures.
+//! The graph becomes `@main`, every graph inside it a private function that takes what it captures; calls
+//! of equal graphs by one name are calls of one function.
 //! Each node is an op, located by the name of what it stands for. Constants are `tl.fill` where they
 //! are one value, `tl.constant` where they are small, and else arguments after the graph's inputs,
 //! with the attribute `irc.weight`: their number in [`weights`]. Symbols that are elements of
@@ -34,7 +35,8 @@ pub fn graph_to_tl<'c>(
 ) -> Result<Module<'c>, String> {
     let module = Module::new(Location::unknown(context));
     let table = weights(graph);
-    let mut writer = Writer { context, body: module.body(), table: &table, name, functions: 0 };
+    let mut writer =
+        Writer { context, body: module.body(), table: &table, name, functions: 0, called: vec![] };
     let used = weights::used(graph, &table);
     writer.function(graph, name, &used, true)?;
     Ok(module)
@@ -46,6 +48,8 @@ struct Writer<'c, 'a, 'g> {
     table: &'g [Constant],
     name: &'g str,
     functions: usize,
+    /// What calls name, and what they call; equal ones are one function.
+    called: Vec<(Arc<str>, Arc<Graph>, String)>,
 }
 
 impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
@@ -217,6 +221,11 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
             NodeKind::If { then, otherwise } => {
                 self.branch(node, [then, otherwise], operands, location)
             }
+            NodeKind::After => {
+                let spec = OpSpec::new(context, tl::AFTER, location).operands(&operands);
+                self.append(node, spec)
+            }
+            NodeKind::Call { name, body } => self.call(node, name, body, operands, location),
             NodeKind::Loop { body, carried } => {
                 let mut operands = operands;
                 let results = node.results.len();
@@ -253,6 +262,34 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
             .operands(&operands)
             .attr("then", attr::symbol(context, &then?))
             .attr("otherwise", attr::symbol(context, &otherwise?));
+        self.append(node, spec)
+    }
+
+    /// A call of a function, which is written at its first call.
+    fn call(
+        &mut self,
+        node: &Node,
+        name: &Arc<str>,
+        body: &Arc<Graph>,
+        mut operands: Vec<Value<'c, 'a>>,
+        location: Location<'c>,
+    ) -> Result<(), String> {
+        fits(body, operands.len(), node.results.len())?;
+        let used = weights::used(body, self.writer.table);
+        operands.extend(used.iter().map(|weight| self.weights[weight]));
+        let known = self.writer.called.iter().find(|(own, graph, _)| own == name && graph == body);
+        let callee = match known {
+            Some((.., callee)) => callee.clone(),
+            None => {
+                let callee = self.writer.nested(body, &used)?;
+                self.writer.called.push((name.clone(), body.clone(), callee.clone()));
+                callee
+            }
+        };
+        let context = self.writer.context;
+        let spec = OpSpec::new(context, tl::CALL, location)
+            .operands(&operands)
+            .attr("callee", attr::symbol(context, &callee));
         self.append(node, spec)
     }
 

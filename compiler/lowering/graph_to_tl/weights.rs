@@ -26,6 +26,7 @@ fn collect(graph: &Graph, table: &mut Vec<Constant>) {
                 collect(otherwise, table);
             }
             NodeKind::Loop { body, .. } => collect(body, table),
+            NodeKind::Call { body, .. } => collect(body, table),
             _ => {}
         }
     }

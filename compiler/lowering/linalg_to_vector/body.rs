@@ -23,8 +23,9 @@ pub trait Surroundings<'c, 'a> {
 pub struct Argument<'c, 'a> {
     /// The value.
     pub value: Value<'c, 'a>,
-    /// Whether it is the same throughout the innermost loop.
-    pub uniform: bool,
+    /// Whether it is the same throughout the innermost loop, and follows from a sum whose last bits
+    /// depend on its order.
+    pub near: bool,
 }
 
 /// Emits the ops of `block` with its arguments replaced; returns what it yields.
@@ -40,12 +41,13 @@ pub fn evaluate<'c: 'a, 'a>(
     around: &dyn Surroundings<'c, 'a>,
 ) -> Result<Vec<Value<'c, 'a>>> {
     let mut known: Vec<(Value, Value)> = vec![];
-    // Values of the region that are the same in every lane and every iteration of the loop.
-    let mut uniform: Vec<Value> = vec![];
+    // Values of the region that are the same in every lane and every iteration of the loop, near what
+    // they stand for.
+    let mut near: Vec<Value> = vec![];
     for (index, given) in arguments.iter().enumerate() {
         let from = argument(stage, block, index)?;
         known.push((from, given.value));
-        uniform.extend(given.uniform.then_some(from));
+        near.extend(given.near.then_some(from));
     }
     let mut next = block.first_operation();
     while let Some(op) = next {
@@ -59,26 +61,31 @@ pub fn evaluate<'c: 'a, 'a>(
             "linalg.index" => known.push((result_of(op)?, around.index(op, loop_number(op)?)?)),
             "tensor.extract" => known.push((result_of(op)?, around.extract(op, &operands[1..])?)),
             "arith.constant" => {}
-            "arith.divf" if divides_by_uniform(op, &uniform, lanes) => {
+            "arith.divf" if divides_by_near(op, &near, lanes) => {
                 known.push((result_of(op)?, divide(e, operands[0], operands[1], lanes)));
             }
             name => known.push((result_of(op)?, apply(e, op, name, &operands, lanes)?)),
         }
-        if op.operands().all(|value| uniform.contains(&value) || constant_of(value).is_some()) {
-            uniform.extend(op.results().map(Value::from));
+        let known_near = |value: Value| near.contains(&value);
+        if op.operands().any(known_near)
+            && op.operands().all(|value| near.contains(&value) || constant_of(value).is_some())
+        {
+            near.extend(op.results().map(Value::from));
         }
         next = op.next_in_block();
     }
     Err(LowerError::at(stage, "expected the region to end in 'linalg.yield'"))
 }
 
-/// Whether an `f32` division in vectors has a divisor that the loop does not change.
-fn divides_by_uniform<'c: 'a, 'a>(
+/// Whether an `f32` division in vectors has a divisor that the loop does not change, whose own last bits
+/// are as uncertain as those of a product with its reciprocal. Other quotients are exact: what rounds
+/// them to integers would show the difference.
+fn divides_by_near<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
-    uniform: &[Value<'c, 'a>],
+    near: &[Value<'c, 'a>],
     lanes: Lanes,
 ) -> bool {
-    let is = |index: usize| op.operand(index).is_ok_and(|value| uniform.contains(&value));
+    let is = |index: usize| op.operand(index).is_ok_and(|value| near.contains(&value));
     lanes != Lanes::Scalar && is(1) && !is(0) && result_of(op).is_ok_and(|v| v.r#type().is_f32())
 }
 

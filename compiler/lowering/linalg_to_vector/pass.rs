@@ -6,7 +6,7 @@ use super::{
     emit::{Emit, Lanes},
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId, operand},
-    reduce::Combiner,
+    reduce::{Combiner, follows_sum},
     rows::splat_of,
 };
 use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
@@ -341,11 +341,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             for input in &stage.inputs {
                 let value = self.read(cg, e, *s, input, point, (&registers, &loads))?;
                 let registered = registers.iter().any(|(known, _)| *known == input.tensor);
-                let uniform = !registered
-                    && splat_of(cg, input.tensor).is_none()
-                    && self.vector_loop(stage).is_some_and(|dim| input.access.coefs[dim] == 0);
+                let near = !registered
+                    && self.vector_loop(stage).is_some_and(|dim| input.access.coefs[dim] == 0)
+                    && follows_sum(&cg.kernel, input.tensor);
                 loads.push((input.tensor, input.access.clone(), value));
-                arguments.push(Argument { value, uniform });
+                arguments.push(Argument { value, near });
             }
             for (index, output) in stage.outputs.iter().enumerate() {
                 let value = if stage.reduces() {
@@ -356,7 +356,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                     // The region does not look at it.
                     e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
                 };
-                arguments.push(Argument { value, uniform: false });
+                arguments.push(Argument { value, near: false });
             }
             let around = Around { cg, e, stage, sweep: self, point };
             let values = body::evaluate(e, stage.op, stage.body, &arguments, point.lanes, &around)?;

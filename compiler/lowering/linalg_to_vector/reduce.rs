@@ -3,7 +3,7 @@ use super::{
     body::apply,
     emit::{Emit, Lanes},
     error::Result,
-    kernel::{Stage, argument, name_of},
+    kernel::{Kernel, Origin, Stage, TensorId, argument, name_of},
 };
 use crate::lowering::tl_to_linalg::ORDERED;
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Type, Value, attr};
@@ -15,6 +15,26 @@ pub struct Combiner<'c, 'a> {
     op: OperationRef<'c, 'a>,
     /// Whether combining a value twice changes nothing, as with a maximum.
     pub idempotent: bool,
+}
+
+/// Whether a tensor depends on a sum or product that the kernel takes in an order of its own, so that
+/// its last bits are no more than near.
+pub fn follows_sum<'c: 'a, 'a>(kernel: &Kernel<'c, 'a>, tensor: TensorId) -> bool {
+    let (mut seen, mut left) = (vec![], vec![tensor]);
+    while let Some(tensor) = left.pop() {
+        let Origin::Stage(number) = kernel.tensors[tensor].origin else { continue };
+        if seen.contains(&number) {
+            continue;
+        }
+        seen.push(number);
+        let stage = &kernel.stages[number];
+        let free = |output| Combiner::of(stage, output).is_some_and(|by| !by.idempotent);
+        if stage.reduces() && (0..stage.outputs.len()).any(free) {
+            return true;
+        }
+        left.extend(stage.inputs.iter().map(|input| input.tensor));
+    }
+    false
 }
 
 impl<'c: 'a, 'a> Combiner<'c, 'a> {

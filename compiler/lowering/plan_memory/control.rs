@@ -5,60 +5,76 @@ use super::function::{Writer, define, planned_name};
 use super::homes::{Convention, Home};
 use super::program::{Function, Value as Id};
 use super::symbols::extents;
-use irc_mlir::{Type, Value};
+use irc_mlir::Value;
 use std::sync::Arc;
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// A choice between two functions.
-    pub fn branch(
+    /// A function, or a choice between two.
+    pub fn call(
         &mut self,
         position: usize,
-        callees: &[String; 2],
+        condition: Option<Id>,
+        callees: &[String],
         operands: &[Id],
         results: &[Id],
     ) {
         let program = self.program;
-        let condition = self.emit.load_bool(self.memory(operands[0]));
-        let named = callees.each_ref().map(|callee| program.function(callee));
-        let arguments: Vec<_> = operands[1..].iter().map(|value| self.memory(*value)).collect();
-        let sizes: Vec<_> = operands[1..].iter().map(|value| self.extents(*value)).collect();
-        let around = named.map(|callee| self.around(callee, &sizes));
+        let condition = condition.map(|condition| self.emit.load_bool(self.memory(condition)));
+        let arguments: Vec<_> = operands.iter().map(|value| self.memory(*value)).collect();
+        let sizes: Vec<_> = operands.iter().map(|value| self.extents(*value)).collect();
+        let around: Vec<_> =
+            callees.iter().map(|callee| self.around(program.function(callee), &sizes)).collect();
+        // The results of both have the sizes that the first says.
+        let first = program.function(&callees[0]);
         for (index, result) in results.iter().enumerate() {
-            if !program.is_returned(&callees[0], index) {
-                // Both have the size that the first says.
-                self.ready_sized(*result, named[0], index, &around[0]);
+            if !program.is_returned(&first.name, index) {
+                self.ready_sized(*result, first, index, &around[0]);
             }
         }
         let given: Vec<Memory<'c, 'a>> = (0..results.len())
-            .filter(|index| !program.is_returned(&callees[0], *index))
+            .filter(|index| !program.is_returned(&first.name, *index))
             .map(|index| self.memory(results[index]))
             .collect();
         let memories: Vec<_> = arguments.into_iter().chain(given).collect();
-        let scratch = self.scratch(position);
-        let types = self.result_types(named[0]);
-        let host = self.host_if_any();
-        let choice = self.emit.choose(condition, &types);
-        for (side, around) in around.iter().enumerate() {
-            let call = Call {
-                callee: &callees[side],
+        let (scratch, host) = (self.scratch(position), self.host_if_any());
+        let mut calls: Vec<_> = callees
+            .iter()
+            .zip(around.clone())
+            .map(|(callee, around)| Call {
+                callee,
                 memories: memories.clone(),
                 scratch,
-                around: around.clone(),
+                around,
                 host,
-            };
+            })
+            .collect();
+        let returned = match condition {
+            Some(condition) => self.choose(condition, &calls),
+            None => calls.remove(0).write(program, &self.emit),
+        };
+        self.take_returned(first, &returned, results, 0);
+        for (index, result) in results.iter().enumerate() {
+            if !program.is_returned(&first.name, index) {
+                self.define_from(*result, &first.types[first.results[index]], &around[0]);
+            }
+        }
+    }
+
+    /// One call or the other.
+    fn choose(
+        &mut self,
+        condition: Value<'c, 'a>,
+        calls: &[Call<'_, 'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let types = self.program.signatures[calls[0].callee].1.clone();
+        let choice = self.emit.choose(condition, &types);
+        for (side, call) in calls.iter().enumerate() {
             let outside = self.emit.enter(choice, side);
-            let returned = call.write(program, &self.emit);
+            let returned = call.write(self.program, &self.emit);
             self.emit.give(&returned);
             self.emit.block = outside;
         }
-        let returned = results_of(choice);
-        self.take_returned(named[0], &returned, results, 0);
-        for (index, result) in results.iter().enumerate() {
-            if !program.is_returned(&callees[0], index) {
-                let inner = named[0].results[index];
-                self.define_from(*result, &named[0].types[inner], &around[0]);
-            }
-        }
+        results_of(choice)
     }
 
     /// Takes what a callee returns: its status first.
@@ -132,10 +148,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let taken = self.program.scope.taken.get(&callee.name).into_iter().flatten();
         taken.filter_map(|symbol| Some((symbol.clone(), value(symbol)?))).collect()
-    }
-
-    pub(super) fn result_types(&self, callee: &Function<'c, 'a>) -> Vec<Type<'c>> {
-        self.program.signatures[&callee.name].1.clone()
     }
 
     pub(super) fn host_if_any(&self) -> Option<Value<'c, 'a>> {

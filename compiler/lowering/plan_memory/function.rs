@@ -4,7 +4,7 @@ use super::homes::{Convention, Home, Homes, Place, Purpose};
 use super::program::{Function, Step, Value as Id, bytes_of};
 use super::symbols::{Schedule, alone, extents};
 use super::{Kernel, Program};
-use crate::lowering::emit_entry::host;
+use crate::lowering::{emit_entry::host, outline_kernels::Sizes};
 use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
@@ -273,12 +273,12 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
 
     fn step(&mut self, position: usize, step: &'p Step, op: OperationRef<'c, 'a>) -> PassResult {
         match step {
-            Step::Launch { callee, operands, results } => {
+            Step::Launch { callee, operands, results, sizes } => {
                 for result in results {
                     self.ready(*result);
                 }
                 let values = operands.iter().chain(results).copied().collect();
-                self.launch(position, callee, values, op)
+                self.launch(position, (callee, sizes), values, op)
             }
             Step::View { .. } | Step::Constant { .. } => Ok(()),
             Step::Size { from, index, symbol } => {
@@ -290,8 +290,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.check(left, *relation, right, message);
                 Ok(())
             }
-            Step::If { callees, operands, results } => {
-                self.branch(position, callees, operands, results);
+            Step::Call { condition, callees, operands, results } => {
+                self.call(position, *condition, callees, operands, results);
                 Ok(())
             }
             Step::Loop { callee, carried, operands, results } => {
@@ -378,7 +378,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     fn launch(
         &mut self,
         position: usize,
-        callee: &str,
+        (callee, passed): (&str, &[Dim]),
         values: Vec<Id>,
         op: OperationRef<'c, 'a>,
     ) -> PassResult {
@@ -407,7 +407,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let mut operands = vec![];
         for parameter in parameters {
             let operand = if is_size(&parameter) {
-                symbols.next().map(|size| self.emit.size(size, &self.symbols))
+                let size = symbols.next().map(|symbol| Sizes::outside(symbol, passed));
+                size.map(|size| self.emit.size(&size, &self.symbols))
             } else {
                 memories.next().map(|memory| self.emit.view(memory, *parameter))
             };

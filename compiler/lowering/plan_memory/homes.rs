@@ -157,7 +157,7 @@ impl Planner<'_, '_, '_> {
 
     fn find_roots(&mut self) {
         for number in &self.schedule.order {
-            if let Step::View { from, to } = &self.function.steps[*number].0 {
+            if let Step::View { from, to, .. } = &self.function.steps[*number].0 {
                 self.roots[*to] = self.roots[*from];
             }
         }
@@ -196,7 +196,7 @@ impl Planner<'_, '_, '_> {
                 self.scratch(position, self.callees.scratch.get(callee).copied());
                 results.iter().for_each(|result| self.define(*result, position));
             }
-            Step::If { callees, results, .. } => {
+            Step::Call { callees, results, .. } => {
                 let scratch = callees.iter().filter_map(|callee| self.callees.scratch.get(callee));
                 self.scratch(position, scratch.max().copied());
                 for (index, result) in results.iter().enumerate() {
@@ -337,8 +337,9 @@ pub fn returned(functions: &[Function<'_, '_>], scope: &Scope) -> BTreeMap<Strin
     for function in functions {
         for (step, _) in &function.steps {
             match step {
-                Step::If { callees, results, .. } => {
-                    let callees = callees.each_ref().map(|callee| named[callee.as_str()]);
+                Step::Call { callees, results, .. } => {
+                    let callees: Vec<_> =
+                        callees.iter().map(|callee| named[callee.as_str()]).collect();
                     let tell = |index: usize, result: &Value| {
                         let outer = &function.types[*result];
                         callees.iter().any(|callee| {
@@ -351,8 +352,10 @@ pub fn returned(functions: &[Function<'_, '_>], scope: &Scope) -> BTreeMap<Strin
                         .enumerate()
                         .map(|(index, result)| tell(index, result))
                         .collect();
-                    for callee in callees {
-                        found.insert(callee.name.clone(), returned.clone());
+                    for callee in &callees {
+                        // What one of its callers cannot tell is returned to all of them.
+                        let known = found.entry(callee.name.clone()).or_insert(returned.clone());
+                        known.iter_mut().zip(&returned).for_each(|(known, more)| *known |= more);
                     }
                 }
                 Step::Loop { callee, carried, operands, results } => {

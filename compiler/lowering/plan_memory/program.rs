@@ -1,7 +1,8 @@
 //! The functions of a program as plain data: what is planned.
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
+    Attribute, BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike,
+    read, string_value,
 };
 use irc_tl::{DType, Dim, Relation, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub enum Step {
         operands: Vec<Value>,
         /// What it writes.
         results: Vec<Value>,
+        /// What its symbols stand for.
+        sizes: Vec<Dim>,
     },
     /// The same memory under another type.
     View {
@@ -44,6 +47,8 @@ pub enum Step {
         from: Value,
         /// The view.
         to: Value,
+        /// What must have been computed before.
+        after: Vec<Value>,
     },
     /// Known elements.
     Constant {
@@ -72,11 +77,13 @@ pub enum Step {
         /// What is wrong when they do not.
         message: String,
     },
-    /// One of two functions.
-    If {
-        /// Where the first operand holds, and where it does not.
-        callees: [String; 2],
-        /// The condition and the arguments.
+    /// A function, or one of two.
+    Call {
+        /// What chooses between two.
+        condition: Option<Value>,
+        /// The one, or those for where the condition holds and where it does not.
+        callees: Vec<String>,
+        /// The arguments.
         operands: Vec<Value>,
         /// What comes back.
         results: Vec<Value>,
@@ -98,10 +105,12 @@ impl Step {
     /// The values it reads.
     pub fn operands(&self) -> Vec<Value> {
         match self {
-            Self::Launch { operands, .. }
-            | Self::If { operands, .. }
-            | Self::Loop { operands, .. } => operands.clone(),
-            Self::View { from, .. } | Self::Size { from, .. } => vec![*from],
+            Self::Launch { operands, .. } | Self::Loop { operands, .. } => operands.clone(),
+            Self::Call { condition, operands, .. } => {
+                condition.iter().chain(operands).copied().collect()
+            }
+            Self::View { from, after, .. } => [from].into_iter().chain(after).copied().collect(),
+            Self::Size { from, .. } => vec![*from],
             Self::Constant { .. } | Self::Check { .. } => vec![],
         }
     }
@@ -115,7 +124,7 @@ impl Step {
     pub fn results(&self) -> Vec<Value> {
         match self {
             Self::Launch { results, .. }
-            | Self::If { results, .. }
+            | Self::Call { results, .. }
             | Self::Loop { results, .. } => results.clone(),
             Self::View { to, .. } | Self::Constant { to, .. } => vec![*to],
             Self::Size { .. } | Self::Check { .. } => vec![],
@@ -152,7 +161,7 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         let mut found = BTreeSet::new();
         for (step, _) in &self.steps {
             match step {
-                Step::If { callees, .. } => found.extend(callees.iter().cloned()),
+                Step::Call { callees, .. } => found.extend(callees.iter().cloned()),
                 Step::Loop { callee, .. } => {
                     found.insert(callee.clone());
                 }
@@ -195,8 +204,12 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
             text.parse::<Dim>().map_err(|error| format!("{name}: {error}"))
         };
         let step = match name.as_str() {
-            tl::LAUNCH => Step::Launch { callee: symbol("callee")?, operands, results },
-            "tl.reshape" | "tl.bitcast" => Step::View { from: operands[0], to: results[0] },
+            tl::LAUNCH => {
+                Step::Launch { callee: symbol("callee")?, operands, results, sizes: sizes_of(op)? }
+            }
+            "tl.reshape" | "tl.bitcast" | tl::AFTER => {
+                Step::View { from: operands[0], to: results[0], after: operands[1..].to_vec() }
+            }
             tl::CONSTANT => {
                 let bytes = read::bytes(&op, "bytes").ok_or("lacks 'bytes'")?;
                 Step::Constant { bytes, to: results[0] }
@@ -212,8 +225,15 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
                 right: size("right")?,
                 message: text("message")?,
             },
-            tl::IF => {
-                Step::If { callees: [symbol("then")?, symbol("otherwise")?], operands, results }
+            tl::IF => Step::Call {
+                condition: operands.first().copied(),
+                callees: vec![symbol("then")?, symbol("otherwise")?],
+                operands: operands[1..].to_vec(),
+                results,
+            },
+            tl::CALL => {
+                let callees = vec![symbol("callee")?];
+                Step::Call { condition: None, callees, operands, results }
             }
             tl::LOOP => {
                 let carried = usize::try_from(number("carried")?).unwrap_or(0);
@@ -236,6 +256,17 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         self.values.insert(key(value), id);
         Ok(id)
     }
+}
+
+/// What a launch says its kernel's symbols stand for.
+fn sizes_of(op: OperationRef<'_, '_>) -> Result<Vec<Dim>, String> {
+    let sizes = read::elements(&op, "irc.sizes").unwrap_or_default();
+    let size = |size: Attribute<'_>| {
+        let text = string_value(size);
+        let text = text.ok_or_else(|| format!("irc.sizes: expected text, found {size}"))?;
+        text.parse().map_err(|error| format!("irc.sizes: {error}"))
+    };
+    sizes.into_iter().map(size).collect()
 }
 
 /// Bytes of one element, as a size.

@@ -1,5 +1,6 @@
 //! When sizes are known: the order of a function's steps, and the symbols it takes.
 use super::program::{Function, Step, Value};
+use crate::lowering::outline_kernels::Sizes;
 use irc_tl::{Dim, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,18 +28,18 @@ impl Scope {
             }
         };
         match step {
-            Step::Launch { callee, operands, results } => {
+            Step::Launch { callee, operands, results, sizes } => {
                 types(operands);
                 types(results);
-                let sizes = self.kernels.get(callee).into_iter().flatten();
-                found.extend(sizes.flat_map(Dim::symbols));
+                let symbols = self.kernels.get(callee).into_iter().flatten();
+                found.extend(symbols.flat_map(|size| Sizes::outside(size, sizes).symbols()));
             }
             Step::Check { left, right, .. } => {
                 found.extend(left.symbols());
                 found.extend(right.symbols());
             }
-            Step::If { callees, operands, .. } => {
-                types(operands);
+            Step::Call { callees, .. } => {
+                types(&step.operands());
                 callees.iter().for_each(|callee| found.extend(self.asked_by(callee)));
             }
             Step::Loop { callee, operands, .. } => {
@@ -87,7 +88,7 @@ fn found_before(scope: &Scope, function: &Function<'_, '_>, symbol: &Arc<str>) -
         if scope.needs(function, step).contains(symbol) {
             return true;
         }
-        let control = matches!(step, Step::If { .. } | Step::Loop { .. });
+        let control = matches!(step, Step::Call { .. } | Step::Loop { .. });
         let gives = |value: &Value| alone(&function.types[*value]).any(|(_, name)| name == *symbol);
         if control && step.results().iter().any(gives) {
             return false;
@@ -99,7 +100,7 @@ fn found_before(scope: &Scope, function: &Function<'_, '_>, symbol: &Arc<str>) -
 fn results_of_control(function: &Function<'_, '_>) -> Symbols {
     let mut found = Symbols::new();
     for (step, _) in &function.steps {
-        if matches!(step, Step::If { .. } | Step::Loop { .. }) {
+        if matches!(step, Step::Call { .. } | Step::Loop { .. }) {
             for value in step.results() {
                 found.extend(alone(&function.types[value]).map(|(_, symbol)| symbol));
             }
@@ -201,7 +202,7 @@ fn news(
 ) -> Vec<Arc<str>> {
     let found: Symbols = match step {
         Step::Size { symbol, .. } => [symbol.clone()].into(),
-        Step::If { results, .. } | Step::Loop { results, .. } => {
+        Step::Call { results, .. } | Step::Loop { results, .. } => {
             let of = |value: &Value| alone(&function.types[*value]).map(|(_, symbol)| symbol);
             results.iter().flat_map(of).collect()
         }

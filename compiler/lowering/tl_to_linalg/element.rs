@@ -1,7 +1,7 @@
 //! Element types as code generation sees them.
 use irc_dialects::tl;
 use irc_mlir::{Context, Type, ty};
-use irc_tl::DType;
+use irc_tl::{DType, Tensor, TensorType};
 
 /// An element type: a float, or an integer with a sign that its storage type does not show.
 #[derive(Clone, Copy, PartialEq)]
@@ -12,6 +12,9 @@ pub struct Element<'c> {
     pub bits: u32,
     /// What the bits mean.
     pub kind: Kind,
+    /// The type, where it is one that no processor computes with: one byte in memory and as a value,
+    /// of an integer the number itself. Only kernels of loops have such elements.
+    pub small: Option<DType>,
 }
 
 /// What an element's bits mean.
@@ -33,6 +36,7 @@ impl<'c> Element<'c> {
             storage: ty::parse(context, storage),
             bits,
             kind,
+            small: None,
         };
         Some(match text.as_str() {
             "f16" | "bf16" => made(&text, 16, Kind::Float),
@@ -47,14 +51,35 @@ impl<'c> Element<'c> {
         })
     }
 
-    /// `f32`.
-    pub fn f32(context: &'c Context) -> Self {
-        Element { storage: ty::parse(context, "f32"), bits: 32, kind: Kind::Float }
+    /// The element for a small type; `None` for others.
+    pub fn of_small(context: &'c Context, dtype: DType) -> Option<Self> {
+        let kind = match dtype {
+            _ if dtype.is_float() => Kind::Float,
+            _ if dtype.is_signed_integer() => Kind::Signed,
+            _ => Kind::Unsigned,
+        };
+        let storage = ty::parse(context, "i8");
+        dtype.is_small().then_some(Element {
+            storage,
+            bits: dtype.bits(),
+            kind,
+            small: Some(dtype),
+        })
     }
 
-    /// Whether arithmetic widens to `f32` and rounds back.
+    /// `f32`.
+    pub fn f32(context: &'c Context) -> Self {
+        Element { storage: ty::parse(context, "f32"), bits: 32, kind: Kind::Float, small: None }
+    }
+
+    /// Whether it is a 16-bit float, for which arithmetic widens to `f32` and rounds back.
     pub fn is_half(&self) -> bool {
         self.kind == Kind::Float && self.bits == 16
+    }
+
+    /// Whether arithmetic is done in a wider float and rounded back.
+    pub fn is_narrow_float(&self) -> bool {
+        self.kind == Kind::Float && self.bits <= 16
     }
 
     /// The integer that a constant of this type holds: without its fraction, within the type's range,
@@ -66,9 +91,23 @@ impl<'c> Element<'c> {
         (value as i128).clamp(low, (1i128 << magnitude) - 1)
     }
 
-    /// The type arithmetic is done in.
+    /// The type arithmetic is done in. Sums of powers of two are too far apart for an `f32`.
     pub fn compute(&self, context: &'c Context) -> Self {
-        if self.is_half() { Self::f32(context) } else { *self }
+        match self.small {
+            Some(DType::F8E8M0) => {
+                Element { storage: ty::parse(context, "f64"), bits: 64, small: None, ..*self }
+            }
+            Some(dtype) if !dtype.is_float() => Element { bits: 8, small: None, ..*self },
+            Some(_) => Self::f32(context),
+            None if self.is_half() => Self::f32(context),
+            None => *self,
+        }
+    }
+
+    /// The code of a number of a small type.
+    pub fn code(dtype: DType, value: f64) -> u8 {
+        let scalar = Tensor::from_f64(TensorType::new(dtype, []), &[value]);
+        scalar.map_or(0, |scalar| scalar.bytes()[0])
     }
 }
 

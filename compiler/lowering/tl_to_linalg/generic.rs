@@ -292,6 +292,10 @@ fn constant_spec<'c>(
     value: f64,
 ) -> OpSpec<'c> {
     let value = match element.kind {
+        _ if let Some(dtype) = element.small => {
+            let code = Element::code(dtype, value) as i8;
+            attr::parse(context, &format!("{code} : {}", element.storage))
+        }
         super::element::Kind::Float => attr::float(context, element.storage, value),
         _ => attr::parse(context, &format!("{} : {}", element.saturate(value), element.storage)),
     };

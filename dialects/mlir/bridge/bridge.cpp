@@ -6,6 +6,8 @@
 #include "mlir-c/Pass.h"
 #include "mlir/CAPI/Pass.h"
 #include "mlir/CAPI/Wrap.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -40,6 +42,25 @@ void ircEmitOpWarning(MlirOperation op, MlirStringRef message) {
 }
 void ircEmitOpRemark(MlirOperation op, MlirStringRef message) {
   unwrap(op)->emitRemark(view(message));
+}
+
+// The bytes of dense elements (one element for a splat) or of a resource that is there.
+bool ircElementsData(MlirAttribute attribute, const char **data, size_t *length) {
+  Attribute attr = unwrap(attribute);
+  ArrayRef<char> bytes;
+  if (auto dense = dyn_cast<DenseIntOrFPElementsAttr>(attr)) {
+    bytes = dense.getRawData();
+  } else if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob)
+      return false;
+    bytes = blob->getData();
+  } else {
+    return false;
+  }
+  *data = bytes.data();
+  *length = bytes.size();
+  return true;
 }
 
 struct IrcPassOption {

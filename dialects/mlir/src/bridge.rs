@@ -1,5 +1,7 @@
 //! Declarations of `bridge.cpp`.
-use mlir_sys::{MlirDialectRegistry, MlirLogicalResult, MlirOperation, MlirStringRef};
+use mlir_sys::{
+    MlirAttribute, MlirDialectRegistry, MlirLogicalResult, MlirOperation, MlirStringRef,
+};
 use std::ffi::{c_char, c_int, c_void};
 
 /// One pass option as the bridge takes it.
@@ -38,6 +40,11 @@ unsafe extern "C" {
     pub fn ircEmitOpError(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpWarning(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpRemark(op: MlirOperation, message: MlirStringRef);
+    pub fn ircElementsData(
+        attribute: MlirAttribute,
+        data: *mut *const u8,
+        length: *mut usize,
+    ) -> bool;
     pub fn ircKnowDialects(registry: MlirDialectRegistry);
     pub fn ircRegisterPass(pass: RawPass);
     pub fn ircRegisterPipeline(

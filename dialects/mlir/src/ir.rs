@@ -145,6 +145,13 @@ pub fn set_operand<'c>(op: OperationRef<'c, '_>, index: usize, value: Value<'c, 
     unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
 }
 
+/// Gives an op its operands, in place of those it has.
+pub fn set_operands<'c>(op: OperationRef<'c, '_>, values: &[Value<'c, '_>]) {
+    let raw: Vec<_> = values.iter().map(|value| value.to_raw()).collect();
+    // Safety: the op and the values are live; MLIR copies the list.
+    unsafe { mlir_sys::mlirOperationSetOperands(op.to_raw(), raw.len() as isize, raw.as_ptr()) }
+}
+
 /// Where a value comes from: its op's location, or that of its block's parent op.
 pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
     // Safety: the value is live, and so is whatever owns it.

@@ -1,6 +1,6 @@
 //! Reading attributes and types back.
 use melior::ir::{
-    Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, Value,
+    Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, TypeLike, Value,
     attribute::{
         BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
         IntegerAttribute, TypeAttribute,
@@ -20,6 +20,47 @@ pub fn tensor_of<'c>(ty: Type<'c>) -> Option<(Vec<i64>, Type<'c>)> {
         })
     });
     Some((shape.collect::<Option<_>>()?, tensor.element()))
+}
+
+/// The encoding of a ranked tensor type; `None` for other types, and where there is none.
+pub fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
+    let ty = RankedTensorType::try_from(ty).ok()?;
+    // Safety: the type is a live ranked tensor; an encoding lives in its context.
+    unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
+}
+
+/// A value's identity, for tables of values; equal for the same value.
+pub fn identity(value: Value<'_, '_>) -> usize {
+    use melior::ir::ValueLike;
+    value.to_raw().ptr as usize
+}
+
+/// The op around an op; `None` for one that is not in another.
+pub fn parent<'c, 'a>(op: OperationRef<'c, 'a>) -> Option<OperationRef<'c, 'a>> {
+    // Safety: the op is live, and so is the one around it.
+    unsafe { OperationRef::from_option_raw(mlir_sys::mlirOperationGetParentOperation(op.to_raw())) }
+}
+
+/// The op whose region a block argument belongs to; `None` for results of ops.
+pub fn owner_of_argument<'c, 'a>(value: Value<'c, 'a>) -> Option<(OperationRef<'c, 'a>, usize)> {
+    use melior::ir::ValueLike;
+    let raw = value.to_raw();
+    value.is_block_argument().then_some(())?;
+    // Safety: the value is a live block argument, so that its block and the op around it are live.
+    unsafe {
+        let block = mlir_sys::mlirBlockArgumentGetOwner(raw);
+        let op = OperationRef::from_option_raw(mlir_sys::mlirBlockGetParentOperation(block))?;
+        Some((op, mlir_sys::mlirBlockArgumentGetArgNumber(raw) as usize))
+    }
+}
+
+/// The number of an op's result.
+pub fn result_number(value: Value<'_, '_>) -> Option<usize> {
+    use melior::ir::ValueLike;
+    // Safety: the value is a live result.
+    value
+        .is_operation_result()
+        .then(|| unsafe { mlir_sys::mlirOpResultGetResultNumber(value.to_raw()) as usize })
 }
 
 /// An attribute of an op, inherent or discardable.
@@ -98,6 +139,20 @@ pub fn array_elements(attribute: Attribute<'_>) -> Option<Vec<Attribute<'_>>> {
             .collect()
     };
     Some(elements)
+}
+
+/// One element of an array attribute.
+pub fn array_element(attribute: Attribute<'_>, index: usize) -> Option<Attribute<'_>> {
+    if !attribute.is_array() {
+        return None;
+    }
+    let raw = attribute.to_raw();
+    // Safety: as in `array_elements`.
+    unsafe {
+        let is_there = (index as isize) < mlir_sys::mlirArrayAttrGetNumElements(raw);
+        is_there
+            .then(|| Attribute::from_raw(mlir_sys::mlirArrayAttrGetElement(raw, index as isize)))
+    }
 }
 
 /// The input and result types of a `func.func`.

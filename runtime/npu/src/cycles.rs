@@ -175,7 +175,7 @@ impl<'p> Machine<'p> {
             queues,
             tokens: (0..engines * Engine::COUNT).map(|_| Tokens::default()).collect(),
             ready: BinaryHeap::new(),
-            traffic: options.mesh.map(Traffic::new),
+            traffic: options.mesh.clone().map(Traffic::new),
             times: program.cores.iter().map(|core| vec![zero; core.code.len()]).collect(),
         }
     }
@@ -243,8 +243,10 @@ impl<'p> Machine<'p> {
             Work::Cycles(cycles) => start + cycles,
             Work::Dram { bytes, extra } => {
                 let alone = start + self.rates.moving(bytes);
-                let shared =
-                    self.traffic.as_mut().map_or(alone, |traffic| traffic.dram(bytes, start));
+                let core = self.program.cores[engine / Engine::COUNT].id;
+                let stores = engine % Engine::COUNT == Engine::St as usize;
+                let shared = self.traffic.as_mut();
+                let shared = shared.map_or(0, |traffic| traffic.dram(core, bytes, stores, start));
                 alone.max(shared) + extra
             }
             Work::Transfer { bytes } => {

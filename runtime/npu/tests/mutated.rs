@@ -69,7 +69,7 @@ fn any_number_may_be_any_other() {
     for text in PROGRAMS {
         // Every number is changed, to one of a few at a time, so that a debug build is quick.
         for (i, (from, to)) in numbers(text).into_iter().enumerate() {
-            for number in NUMBERS.iter().skip(i % 3).step_by(3) {
+            for number in NUMBERS.iter().skip(i % 4).step_by(4) {
                 let changed = format!("{}{number}{}", &text[..from], &text[to..]);
                 let source = Source::new("changed.txt", changed);
                 let listing = listing::parse(&source, Limits::default(), &mut Sink::new());
@@ -80,5 +80,5 @@ fn any_number_may_be_any_other() {
             }
         }
     }
-    assert!(accepted > 500, "{accepted}");
+    assert!(accepted > 400, "{accepted}");
 }

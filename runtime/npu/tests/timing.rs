@@ -59,9 +59,9 @@ fn a_narrow_mesh_takes_longer() {
     let program = program(TWO_CORES);
     let cycles =
         |mesh| cycles::run(&program, &Options { mesh, ..options() }).expect("a timing").cycles;
-    let mesh = Mesh { xlen: 2, link: 32.0, dram: 1000.0, hop: 1 };
-    let wide = cycles(Some(mesh));
-    assert!(cycles(Some(Mesh { link: 0.5, ..mesh })) > wide);
+    let mesh = Mesh { xlen: 2, link: 32.0, dram: 1000.0, hop: 1, ports: vec![] };
+    let wide = cycles(Some(mesh.clone()));
+    assert!(cycles(Some(Mesh { link: 0.5, ..mesh.clone() })) > wide);
     assert!(cycles(Some(Mesh { dram: 1.0, ..mesh })) > wide);
 }
 

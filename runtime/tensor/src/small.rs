@@ -8,9 +8,9 @@
 use crate::{DType, Element};
 use bytemuck::{Pod, Zeroable};
 
-/// What the codes at the end of a float's range mean.
+/// What the codes at the end of a [`SmallFloat`]'s range mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Special {
+pub enum Special {
     /// As IEEE 754: the last exponent is that of infinities and NaN.
     Ieee,
     /// No infinity; NaN is the last code of either sign. What is out of range is NaN.
@@ -21,22 +21,40 @@ enum Special {
     None,
 }
 
-/// A float of one byte or less.
-#[derive(Debug, Clone, Copy)]
-struct Format {
-    exponent: u32,
-    mantissa: u32,
-    bias: i32,
-    special: Special,
+/// The format of a float of one byte or less: a sign, an exponent and a mantissa.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmallFloat {
+    /// Bits of the exponent.
+    pub exponent: u32,
+    /// Bits of the mantissa.
+    pub mantissa: u32,
+    /// What is subtracted from the exponent.
+    pub bias: i32,
+    /// What the codes at the end of the range mean.
+    pub special: Special,
 }
 
-impl Format {
-    const fn sign(self) -> u8 {
+impl SmallFloat {
+    /// The format of an element type; none for those that are no such floats, and for `f8e8m0`, which
+    /// has neither sign nor mantissa.
+    pub const fn of(dtype: DType) -> Option<Self> {
+        Some(match dtype {
+            DType::F8E4M3Fn => F8E4M3Fn::FORMAT,
+            DType::F8E4M3Fnuz => F8E4M3Fnuz::FORMAT,
+            DType::F8E5M2 => F8E5M2::FORMAT,
+            DType::F8E5M2Fnuz => F8E5M2Fnuz::FORMAT,
+            DType::F4E2M1 => F4E2M1::FORMAT,
+            _ => return None,
+        })
+    }
+
+    /// The code of the sign alone.
+    pub const fn sign(self) -> u8 {
         1 << (self.exponent + self.mantissa)
     }
 
     /// The code of the largest finite number.
-    const fn largest(self) -> u8 {
+    pub const fn largest(self) -> u8 {
         let all = self.sign() - 1;
         match self.special {
             Special::Ieee => all - (1 << self.mantissa),
@@ -46,12 +64,12 @@ impl Format {
     }
 
     /// The exponent of the last place of the smallest numbers.
-    const fn least(self) -> i32 {
+    pub const fn least(self) -> i32 {
         1 - self.bias - self.mantissa as i32
     }
 
     /// The code for what is not a number: the negative zero where there is none.
-    const fn nan(self) -> u8 {
+    pub const fn nan(self) -> u8 {
         match self.special {
             Special::NegativeZero | Special::None => self.sign(),
             Special::Ieee | Special::Last => self.sign() - 1,
@@ -96,13 +114,18 @@ impl Format {
         }
     }
 
-    /// The code without its sign, of a value that is not negative.
-    fn size(self, value: f64) -> u8 {
-        let beyond = match self.special {
+    /// The code, but for its sign, of what is larger than the largest number.
+    pub const fn beyond(self) -> u8 {
+        match self.special {
             Special::Ieee => self.largest() + 1,
             Special::Last | Special::NegativeZero => self.nan(),
             Special::None => self.largest(),
-        };
+        }
+    }
+
+    /// The code without its sign, of a value that is not negative.
+    fn size(self, value: f64) -> u8 {
+        let beyond = self.beyond();
         if value > 2.0 * self.decode(self.largest()) {
             return beyond;
         }
@@ -129,15 +152,19 @@ macro_rules! floats {
         #[repr(transparent)]
         pub struct $name(pub u8);
 
+        impl $name {
+            const FORMAT: SmallFloat = $format;
+        }
+
         impl Element for $name {
             const DTYPE: DType = DType::$dtype;
 
             fn to_f64(self) -> f64 {
-                $format.decode(self.0)
+                Self::FORMAT.decode(self.0)
             }
 
             fn from_f64(value: f64) -> Self {
-                Self($format.encode(value))
+                Self(Self::FORMAT.encode(value))
             }
         }
     )*};
@@ -145,17 +172,17 @@ macro_rules! floats {
 
 floats! {
     /// An element of [`DType::F8E4M3Fn`].
-    F8E4M3Fn: F8E4M3Fn, Format { exponent: 4, mantissa: 3, bias: 7, special: Special::Last };
+    F8E4M3Fn: F8E4M3Fn, SmallFloat { exponent: 4, mantissa: 3, bias: 7, special: Special::Last };
     /// An element of [`DType::F8E4M3Fnuz`].
     F8E4M3Fnuz: F8E4M3Fnuz,
-        Format { exponent: 4, mantissa: 3, bias: 8, special: Special::NegativeZero };
+        SmallFloat { exponent: 4, mantissa: 3, bias: 8, special: Special::NegativeZero };
     /// An element of [`DType::F8E5M2`].
-    F8E5M2: F8E5M2, Format { exponent: 5, mantissa: 2, bias: 15, special: Special::Ieee };
+    F8E5M2: F8E5M2, SmallFloat { exponent: 5, mantissa: 2, bias: 15, special: Special::Ieee };
     /// An element of [`DType::F8E5M2Fnuz`].
     F8E5M2Fnuz: F8E5M2Fnuz,
-        Format { exponent: 5, mantissa: 2, bias: 16, special: Special::NegativeZero };
+        SmallFloat { exponent: 5, mantissa: 2, bias: 16, special: Special::NegativeZero };
     /// An element of [`DType::F4E2M1`].
-    F4E2M1: F4E2M1, Format { exponent: 2, mantissa: 1, bias: 1, special: Special::None };
+    F4E2M1: F4E2M1, SmallFloat { exponent: 2, mantissa: 1, bias: 1, special: Special::None };
 }
 
 /// An element of [`DType::F8E8M0`]: a power of two.

@@ -114,6 +114,16 @@ pub enum Explain {
     Json,
 }
 
+/// What becomes of calls of functions.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Functions {
+    /// The body in place of each call: fuses with what is around it.
+    #[default]
+    Inline,
+    /// One function for all calls, where the body does not depend on the values of arguments.
+    Outline,
+}
+
 /// How Common IR and ONNX files are read.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Common IR and ONNX")]
@@ -133,4 +143,10 @@ pub struct Graphs {
     /// Rules that real files of Common IR's time break are warnings
     #[arg(long)]
     pub compat: bool,
+    /// What becomes of calls of the model's functions
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub functions: Functions,
+    /// Let nodes run before those that their control inputs name
+    #[arg(long)]
+    pub ignore_control_inputs: bool,
 }

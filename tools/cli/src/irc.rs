@@ -213,10 +213,12 @@ pub enum Backend {
      irc check --model ffn.model.json ffn.plan.json\n  \
      irc check --cost ffn.plan.json\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
+     irc check schedule.json layers.json\n  \
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// ARK models and plans, ONNX models, Common IR graphs; - is standard input
+    /// ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; -
+    /// is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
@@ -247,12 +249,18 @@ pub struct Check {
      are those of a model only.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
+     irc bench model.onnx --inputs x.npz\n  \
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// ARK model, a library of irc compile, or an ARK plan; - is standard input
+    /// ARK model, ONNX model, Common IR graph, a library of irc compile, or an ARK plan; - is standard
+    /// input
     #[arg(value_name = "FILE")]
     pub file: String,
+    /// Inputs of an ONNX model, or their sizes where it leaves them open: an .npz file; others are random,
+    /// and of size 1
+    #[arg(long, value_name = "X.npz")]
+    pub inputs: Option<PathBuf>,
     /// Write one JSON object instead of lines
     #[arg(long)]
     pub json: bool,
@@ -283,13 +291,24 @@ pub struct Bench {
     /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
     #[arg(long)]
     pub ark_accumulate: bool,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
 }
 
 /// `irc simulate`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = format!(
+    "Makes the program that runs the schedule, and tells how many cycles it takes, by the times of\n\
+     workloads that the schedule states: engines in order, tokens between them. The first line is\n\
+     `cycles <n>`. The trace opens in Perfetto: one track for each engine of each core, and what L2\n\
+     holds as a counter.\n\n\
+     Examples:\n  \
+     irc simulate schedule.json --frontend layers.json\n  \
+     irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n\n{EXIT_CODES}"
+))]
 pub struct Simulate {
-    /// Gemini schedule
+    /// Gemini schedule; .gz files are unpacked
     pub schedule: PathBuf,
     /// Frontend IR of the same network
     #[arg(long, value_name = "F")]

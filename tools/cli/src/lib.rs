@@ -8,10 +8,11 @@ mod irc;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, Explain, Generator, Graphs, Planner, Progress, Results,
+    Color, Compile, Console, Diagnostics, Explain, Functions, Generator, Graphs, Planner, Progress,
+    Results,
 };
 pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
-pub use translate::{Emit, Import, Translate, double_dashes};
+pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
 /// What the exit codes of every tool mean; at the end of every `--help`.
 const EXIT_CODES: &str = "\

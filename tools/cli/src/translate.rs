@@ -1,6 +1,6 @@
 //! `irc-translate`: from a file format to MLIR and back.
-use crate::{Console, EXIT_CODES, Planner};
-use clap::{ArgGroup, Args, CommandFactory, Parser};
+use crate::{Console, EXIT_CODES, Graphs, Planner};
+use clap::{ArgGroup, Args, CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
 /// Translates between file formats and MLIR; import and emit may stand in one command
@@ -14,7 +14,11 @@ use std::path::PathBuf;
          irc-translate --import-ark model.json -o model.mlir\n  \
          irc-translate --emit-ark model.mlir -o model.json\n  \
          irc-translate --import-ark --emit-plan --arch CUDA_80 model.json -o plan.json\n  \
-         irc-translate --import-ark < model.json | irc-opt --compile-to=fuse\n\n{EXIT_CODES}"
+         irc-translate --import-ark < model.json | irc-opt --compile-to=fuse\n  \
+         irc-translate --import-onnx model.onnx | irc-opt --common-ir-to-tl\n  \
+         irc-translate --import-onnx --emit-onnx model.onnx -o model.pbtxt\n  \
+         irc-translate --import-gemini schedule.json --frontend layers.json --emit-npu -o net.asm\n  \
+         irc-translate --import-common-ir --bundle --emit-common-ir model.pb -o whole.pb\n\n{EXIT_CODES}"
     )
 )]
 pub struct Translate {
@@ -48,9 +52,44 @@ pub struct Translate {
     /// Frontend IR of a Gemini schedule
     #[arg(long, requires = "import_gemini", value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// How Common IR and ONNX files are read.
+    #[command(flatten)]
+    pub graphs: Graphs,
+    /// How they are written.
+    #[command(flatten)]
+    pub writing: Writing,
     /// How the tool talks.
     #[command(flatten)]
     pub console: Console,
+}
+
+/// How Common IR and ONNX files are written.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Common IR and ONNX")]
+pub struct Writing {
+    /// Put imported libraries into the module, which then imports nothing
+    #[arg(long)]
+    pub bundle: bool,
+    /// Form to write [default: by the suffix: .json, .pbtxt and .textproto, else binary]
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub form: Option<TextOrBinary>,
+    /// Write what only Common IR has in further fields of the ONNX model
+    #[arg(long, requires = "emit_onnx")]
+    pub common_ir_fields: bool,
+    /// Write elements that lie in other files into the ONNX model
+    #[arg(long, requires = "emit_onnx")]
+    pub inline: bool,
+}
+
+/// How a message is written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextOrBinary {
+    /// Protobuf's wire format.
+    Binary,
+    /// Protobuf's text format.
+    Text,
+    /// Protobuf's JSON mapping.
+    Json,
 }
 
 macro_rules! formats {
@@ -78,9 +117,9 @@ formats! {
     Import "import" "Read":
     /// Read an ARK model file
     import_ark
-    /// Read a Common IR graph or library (not built yet)
+    /// Read a Common IR graph or library
     import_common_ir
-    /// Read an ONNX model (not built yet)
+    /// Read an ONNX model
     import_onnx
     /// Read a Gemini schedule (not built yet)
     import_gemini
@@ -99,9 +138,9 @@ formats! {
     emit_gemini
     /// Write a Model Library Format archive (not built yet)
     emit_mlf
-    /// Write a Common IR graph (not built yet)
+    /// Write a Common IR graph or library
     emit_common_ir
-    /// Write an ONNX model (not built yet)
+    /// Write an ONNX model
     emit_onnx
 }
 

@@ -7,6 +7,7 @@ mod work;
 use crate::{
     compile,
     console::Console,
+    graphs,
     input::{self, Content},
     output,
     run::{self, Loaded},
@@ -16,7 +17,7 @@ use crate::{
 };
 use irc::{CompileOptions, Results};
 use irc_cli::{Bench, Generator};
-use irc_runtime::{Interface, Library, Port};
+use irc_runtime::{Interface, Library, Port, Runner};
 use irc_tensor::Tensor;
 use latency::{Latency, Length};
 use report::Report;
@@ -26,7 +27,14 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let bytes = input::read(&arguments.file)?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
-    let content = input::content(&bytes);
+    let content = input::content_as(&bytes, arguments.graphs.format.as_deref());
+    if content != Content::Graph {
+        refuse_of_graphs(arguments)?;
+    } else if arguments.ark_accumulate {
+        return Err(Stop::Usage(
+            "--ark-accumulate has no effect here: it is for ARK models".into(),
+        ));
+    }
     let threads = if content == Content::Plan { arguments.threads } else { 1 };
     if content != Content::Plan {
         run::say_threads(console, arguments.threads);
@@ -60,8 +68,8 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         // A library does not say how much it computes.
         Content::Library => {
             let loaded = Loaded::from_bytes(&bytes)?;
-            let library = &loaded.library;
-            (measure(console, library, arguments)?, None, traffic(library.interface()))
+            let (latency, traffic) = measure_library(console, loaded.library, arguments)?;
+            (latency, None, traffic)
         }
         Content::Plan => {
             let source = input::source(&arguments.file, &bytes);
@@ -71,8 +79,18 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
+        Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
+            let problem = Stop::problem(format!("{} is {}", arguments.file, content.words()));
+            return Err(problem.help("irc simulate tells how long a schedule takes"));
+        }
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
-        Content::Graph => return Err(Stop::not_built("measuring Common IR and ONNX files")),
+        Content::Graph => {
+            let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
+            let mut prepared = graphs::bench::prepare(console, arguments, bytes, &options)?;
+            let _step = console.step("measuring");
+            let latency = latency::measure(length(arguments), || prepared.run())?;
+            (latency, prepared.flops, prepared.traffic)
+        }
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
@@ -88,6 +106,33 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     drop(step);
     let report = Report { latency, flops, traffic, roofline, threads };
     output::print(&if arguments.json { report.json() } else { report.text() })
+}
+
+fn refuse_of_graphs(arguments: &Bench) -> Result<(), Stop> {
+    graphs::refuse(&arguments.graphs)?;
+    match arguments.inputs {
+        Some(_) => Err(Stop::Usage("--inputs is for Common IR and ONNX files".into())),
+        None => Ok(()),
+    }
+}
+
+/// How long a library takes, and the bytes it is given and gives.
+fn measure_library(
+    console: &Console,
+    library: Library,
+    arguments: &Bench,
+) -> Result<(Latency, u64), Stop> {
+    if !library.interface().is_sized() {
+        return Ok((measure(console, &library, arguments)?, traffic(library.interface())));
+    }
+    let mut given = values::Buffers::new();
+    values::fill(&mut given, library.interface(), arguments.seed)?;
+    let runner = Runner::new(library.into(), &[]);
+    let runner = runner.map_err(|error| Stop::problem(error.to_string()))?;
+    let mut prepared = graphs::bench::Prepared::of(runner, given)?;
+    let _step = console.step("measuring");
+    let latency = latency::measure(length(arguments), || prepared.run())?;
+    Ok((latency, prepared.traffic))
 }
 
 fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<Latency, Stop> {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 /// Why there is no share of the roofline.
 const UNKNOWN: &str =
-    "roofline unknown: a library does not record its operations; bench the model instead";
+    "roofline unknown: the operations of a library, or of loops and choices, are not known";
 
 /// A measurement.
 pub struct Report {

@@ -1,25 +1,25 @@
 //! `irc check` of Common IR and ONNX files.
-use super::{place, read};
+use super::{Libraries, import_options, place, read};
 use crate::stop::Stop;
 use bytes::Bytes;
 use irc_cli::Graphs;
 use irc_common_format::validate::Level;
 use irc_diag::{Diagnostic, Source};
-use irc_onnx_ops::{FindingKind, ImportOptions, import, unsupported};
+use irc_onnx_ops::{FindingKind, import, unsupported};
 
 /// Every finding of a file: of reading it, of operators that are not known, and of nodes that cannot
 /// be compiled.
-pub fn check(
-    name: &str,
-    bytes: Bytes,
-    flags: &Graphs,
-) -> Result<(Source, Vec<Diagnostic>), Stop> {
-    let (document, source, mut findings) = read(name, bytes, flags, Level::Strict)?;
+pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
+    let (document, source, mut findings) =
+        read(name, bytes, flags, Level::Strict, Libraries::Bundled)?;
     let Some(document) = document else { return Ok((source, findings)) };
     let mut found = unsupported(&document.module);
     if found.is_empty() && !document.module.is_library() {
-        let options = ImportOptions::default();
-        found = import(&document.module, &options).err().unwrap_or_default();
+        let options = import_options(flags);
+        found = match import(&document.module, &options) {
+            Ok(imported) => imported.warnings,
+            Err(found) => found,
+        };
     }
     // What is only known when the model is compiled is no fault of the file.
     let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| {

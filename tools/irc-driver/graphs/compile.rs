@@ -1,12 +1,12 @@
 //! `irc compile` of Common IR and ONNX files.
-use super::{open, refuse_of_ark, run::import};
+use super::{Libraries, open, refuse_of_ark, run::import, translate};
 use crate::{
     console::Console,
     output::{self, Content},
     stop::Stop,
 };
 use bytes::Bytes;
-use irc::{CompileOptions, Failure, Session, codegen::Output};
+use irc::{CompileOptions, Failure, Session, codegen::Output, pipeline::HOST_CPU};
 use irc_cli::{CompileTo, Kind};
 use irc_onnx_ops::cases::Values;
 
@@ -20,8 +20,15 @@ pub fn compile(
     options: &CompileOptions,
 ) -> Result<(), Stop> {
     refuse_of_ark(&arguments.compile, arguments.keep_intermediates)?;
-    let (document, source) = open(console, &arguments.model, bytes, &arguments.graphs)?;
-    let graph = import(&document, &source, &Values::default())?.graph;
+    // The first stage is the file as written, whether or not it can be lowered.
+    let is_written = kind == Kind::Mlir && stage == HOST_CPU.stages[0].name;
+    let libraries = if is_written { Libraries::Left } else { Libraries::Bundled };
+    let (document, source) = open(console, &arguments.model, bytes, &arguments.graphs, libraries)?;
+    if is_written {
+        let text = translate::to_text(console, &document, &source)?;
+        return output::write(&arguments.output, &text, Content::Text);
+    }
+    let graph = import(console, &document, &source, &Values::default(), &arguments.graphs)?.graph;
     let _step = console.step("compiling");
     let session = Session::new();
     let failed = |failure: Failure| Stop::failure(source.clone(), failure);

@@ -1,17 +1,28 @@
 //! Common IR and ONNX files.
 use crate::{console::Console, crash, run::refuse_flags, stop::Stop};
 use bytes::Bytes;
-use irc_cli::Graphs;
+use irc_cli::{Functions, Graphs};
 use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
 use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
 use irc_common_format::{Document, ExternalData, Format, Options, folder_of};
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_onnx_ops::{Finding, FindingKind};
-use std::path::Path;
+use irc_onnx_ops::{Calls, Finding, FindingKind, ImportOptions};
+use std::path::{Path, PathBuf};
 
+pub mod bench;
 pub mod check;
 pub mod compile;
 pub mod run;
+pub mod translate;
+
+/// What becomes of the libraries that a module imports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Libraries {
+    /// They are not read, and the rules not checked: the file is taken as it is written.
+    Left,
+    /// Their operators and functions are put into the module.
+    Bundled,
+}
 
 /// The form that a flag names.
 fn format(flags: &Graphs) -> Result<Format, Stop> {
@@ -22,14 +33,36 @@ fn format(flags: &Graphs) -> Result<Format, Stop> {
     })
 }
 
+/// How a file is taken to the tensor level.
+fn import_options(flags: &Graphs) -> ImportOptions {
+    ImportOptions {
+        calls: match flags.functions {
+            Functions::Inline => Calls::Inlined,
+            Functions::Outline => Calls::Outlined,
+        },
+        ignore_control_inputs: flags.ignore_control_inputs,
+        ..ImportOptions::default()
+    }
+}
+
 /// Refuses the flags of these files where there is none.
 pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
-    let Graphs { format: _, library_path, allow_fetch, implicit_std, compat } = flags;
+    let Graphs {
+        format: _,
+        library_path,
+        allow_fetch,
+        implicit_std,
+        compat,
+        functions,
+        ignore_control_inputs,
+    } = flags;
     let flags = [
         ("--library-path", !library_path.is_empty()),
         ("--allow-fetch", allow_fetch.is_some()),
         ("--implicit-std", *implicit_std),
         ("--compat", *compat),
+        ("--functions", *functions != Functions::Inline),
+        ("--ignore-control-inputs", *ignore_control_inputs),
     ];
     refuse_flags(&flags, "it is for Common IR and ONNX files")
 }
@@ -49,11 +82,22 @@ fn refuse_of_ark(flags: &irc_cli::Compile, keep: bool) -> Result<(), Stop> {
 /// A file as it was read, its source, and what was found in it.
 type Read = (Option<Document>, Source, Vec<Diagnostic>);
 
-/// Reads a file with the libraries it imports, which are then a part of it, and checks them. What it
-/// names lies beside it, unless it comes from standard input.
-fn read(name: &str, bytes: Bytes, flags: &Graphs, level: Level) -> Result<Read, Stop> {
+/// The folder of a file; nothing for standard input.
+fn folder(name: &str) -> Option<PathBuf> {
+    (name != "-").then(|| folder_of(Path::new(name)).to_owned())
+}
+
+/// Reads a file with the libraries it imports, and checks them. What it names lies beside it, unless it
+/// comes from standard input.
+fn read(
+    name: &str,
+    bytes: Bytes,
+    flags: &Graphs,
+    level: Level,
+    libraries: Libraries,
+) -> Result<Read, Stop> {
     let mut sink = Sink::new();
-    let folder = (name != "-").then(|| folder_of(Path::new(name)).to_owned());
+    let folder = folder(name);
     let name = if name == "-" { "<stdin>" } else { name };
     let external = folder.clone().map_or(ExternalData::Leave, ExternalData::In);
     let options = Options { format: format(flags)?, external };
@@ -61,25 +105,29 @@ fn read(name: &str, bytes: Bytes, flags: &Graphs, level: Level) -> Result<Read, 
     let source = document.as_ref().map(|document| document.input.source());
     let source = source.unwrap_or_else(|| Source::new(name, ""));
     crash::remember(&source);
-    if let Some(document) = &mut document {
-        let load_options = LoadOptions {
-            folder,
-            library_paths: flags.library_path.clone(),
-            fetch: flags.allow_fetch.clone().map(Fetch::into_folder),
-            ..LoadOptions::default()
-        };
-        let libraries = load(&document.module, &load_options, &mut sink);
+    if let (Some(document), Libraries::Bundled) = (&mut document, libraries) {
+        let found = load(&document.module, &load_options(folder, flags), &mut sink);
         let level = if flags.compat { Level::Compat } else { level };
         let implicit_std = flags.implicit_std;
         let rules = ValidateOptions { level, role: Role::Any, implicit_std };
-        validate(&document.module, &libraries, &rules, &mut sink);
-        document.module = bundle(&document.module, &libraries);
+        validate(&document.module, &found, &rules, &mut sink);
+        document.module = bundle(&document.module, &found);
     }
     let mut findings = sink.into_diagnostics();
     if let Some(document) = &document {
         document.input.place(&mut findings);
     }
     Ok((document, source, findings))
+}
+
+/// Where libraries may lie.
+fn load_options(folder: Option<PathBuf>, flags: &Graphs) -> LoadOptions {
+    LoadOptions {
+        folder,
+        library_paths: flags.library_path.clone(),
+        fetch: flags.allow_fetch.clone().map(Fetch::into_folder),
+        ..LoadOptions::default()
+    }
 }
 
 /// Reads a file to be compiled; its warnings are on the console. What only files of Common IR's time
@@ -89,8 +137,9 @@ fn open(
     name: &str,
     bytes: Bytes,
     flags: &Graphs,
+    libraries: Libraries,
 ) -> Result<(Document, Source), Stop> {
-    let (document, source, findings) = read(name, bytes, flags, Level::Compat)?;
+    let (document, source, findings) = read(name, bytes, flags, Level::Compat, libraries)?;
     match document {
         Some(document) if !findings.iter().any(Diagnostic::is_error) => {
             console.findings(&source, &findings);
@@ -112,11 +161,16 @@ fn diagnostic(finding: &Finding) -> Diagnostic {
         FindingKind::UnknownOperator => "onnx-operator",
         FindingKind::Unsupported => "onnx-unsupported",
         FindingKind::Invalid => "onnx-node",
+        FindingKind::StatedShape => "onnx-shape",
         FindingKind::NeedsValue(_) => "onnx-needs-value",
         FindingKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", finding.node, finding.message);
-    let diagnostic = Diagnostic::error(code, message).path(finding.path.clone());
+    let diagnostic = match finding.kind {
+        FindingKind::StatedShape => Diagnostic::warning(code, message),
+        _ => Diagnostic::error(code, message),
+    };
+    let diagnostic = diagnostic.path(finding.path.clone());
     match &finding.kind {
         FindingKind::NeedsValue(inputs) | FindingKind::NeedsShape(inputs) if !inputs.is_empty() => {
             let names = inputs.join(", ");

@@ -1,9 +1,9 @@
 //! `irc run` of Common IR and ONNX files.
-use super::{open, place, refuse_of_ark};
+use super::{Libraries, import_options, open, place, refuse_of_ark};
 use crate::{compile, console::Console, run, stop::Stop, values::Buffers};
 use bytes::Bytes;
 use irc::{Results, Session};
-use irc_cli::{Backend, Run};
+use irc_cli::{Backend, Graphs, Run};
 use irc_common_format::{Document, model};
 use irc_diag::Source;
 use irc_onnx_ops::cases::{Values, import_for};
@@ -21,9 +21,10 @@ pub fn run(
     inputs: Buffers,
 ) -> Result<Buffers, Stop> {
     refuse_of_ark(&arguments.compile, false)?;
-    let (document, source) = open(console, &arguments.files[0], bytes, &arguments.graphs)?;
+    let (document, source) =
+        open(console, &arguments.files[0], bytes, &arguments.graphs, Libraries::Bundled)?;
     let (mut inputs, expected) = given(arguments, &document, inputs)?;
-    let imported = import(&document, &source, &inputs)?;
+    let imported = import(console, &document, &source, &inputs, &arguments.graphs)?;
     if let Some(seed) = arguments.seed {
         fill(&imported, &mut inputs, seed)?;
     }
@@ -52,7 +53,14 @@ fn given(
         inputs = data_set(folder, "input", &graph.inputs)?;
         expected = Some(data_set(folder, "output", &graph.outputs)?);
     }
-    let ports: Vec<&str> = graph.inputs.iter().map(model::Value::name).collect();
+    add(&mut inputs, document, more)?;
+    Ok((inputs, expected))
+}
+
+/// Adds inputs by name.
+pub fn add(inputs: &mut Values, document: &Document, more: Buffers) -> Result<(), Stop> {
+    let ports = document.module.graph.iter().flat_map(|graph| &graph.inputs);
+    let ports: Vec<&str> = ports.map(model::Value::name).collect();
     for (name, tensor) in more {
         if !ports.contains(&name.as_str()) {
             let known = ports.join(", ");
@@ -62,7 +70,7 @@ fn given(
         }
         inputs.tensors.insert(name, Constant::of(&tensor));
     }
-    Ok((inputs, expected))
+    Ok(())
 }
 
 fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values, Stop> {
@@ -70,18 +78,27 @@ fn data_set(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Values,
     read.map_err(|message| Stop::problem(format!("{}: {message}", folder.display())))
 }
 
-/// The program of a file, for the inputs.
-pub fn import(document: &Document, source: &Source, inputs: &Values) -> Result<Imported, Stop> {
+/// The program of a file, for the inputs; its warnings are on the console.
+pub fn import(
+    console: &Console,
+    document: &Document,
+    source: &Source,
+    inputs: &Values,
+    flags: &Graphs,
+) -> Result<Imported, Stop> {
     let findings = |found: &[_]| Stop::Findings(source.clone(), place(document, found));
     let unknown = unsupported(&document.module);
     if !unknown.is_empty() {
         return Err(findings(&unknown));
     }
-    import_for(&document.module, inputs).map_err(|found| findings(&found))
+    let imported = import_for(&document.module, inputs, import_options(flags))
+        .map_err(|found| findings(&found))?;
+    console.findings(source, &place(document, &imported.warnings));
+    Ok(imported)
 }
 
 /// Gives inputs that are not given random values; a size that nothing tells is 1.
-fn fill(imported: &Imported, inputs: &mut Values, seed: u64) -> Result<(), Stop> {
+pub fn fill(imported: &Imported, inputs: &mut Values, seed: u64) -> Result<(), Stop> {
     let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
     for (name, value) in &imported.graph.inputs {
         let Some(given) = inputs.tensors.get(name) else { continue };

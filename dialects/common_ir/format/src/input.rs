@@ -48,6 +48,14 @@ impl Input {
         Some(Locator::new(&self.bytes, self.form)?.locate(path))
     }
 
+    /// As [`Self::locate`] for many paths; no bytes where the file cannot be followed.
+    pub fn locate_all(&self, paths: &[String]) -> Vec<Range<usize>> {
+        match Locator::new(&self.bytes, self.form) {
+            Some(locator) => paths.iter().map(|path| locator.locate(path)).collect(),
+            None => vec![0..0; paths.len()],
+        }
+    }
+
     /// Gives every finding that has a path but no place its bytes in the text, or, of a binary
     /// file, a note of the offset; and says which node it is in.
     pub fn place(&self, findings: &mut [Diagnostic]) {

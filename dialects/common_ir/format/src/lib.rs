@@ -23,4 +23,6 @@ pub mod write;
 
 pub use form::{Encoding, Form, Format, Root};
 pub use input::{Input, map};
-pub use read::{Document, ExternalData, Options, folder_of, open, read, read_data, read_tensor};
+pub use read::{
+    Document, ExternalData, Options, find_external, folder_of, open, read, read_data, read_tensor,
+};

@@ -5,6 +5,7 @@
 //! folder below a DIR that holds a model is a case. Prints a line per case and the sum. With `--open`
 //! no size of an input is known to the importer.
 
+use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::cases::{self, Case, import_for, import_open};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,10 @@ fn main() {
 
 fn run(folder: &Path, open: bool) -> Result<(), String> {
     let case = Case::read(folder)?;
-    let import = if open { import_open } else { import_for };
+    let import = |module: &_, inputs: &_| match open {
+        true => import_open(module, inputs),
+        false => import_for(module, inputs, ImportOptions::default()),
+    };
     for (inputs, expected) in &case.sets {
         let imported = import(&case.module, inputs).map_err(|findings| {
             findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")

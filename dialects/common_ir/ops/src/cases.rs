@@ -134,12 +134,26 @@ impl Values {
 }
 
 /// Imports a module for these inputs: the program is made for the values and shapes of inputs that its
-/// structure depends on; everything else that the model leaves open stays open.
+/// structure depends on; everything else that the model and the options leave open stays open.
 ///
 /// # Errors
 /// As [`import`].
-pub fn import_for(module: &model::Module, inputs: &Values) -> Result<Imported, Vec<Finding>> {
-    import_shaped(module, inputs, BTreeMap::new())
+pub fn import_for(
+    module: &model::Module,
+    inputs: &Values,
+    options: ImportOptions,
+) -> Result<Imported, Vec<Finding>> {
+    let structures = inputs.structures.clone();
+    let mut options = ImportOptions { structures, ..options };
+    loop {
+        let findings = match import(module, &options) {
+            Ok(imported) => return Ok(imported),
+            Err(findings) => findings,
+        };
+        if !give(&mut options, &findings, inputs) {
+            return Err(findings);
+        }
+    }
 }
 
 /// The same, but no size of an input is known: what the program does for these inputs it does for
@@ -157,7 +171,7 @@ pub fn import_open(module: &model::Module, inputs: &Values) -> Result<Imported, 
             shapes.insert(input.name().to_owned(), value.ty.shape.clone());
         }
     }
-    import_shaped(&module, inputs, shapes)
+    import_for(&module, inputs, ImportOptions { shapes, ..ImportOptions::default() })
 }
 
 /// Leaves only the rank of a value's shape; false when it has none.
@@ -166,24 +180,6 @@ fn forget_sizes(value: &mut model::Value) -> bool {
     let Some(shape) = tensor.shape.as_mut().or(value.shape.as_mut()) else { return false };
     shape.dims.iter_mut().for_each(|dim| *dim = model::Dim::Unknown);
     true
-}
-
-fn import_shaped(
-    module: &model::Module,
-    inputs: &Values,
-    shapes: BTreeMap<String, Vec<i64>>,
-) -> Result<Imported, Vec<Finding>> {
-    let structures = inputs.structures.clone();
-    let mut options = ImportOptions { structures, shapes, ..ImportOptions::default() };
-    loop {
-        let findings = match import(module, &options) {
-            Ok(imported) => return Ok(imported),
-            Err(findings) => findings,
-        };
-        if !give(&mut options, &findings, inputs) {
-            return Err(findings);
-        }
-    }
 }
 
 /// Adds what findings ask for; false when there is nothing new.

@@ -33,6 +33,7 @@ mod ops;
 pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dense_of, dtype_of, element_of, tensor_of};
 pub use import::{
-    Finding, FindingKind, ImportOptions, Imported, Item, Region, Structure, import, unsupported,
+    Calls, Finding, FindingKind, ImportOptions, Imported, Item, Region, Structure, import,
+    unsupported,
 };
 pub use operator::{ERA, ONNX, Operator, find, operators};

@@ -4,7 +4,7 @@ use irc_common_format::model::{
     Attribute, AttributeValue, ElementType, Function, Graph, Module, Node, Opset, Schema,
     Tensor as FileTensor, Value,
 };
-use irc_onnx_ops::{FindingKind, ImportOptions, Imported, Structure, import, unsupported};
+use irc_onnx_ops::{Calls, FindingKind, ImportOptions, Imported, Structure, import, unsupported};
 use irc_tensor::Tensor;
 use irc_tl::{Constant, DType, Dim, Type};
 use std::collections::BTreeMap;
@@ -375,8 +375,57 @@ fn common_ir_calls_functions_of_its_libraries() {
 fn functions_that_call_each_other_end() {
     let mut module = common_ir();
     module.functions[1].nodes = vec![Node::new("Linear", ["a", "b", "b"], ["c"])];
-    let findings = import(&module, &ImportOptions::default()).expect_err("a ring");
-    assert!(findings[0].message.contains("deep"), "{findings:?}");
+    for calls in [Calls::Inlined, Calls::Outlined] {
+        let options = ImportOptions { calls, ..ImportOptions::default() };
+        let findings = import(&module, &options).expect_err("a ring");
+        assert!(findings[0].message.contains("deep"), "{findings:?}");
+    }
+}
+
+fn kinds(graph: &irc_tl::Graph, kind: fn(&irc_tl::NodeKind) -> bool) -> Vec<&irc_tl::NodeKind> {
+    graph.nodes.iter().map(|node| &node.kind).filter(|own| kind(own)).collect()
+}
+
+#[test]
+fn calls_of_one_function_are_equal_graphs() {
+    let mut module = common_ir();
+    let graph = module.graph.as_mut().expect("a graph");
+    // The same function twice, of other arguments.
+    let again = Node { outputs: vec!["h2".into()], ..graph.nodes[0].clone() }.named("l2");
+    graph.nodes.insert(1, again);
+    graph.nodes[2].inputs[1] = "h2".into();
+    graph.outputs = vec![floats("z", &["N", "2"])];
+    let x = Tensor::from_values([2, 2], &[1.0f32, 2.0, 3.0, 4.0]).expect("a matrix");
+    let inlined = run(&imported(&module), &[("x", x.clone())]).expect("it fits");
+    let options = ImportOptions { calls: Calls::Outlined, ..ImportOptions::default() };
+    let outlined = import(&module, &options).expect("a graph");
+    let calls = kinds(&outlined.graph, |kind| matches!(kind, irc_tl::NodeKind::Call { .. }));
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0], calls[1]);
+    assert_eq!(run(&outlined, &[("x", x)]).expect("it fits"), inlined);
+}
+
+#[test]
+fn control_inputs_order_nodes() {
+    let mut module = common_ir();
+    let graph = module.graph.as_mut().expect("a graph");
+    // What nothing reads runs as well when it is waited for.
+    let dead = Node { arg_counts: vec![1], ..Node::new("Neg", ["x"], ["unused"]).named("dead") };
+    graph.nodes.insert(0, dead);
+    graph.nodes[2].control_inputs.push("dead".into());
+    let after = |graph: &irc_tl::Graph| {
+        let kind = |kind: &irc_tl::NodeKind| *kind == irc_tl::NodeKind::After;
+        kinds(graph, kind).len()
+    };
+    let x = Tensor::from_values([1, 2], &[1.0f32, 2.0]).expect("a matrix");
+    let ordered = imported(&module);
+    assert_eq!(after(&ordered.graph), 2);
+    let options = ImportOptions { ignore_control_inputs: true, ..ImportOptions::default() };
+    let free = import(&module, &options).expect("a graph");
+    assert_eq!(after(&free.graph), 0);
+    assert_eq!(free.graph.nodes.len() + 3, ordered.graph.nodes.len());
+    let values = |imported| run(imported, &[("x", x.clone())]).expect("it fits");
+    assert_eq!(values(&ordered), values(&free));
 }
 
 #[test]

@@ -371,7 +371,7 @@ instructions! {
         qk "QK": Number,
     }
 
-    /// Dequantisation of the first operand: `IQK0 x + IQB0`.
+    /// Dequantisation `IQK0 x + IQB0`: of the only operand, or of that at `STaddr1`.
     VpCfgIq "vp_cfg_iq" Vp config {
         /// Conversion.
         iqcs "IQCS": u32,
@@ -381,7 +381,7 @@ instructions! {
         iqk0 "IQK0": Number,
     }
 
-    /// Dequantisation of the second operand.
+    /// Dequantisation of the operand at `STaddr` when there are two.
     VpCfgIq1 "vp_cfg_iq1" Vp config {
         /// Added.
         iqb1 "IQB1": Number,
@@ -431,7 +431,7 @@ instructions! {
         qen "QEN": u32,
         /// Shift.
         shmd "SHMD": u32,
-        /// Path through the groups: 4 one operand, 69 the sum of two.
+        /// Path through the groups: 4 one operand, 69 the sum of two with ReLU.
         gpmd "GPMD": u32,
         /// Dimensions of the comparison.
         cmpd "CMPD": Cmpd,
@@ -451,9 +451,9 @@ instructions! {
         sbsg1 "SBSG1": u32,
         /// Ring region of the result.
         dbsg "DBSG": u32,
-        /// First operand in L2.
+        /// The only operand in L2; the second of the frontend's when there are two.
         st_addr "STaddr": i64,
-        /// Second operand in L2.
+        /// The first of two operands of the frontend in L2; else as `STaddr`.
         st_addr1 "STaddr1": i64,
         /// Result in L2.
         dt_addr "DTaddr": i64,

@@ -36,6 +36,13 @@ fn mutations() -> Vec<Mutation> {
     let row = |name, text, at, change, code| Mutation { name, text, at, change, code };
     vec![
         row(
+            "other weights than its own",
+            SMALL,
+            (0, "pe_conv", 1),
+            set!(PeConv.sw_addr = 0),
+            "npu-weights",
+        ),
+        row(
             "token not given",
             SMALL,
             (0, "lda_mov", 0),

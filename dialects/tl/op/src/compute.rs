@@ -209,14 +209,19 @@ impl Compute {
 
     /// The op with symbols replaced in all its sizes.
     pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Self {
-        let all = |dims: &[Dim]| dims.iter().map(|dim| dim.substitute(symbol)).collect();
+        self.clone().map_sizes(&|dim| dim.substitute(symbol))
+    }
+
+    /// The op with every size replaced.
+    pub fn map_sizes(self, size: &dyn Fn(&Dim) -> Dim) -> Self {
+        let all = |dims: &[Dim]| dims.iter().map(size).collect();
         Self {
             dims: all(&self.dims),
             reduction: self
                 .reduction
                 .as_ref()
                 .map(|reduction| Reduce { combine: reduction.combine, dims: all(&reduction.dims) }),
-            body: self.body.substitute(symbol),
+            body: self.body.map_sizes(size),
         }
     }
 }

@@ -5,6 +5,8 @@
 //! over *factors* (symbols, and functions that are not polynomials), so that equal polynomials are
 //! equal values: `N + N` is `2*N`, `(N*4) / 4` is `N`. Symbols stand for extents: none is negative.
 
+mod simplify;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};

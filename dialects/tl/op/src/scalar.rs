@@ -222,8 +222,13 @@ operator!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div);
 impl Scalar {
     /// The expression with symbols replaced in all its sizes.
     pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Self {
+        self.map_sizes(&|dim| dim.substitute(symbol))
+    }
+
+    /// The expression with every size replaced.
+    pub fn map_sizes(&self, size: &dyn Fn(&Dim) -> Dim) -> Self {
         self.replace(&mut |scalar| match scalar {
-            Self::Size(dim) => Some(Self::Size(dim.substitute(symbol))),
+            Self::Size(dim) => Some(Self::Size(size(dim))),
             _ => None,
         })
     }

@@ -10,9 +10,11 @@
 //! * A convolution sums `i8` products in `i32`, outside the input with `PADV`. The result is
 //!   `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as
 //!   `FP16` it is rounded to half precision.
-//! * A vector operation dequantises its operands, `IQK0 x + IQB0` and `IQK1 x + IQB1`, and gives
-//!   `round(result QK + QB)` as `INT8`, or that without rounding to whole numbers as `FP16`.
+//! * A vector operation dequantises its operands and gives `round(result QK + QB)` as `INT8`, or
+//!   that without rounding to whole numbers as `FP16`. `IQK0 x + IQB0` is for the operand at
+//!   `STaddr1`, `IQK1 x + IQB1` for that at `STaddr`: so it is in every published sum.
 //!   In between it computes in single precision (decided here).
+//! * `GPMD` 69 is a sum with ReLU, as every published sum has one; 5 is a sum without (decided here).
 //! * Rounding is to nearest, ties to even (decided here; `ROUND` does not say).
 //!
 //! Order is any that tokens allow: for a program that the verifier passes, all give the same bytes.

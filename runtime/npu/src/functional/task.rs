@@ -191,6 +191,8 @@ pub enum Function {
     Same,
     /// The sum of both.
     Sum,
+    /// The sum of both, or zero when that is greater.
+    SumRelu,
     /// The greatest of a window.
     Max,
     /// The sum of a window, each multiplied.
@@ -446,7 +448,7 @@ fn vector_of(
         channels: c as usize,
         first: tile(input, fm.idf, fm.s_tile, shape)?,
         second: match function {
-            Function::Sum => Some(tile(second, fm.idf, fm.s_tile, shape)?),
+            Function::Sum | Function::SumRelu => Some(tile(second, fm.idf, fm.s_tile, shape)?),
             _ => None,
         },
         window: Window {
@@ -469,15 +471,26 @@ fn vector_of(
 fn vector(registers: &Registers, op: &VpSelf) -> Result<Task, String> {
     let function = match (op.lut, op.gpmd) {
         (16, 4) => Function::Same,
-        (18, 69) => Function::Sum,
+        (18, 5) => Function::Sum,
+        // The published sums are all followed by a ReLU, and have bit 6 for it.
+        (18, 69) => Function::SumRelu,
         _ => return Err(format!("LUT {} with GPMD {} is not modelled", op.lut, op.gpmd)),
     };
-    let places = [(op.sbsg, op.st_addr), (op.sbsg1, op.st_addr1), (op.dbsg, op.dt_addr)];
+    // IQK0 and IQB0 are for the operand at STaddr1: only so do the published sums come out. With
+    // one operand both addresses are the same.
+    let (first, second) = ((op.sbsg1, op.st_addr1), (op.sbsg, op.st_addr));
+    let first = if tp_of(registers)?.t1f == 0 { second } else { first };
+    let places = [first, second, (op.dbsg, op.dt_addr)];
     let (vector, _, tp) = vector_of(registers, function, places, [op.iqen, op.qen])?;
-    match (function == Function::Sum) == (tp.t1f == 7) && (tp.t1f == 0 || tp.t1f == 7) {
+    let sums = matches!(function, Function::Sum | Function::SumRelu);
+    match sums == (tp.t1f == 7) && (tp.t1f == 0 || tp.t1f == 7) {
         true => Ok(Task::Vector(vector)),
         false => Err(format!("T1F {} with LUT {} is not modelled", tp.t1f, op.lut)),
     }
+}
+
+fn tp_of(registers: &Registers) -> Result<&VpCfgTp, String> {
+    registers.vp_tp.as_ref().ok_or("`vp_cfg_tp` does not precede".into())
 }
 
 fn pooling(registers: &Registers, op: &VpPool) -> Result<Task, String> {

@@ -12,10 +12,11 @@ pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
     let first = operand(vector, core, &vector.first, vector.dequantise)?;
     let results = match vector.function {
         Function::Same => first,
-        Function::Sum => {
+        Function::Sum | Function::SumRelu => {
             let second = vector.second.as_ref().ok_or("there is no second operand")?;
             let second = operand(vector, core, second, vector.dequantise1)?;
-            first.iter().zip(second).map(|(a, b)| a + b).collect()
+            let least = if vector.function == Function::Sum { f32::NEG_INFINITY } else { 0.0 };
+            first.iter().zip(second).map(|(a, b)| (a + b).max(least)).collect()
         }
         Function::Max | Function::Average => pooled(vector, &first),
     };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use jsonc_parser::ast::Value;
+use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use prost_reflect::FieldDescriptor;
@@ -48,13 +48,28 @@ impl<'a> Tree for Json<'a> {
     }
 
     fn children<'t>(&'t self, node: &&'t Value<'a>, field: &FieldDescriptor) -> Vec<&'t Value<'a>> {
-        let Some(object) = node.as_object() else { return vec![] };
-        let property = object.get(field.json_name()).or_else(|| object.get(field.name()));
-        match property.map(|property| &property.value) {
+        match node.as_object().and_then(|object| property(object, field)) {
             Some(Value::Array(array)) if field.is_list() => array.elements.iter().collect(),
             Some(value) => vec![value],
             None => vec![],
         }
+    }
+
+    fn child<'t>(
+        &'t self,
+        node: &&'t Value<'a>,
+        field: &FieldDescriptor,
+        index: usize,
+    ) -> Result<&'t Value<'a>, usize> {
+        let property = node.as_object().and_then(|object| property(object, field));
+        let (found, count) = match property {
+            Some(Value::Array(array)) if field.is_list() => {
+                (array.elements.get(index), array.elements.len())
+            }
+            Some(value) => (Some(value).filter(|_| index == 0), 1),
+            None => (None, 0),
+        };
+        found.ok_or(count)
     }
 
     fn span(&self, node: &&Value<'a>) -> Range<usize> {
@@ -67,6 +82,11 @@ impl<'a> Tree for Json<'a> {
             _ => None,
         }
     }
+}
+
+fn property<'t, 'a>(object: &'t Object<'a>, field: &FieldDescriptor) -> Option<&'t Value<'a>> {
+    let property = object.get(field.json_name()).or_else(|| object.get(field.name()));
+    property.map(|property| &property.value)
 }
 
 /// The first bound the text goes beyond.

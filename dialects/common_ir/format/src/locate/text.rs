@@ -4,17 +4,24 @@
 //! why not.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
 use crate::schema::{Excess, MAX_DEPTH, MAX_ITEMS};
 
+/// Start and end of a message, the name of a field, and the places of its values among the fields.
+type Memo = (Range<usize>, String, Rc<Vec<usize>>);
+
 /// A text file.
 pub(crate) struct Text<'a> {
     text: &'a str,
     root: Entry<'a>,
+    /// The last long list, as for binary files.
+    memo: RefCell<Option<Memo>>,
 }
 
 /// A field.
@@ -33,7 +40,24 @@ impl<'a> Text<'a> {
         let mut lexer = Lexer { text, at: 0 };
         let mut root = Entry { span: 0..text.len(), value: 0..text.len(), ..Entry::default() };
         lexer.fields(&mut root.fields, 0);
-        Self { text, root }
+        Self { text, root, memo: RefCell::default() }
+    }
+
+    fn places(&self, entry: &Entry<'_>, name: &str) -> Rc<Vec<usize>> {
+        if let Some((span, known, places)) = &*self.memo.borrow()
+            && (span, known.as_str()) == (&entry.span, name)
+        {
+            return places.clone();
+        }
+        let fields = entry.fields.iter().enumerate();
+        let places = fields.filter(|(_, field)| field.name == name).map(|(at, _)| at);
+        let places: Rc<Vec<usize>> = Rc::new(places.collect());
+        // Short lists are found again as fast, and are not to drive out a long one.
+        const SHORT: usize = 64;
+        if places.len() > SHORT {
+            *self.memo.borrow_mut() = Some((entry.span.clone(), name.to_owned(), places.clone()));
+        }
+        places
     }
 }
 
@@ -53,7 +77,17 @@ impl<'a> Tree for Text<'a> {
     }
 
     fn children<'t>(&'t self, node: &&'t Entry<'a>, field: &FieldDescriptor) -> Vec<&'t Entry<'a>> {
-        node.fields.iter().filter(|entry| entry.name == field.name()).collect()
+        self.places(node, field.name()).iter().map(|place| &node.fields[*place]).collect()
+    }
+
+    fn child<'t>(
+        &'t self,
+        node: &&'t Entry<'a>,
+        field: &FieldDescriptor,
+        index: usize,
+    ) -> Result<&'t Entry<'a>, usize> {
+        let places = self.places(node, field.name());
+        places.get(index).map(|place| &node.fields[*place]).ok_or(places.len())
     }
 
     fn span(&self, node: &&Entry<'a>) -> Range<usize> {

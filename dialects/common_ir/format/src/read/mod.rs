@@ -53,6 +53,12 @@ pub struct Document {
     pub input: Input,
 }
 
+/// Gives the tensors of a module whose elements lie in other files of a folder their bytes, as
+/// [`read()`] does with [`ExternalData::In`]. Findings have paths in the module.
+pub fn find_external(module: &mut Module, folder: &Path, sink: &mut Sink) {
+    external::resolve(module, folder, sink);
+}
+
 /// The folder that a file lies in.
 pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

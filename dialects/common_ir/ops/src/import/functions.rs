@@ -1,17 +1,36 @@
-//! Functions of a module, to be written in place of their calls.
+//! Functions of a module, and what their calls mean.
 
 use crate::operator::canonical;
 use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node, Schema};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What becomes of calls of a module's functions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// The function's body stands in place of each call.
+    #[default]
+    Inlined,
+    /// Each function is one of the program, where it can be: calls whose meaning depends on the elements
+    /// or the structure of an argument stay in place.
+    Outlined,
+}
 
 /// The functions of a module.
 pub(crate) struct Functions<'m> {
     by_name: BTreeMap<(String, String, String), &'m Function>,
+    all: &'m [Function],
     pub(crate) schema: Schema,
+    /// Whether calls become calls of functions where they can.
+    outline: bool,
+    /// Functions of which a call could not: others are not tried, as a body may have calls in turn.
+    inlined: RefCell<BTreeSet<usize>>,
+    /// Whether control inputs order nodes.
+    pub(crate) control: bool,
 }
 
 impl<'m> Functions<'m> {
-    pub(crate) fn of(module: &'m Module) -> Self {
+    pub(crate) fn of(module: &'m Module, calls: Calls, control: bool) -> Self {
         let key = |function: &Function| {
             // A function of Common IR is called by its bare name within its file.
             let domain = function.domain.clone().unwrap_or_default();
@@ -20,8 +39,27 @@ impl<'m> Functions<'m> {
         };
         Self {
             by_name: module.functions.iter().map(|function| (key(function), function)).collect(),
+            all: &module.functions,
             schema: module.schema,
+            outline: calls == Calls::Outlined,
+            inlined: RefCell::default(),
+            control,
         }
+    }
+
+    /// Whether calls of a function, by its place, are to be calls.
+    pub(crate) fn is_outlined(&self, place: usize) -> bool {
+        self.outline && !self.inlined.borrow().contains(&place)
+    }
+
+    /// Calls of a function stand in place from here on.
+    pub(crate) fn inline(&self, place: usize) {
+        self.inlined.borrow_mut().insert(place);
+    }
+
+    /// The place of a function in its module.
+    pub(crate) fn place(&self, function: &Function) -> usize {
+        self.all.iter().position(|own| std::ptr::eq(own, function)).unwrap_or_default()
     }
 
     /// The function that a node calls. A body may call its neighbours without naming their home.

@@ -7,6 +7,7 @@ mod meaning;
 mod scope;
 mod support;
 
+pub use functions::Calls;
 pub use item::{Item, Structure};
 pub use scope::Region;
 pub(crate) use scope::Scope;
@@ -30,6 +31,10 @@ pub struct ImportOptions {
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,
+    /// What becomes of calls of the module's functions.
+    pub calls: Calls,
+    /// Whether nodes may run before those that their control inputs name. No value depends on it.
+    pub ignore_control_inputs: bool,
 }
 
 /// A module at the tensor level.
@@ -42,6 +47,8 @@ pub struct Imported {
     pub defaults: BTreeMap<String, Constant>,
     /// How inputs and outputs that are no tensors are made of tensors of the graph.
     pub structures: BTreeMap<String, Structure>,
+    /// What is not as the model states, and does not matter: [`FindingKind::StatedShape`].
+    pub warnings: Vec<Finding>,
 }
 
 /// What is wrong with a node.
@@ -74,6 +81,9 @@ pub enum FindingKind {
     /// The structure of the program depends on the sizes of these inputs of the model, which have no
     /// shape in [`ImportOptions::shapes`].
     NeedsShape(Vec<String>),
+    /// An output has another shape than the model states. It is as computed: exporters often leave the
+    /// shapes of an earlier state of the graph behind.
+    StatedShape,
 }
 
 impl Finding {
@@ -113,11 +123,12 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     let Some(graph) = &module.graph else {
         return Err(vec![whole("the file is a library: it has no graph")]);
     };
-    let functions = Functions::of(module);
+    let functions = Functions::of(module, options.calls, !options.ignore_control_inputs);
     let mut importer = Importer {
         options,
         builder: Builder::new(),
         findings: vec![],
+        warnings: vec![],
         structures: BTreeMap::new(),
         symbols: Symbols::default(),
     };
@@ -128,10 +139,10 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.findings);
     importer.define_outputs(graph, &scope);
     if importer.findings.is_empty() {
-        let Importer { builder, structures, .. } = importer;
+        let Importer { builder, structures, warnings, .. } = importer;
         let mut graph = builder.finish();
         graph.prune();
-        return Ok(Imported { graph, defaults, structures });
+        return Ok(Imported { graph, defaults, structures, warnings });
     }
     Err(importer.findings)
 }
@@ -158,6 +169,7 @@ struct Importer<'o> {
     options: &'o ImportOptions,
     builder: Builder,
     findings: Vec<Finding>,
+    warnings: Vec<Finding>,
     structures: BTreeMap<String, Structure>,
     symbols: Symbols,
 }
@@ -165,22 +177,23 @@ struct Importer<'o> {
 impl Importer<'_> {
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
         for (index, output) in graph.outputs.iter().enumerate() {
-            let message = match scope.item(output.name()) {
+            let wrong = match scope.item(output.name()) {
                 Some(item) => {
                     self.define_output(output.name(), item);
                     scope.contradiction(&self.builder, output, item)
                 }
-                None if self.findings.is_empty() => Some("no node makes it".to_owned()),
+                None if self.findings.is_empty() => {
+                    Some((FindingKind::Invalid, "no node makes it".to_owned()))
+                }
                 None => None,
             };
-            self.findings.extend(message.map(|message| {
-                Finding::new(
-                    Path::GRAPH.index("output", index).to_string(),
-                    format!("output '{}'", output.name()),
-                    FindingKind::Invalid,
-                    message,
-                )
-            }));
+            let Some((kind, message)) = wrong else { continue };
+            let path = Path::GRAPH.index("output", index).to_string();
+            let finding = Finding::new(path, format!("output '{}'", output.name()), kind, message);
+            match finding.kind {
+                FindingKind::StatedShape => self.warnings.push(finding),
+                _ => self.findings.push(finding),
+            }
         }
     }
 

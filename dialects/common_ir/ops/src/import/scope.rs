@@ -1,14 +1,15 @@
 //! Names and what they stand for, and the writing of nodes.
 
-use super::functions::{self, Functions};
+mod calls;
+
+use super::functions::Functions;
 use super::item::Item;
 use super::meaning::{inputs_of, operator_of};
 use super::{Finding, FindingKind};
 use crate::context::{Context, LowerError};
 use crate::data::{dtype_of, tensor_of};
-use crate::operator::canonical;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
-use irc_tl::{Builder, Dependencies, Dim, Type, ValueId};
+use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Calls within calls beyond this are refused: the functions of a file may call each other in a ring.
@@ -25,6 +26,8 @@ pub(crate) struct Scope<'m> {
     declared: BTreeMap<String, Type>,
     /// Names that a node was to make which could not be written: what needs them is not mentioned.
     failed: BTreeSet<String>,
+    /// What the nodes that have a name make.
+    made: BTreeMap<String, Vec<String>>,
     depth: usize,
 }
 
@@ -41,6 +44,7 @@ impl<'m> Scope<'m> {
             values: BTreeMap::new(),
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
+            made: BTreeMap::new(),
             depth: 0,
         };
         scope.declare(graph);
@@ -87,17 +91,19 @@ impl<'m> Scope<'m> {
         builder: &Builder,
         stated: &Value,
         item: &Item,
-    ) -> Option<String> {
+    ) -> Option<(FindingKind, String)> {
+        let invalid = |message| (FindingKind::Invalid, message);
         let FileType::Tensor(tensor) = stated.ty.as_ref()? else {
-            return contradicts(stated.ty.as_ref()?, item);
+            return contradicts(stated.ty.as_ref()?, item).map(invalid);
         };
         let Item::Tensor(value) = item else {
-            return Some(format!("expected a tensor, found {}", item.kind()));
+            return Some(invalid(format!("expected a tensor, found {}", item.kind())));
         };
         let found = builder.ty(*value);
         let dtype = dtype_of(tensor.element);
         if dtype != Some(found.dtype) {
-            return Some(format!("expected elements of type {}, found {found}", tensor.element));
+            let message = format!("expected elements of type {}, found {found}", tensor.element);
+            return Some(invalid(message));
         }
         let expected = declared_type(stated)?;
         let fits = |(stated, found): (&Dim, &Dim)| match (stated.known(), found.known()) {
@@ -108,7 +114,9 @@ impl<'m> Scope<'m> {
         if same_rank && expected.dims.iter().zip(&found.dims).all(fits) {
             return None;
         }
-        Some(format!("expected {expected}, found {found}"))
+        let found = if same_rank { found.to_string() } else { format!("rank {}", found.rank()) };
+        let message = format!("the model states {expected}, and computes {found}");
+        Some((FindingKind::StatedShape, message))
     }
 
     /// Writes nodes, in order; what they make gets its name.
@@ -134,12 +142,35 @@ impl<'m> Scope<'m> {
             }
             let origin = format!("{path}: {}", describe(node));
             builder.set_origin(Some(origin.into()));
+            let unordered = self.order(builder, node);
             if let Err(found) = self.node(builder, node, &path) {
                 findings.extend(found);
                 self.failed.extend(node.outputs.iter().cloned());
             }
+            self.values.extend(unordered);
+            if let Some(name) = node.name.as_ref().filter(|_| self.functions.control) {
+                self.made.insert(name.clone(), node.outputs.clone());
+            }
             builder.set_origin(None);
         }
+    }
+
+    /// Makes a node's inputs wait for the nodes that its control inputs name: the inputs as they were.
+    fn order(&mut self, builder: &mut Builder, node: &Node) -> BTreeMap<String, Item> {
+        let before = node.control_inputs.iter().filter_map(|name| self.made.get(name)).flatten();
+        let before = before.filter_map(|name| self.item(name)).flat_map(Item::tensors);
+        let before: Vec<ValueId> = before.collect();
+        let mut unordered = BTreeMap::new();
+        for name in &*inputs_of(node) {
+            let Some(item) = self.item(name).filter(|_| !before.is_empty()).cloned() else {
+                continue;
+            };
+            let ordered: Result<Item, LowerError> =
+                item.map(&mut |value| Ok(builder.after(value, &before)));
+            self.values.extend(ordered.ok().map(|ordered| (name.clone(), ordered)));
+            unordered.entry(name.clone()).or_insert(item);
+        }
+        unordered
     }
 
     fn node(
@@ -186,77 +217,34 @@ impl<'m> Scope<'m> {
             if name.is_empty() {
                 continue;
             }
-            if let Item::Tensor(value) = &item {
-                self.refine(builder, name, *value);
-            }
+            let item = match item {
+                Item::Tensor(value) => {
+                    let refined = self.refine(builder, name, value);
+                    Item::Tensor(
+                        refined.map_err(|error| wrong(FindingKind::Invalid, error.to_string()))?,
+                    )
+                }
+                item => item,
+            };
             self.define_item(name, item);
         }
         Ok(())
     }
 
     /// Sizes that are computed when the program runs are what the model says they are.
-    fn refine(&self, builder: &mut Builder, name: &str, value: ValueId) {
-        let Some(stated) = self.declared.get(name) else { return };
+    fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
+        let Some(stated) = self.declared.get(name) else { return Ok(value) };
         let dims = builder.dims(value);
         if stated.rank() != dims.len() {
-            return;
+            return Ok(value);
         }
         for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
             if let (Some(size), None) = (stated.known(), found.known()) {
                 let message = format!("the model says that dimension {axis} of '{name}' is {size}");
-                builder.assume(value, axis, size, &message);
+                value = builder.assume(value, axis, size, &message)?;
             }
         }
-    }
-
-    fn call(
-        &mut self,
-        builder: &mut Builder,
-        node: &Node,
-        function: &'m irc_common_format::model::Function,
-        path: &Path<'_>,
-    ) -> Result<(), Vec<Finding>> {
-        if self.depth >= DEEPEST {
-            let message = format!("calls are more than {DEEPEST} deep");
-            return Err(vec![finding(node, path, FindingKind::Invalid, message)]);
-        }
-        let mut opsets = self.opsets.clone();
-        for opset in &function.opsets {
-            let domain = canonical(opset.domain.as_deref().unwrap_or_default());
-            opsets.insert(domain.to_owned(), opset.version);
-        }
-        let mut inside = Scope {
-            functions: self.functions,
-            home: function.domain.as_deref(),
-            opsets,
-            values: BTreeMap::new(),
-            declared: BTreeMap::new(),
-            failed: BTreeSet::new(),
-            depth: self.depth + 1,
-        };
-        for (formal, given) in function.inputs.iter().zip(&*inputs_of(node)) {
-            if let Some(item) = self.item(given) {
-                inside.define_item(formal.name(), item.clone());
-            }
-        }
-        let mut findings = vec![];
-        let body = functions::body(function, node);
-        let body = leave_out_missing(body, function, &inside);
-        inside.nodes(builder, &body, path, &mut findings);
-        if !findings.is_empty() {
-            return Err(findings);
-        }
-        for (formal, name) in function.outputs.iter().zip(&node.outputs) {
-            match inside.item(formal.name()) {
-                Some(item) => self.define_item(name, item.clone()),
-                None if name.is_empty() => {}
-                None => {
-                    let message = format!("its function makes no '{}'", formal.name());
-                    return Err(vec![finding(node, path, FindingKind::Invalid, message)]);
-                }
-            }
-        }
-        Ok(())
+        Ok(value)
     }
 
     fn findings_of(
@@ -420,22 +408,6 @@ impl Region {
         self.known.insert(value, within);
         within
     }
-}
-
-/// Inputs of a function that a call leaves out are left out of the calls in its body.
-fn leave_out_missing(
-    mut body: Vec<Node>,
-    function: &irc_common_format::model::Function,
-    inside: &Scope<'_>,
-) -> Vec<Node> {
-    let names = function.inputs.iter().map(Value::name);
-    let missing: BTreeSet<&str> = names.filter(|name| inside.item(name).is_none()).collect();
-    for input in body.iter_mut().flat_map(|node| &mut node.inputs) {
-        if missing.contains(input.as_str()) {
-            input.clear();
-        }
-    }
-    body
 }
 
 /// What a type that is not of tensors says and is not so.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Every node whose operator is not known, in functions and graphs inside nodes as well.
 pub fn unsupported(module: &Module) -> Vec<Finding> {
-    let functions = Functions::of(module);
+    let functions = Functions::of(module, super::Calls::Inlined, false);
     let opsets = opsets(module);
     let mut findings = vec![];
     if let Some(graph) = &module.graph {

@@ -18,16 +18,18 @@ mod dram;
 mod parse;
 mod resident;
 mod tile;
+mod transfers;
 mod workload;
 mod write;
 
-pub use check::{Limits, check};
+pub use check::{Limits, check, ring_spans};
 pub use coords::{Coords, Extent, Ids, OneOrMany};
 pub use dram::{DramGroup, DramIn, DramOut, PlaceKind, Target};
 pub(crate) use parse::is_schedule_key;
 pub use parse::parse;
 pub use resident::{Resident, ResidentKind, SentTo, Source, Wl0Row, Wl0Source};
 pub use tile::{CutMode, Tile, Tiles};
+pub use transfers::{Place, Transfers};
 pub use workload::{Ifmap, LayerKind, Ofmap, Weight, Workload};
 pub use write::write;
 
@@ -85,7 +87,7 @@ impl Schedule {
     pub fn is_core(&self, id: i64) -> bool {
         let columns = match self.dialect {
             Dialect::A => return (0..self.xlen.saturating_mul(self.ylen)).contains(&id),
-            Dialect::B | Dialect::C => self.xlen + 2,
+            Dialect::B | Dialect::C => self.xlen.max(0).saturating_add(2),
         };
         let (y, x) = (id.div_euclid(columns), id.rem_euclid(columns));
         (0..self.ylen).contains(&y) && (1..=self.xlen).contains(&x)

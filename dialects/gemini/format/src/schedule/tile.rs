@@ -84,6 +84,16 @@ pub struct Tiles {
     pub extra: Extra,
 }
 
+impl Tiles {
+    /// Numbers and tiles in the order of their keys as strings, whatever the order here.
+    pub fn by_key(&self) -> Vec<(u32, &Tile)> {
+        let mut tiles: Vec<(u32, &Tile)> =
+            self.tiles.iter().map(|(number, tile)| (*number, tile)).collect();
+        tiles.sort_by_cached_key(|(number, _)| number.to_string());
+        tiles
+    }
+}
+
 const PREFIX: &str = "tile_num_";
 
 impl Field for Tiles {

@@ -338,6 +338,10 @@ pub fn all() -> Vec<Row> {
         vec![set("/-1/in/0/upper", json!([0, 7, 7, 6]))],
     );
 
+    row("groups differ", "gem-t6-group", Allocated, vec![set("/DRAM/1/out/0/priority", json!(4))]);
+    row("DRAM does not name a user", "gem-d5-users", Rings, vec![Drop("/-1/out/0/destination/1")]);
+    row("DRAM names a user twice", "gem-d5-users", Rings, vec![Repeat("/-1/out/0/destination/1")]);
+
     // Sizes.
     row("an ifmap's size", "gem-f1-ifmap-size", Rings, vec![set("/0/0/ifmap/0/size", json!(511))]);
     row("an alignment", "gem-f2-align", Rings, vec![set("/0/0/ifmap/0/align", json!(4))]);
@@ -417,6 +421,13 @@ pub fn all() -> Vec<Row> {
         "gem-o2-result-extent",
         TwoCores,
         vec![set("/1/0/ofmap/0/upper/3", json!(4))],
+    );
+
+    row(
+        "tiles read less than the workload",
+        "gem-k5-tile-input",
+        Rings,
+        vec![set("/0/1/tile_info/tile_num_0/ifmap_upper/2", json!(2))],
     );
 
     // Operands.
@@ -515,6 +526,31 @@ pub fn all() -> Vec<Row> {
             set("/1/0/weight/lower", json!([0, 0, 0])),
             set("/1/0/weight/upper", json!([0, 7, 3])),
         ],
+    );
+
+    row(
+        "a reader reads something else",
+        "gem-b11-reader",
+        TwoCores,
+        vec![set("/2/1/buffer/1/workload_id", json!(6))],
+    );
+    row(
+        "a composite does not begin at 0",
+        "gem-b13-origin",
+        Rings,
+        vec![set("/0/0/buffer/0/lower/1", json!(1))],
+    );
+    row(
+        "a result of nobody",
+        "gem-b12-result",
+        Rings,
+        vec![set("/0/3/buffer/3/layer_name", json!("l5_quantize"))],
+    );
+    row(
+        "a result of another box",
+        "gem-b12-result",
+        TwoCores,
+        vec![set("/1/0/buffer/2/upper/2", json!(2))],
     );
 
     // The L2 buffer.
@@ -696,6 +732,8 @@ pub fn all() -> Vec<Row> {
         Rings,
         vec![set("/0/0/wl0_buffer/0/source", json!("DDR"))],
     );
+
+    row("a row moves", "gem-z6-moved", Rings, vec![set("/0/2/wl0_buffer/0/address", json!(64))]);
 
     // Order.
     row(

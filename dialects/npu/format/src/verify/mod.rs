@@ -13,6 +13,7 @@ mod order;
 mod races;
 mod report;
 mod tokens;
+mod weights;
 
 use irc_diag::Sink;
 
@@ -57,9 +58,11 @@ pub fn verify(program: &Program, spans: Option<&Spans>, machine: &Machine, sink:
     let paired = tokens::check_transfers(&mut report) && paired;
     let mut races = races::Races::new(program, &effects);
     let mut defined = defined::Defined::new(program, machine);
+    let mut weights = weights::Weights::new(program);
     let stuck = order::run(program, |step| {
         races.step(step, &mut report);
         defined.step(step, &effects[step.core][step.index], &mut report);
+        weights.step(step, &effects[step.core][step.index], &mut report);
     });
     races.finish(&mut report);
     // What waits for a token that nothing gives has been said.

@@ -2,6 +2,7 @@
 
 use crate::values::Values;
 use crate::{DType, Dim, EvalError, Tensor, TensorType, Type};
+use std::cmp::Ordering;
 
 pub(super) fn infer(operands: &[Type]) -> Result<Vec<Type>, String> {
     let [boxes, scores, limit, overlap, least] = operands else {
@@ -42,7 +43,9 @@ pub(super) fn eval(
         let of = |index: usize| Corners::of(by_center, &sides[(batch * count + index) * 4..][..4]);
         let own = &scores[(batch * classes + class) * count..][..count];
         let mut order: Vec<usize> = (0..count).filter(|index| own[*index] > least).collect();
-        order.sort_by(|left, right| own[*right].total_cmp(&own[*left]));
+        // None is NaN, which is above nothing.
+        order
+            .sort_by(|left, right| own[*right].partial_cmp(&own[*left]).unwrap_or(Ordering::Equal));
         let mut kept: Vec<usize> = vec![];
         for index in order {
             if kept.len() == limit {
@@ -74,7 +77,7 @@ impl Corners {
             let (width, height) = (c / 2.0, d / 2.0);
             return Self { low: [b - height, a - width], high: [b + height, a + width] };
         }
-        Self { low: [a.min(c), b.min(d)], high: [a.max(c), b.max(d)] }
+        Self { low: [least(a, c), least(b, d)], high: [most(a, c), most(b, d)] }
     }
 
     fn area(&self) -> f32 {
@@ -85,13 +88,23 @@ impl Corners {
     fn overlap(&self, other: &Self) -> f32 {
         let side = |axis: usize| {
             let (low, high) =
-                (self.low[axis].max(other.low[axis]), self.high[axis].min(other.high[axis]));
-            (high - low).max(0.0)
+                (most(self.low[axis], other.low[axis]), least(self.high[axis], other.high[axis]));
+            most(high - low, 0.0)
         };
         let both = side(0) * side(1);
         let union = self.area() + other.area() - both;
         if self.area() <= 0.0 || other.area() <= 0.0 || union <= 0.0 { 0.0 } else { both / union }
     }
+}
+
+/// The smaller; NaN if either is.
+fn least(left: f32, right: f32) -> f32 {
+    if left.is_nan() || left < right { left } else { right }
+}
+
+/// The larger; NaN if either is.
+fn most(left: f32, right: f32) -> f32 {
+    if left.is_nan() || left > right { left } else { right }
 }
 
 #[cfg(test)]

@@ -86,12 +86,18 @@ impl Builder {
     /// A builder of a graph inside this one.
     pub fn inside(&mut self) -> Self {
         self.fresh += 1;
+        self.within(&format!("g{}", self.fresh))
+    }
+
+    /// A builder of a graph inside this one, whose new symbols are named after `label`: graphs with one
+    /// label that are written alike are equal.
+    pub fn within(&self, label: &str) -> Self {
         let mut around = self.around.clone();
         for symbol in &self.graph.symbols {
             let extent = matches!(symbol.source, SymbolSource::Extent(..));
             around.insert(symbol.name.clone(), extent);
         }
-        let nested = Self::nested(format!("{}g{}_", self.prefix, self.fresh));
+        let nested = Self::nested(format!("{}{label}_", self.prefix));
         Self { around, origin: self.origin.clone(), ..nested }
     }
 
@@ -109,8 +115,22 @@ impl Builder {
         dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
     }
 
-    fn symbol_is_extent(&self, name: &Arc<str>) -> Option<bool> {
-        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+    /// The same size in fewer words, as extents are not below zero.
+    fn simplified(&self, dim: &Dim) -> Dim {
+        match dim {
+            Dim::Known(_) => dim.clone(),
+            Dim::Symbolic(_) => dim.simplified(&|name| self.symbol_is_extent(name) == Some(true)),
+        }
+    }
+
+    /// Whether the result of an op has sizes that fewer words say.
+    fn is_wordy(&self, op: &Op, types: &[Type]) -> Built<bool> {
+        let dims = op.infer_symbolic(types)?.dims;
+        Ok(dims.iter().any(|dim| self.simplified(dim) != *dim))
+    }
+
+    fn symbol_is_extent(&self, name: &str) -> Option<bool> {
+        let own = self.graph.symbols.iter().find(|symbol| *symbol.name == *name);
         let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
         own.or_else(|| self.around.get(name).copied())
     }
@@ -130,6 +150,15 @@ impl Builder {
         let own = self.value(around.ty(value).clone(), facts);
         self.graph.inputs.push((name.to_owned(), own));
         (own, true)
+    }
+
+    /// Makes a value of the graph around this one known here as an input, whatever its elements are;
+    /// what is known of its sizes stays so.
+    pub fn parameter(&mut self, around: &Self, value: ValueId, name: &str) -> ValueId {
+        let facts = Facts { constant: None, ..around.facts[value.0].clone() };
+        let own = self.value(around.ty(value).clone(), facts);
+        self.graph.inputs.push((name.to_owned(), own));
+        own
     }
 
     /// What of the inputs a value is computed from.
@@ -255,12 +284,23 @@ impl Builder {
     }
 
     /// Takes an extent of the value written last to be a number, and requires it when the program
-    /// runs. Nothing is done for one that depends on the extents of inputs alone, which callers choose.
-    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) {
+    /// runs. Gives the value of that type. Nothing is done for an extent that depends on those of inputs
+    /// alone, which callers choose.
+    ///
+    /// # Errors
+    /// When it can be told now that the extent is another.
+    pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) -> Built {
         let found = self.ty(value).dims[axis].clone();
         let names = found.symbols();
         if !names.iter().any(|name| self.is_computed(name)) {
-            return;
+            return Ok(value);
+        }
+        if names.iter().any(|name| self.is_given_back(name)) {
+            self.require(&found, Relation::Equal, &extent.into(), message)?;
+            let ty = self.ty(value).clone();
+            let mut dims = ty.dims.clone();
+            dims[axis] = extent.into();
+            return self.compute(Compute::reshape(&ty, dims), &[value]);
         }
         let one = names.first().filter(|name| found == Dim::symbol(name));
         match one {
@@ -273,6 +313,15 @@ impl Builder {
         let (right, message) = (Dim::Known(extent), message.to_owned());
         let check = Check { left: found, right, relation: Relation::Equal, message };
         self.graph.checks.push(check);
+        Ok(value)
+    }
+
+    /// Whether a symbol of this graph is the extent of what a choice or loop gives back: only the type
+    /// of that says what the symbol is.
+    fn is_given_back(&self, name: &Arc<str>) -> bool {
+        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let given = own.is_some_and(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        given && self.is_computed(name)
     }
 
     /// Whether a symbol of this graph is not the extent of an input.
@@ -312,14 +361,14 @@ impl Builder {
         right: &Dim,
         message: &str,
     ) -> Built<()> {
-        if left == right {
+        let [left, right] = [left, right].map(|dim| self.simplified(dim));
+        if left == right || relation == Relation::EqualOrOne && left.is(1) {
             return Ok(());
         }
         match (left.known(), right.known()) {
             (Some(a), Some(b)) if relation.holds(a, b) => Ok(()),
             (Some(a), Some(b)) => Err(format!("{message}: found {a} and {b}").into()),
             _ => {
-                let (left, right) = (left.clone(), right.clone());
                 let check = Check { left, right, relation, message: message.to_owned() };
                 if !self.graph.checks.contains(&check) {
                     self.graph.checks.push(check);
@@ -396,7 +445,11 @@ impl Builder {
             }
         }
         let op = match op {
-            // The schedules of products are for symbolic numbers of rows and images too.
+            // The schedules of products are for symbolic numbers of rows and images too, but not for
+            // symbolic sizes of images.
+            Op::Conv(conv) if symbolic && self.is_wordy(&Op::Conv(conv.clone()), &types)? => {
+                Op::compute(conv.compute(&types)?)
+            }
             Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;
@@ -408,11 +461,19 @@ impl Builder {
             }
             op => op,
         };
+        let op = match op {
+            Op::Compute(compute) => {
+                Op::compute(Arc::unwrap_or_clone(compute).map_sizes(&|dim| self.simplified(dim)))
+            }
+            op => op,
+        };
         let ty = op.infer_symbolic(&types)?;
         if let Some(folded) = self.fold(&op, operands, &ty)? {
             return Ok(folded);
         }
         let elements = self.follow(&op, operands, &types, &ty);
+        let short = |elements: Vec<Dim>| elements.iter().map(|dim| self.simplified(dim)).collect();
+        let elements = elements.map(short);
         let value = self.value(ty, Facts { constant: None, elements });
         self.push(NodeKind::Op(op), operands.to_vec(), vec![value]);
         Ok(value)
@@ -452,6 +513,19 @@ impl Builder {
         self.push(kind, operands.to_vec(), results.clone());
         results.iter().for_each(|value| self.define_extents(*value));
         results
+    }
+
+    /// A value that can be had only when others have been computed. What is known of it stays so; a
+    /// constant is there from the start.
+    pub fn after(&mut self, value: ValueId, others: &[ValueId]) -> ValueId {
+        let others = others.iter().copied().filter(|other| !self.is_constant(*other));
+        let operands: Vec<ValueId> = [value].into_iter().chain(others).collect();
+        if self.is_constant(value) || operands.len() == 1 {
+            return value;
+        }
+        let result = self.value(self.ty(value).clone(), self.facts[value.0].clone());
+        self.push(NodeKind::After, operands, vec![result]);
+        result
     }
 
     /// Loops around an expression.

@@ -174,6 +174,10 @@ impl State<'_> {
                 let captures = operands[1..].iter().map(|tensor| (*tensor).clone()).collect();
                 chosen.eval_in(captures, &self.symbols)
             }
+            NodeKind::After => Ok(vec![operands[0].clone()]),
+            NodeKind::Call { body, .. } => {
+                body.eval_in(operands.into_iter().cloned().collect(), &self.symbols)
+            }
             NodeKind::Loop { body, carried } => self.run_loop(body, *carried, &operands),
         }
     }

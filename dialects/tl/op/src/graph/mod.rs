@@ -11,6 +11,7 @@
 mod builder;
 mod dependencies;
 mod eval;
+mod flops;
 mod prune;
 mod sizes;
 
@@ -72,6 +73,16 @@ pub enum NodeKind {
         then: Box<Graph>,
         /// Runs where it does not.
         otherwise: Box<Graph>,
+    },
+    /// Operands: a value, then others. One result: the value, which can be had only when the others have
+    /// been computed.
+    After,
+    /// Operands: the inputs of the graph. Results: its outputs.
+    Call {
+        /// What the source calls it.
+        name: Arc<str>,
+        /// The graph. Calls of equal graphs by one name are calls of one function.
+        body: Arc<Graph>,
     },
     /// Operands: the number of iterations (an `i64` scalar), a `bool` scalar that says whether to start,
     /// the carried values at first, then what the body captures.
@@ -216,7 +227,8 @@ impl Graph {
                     otherwise.substitute(symbol);
                 }
                 NodeKind::Loop { body, .. } => body.substitute(symbol),
-                NodeKind::Constant(_) | NodeKind::Op(_) => {}
+                NodeKind::Call { body, .. } => Arc::make_mut(body).substitute(symbol),
+                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::After => {}
             }
         }
     }

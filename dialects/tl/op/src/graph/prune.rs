@@ -16,7 +16,11 @@ impl Graph {
                     otherwise.prune();
                 }
                 NodeKind::Loop { body, .. } => body.prune(),
-                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Algorithm(_) => {}
+                NodeKind::Call { body, .. } => Arc::make_mut(body).prune(),
+                NodeKind::Constant(_)
+                | NodeKind::Op(_)
+                | NodeKind::Algorithm(_)
+                | NodeKind::After => {}
             }
         }
         let mut needs = Needs { graph: self, symbols: BTreeSet::new(), values: BTreeSet::new() };
@@ -97,7 +101,8 @@ fn sizes_of(node: &Node, sizes: &mut Vec<Dim>) {
             inside(otherwise, sizes);
         }
         NodeKind::Loop { body, .. } => inside(body, sizes),
-        NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Algorithm(_) => {}
+        NodeKind::Call { body, .. } => inside(body, sizes),
+        NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Algorithm(_) | NodeKind::After => {}
     }
 }
 

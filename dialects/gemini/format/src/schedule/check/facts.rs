@@ -6,11 +6,10 @@ use super::super::{
     Dialect, DramIn, DramOut, Extent, Ids, Resident, ResidentKind, Schedule, Target, Workload,
 };
 
-/// A workload: the index of its core, and its own there.
-pub(super) type Place = (usize, usize);
+pub(super) use super::super::Place;
 
 /// A schedule with what is asked again and again.
-pub(super) struct Facts<'s> {
+pub(in super::super) struct Facts<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
     /// Index of each core by its id.
@@ -32,7 +31,7 @@ pub(super) struct Facts<'s> {
 }
 
 /// A part of a result, under its transfer.
-pub(super) struct Made<'s> {
+pub(in super::super) struct Made<'s> {
     /// Its transfer.
     pub transfer: i64,
     /// Who makes it.

@@ -2,7 +2,9 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::super::{Coords, Dialect, Extent, Resident, ResidentKind, Schedule, Workload};
+use super::super::{
+    Coords, Dialect, Extent, OneOrMany, Resident, ResidentKind, Schedule, Workload,
+};
 use super::facts;
 
 /// Largest extent of a mesh.
@@ -72,23 +74,7 @@ impl Form<'_> {
         self.needed(path, dialect != Dialect::C && workload.ofmap.is_none(), "ofmap");
         let has_wl0 = workload.wl0_buffer.is_some() || workload.wl1_buffer.is_some();
         self.needed(path, is_a && !has_wl0, "wl0_buffer");
-        let one = matches!(workload.ifmap, Some(super::super::OneOrMany::One(_)));
-        if workload.ifmap.is_some() && one == is_a {
-            let expected = if is_a { "a list of tensors" } else { "one object" };
-            let message = format!("`ifmap` must be {expected} in this dialect");
-            let finding = Diagnostic::error("gem-wrong-type", message);
-            self.sink.push(finding.path(format!("{}.ifmap", path())));
-        }
-        for (index, ifmap) in workload.ifmaps().iter().enumerate() {
-            let spot = || match is_a {
-                true => format!("{}.ifmap[{index}]", path()),
-                false => format!("{}.ifmap", path()),
-            };
-            self.extent(&spot, &ifmap.extent(), &[4]);
-            if is_a {
-                self.elements(&spot, ifmap.align, ifmap.bitwidth, ifmap.size);
-            }
-        }
+        self.ifmaps(is_a, workload, path);
         if let Some(weight) = &workload.weight {
             let spot = || format!("{}.weight", path());
             let ranks: &[usize] = match (dialect, weight.from_ofmap) {
@@ -108,10 +94,37 @@ impl Form<'_> {
         for (index, resident) in workload.buffer.iter().enumerate() {
             self.resident(dialect, resident, &|| format!("{}.buffer[{index}]", path()));
         }
+        self.tiles_and_rows(workload, path);
+    }
+
+    fn ifmaps(&mut self, is_a: bool, workload: &Workload, path: Path<'_>) {
+        let is_one = matches!(workload.ifmap, Some(OneOrMany::One(_)));
+        if workload.ifmap.is_some() && is_one == is_a {
+            let expected = if is_a { "a list of tensors" } else { "one object" };
+            let message = format!("`ifmap` must be {expected} in this dialect");
+            let finding = Diagnostic::error("gem-wrong-type", message);
+            self.sink.push(finding.path(format!("{}.ifmap", path())));
+        }
+        for (index, ifmap) in workload.ifmaps().iter().enumerate() {
+            let spot = || match is_a {
+                true => format!("{}.ifmap[{index}]", path()),
+                false => format!("{}.ifmap", path()),
+            };
+            self.extent(&spot, &ifmap.extent(), &[4]);
+            if is_a {
+                self.elements(&spot, ifmap.align, ifmap.bitwidth, ifmap.size);
+            }
+        }
+    }
+
+    fn tiles_and_rows(&mut self, workload: &Workload, path: Path<'_>) {
         for (number, tile) in workload.tile_info.iter().flat_map(|info| &info.tiles) {
             let spot = || format!("{}.tile_info.tile_num_{number}", path());
             self.extent(&spot, &tile.ofmap(), &[4]);
             self.extent(&spot, &tile.ifmap(), &[4]);
+            if tile.ifmap_lower2.is_some() || tile.ifmap_upper2.is_some() {
+                self.corners(&spot, tile.ifmap_lower2, tile.ifmap_upper2, &[4]);
+            }
         }
         for (index, row) in workload.wl0().iter().enumerate() {
             let spot = || format!("{}.{}[{index}]", path(), workload.wl0_key());

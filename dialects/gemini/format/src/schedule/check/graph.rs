@@ -258,7 +258,7 @@ impl<'f> Graph<'f> {
 }
 
 /// For each use of a transfer, the first of the unbroken row of snapshots up to it that have it.
-fn arrivals(facts: &Facts<'_>) -> HashMap<(Place, i64), usize> {
+pub(in super::super) fn arrivals(facts: &Facts<'_>) -> HashMap<(Place, i64), usize> {
     let mut found = HashMap::new();
     for (core, list) in facts.schedule.cores.iter().enumerate() {
         let mut rows: HashMap<i64, usize> = HashMap::new();

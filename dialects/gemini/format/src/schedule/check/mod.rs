@@ -25,8 +25,10 @@ mod wl0;
 use irc_diag::{Diagnostic, Sink};
 
 use super::Schedule;
-use facts::Facts;
+pub(super) use facts::Facts;
+pub(super) use graph::arrivals;
 use published::Published;
+pub use rings::ring_spans;
 
 /// What the files do not say about the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

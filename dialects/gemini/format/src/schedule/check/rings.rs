@@ -18,15 +18,26 @@ pub(super) enum Lies {
 pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Lies {
     let region = regions.iter().find(|[start, end]| (*start..*end).contains(&address));
     let Some(&[start, end]) = region else { return Lies::Nowhere };
-    if size > end - start {
-        return Lies::TooLarge(end - start);
+    let room = end.saturating_sub(start);
+    if size > room {
+        return Lies::TooLarge(room);
     }
-    let past = address + size - end;
+    let past = address.saturating_add(size).saturating_sub(end);
     Lies::At(if past > 0 {
         vec![(address, end), (start, start + past)]
     } else {
         vec![(address, address + size)]
     })
+}
+
+/// The bytes `[start, end)` of L2 that a tensor takes, in the order of its elements: two spans when it
+/// reaches the end of its ring region and goes on at the start. Nothing when it starts in no region or
+/// does not fit.
+pub fn ring_spans(regions: &[[i64; 2]], address: i64, size: i64) -> Option<Vec<(i64, i64)>> {
+    match lies(regions, address, size) {
+        Lies::At(spans) => Some(spans),
+        Lies::Nowhere | Lies::TooLarge(_) => None,
+    }
 }
 
 /// The first byte that two of some spans share, and whose spans they are.

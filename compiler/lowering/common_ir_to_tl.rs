@@ -1,0 +1,195 @@
+//! `common-ir-to-tl`: operators become what they compute.
+//!
+//! Before: a module with one `common_ir.module` that holds a graph and imports nothing that it needs.
+//! After: `func.func @main` of `tl` ops in its place, with a private function for each graph inside.
+//! Arguments and results have the names of the graph's inputs and outputs; an input that an
+//! initializer gives a default is none. Large constants are arguments with `irc.weight`, and stand as
+//! `irc.value` beside it. A module without a `common_ir.module` stays as it is.
+//!
+//! What an operator cannot be written as is an error at its node, all of them at once. Elements in
+//! other files are read from the folder that the option `external-data` names.
+use super::graph_to_tl::{graph_to_tl, weights};
+use irc_common_format::{find_external, model::TensorData};
+use irc_diag::Sink;
+use irc_dialects::common_ir::{Exported, export, module_op};
+use irc_mlir::{
+    Attribute, BlockLike, Context, Erase, OperationLike, OperationRef, OptionKind, Options, Pass,
+    PassError, PassOption, PassResult, attr, context_of, elements,
+    melior::ir::{
+        Identifier,
+        attribute::{DictionaryAttribute, IntegerAttribute},
+    },
+    read, set_attribute,
+};
+use irc_onnx_ops::{Calls, Finding, ImportOptions, Imported, import, unsupported};
+use irc_tl::Constant;
+use std::path::Path;
+
+/// The pass `common-ir-to-tl`.
+pub struct CommonIrToTl;
+
+impl Pass for CommonIrToTl {
+    fn name(&self) -> &'static str {
+        "common-ir-to-tl"
+    }
+
+    fn description(&self) -> &'static str {
+        "lower a Common IR or ONNX graph to a function on values"
+    }
+
+    fn options(&self) -> &'static [PassOption] {
+        &[
+            PassOption {
+                name: "external-data",
+                help: "folder of the files that hold elements of tensors",
+                default: "",
+                kind: OptionKind::String,
+            },
+            PassOption {
+                name: "functions",
+                help: "what becomes of calls of functions: inline, or outline, one function for all",
+                default: "inline",
+                kind: OptionKind::String,
+            },
+            PassOption {
+                name: "ignore-control-inputs",
+                help: "let nodes run before those that their control inputs name",
+                default: "false",
+                kind: OptionKind::Boolean,
+            },
+        ]
+    }
+
+    fn dialects(&self) -> &'static [&'static str] {
+        &["func", "tl"]
+    }
+
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let is_graph = |op: &OperationRef<'_, '_>| read::op_name(op) == "common_ir.module";
+        if !read::body_ops(module).iter().any(is_graph) {
+            return Ok(());
+        }
+        let root = module_op(module)?;
+        let mut exported = export(root)?;
+        let folder = Some(options.text("external-data")).filter(|folder| !folder.is_empty());
+        read_external(&mut exported, folder.map(Path::new))?;
+        let calls = match options.text("functions") {
+            "inline" => Calls::Inlined,
+            "outline" => Calls::Outlined,
+            other => {
+                let message = format!(
+                    "option 'functions' of common-ir-to-tl: expected 'inline' or 'outline', found \
+                     '{other}'"
+                );
+                return Err(PassError::at(&module, message));
+            }
+        };
+        let ignore_control_inputs = options.boolean("ignore-control-inputs");
+        let how = ImportOptions { calls, ignore_control_inputs, ..ImportOptions::default() };
+        let imported = meaning(&exported, root, &how)?;
+        replace(module, root, &imported)
+    }
+}
+
+/// Finds the elements that lie in other files.
+fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> PassResult {
+    let mut wrong = vec![];
+    match folder {
+        Some(folder) => {
+            let mut sink = Sink::new();
+            find_external(&mut exported.module, folder, &mut sink);
+            let found = sink.into_diagnostics().into_iter().filter(|finding| finding.is_error());
+            wrong.extend(found.map(|finding| (finding.path.unwrap_or_default(), finding.message)));
+        }
+        None => exported.module.visit_tensors_mut(&mut |tensor, path| {
+            if let TensorData::External(external) = &tensor.data {
+                let message = format!(
+                    "its elements are in '{}'; external-data=DIR says in which folder",
+                    external.location
+                );
+                wrong.push((path.to_string(), message));
+            }
+        }),
+    }
+    let mut failed = Ok(());
+    for (path, message) in wrong {
+        failed = Err(PassError::at(&exported.op_of(&path), message));
+    }
+    failed
+}
+
+/// What the graph computes.
+fn meaning(
+    exported: &Exported<'_, '_>,
+    root: OperationRef<'_, '_>,
+    how: &ImportOptions,
+) -> Result<Imported, PassError> {
+    let module = &exported.module;
+    let unknown = unsupported(module);
+    let imported = match &unknown[..] {
+        [] => import(module, how),
+        _ => Err(unknown),
+    };
+    imported.map_err(|found| {
+        let mut failed = None;
+        for Finding { path, node, message, .. } in &found {
+            let message = format!("{node}: {message}");
+            failed = Some(PassError::at(&exported.op_of(path), message));
+        }
+        if !module.imports.is_empty() {
+            let help = "imports libraries, which are not read here: irc-translate --bundle puts \
+                        them into the module";
+            irc_mlir::emit_remark(&root, help);
+        }
+        failed.unwrap_or_else(|| PassError::at(&root, "cannot be lowered"))
+    })
+}
+
+/// Puts the functions of a graph in the place of its module.
+fn replace(
+    module: OperationRef<'_, '_>,
+    root: OperationRef<'_, '_>,
+    imported: &Imported,
+) -> PassResult {
+    let context = context_of(&module);
+    let written = graph_to_tl(context, &imported.graph, "main")
+        .map_err(|message| PassError::at(&root, message))?;
+    let table = weights(&imported.graph);
+    let block = root.block().ok_or_else(|| PassError::at(&root, "stands in no block"))?;
+    for function in read::body_ops(written.as_operation()) {
+        give_values(context, function, &table);
+        block.append_operation((*function).clone());
+    }
+    root.erase();
+    Ok(())
+}
+
+/// Puts the elements of weights beside their numbers.
+fn give_values<'c: 'a, 'a>(
+    context: &'c Context,
+    function: OperationRef<'c, 'a>,
+    table: &[Constant],
+) {
+    let given = read::elements(&function, "arg_attrs").unwrap_or_default();
+    let given: Vec<Attribute<'c>> =
+        given.into_iter().map(|argument| with_value(context, argument, table)).collect();
+    set_attribute(function, "arg_attrs", attr::array(context, &given));
+}
+
+fn with_value<'c>(
+    context: &'c Context,
+    argument: Attribute<'c>,
+    table: &[Constant],
+) -> Attribute<'c> {
+    let Ok(dictionary) = DictionaryAttribute::try_from(argument) else { return argument };
+    let number = dictionary.element_by_name("irc.weight");
+    let number = number.and_then(|number| IntegerAttribute::try_from(number).ok());
+    let weight = number.and_then(|number| table.get(usize::try_from(number.value()).ok()?));
+    let Some(Constant { ty, bytes }) = weight else { return argument };
+    let ty = irc_dialects::tl::tensor_type_to_mlir(context, ty);
+    let value = elements::resource(ty, "weight", bytes.clone());
+    let mut entries: Vec<_> =
+        (0..dictionary.len()).filter_map(|index| dictionary.element(index).ok()).collect();
+    entries.push((Identifier::new(context, "irc.value"), value));
+    DictionaryAttribute::new(context, &entries).into()
+}

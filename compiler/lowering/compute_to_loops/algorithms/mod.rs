@@ -1,0 +1,152 @@
+//! Algorithms that are not loops around an expression.
+
+mod boxes;
+mod heap;
+
+use super::{
+    element,
+    expression::{accumulator, from_memory, scope},
+    sizes::Sizes,
+};
+use crate::lowering::{
+    arithmetic,
+    linalg_to_vector::emit::{Buffer, Emit, Lanes},
+};
+use boxes::Boxes;
+use heap::{Heap, TopK};
+use irc_mlir::{Type as MlirType, Value};
+use irc_tl::{Algorithm, Comparison, Dim, Type};
+use std::convert::Infallible;
+
+/// Emits an algorithm that writes its results.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    algorithm: &Algorithm,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    results: &[Buffer<'c, 'a>],
+    sizes: &Sizes<'c, 'a>,
+) {
+    match algorithm {
+        Algorithm::NonZero => non_zero(e, operands[0], results, sizes),
+        Algorithm::NonMaxSuppression { by_center } => {
+            Boxes::new(e, *by_center, operands, results, sizes).emit(e);
+        }
+        Algorithm::TopK { axis, k, largest } => {
+            let (ty, x) = operands[0];
+            let size = |dims: &[Dim]| sizes.value(e, &Dim::product(dims));
+            let stride = size(&ty.dims[axis + 1..]);
+            let (dtype, positions, largest) = (ty.dtype, results[1], *largest);
+            let top = TopK {
+                heap: Heap { dtype, x, positions, largest, strides: [stride; 2] },
+                values: results[0],
+                extent: sizes.value(e, &ty.dims[*axis]),
+                k: sizes.value(e, k),
+            };
+            top.emit(e, size(&ty.dims[..*axis]));
+        }
+    }
+}
+
+/// Indices of what is not zero, one column after another; the columns that are left are 0.
+fn non_zero<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    (ty, x): (&Type, Buffer<'c, 'a>),
+    results: &[Buffer<'c, 'a>],
+    sizes: &Sizes<'c, 'a>,
+) {
+    let count = sizes.value(e, &ty.elements());
+    let all = e.binary("arith.muli", count, e.index(ty.rank() as i64));
+    let zero = e.integer(0, 64, Lanes::Scalar);
+    each(e, e.index(0), all, |e, at| e.store(zero, results[0], at, Lanes::Scalar, None));
+    let search = Search { ty, x, indices: results[0], count, sizes };
+    let found = search.along(e, &mut vec![], e.index(0), e.index(0));
+    let found = e.op("arith.index_cast", &[found], e.int(64));
+    e.store(found, results[1], e.index(0), Lanes::Scalar, None);
+}
+
+struct Search<'n, 'c, 'a> {
+    ty: &'n Type,
+    x: Buffer<'c, 'a>,
+    indices: Buffer<'c, 'a>,
+    /// Elements of `x`, which is also the length of a row of `indices`.
+    count: Value<'c, 'a>,
+    sizes: &'n Sizes<'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Search<'_, 'c, 'a> {
+    /// The loops over the axes that are left, from the linear index of those before; the number
+    /// found so far goes in and comes out.
+    fn along(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &mut Vec<Value<'c, 'a>>,
+        linear: Value<'c, 'a>,
+        found: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let Some(dim) = self.ty.dims.get(at.len()) else {
+            return self.element(e, at, linear, found);
+        };
+        let extent = self.sizes.value(e, dim);
+        let start = e.binary("arith.muli", linear, extent);
+        let loops = e.for_each((e.index(0), extent, 1), &[found], |e, index, found| {
+            at.push(index);
+            let found = self.along(e, at, e.add(start, index), found[0]);
+            at.pop();
+            Ok::<_, Infallible>(vec![found])
+        });
+        let Ok(found) = loops;
+        found[0]
+    }
+
+    fn element(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        linear: Value<'c, 'a>,
+        found: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let dtype = self.ty.dtype;
+        let value = from_memory(e, e.load(self.x, linear), dtype);
+        let value = arithmetic::widen(&scope(e), value, element(e.context, dtype));
+        let ty = accumulator(e.context, dtype);
+        let zero = e.zero(ty.storage, Lanes::Scalar);
+        let nonzero = arithmetic::compare(&scope(e), Comparison::Ne, value, zero, ty);
+        let index = MlirType::index(e.context);
+        let Ok(next) = e.if_else(
+            nonzero,
+            &[index],
+            |e| {
+                for (axis, position) in at.iter().enumerate() {
+                    let row = e.binary("arith.muli", self.count, e.index(axis as i64));
+                    let position = e.op("arith.index_cast", &[*position], e.int(64));
+                    e.store(position, self.indices, e.add(row, found), Lanes::Scalar, None);
+                }
+                Ok::<_, Infallible>(vec![e.offset(found, 1)])
+            },
+            |_| Ok(vec![found]),
+        );
+        next[0]
+    }
+}
+
+/// A loop over `from..to`.
+fn each<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    from: Value<'c, 'a>,
+    to: Value<'c, 'a>,
+    body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>),
+) {
+    let Ok(_) = e.for_each((from, to, 1), &[], |e, index, _| {
+        body(e, index);
+        Ok::<_, Infallible>(vec![])
+    });
+}
+
+/// What runs where a condition holds.
+fn when<'c: 'a, 'a>(e: Emit<'c, 'a>, condition: Value<'c, 'a>, body: impl FnOnce(Emit<'c, 'a>)) {
+    let then = |e| {
+        body(e);
+        Ok::<_, Infallible>(vec![])
+    };
+    let Ok(_) = e.if_else(condition, &[], then, |_| Ok(vec![]));
+}

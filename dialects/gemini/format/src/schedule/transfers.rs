@@ -1,0 +1,50 @@
+//! Who makes, receives and uses each transfer: what the checks stand on, for those who emit code.
+
+use std::collections::BTreeMap;
+
+use super::check::{Facts, arrivals};
+use super::{Extent, Schedule};
+
+/// A workload: the index of its core in the schedule, and its own there.
+pub type Place = (usize, usize);
+
+/// The transfers of a schedule that has been checked; of others, what can be told.
+pub struct Transfers<'s>(Facts<'s>);
+
+impl<'s> Transfers<'s> {
+    /// The transfers of a schedule.
+    pub fn new(schedule: &'s Schedule) -> Self {
+        Transfers(Facts::new(schedule))
+    }
+
+    /// The workload of an id on the core of an id.
+    pub fn workload(&self, core: i64, id: i64) -> Option<Place> {
+        self.0.workload(core, id)
+    }
+
+    /// The workload that makes a transfer; none for what only DRAM gives out.
+    pub fn maker(&self, transfer: i64) -> Option<Place> {
+        self.0.made(transfer).map(|made| made.place)
+    }
+
+    /// The box of a transfer in its layer's result, absolute in every dialect.
+    pub fn extent(&self, transfer: i64) -> Option<Extent> {
+        self.0.made(transfer).map(|made| made.extent)
+    }
+
+    /// Workloads that use a transfer, in the order of the file.
+    pub fn users(&self, transfer: i64) -> &[Place] {
+        self.0.users(transfer)
+    }
+
+    /// Whether DRAM takes a transfer in.
+    pub fn is_stored(&self, transfer: i64) -> bool {
+        self.0.ins.contains_key(&transfer)
+    }
+
+    /// For each use of a transfer, the index on that core of the first of the unbroken row of
+    /// snapshots up to it that have the transfer: it may arrive once the workload before is done.
+    pub fn arrivals(&self) -> BTreeMap<(Place, i64), usize> {
+        arrivals(&self.0).into_iter().collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! Sizes in fewer words, given which symbols are extents, and so not below zero.
+use super::{Dim, Factor, SizeFunction};
+
+/// Says of a symbol whether it cannot be below zero.
+type IsSize<'s> = &'s dyn Fn(&str) -> bool;
+
+impl Dim {
+    /// The same size, for every value of its symbols that is not below zero where `is_size` says so.
+    pub fn simplified(&self, is_size: IsSize<'_>) -> Self {
+        let mut sum = Self::Known(0);
+        for (by, factors) in self.terms() {
+            let factors = factors.iter().map(|factor| factor.simplified(is_size));
+            sum = sum + factors.fold(Self::Known(by), |product, factor| product * factor);
+        }
+        sum
+    }
+
+    /// What it is at least, whatever its symbols are, if that can be told.
+    fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
+        self.terms().into_iter().try_fold(0i64, |sum, (by, factors)| {
+            let product = factors.iter().try_fold(by, |product, factor| {
+                // Below zero, the other factors would count the other way.
+                let least = factor.least(is_size).filter(|least| *least >= 0 || factors.len() == 1);
+                least.filter(|_| by > 0)?.checked_mul(product)
+            });
+            sum.checked_add(product?)
+        })
+    }
+
+    /// Whether one is at most the other, whatever their symbols are.
+    fn is_at_most(&self, other: &Self, is_size: IsSize<'_>) -> bool {
+        (other.clone() - self.clone()).least(is_size).is_some_and(|least| least >= 0)
+    }
+
+    /// The factor that this is.
+    fn as_factor(&self) -> Option<&Factor> {
+        match self.terms()[..] {
+            [(1, [factor])] => Some(factor),
+            _ => None,
+        }
+    }
+}
+
+impl Factor {
+    fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
+        let part = |part: &Dim| part.least(is_size);
+        match self {
+            Self::Symbol(name) => is_size(name).then_some(0),
+            Self::Call(SizeFunction::Max, parts) => part(&parts[0]).max(part(&parts[1])),
+            Self::Call(SizeFunction::Min, parts) => Some(part(&parts[0])?.min(part(&parts[1])?)),
+            Self::Call(SizeFunction::FloorDiv, parts) => {
+                let by = parts[1].known().filter(|by| *by > 0)?;
+                SizeFunction::FloorDiv.eval(part(&parts[0])?, by)
+            }
+            Self::Call(SizeFunction::Mod, parts) => {
+                parts[1].known().is_some_and(|by| by > 0).then_some(0)
+            }
+            Self::IfEqual(parts) => Some(part(&parts[2])?.min(part(&parts[3])?)),
+        }
+    }
+
+    fn simplified(&self, is_size: IsSize<'_>) -> Dim {
+        match self {
+            Self::Symbol(_) => Dim::of_factor(self.clone()),
+            Self::Call(function, parts) => {
+                let [left, right] = [&parts[0], &parts[1]].map(|part| part.simplified(is_size));
+                match function {
+                    SizeFunction::FloorDiv => quotient(&left, &right),
+                    SizeFunction::Mod => left.modulo(&right),
+                    SizeFunction::Min if left.is_at_most(&right, is_size) => left,
+                    SizeFunction::Min if right.is_at_most(&left, is_size) => right,
+                    SizeFunction::Min => left.minimum(&right),
+                    SizeFunction::Max if left.is_at_most(&right, is_size) => right,
+                    SizeFunction::Max if right.is_at_most(&left, is_size) => left,
+                    SizeFunction::Max => left.maximum(&right),
+                }
+            }
+            Self::IfEqual(parts) => {
+                let parts = [0, 1, 2, 3].map(|part| parts[part].simplified(is_size));
+                if_equal(parts, is_size)
+            }
+        }
+    }
+}
+
+/// A quotient of a sum in which a quotient stands is one quotient: what is rounded down inside is
+/// below one step of what is rounded outside.
+fn quotient(left: &Dim, right: &Dim) -> Dim {
+    let inner = left.terms().into_iter().find_map(|(by, factors)| match (by, factors) {
+        (1, [Factor::Call(SizeFunction::FloorDiv, parts)]) => {
+            let inside = Dim::of_factor(factors[0].clone());
+            Some((inside, parts[0].clone(), parts[1].known().filter(|by| *by > 0)?))
+        }
+        _ => None,
+    });
+    let Some((inside, dividend, by)) = inner else { return left.floor_div(right) };
+    let all = right.known().filter(|right| *right > 0).and_then(|right| right.checked_mul(by));
+    match all {
+        Some(all) => {
+            let rest = left.clone() - inside;
+            quotient(&(rest * by.into() + dividend), &all.into())
+        }
+        None => left.floor_div(right),
+    }
+}
+
+fn if_equal([left, right, then, otherwise]: [Dim; 4], is_size: IsSize<'_>) -> Dim {
+    let above = |low: &Dim, high: &Dim| (low.clone() + 1.into()).is_at_most(high, is_size);
+    if above(&left, &right) || above(&right, &left) {
+        return otherwise;
+    }
+    let (left, right) = match (left.known(), right.known()) {
+        (Some(_), None) => (right, left),
+        _ => (left, right),
+    };
+    let left = bare(&left, &right);
+    let (Some(Factor::Symbol(name)), Some(_)) = (left.as_factor(), right.known()) else {
+        return Dim::if_equal(&left, &right, &then, &otherwise);
+    };
+    // Where they are equal, one stands for the other.
+    let within = |dim: &Dim| dim.substitute(&|other| (*other == **name).then(|| right.clone()));
+    let then = within(&then);
+    if then == within(&otherwise) {
+        return otherwise;
+    }
+    Dim::if_equal(&left, &right, &then, &otherwise)
+}
+
+/// What equals an integer when the size does: a bound beyond the integer does not matter.
+fn bare(size: &Dim, to: &Dim) -> Dim {
+    let (Some(Factor::Call(function, parts)), Some(to)) = (size.as_factor(), to.known()) else {
+        return size.clone();
+    };
+    for (bound, rest) in [(&parts[0], &parts[1]), (&parts[1], &parts[0])] {
+        let beyond = match (function, bound.known()) {
+            (SizeFunction::Min, Some(bound)) => bound > to,
+            (SizeFunction::Max, Some(bound)) => bound < to,
+            _ => false,
+        };
+        if beyond {
+            return bare(rest, &Dim::Known(to));
+        }
+    }
+    size.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn simplified(text: &str) -> String {
+        let dim: Dim = text.parse().expect("a size");
+        dim.simplified(&|name| name.starts_with('N')).to_string()
+    }
+
+    #[test]
+    fn extents_are_not_below_zero() {
+        assert_eq!(simplified("max(0, N)"), "N");
+        assert_eq!(simplified("max(0, e)"), "max(0, e)");
+        assert_eq!(simplified("max(0, min(1000, N*N + 2))"), "min(1000, 2 + N*N)");
+        assert_eq!(simplified("min(0, max(-1, N))"), "0");
+        assert_eq!(simplified("max(N, N + M)"), "max(M + N, N)");
+        assert_eq!(simplified("max(N, 2*N)"), "2*N");
+        assert_eq!(simplified("max(0, 1 + floordiv(-1 + N, 2))"), "1 + floordiv(-1 + N, 2)");
+        assert_eq!(simplified("max(0, floordiv(-1 + N, 2))"), "max(0, floordiv(-1 + N, 2))");
+    }
+
+    #[test]
+    fn quotients_of_quotients_are_one() {
+        let twice = "max(0, 1 + floordiv(-2 + max(0, 1 + floordiv(-1 + N, 2)), 2))";
+        assert_eq!(simplified(twice), "1 + floordiv(-3 + N, 4)");
+        assert_eq!(simplified("floordiv(M + floordiv(e, 3), 5)"), "floordiv(3*M + e, 15)");
+    }
+
+    #[test]
+    fn choices_that_cannot_be_otherwise_are_made() {
+        assert_eq!(simplified("ifeq(N, -1, 3, N)"), "N");
+        assert_eq!(simplified("ifeq(e, -1, 3, e)"), "ifeq(e, -1, 3, e)");
+        assert_eq!(simplified("ifeq(N, 0, min(1000, N), N)"), "N");
+        assert_eq!(simplified("ifeq(min(1000, N), 1, N, min(1000, N))"), "min(1000, N)");
+        assert_eq!(simplified("ifeq(N, 1, N + M, 2)"), "ifeq(N, 1, 1 + M, 2)");
+        assert_eq!(simplified("ifeq(1, N, M, M + N - 1)"), "-1 + M + N");
+        assert_eq!(simplified("ifeq(max(3, N), 3, 1, 2)"), "ifeq(max(3, N), 3, 1, 2)");
+    }
+
+    #[test]
+    fn values_stay() {
+        for text in [
+            "ifeq(min(4, N), 1, N, min(4, N))",
+            "ifeq(max(0, e), 2, e*N, max(0, min(3, e)))",
+            "max(0, min(5, N) - min(3, e))",
+            "ifeq(ifeq(N, 0, e, N), -1, 7, ifeq(N, 0, e, N))",
+            "max(0, 1 + floordiv(-2 + max(0, 1 + floordiv(-1 + N, 2)), 2))",
+            "floordiv(2*e - 3 + floordiv(e - N, 3), 2)",
+            "max(-2, e*N - 2)",
+            "max(-3, N*floordiv(-2 + N, 2) - 1)",
+        ] {
+            let dim: Dim = text.parse().expect("a size");
+            let short = dim.simplified(&|name| name == "N");
+            for (n, e) in (0..6).flat_map(|n| (-4..6).map(move |e| (n, e))) {
+                let bind = |name: &str| Some(if name == "N" { n } else { e });
+                assert_eq!(short.eval(&bind), dim.eval(&bind), "{text} for {n} and {e}");
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How much a graph computes.
+
+use super::{Graph, NodeKind};
+use crate::{Op, TensorType};
+
+impl Graph {
+    /// Floating-point operations of one run, where symbols have these values: as [`Op::flops`] counts
+    /// them. Nothing where a size is not known, or what runs depends on values: choices, loops,
+    /// algorithms.
+    pub fn flops(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<u64> {
+        let mut total = 0_u64;
+        for node in &self.nodes {
+            let own = match &node.kind {
+                NodeKind::Constant(_) | NodeKind::After => 0,
+                NodeKind::Op(op) => {
+                    let types = node.operands.iter().map(|value| self.ty(*value).eval(symbol));
+                    let types: Option<Vec<TensorType>> = types.collect();
+                    let bound = match op {
+                        Op::Compute(compute) => {
+                            let known = |name: &str| symbol(name).map(Into::into);
+                            Op::Compute(compute.substitute(&known).into())
+                        }
+                        op => op.clone(),
+                    };
+                    bound.flops(&types?).ok()?
+                }
+                NodeKind::Call { body, .. } => body.flops(symbol)?,
+                NodeKind::Algorithm(_) | NodeKind::If { .. } | NodeKind::Loop { .. } => {
+                    return None;
+                }
+            };
+            total = total.saturating_add(own);
+        }
+        Some(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Builder, DType, Dim, Type, Unary};
+
+    #[test]
+    fn products_and_functions_are_counted() {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::F32, [Dim::symbol("N"), 3.into()]));
+        let w = b.input("w", Type::new(DType::F32, [3, 5].map(Dim::Known)));
+        let y = b.matmul(x, w).expect("a product");
+        let y = b.unary(Unary::Exp, y).expect("a function");
+        b.output("y", y);
+        let graph = b.finish();
+        assert_eq!(graph.flops(&|_| Some(4)), Some(2 * 4 * 3 * 5 + 4 * 5));
+        assert_eq!(graph.flops(&|_| None), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Any bytes: the readers of Gemini schedules and frontend files never panic, explain what they
+//! refuse, place what they find, and write back what they accept.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/gemini
+//!     cargo fuzz run --sanitizer none gemini fuzz/corpus/gemini \
+//!         dialects/gemini/format/tests/data -- \
+//!         -max_total_time=60 -rss_limit_mb=1024
+#![no_main]
+
+use irc_diag::{Sink, Source, render};
+use irc_gemini_format::schedule::Limits;
+use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule, source};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(source) = source("fuzz.json", bytes) else { return };
+    match FileKind::of(source.text()) {
+        Some(FileKind::Frontend) => read_frontend(&source),
+        _ => read_schedule(&source),
+    }
+});
+
+fn read_schedule(source: &Source) {
+    let options = Options::default();
+    let mut sink = Sink::new();
+    let checked = schedule::parse(source, &options, &mut sink);
+    finish(source, sink, checked.is_none());
+    let form = Options { validate: false, ..options };
+    let Some(read) = schedule::parse(source, &form, &mut Sink::new()) else { return };
+    schedule::check(&read, &Limits { l2_blocks: 1, wl0_units: 1 });
+    let text = schedule::write(&read);
+    let again = schedule::parse(&Source::new("again", &text), &form, &mut Sink::new());
+    assert_eq!(again.as_ref(), Some(&read), "written and read again");
+    if let Some(layers) = carried_layers() {
+        check_pair(&read, &layers);
+    }
+}
+
+fn read_frontend(source: &Source) {
+    let options = Options::default();
+    let mut sink = Sink::new();
+    let checked = frontend::parse(source, &options, &mut sink);
+    finish(source, sink, checked.is_none());
+    if let Some(read) = checked {
+        let text = frontend::write(&read);
+        let again = frontend::parse(&Source::new("again", &text), &options, &mut Sink::new());
+        assert_eq!(again, Some(read), "written and read again");
+    }
+}
+
+fn finish(source: &Source, sink: Sink, refused: bool) {
+    assert_eq!(refused, sink.has_errors(), "refused if and only if explained");
+    let found = sink.into_diagnostics();
+    let unplaced = found
+        .iter()
+        .find(|finding| finding.primary_span().is_none() && finding.code != "too-many-findings");
+    assert_eq!(unplaced, None, "every finding has a place");
+    render(source, &found, false, 80);
+}
+
+/// The layers of a schedule that the format's tests carry.
+fn carried_layers() -> Option<frontend::Frontend> {
+    let text = include_str!("../../dialects/gemini/format/tests/data/frontend.json");
+    frontend::parse(&Source::new("layers", text), &Options::default(), &mut Sink::new())
+}

@@ -1,0 +1,112 @@
+//! `irc-translate` of Common IR and ONNX files.
+use super::{Libraries, folder, load_options, open};
+use crate::{console::Console, output::Content, stop::Stop, translate};
+use bytes::Bytes;
+use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
+use irc_common_format::library::{bundle, load};
+use irc_common_format::model::{Module, Schema};
+use irc_common_format::write::{self, Target, write};
+use irc_common_format::{Document, Encoding, Root, find_external};
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_dialects::common_ir::{self, Origins};
+use irc_mlir::{Capture, Context, OperationLike};
+use std::path::Path;
+
+/// The format that a flag names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Common IR's own messages, or an ONNX model that carries them.
+    CommonIr,
+    /// An ONNX model.
+    Onnx,
+}
+
+/// Reads a file that a flag says to be of that format.
+pub fn read(
+    console: &Console,
+    arguments: &Translate,
+    bytes: Bytes,
+    written: Written,
+) -> Result<(Document, Source), Stop> {
+    let mut flags = arguments.graphs.clone();
+    if written == Written::Onnx && flags.format.is_none() {
+        flags.format = Some(Root::Model.name().to_owned());
+    }
+    let libraries = if arguments.writing.bundle { Libraries::Bundled } else { Libraries::Left };
+    let (document, source) = open(console, &arguments.input, bytes, &flags, libraries)?;
+    if written == Written::CommonIr && document.module.schema == Schema::Onnx {
+        let message = format!("{}: expected Common IR, found an ONNX model", source.name());
+        return Err(Stop::problem(message).help("read it with --import-onnx"));
+    }
+    Ok((document, source))
+}
+
+/// The dialect's module of a document; nothing after a diagnostic.
+pub fn to_dialect<'c>(context: &'c Context, document: &Document) -> Option<irc_mlir::Module<'c>> {
+    let module = common_ir::import(context, &document.module, &Origins::of(document));
+    module.as_operation().verify().then_some(module)
+}
+
+/// The dialect's module of a document, as text with locations.
+pub fn to_text(console: &Console, document: &Document, source: &Source) -> Result<Vec<u8>, Stop> {
+    let context = irc_dialects::new_context();
+    let capture = Capture::new(&context);
+    let module = to_dialect(&context, document);
+    let text = module.map(|module| irc_mlir::to_text(&module.as_operation(), true).into_bytes());
+    translate::told(console, source, translate::findings(&capture, source), text)
+}
+
+/// A module of the format as a file, as the flags say. What the format has no place for is on the
+/// console, or an error.
+pub fn emit(
+    console: &Console,
+    arguments: &Translate,
+    mut module: Module,
+    source: &Source,
+    written: Written,
+) -> Result<(Vec<u8>, Content), Stop> {
+    let Writing { bundle: is_bundled, form, common_ir_fields, inline } = arguments.writing;
+    let mut sink = Sink::new();
+    if is_bundled && !module.imports.is_empty() {
+        module = bundled(&module, &arguments.input, &arguments.graphs, &mut sink);
+    }
+    let target = match written {
+        Written::CommonIr => Target::CommonIr,
+        Written::Onnx if common_ir_fields => Target::Carrier,
+        Written::Onnx => Target::Onnx,
+    };
+    if let (true, Some(folder)) = (inline || target == Target::CommonIr, folder(&arguments.input)) {
+        find_external(&mut module, &folder, &mut sink);
+    }
+    let encoding = form.map_or_else(|| by_suffix(&arguments.output), encoding);
+    let bytes = write(&module, &write::Options { target, encoding, inline }, &mut sink);
+    let findings = sink.into_diagnostics();
+    match bytes {
+        Some(bytes) if !findings.iter().any(Diagnostic::is_error) => {
+            console.findings(source, &findings);
+            let is_binary = encoding == Encoding::Binary;
+            Ok((bytes, if is_binary { Content::Binary } else { Content::Text }))
+        }
+        _ => Err(Stop::Findings(source.clone(), findings)),
+    }
+}
+
+fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Module {
+    bundle(module, &load(module, &load_options(folder(input), flags), sink))
+}
+
+fn encoding(form: TextOrBinary) -> Encoding {
+    match form {
+        TextOrBinary::Binary => Encoding::Binary,
+        TextOrBinary::Text => Encoding::Text,
+        TextOrBinary::Json => Encoding::Json,
+    }
+}
+
+fn by_suffix(output: &Path) -> Encoding {
+    match output.extension().and_then(|suffix| suffix.to_str()) {
+        Some("json") => Encoding::Json,
+        Some("pbtxt" | "textproto" | "txtpb") => Encoding::Text,
+        _ => Encoding::Binary,
+    }
+}
