@@ -11,6 +11,7 @@ mod finding;
 mod groups;
 mod hazards;
 mod layers;
+mod limits;
 mod mesh;
 mod movement;
 mod moves;
@@ -35,7 +36,8 @@ use tensors::View;
 /// # Errors
 /// Findings with paths in the schedule's file; in the frontend's where they begin with a layer.
 pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Diagnostic>> {
-    let made = match (schedule.dialect, frontend) {
+    let sound = limits::check(schedule, frontend);
+    let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
         (Dialect::A, None) => Err(fault(
             "emit-no-frontend",
@@ -43,7 +45,7 @@ pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program,
             "the schedule needs the frontend file of its layers",
         )),
         (Dialect::B | Dialect::C, _) => mesh::emit(schedule),
-    };
+    });
     made.map_err(|finding| vec![*finding])
 }
 
