@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use irc_gemini_format::schedule::Schedule;
+use irc_gemini_format::schedule::{Extent, Schedule};
 use irc_npu::enums::DataFmt;
 
 use super::parts::Part;
@@ -27,7 +27,7 @@ impl Dram {
         path: &str,
     ) -> Found<Self> {
         let mut extents: BTreeMap<String, [i64; 4]> = BTreeMap::new();
-        let mut grow = |layer: &str, extent: &irc_gemini_format::schedule::Extent| {
+        let mut grow = |layer: &str, extent: &Extent| {
             let all = extents.entry(layer.to_owned()).or_insert([1; 4]);
             for (axis, size) in all.iter_mut().enumerate() {
                 *size = (*size).max(extent.axis(axis).1 + 1);
@@ -71,12 +71,7 @@ impl Dram {
     }
 
     /// The byte of the first element of a box of what a layer makes.
-    pub fn address(
-        &self,
-        layer: &str,
-        extent: &irc_gemini_format::schedule::Extent,
-        path: &str,
-    ) -> Found<i64> {
+    pub fn address(&self, layer: &str, extent: &Extent, path: &str) -> Found<i64> {
         Ok(self.activations(layer, path)?.address(corner(extent)))
     }
 }

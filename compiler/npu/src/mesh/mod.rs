@@ -42,6 +42,9 @@ pub fn emit(schedule: &Schedule) -> Found<Program> {
     mesh.finish()
 }
 
+/// What a part takes of a tensor: first element, lengths.
+type Taken = ([i64; 4], [i64; 4]);
+
 /// A core while its program is made.
 struct CoreState {
     id: u32,
@@ -70,7 +73,7 @@ struct Mesh<'s> {
     /// transfer, by operand.
     staged: BTreeMap<(Place, i64, usize), Tensor>,
     /// What has come into operands: first element and lengths of each part.
-    arrived: BTreeMap<(Place, usize), Vec<([i64; 4], [i64; 4])>>,
+    arrived: BTreeMap<(Place, usize), Vec<Taken>>,
 }
 
 impl<'s> Mesh<'s> {
@@ -268,7 +271,7 @@ impl<'s> Mesh<'s> {
         }
         let weights = self.dram.weights(&workload.layer_name, &path)?;
         let address = self.bytes(place, (high - low + 1) * weights.row())?;
-        self.load_weights(place, transfer, (low, high), address)?;
+        self.load_weights(place, (low, high), address)?;
         let later = self.schedule.cores[place.0].workloads[place.1..].iter();
         let has = |workload: &&Workload| {
             let is_it = |resident: &Resident| {

@@ -4,8 +4,8 @@ use irc_npu::op::{
     DtCal, DtCfg, LdaCfg, LdaMov, LdwCfg, LdwMov, SiCfg, SiMov, SoCfg, SoMov, StaCfg, StaMov,
 };
 
-use super::Mesh;
 use super::parts::{Part, Place, padded};
+use super::{Mesh, Taken};
 use crate::finding::{Found, fault, word};
 use crate::step::Step;
 use crate::tensors::{Spot, Tensor, corner, lengths};
@@ -64,7 +64,7 @@ impl Mesh<'_> {
         let whole = lengths(&self.workload(place).ifmaps()[0].extent());
         let room = whole[1] + self.slack(place);
         let there = self.arrived.entry((place, part.operand)).or_default();
-        let is_hurt = |(at, other): &&([i64; 4], [i64; 4])| {
+        let is_hurt = |(at, other): &&Taken| {
             let overlaps = |axis: usize, from: i64, length: i64| {
                 at[axis] < from + length && from < at[axis] + other[axis]
             };
@@ -100,7 +100,6 @@ impl Mesh<'_> {
     pub(super) fn load_weights(
         &mut self,
         place: Place,
-        _transfer: i64,
         (low, high): (i64, i64),
         address: i64,
     ) -> Found<()> {
