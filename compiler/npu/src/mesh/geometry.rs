@@ -15,9 +15,12 @@ pub struct Windows {
     pub pad: i64,
 }
 
-/// Steps and windows tried; larger ones only as wide as the whole input.
+/// Steps and windows tried; larger ones only as wide as the whole input, without padding.
 const MAX_STRIDE: i64 = 8;
 const MAX_KERNEL: i64 = 16;
+
+/// Longest side of a window that only the volume of weights shows.
+const MAX_SIDE: i64 = 1024;
 
 /// The smallest windows along an axis that explain what each of some workloads reads.
 ///
@@ -41,8 +44,13 @@ pub fn windows(workloads: &[&Workload], axis: usize) -> Option<Windows> {
     let kernels = (1..=MAX_KERNEL.min(last + 1)).chain([last + 1]);
     kernels
         .flat_map(|kernel| {
-            (1..=MAX_STRIDE)
-                .flat_map(move |stride| (0..kernel).map(move |pad| Windows { kernel, stride, pad }))
+            (1..=MAX_STRIDE).flat_map(move |stride| {
+                (0..if kernel > MAX_KERNEL { 1 } else { kernel }).map(move |pad| Windows {
+                    kernel,
+                    stride,
+                    pad,
+                })
+            })
         })
         .find(explains)
 }
@@ -55,7 +63,7 @@ pub fn kernel(workloads: &[&Workload], elements: Option<i64>) -> Option<[Windows
         return Some([h, w]);
     }
     // Rows or columns that are read at the edge alone do not show how far windows reach.
-    let side = (1..=elements).find(|side| side * side == elements);
+    let side = (1..=MAX_SIDE).find(|side| side * side == elements);
     let candidates = [
         side.map(|side| (side, side)),
         Some((elements / w.kernel, w.kernel)),

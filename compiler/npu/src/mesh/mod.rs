@@ -64,6 +64,8 @@ struct Mesh<'s> {
     cores: Vec<CoreState>,
     makers: Makers,
     parts: BTreeMap<Place, (Vec<Part>, usize)>,
+    /// Workloads that read a result without DRAM, and which part, by its maker.
+    readers: BTreeMap<Place, Vec<(Place, Part)>>,
     dram: Dram,
     windows: BTreeMap<&'s str, [Windows; 2]>,
     layers: BTreeMap<&'s str, u32>,
@@ -119,11 +121,20 @@ impl<'s> Mesh<'s> {
             windows.insert(name, found);
         }
         let makers = Makers::new(schedule);
+        let mut readers: BTreeMap<Place, Vec<(Place, Part)>> = BTreeMap::new();
+        for (reader, (parts, _)) in &all {
+            for part in parts.iter().filter(|part| !part.is_dram) {
+                if let Some(maker) = makers.sent.get(&part.transfer) {
+                    readers.entry(*maker).or_default().push((*reader, part.clone()));
+                }
+            }
+        }
         Ok(Self {
             schedule,
             cores,
             makers,
             parts: all,
+            readers,
             dram,
             windows,
             layers,

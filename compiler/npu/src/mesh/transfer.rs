@@ -130,7 +130,7 @@ impl Mesh<'_> {
         if self.makers.is_stored.contains_key(&place) {
             self.store(place, output)?;
         }
-        for (reader, part) in self.readers(place) {
+        for (reader, part) in self.readers.remove(&place).unwrap_or_default() {
             let path = self.path(place);
             let made = corner(&self.workload(place).extent);
             let first = corner(&part.extent);
@@ -169,19 +169,6 @@ impl Mesh<'_> {
         self.copy(place, lengths(&part.extent), from, to)?;
         self.cores[place.0].space.free(staged.base);
         Ok(())
-    }
-
-    /// Workloads that read a result without DRAM, and which part, by place.
-    fn readers(&self, place: Place) -> Vec<(Place, Part)> {
-        let mut all = vec![];
-        for (reader, (parts, _)) in &self.parts {
-            for part in parts.iter().filter(|part| !part.is_dram) {
-                if self.makers.sent.get(&part.transfer) == Some(&place) {
-                    all.push((*reader, part.clone()));
-                }
-            }
-        }
-        all
     }
 
     fn store(&mut self, place: Place, output: &Tensor) -> Found<()> {
