@@ -1,6 +1,6 @@
 //! Prints the program of a schedule:
 //!
-//!     cargo run -p irc-npu-emit --example assemble -- SCHEDULE.json FRONTEND.json [LISTING.txt]
+//!     cargo run -p irc-npu-emit --example assemble -- SCHEDULE.json [FRONTEND.json [LISTING.txt]]
 //!
 //! With a published listing, the first instructions that differ instead.
 
@@ -11,11 +11,12 @@ use irc_npu::listing::{self, Limits};
 fn main() {
     let paths: Vec<String> = std::env::args().skip(1).collect();
     let result = match &paths[..] {
+        [schedule] => assemble(schedule, None).map(|program| listing::write(&program)),
         [schedule, frontend] => {
-            assemble(schedule, frontend).map(|program| listing::write(&program))
+            assemble(schedule, Some(frontend.as_str())).map(|program| listing::write(&program))
         }
         [schedule, frontend, listing] => compare(schedule, frontend, listing),
-        _ => Err("usage: assemble SCHEDULE.json FRONTEND.json [LISTING.txt]".into()),
+        _ => Err("usage: assemble SCHEDULE.json [FRONTEND.json [LISTING.txt]]".into()),
     };
     match result {
         Ok(text) => print!("{text}"),
@@ -31,24 +32,28 @@ fn read(path: &str) -> Result<Source, String> {
     source(path, &bytes).map_err(|finding| finding.message)
 }
 
-fn assemble(plan: &str, layers: &str) -> Result<irc_npu::Program, String> {
-    let (plan, layers) = (read(plan)?, read(layers)?);
-    let (mut of_plan, mut of_layers) = (Sink::new(), Sink::new());
+fn assemble(plan: &str, layers: Option<&str>) -> Result<irc_npu::Program, String> {
     let options = Options::default();
-    let parsed = schedule::parse(&plan, &options, &mut of_plan);
-    let described = frontend::parse(&layers, &options, &mut of_layers);
-    let (Some(parsed), Some(described)) = (parsed, described) else {
-        let found = render(&plan, &of_plan.into_diagnostics(), false, 100);
-        return Err(found + &render(&layers, &of_layers.into_diagnostics(), false, 100));
+    let (plan, mut sink) = (read(plan)?, Sink::new());
+    let Some(parsed) = schedule::parse(&plan, &options, &mut sink) else {
+        return Err(render(&plan, &sink.into_diagnostics(), false, 100));
     };
-    irc_npu_emit::emit(&parsed, &described).map_err(|mut found| {
+    let mut described = None;
+    if let Some(layers) = layers {
+        let (layers, mut sink) = (read(layers)?, Sink::new());
+        described = frontend::parse(&layers, &options, &mut sink);
+        if described.is_none() {
+            return Err(render(&layers, &sink.into_diagnostics(), false, 100));
+        }
+    }
+    irc_npu_emit::emit(&parsed, described.as_ref()).map_err(|mut found| {
         irc_gemini_format::place(&plan, &mut found);
         render(&plan, &found, false, 100)
     })
 }
 
 fn compare(plan: &str, layers: &str, published: &str) -> Result<String, String> {
-    let ours = assemble(plan, layers)?;
+    let ours = assemble(plan, Some(layers))?;
     let published = read(published)?;
     let theirs = listing::parse(&published, Limits::default(), &mut Sink::new());
     let theirs = theirs.ok_or("the listing is not sound")?.program;

@@ -23,6 +23,7 @@ use crate::compute;
 use crate::finding::Found;
 use crate::movement;
 use crate::moves::{Move, What, moves};
+use crate::rings;
 use crate::step::Step;
 use crate::tensors::{View, lengths};
 
@@ -43,11 +44,29 @@ pub fn arrange(view: &View<'_>) -> Found<Vec<Step>> {
         }
         let gaps = Gaps::new(view, index, &mut rows, !copies.is_empty())?;
         all.append(&mut copies);
+        all.extend(new_rings(view, index)?);
         all.extend(gaps.fill(queue));
         copies = copies_of(view, index)?;
     }
     all.append(&mut copies);
     Ok(all)
+}
+
+/// How often the last bank is written again when a table changes, as the one published program
+/// with several tables does.
+const SETTLING: usize = 14;
+
+/// The ring table of a workload, when it is another than that of the workload before.
+fn new_rings(view: &View<'_>, index: usize) -> Found<Vec<Step>> {
+    let regions = view.workload(index).regions();
+    if index == 0 || view.workload(index - 1).regions() == regions {
+        return Ok(vec![]);
+    }
+    let banks = rings::table(regions, &view.at(index))?;
+    let last = banks.last().cloned();
+    let origin = movement::place(view, index, -1)?;
+    let step = |op| Step { configs: vec![], op, origin: origin.clone(), workload: index };
+    Ok(banks.into_iter().chain(last.into_iter().cycle().take(SETTLING)).map(step).collect())
 }
 
 /// Copies of a workload's result to everywhere but its first place.

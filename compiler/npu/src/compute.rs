@@ -413,7 +413,7 @@ fn axes(lut: Option<[i64; 3]>) -> u32 {
 
 /// The address of the half of WL0 for the tile at a position.
 pub fn half_of(address: i64, size: i64, position: usize) -> i64 {
-    if position % 2 == 0 { address } else { address + size / 2 }
+    if position.is_multiple_of(2) { address } else { address + size / 2 }
 }
 
 fn signed(value: i64, path: &str) -> Found<i32> {

@@ -11,6 +11,8 @@ mod finding;
 mod groups;
 mod hazards;
 mod layers;
+mod limits;
+mod mesh;
 mod movement;
 mod moves;
 mod rings;
@@ -20,7 +22,7 @@ mod tokens;
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::Frontend;
-use irc_gemini_format::schedule::{Core, Schedule};
+use irc_gemini_format::schedule::{Core, Dialect, Schedule};
 use irc_npu::op::{CtEd, CtSt};
 use irc_npu::{Core as CoreCode, Op, Origin, Program};
 
@@ -33,8 +35,18 @@ use tensors::View;
 ///
 /// # Errors
 /// Findings with paths in the schedule's file; in the frontend's where they begin with a layer.
-pub fn emit(schedule: &Schedule, frontend: &Frontend) -> Result<Program, Vec<Diagnostic>> {
-    emit_all(schedule, frontend).map_err(|finding| vec![*finding])
+pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Diagnostic>> {
+    let sound = limits::check(schedule, frontend);
+    let made = sound.and_then(|()| match (schedule.dialect, frontend) {
+        (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
+        (Dialect::A, None) => Err(fault(
+            "emit-no-frontend",
+            "$",
+            "the schedule needs the frontend file of its layers",
+        )),
+        (Dialect::B | Dialect::C, _) => mesh::emit(schedule),
+    });
+    made.map_err(|finding| vec![*finding])
 }
 
 fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
@@ -51,7 +63,8 @@ fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
         };
         let id = finding::word(core.id, &view.path)?;
         let mut issued = configure::configure(steps(&view)?);
-        tokens::synchronize(&mut issued, view.first_tools, &view.path)?;
+        let rules = if view.first_tools { tokens::Rules::First } else { tokens::Rules::Later };
+        tokens::synchronize(&mut issued, rules, &view.path)?;
         let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
         program.cores.push(CoreCode { id, code });
     }

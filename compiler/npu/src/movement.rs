@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use irc_gemini_format::schedule::{CutMode, Resident, Source, Tile, Wl0Row};
+use irc_gemini_format::schedule::{CutMode, DramOut, Resident, Source, Tile, Wl0Row};
 use irc_npu::Origin;
 use irc_npu::enums::{DataFmt, XCutMode, YCutMode};
 use irc_npu::op::{DtCal, DtCfg, LdaCfg, LdaMov, LdwCfg, LdwMov, LwCfg, LwMov, StaCfg, StaMov};
@@ -132,12 +132,7 @@ fn load(
 }
 
 /// The tensor in DRAM that a block is of.
-fn stored_source(
-    view: &View<'_>,
-    transfer: i64,
-    block: &irc_gemini_format::schedule::DramOut,
-    path: &str,
-) -> Found<Stored> {
+fn stored_source(view: &View<'_>, transfer: i64, block: &DramOut, path: &str) -> Found<Stored> {
     let readers = view.core.workloads.iter().find_map(|workload| {
         let operands = workload.ifmaps();
         let operand =

@@ -27,16 +27,28 @@ use crate::hazards::{By, Bytes, Hazards, Last, STREAMS, join};
 /// An instruction of a core with the workload it is issued with.
 pub type Issued = (Instruction, usize);
 
+/// How tokens are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// As the first published tools do.
+    First,
+    /// As the later ones do.
+    Later,
+    /// For several cores: as the later ones, but movements go as early as they can, and stores are
+    /// announced to other cores.
+    Mesh,
+}
+
 /// Gives the instructions of a core their tokens.
 ///
 /// # Errors
 /// When an instruction touches what its memory does not have.
-pub fn synchronize(code: &mut [Issued], first_tools: bool, path: &str) -> Found<()> {
+pub fn synchronize(code: &mut [Issued], rules: Rules, path: &str) -> Found<()> {
     let effects = effects(code, path)?;
-    let waits = waits(code, &effects, first_tools);
-    let edges = match first_tools {
-        true => all(code, &waits),
-        false => reduced(code, &waits, &effects),
+    let waits = waits(code, &effects, rules);
+    let edges = match rules {
+        Rules::First => all(code, &waits),
+        Rules::Later | Rules::Mesh => reduced(code, &waits, &effects),
     };
     for (from, to) in in_turn(code, edges) {
         let (giver, taker) = (code[from].0.op.engine(), code[to].0.op.engine());
@@ -74,10 +86,7 @@ fn effects(code: &[Issued], path: &str) -> Found<Vec<Effect>> {
         let mut effect = Effect::default();
         let touched = accesses(&registers, &instruction.op);
         for access in touched.map_err(|trouble| refused(format!("{trouble:?}")))? {
-            if matches!(access.space, Space::Dram(_)) {
-                effect.is_dram = true;
-                continue;
-            }
+            effect.is_dram |= matches!(access.space, Space::Dram(_));
             let (start, end) = (access.area.start, access.area.end());
             let bytes = Bytes { space: access.space, start, end };
             let list = if access.write { &mut effect.writes } else { &mut effect.reads };
@@ -113,7 +122,7 @@ fn is_tile(issued: &Issued) -> bool {
 }
 
 /// The last instruction of each engine that every instruction waits for.
-fn waits(code: &[Issued], effects: &[Effect], first_tools: bool) -> Vec<Last> {
+fn waits(code: &[Issued], effects: &[Effect], rules: Rules) -> Vec<Last> {
     let mut hazards = Hazards::default();
     let mut all = Vec::with_capacity(code.len());
     let mut state = State::default();
@@ -123,14 +132,17 @@ fn waits(code: &[Issued], effects: &[Effect], first_tools: bool) -> Vec<Last> {
         if !issued.0.op.is_config() {
             let effect = &effects[index];
             // The first tools do not know that LW reads L2: what follows LW's readers is enough.
-            let is_kept = !(first_tools && engine == Engine::Lw);
-            for bytes in &effect.reads {
+            let is_kept = !(rules == Rules::First && engine == Engine::Lw);
+            // Without several cores, the order of movements covers DRAM.
+            let counts =
+                |bytes: &&Bytes| rules == Rules::Mesh || !matches!(bytes.space, Space::Dram(_));
+            for bytes in effect.reads.iter().filter(counts) {
                 hazards.read(bytes, effect.by(engine, index), is_kept, &mut last);
             }
-            for bytes in &effect.writes {
+            for bytes in effect.writes.iter().filter(counts) {
                 hazards.write(bytes, effect.by(engine, index), &mut last);
             }
-            state.order(code, index, effects, first_tools, &mut last);
+            state.order(code, index, effects, rules, &mut last);
         }
         all.push(last);
     }
@@ -146,6 +158,8 @@ struct State {
     tiles: [Option<usize>; 2],
     /// The last instruction of each engine, by its number.
     engines: Last,
+    /// The last word of another core that what it stores is there.
+    told: Option<usize>,
     /// The first instruction: it begins the task.
     begin: Option<usize>,
 }
@@ -156,7 +170,7 @@ impl State {
         code: &[Issued],
         index: usize,
         effects: &[Effect],
-        first_tools: bool,
+        rules: Rules,
         last: &mut Last,
     ) {
         let issued = &code[index];
@@ -169,7 +183,13 @@ impl State {
                 join(last, by(on));
             }
         };
-        if effect.is_dram {
+        match &issued.0.op {
+            Op::SoMov(op) if op.tile == [0; 4] => wait(last, self.engines[Engine::St as usize]),
+            Op::SiMov(op) if op.tile == [0; 4] => self.told = Some(index),
+            _ if effect.is_dram => wait(last, self.told),
+            _ => {}
+        }
+        if effect.is_dram && rules != Rules::Mesh {
             if self.dram.is_none_or(|dram| code[dram].1 != issued.1) {
                 wait(last, self.tile_before(code, issued.1));
             }
@@ -187,7 +207,7 @@ impl State {
             _ if engine != Engine::Ct && self.engines[engine as usize].is_none() => {
                 // Loads of WL0 from DRAM use no ring region.
                 let needs_rings = effect.reads.iter().any(|bytes| bytes.space == Space::L2);
-                match first_tools && engine == Engine::Lw && !needs_rings {
+                match rules == Rules::First && engine == Engine::Lw && !needs_rings {
                     true => last[Engine::Ct as usize] = self.begin,
                     false => wait(last, self.engines[Engine::Ct as usize]),
                 }

@@ -3,6 +3,7 @@
 mod support;
 
 use irc_npu::Program;
+use irc_npu_sim::cycles::{self, Options};
 use support::{corpus, findings, layers, listing, open, plan, same};
 
 /// Network, batch, and instructions of its listing that come out equal, of how many; the listings
@@ -52,5 +53,33 @@ fn program(folder: &std::path::Path, network: &str, batch: &str) -> Program {
     let file = |end: &str| open(std::path::Path::new(&format!("{}{end}", stem.display())));
     let schedule = plan(&file("_c1_bw16_stschedule.json"));
     let frontend = layers(&file(".json"));
-    irc_npu_emit::emit(&schedule, &frontend).expect("a schedule that can be emitted")
+    irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a schedule that can be emitted")
+}
+
+/// The published traces: network, batch, cycles of the last instruction's end.
+const TRACES: [(&str, &str, u64); 5] = [
+    ("int8_resnet34.sim", "b1", 1_922_067),
+    ("int8_resnet34.sim", "b4", 4_280_215),
+    ("int8_resnet34.sim", "b16", 16_230_844),
+    ("int8_resnet50.sim", "b1", 2_545_655),
+    ("int8_resnet50.sim", "b4", 5_470_662),
+];
+
+#[test]
+fn programs_take_the_cycles_of_the_traces() {
+    let Some(folder) = corpus() else { return };
+    for (network, batch, published) in TRACES {
+        let stem = folder.join(format!("single_core/{network}_quantized_{batch}"));
+        let path = format!("{}_c1_bw16_stschedule.json", stem.display());
+        let schedule = plan(&open(std::path::Path::new(&path)));
+        let workloads = schedule.cores[0].workloads.iter();
+        let times = workloads
+            .map(|workload| ((0, workload.workload_id as i32), workload.time as f64))
+            .collect();
+        let options = Options { times, ..Options::default() };
+        let timing = cycles::run(&program(&folder, network, batch), &options).expect("a timing");
+        let error = timing.cycles as f64 / published as f64 - 1.0;
+        println!("{network} {batch}: {} of {published}, {:+.4} %", timing.cycles, 100.0 * error);
+        assert!(error.abs() < 1e-4, "{network} {batch}: {error}");
+    }
 }

@@ -81,7 +81,7 @@ fn assembled(
     let mut findings = irc_gemini_format::check_pair(&schedule, &frontend);
     let mut program = None;
     if !findings.iter().any(Diagnostic::is_error) {
-        match irc_npu_emit::emit(&schedule, &frontend) {
+        match irc_npu_emit::emit(&schedule, Some(&frontend)) {
             Ok(emitted) => program = Some(emitted),
             Err(found) => findings.extend(found),
         }

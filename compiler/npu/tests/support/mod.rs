@@ -38,6 +38,7 @@ pub fn plan(source: &Source) -> Schedule {
 }
 
 /// A frontend file that has to be sound.
+#[allow(dead_code, reason = "not every test file has one")]
 pub fn layers(source: &Source) -> Frontend {
     let mut sink = Sink::new();
     let read = frontend::parse(source, &Options::default(), &mut sink);
