@@ -209,7 +209,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --inputs --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -232,6 +232,10 @@ _irc() {
                     return 0
                     ;;
                 --stage)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --inputs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -53,6 +53,7 @@ tar\t'A Model Library Format archive (not built yet)'
 asm\t'An NPU program (not built yet)'
 ptx\t'NVIDIA PTX (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Inputs that the structure of an ONNX model depends on: an .npz file; the program is for these' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a .json plan may use [default: those of the device]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner of a .json plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
@@ -174,7 +175,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l compat -d 'Rules that 
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend IR of the same network' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend IR of the same network: a schedule of one core needs it' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l diagnostics -d 'How findings are written: text for people, or one JSON object a line' -r -f -a "text\t'With the source lines they point at'
 json\t'One JSON object a line'"

@@ -52,6 +52,7 @@ tar\:"A Model Library Format archive (not built yet)"
 asm\:"An NPU program (not built yet)"
 ptx\:"NVIDIA PTX (not built yet)"))' \
 '--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
+'--inputs=[Inputs that the structure of an ONNX model depends on\: an .npz file; the program is for these]:X.npz:_files' \
 '--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
 '--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
@@ -201,7 +202,7 @@ plain\:"A line for each step"))' \
 ;;
 (simulate)
 _arguments "${_arguments_options[@]}" : \
-'--frontend=[Frontend IR of the same network]:F:_files' \
+'--frontend=[Frontend IR of the same network\: a schedule of one core needs it]:F:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
 '--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
 json\:"One JSON object a line"))' \

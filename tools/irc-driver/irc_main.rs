@@ -16,7 +16,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Run(arguments) => run::run(&console, arguments),
         Command::Check(arguments) => check::check(&console, arguments),
         Command::Bench(arguments) => bench::bench(&console, arguments),
-        Command::Simulate(arguments) => npu::simulate::simulate(&console, &arguments),
+        Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments),
     })
 }
 

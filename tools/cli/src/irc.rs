@@ -313,9 +313,9 @@ pub struct Bench {
 pub struct Simulate {
     /// Gemini schedule; .gz files are unpacked
     pub schedule: PathBuf,
-    /// Frontend IR of the same network
+    /// Frontend IR of the same network: a schedule of one core needs it
     #[arg(long, value_name = "F")]
-    pub frontend: PathBuf,
+    pub frontend: Option<PathBuf>,
     /// File for a Perfetto trace
     #[arg(long, value_name = "OUT.json")]
     pub trace: Option<PathBuf>,

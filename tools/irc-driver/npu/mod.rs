@@ -8,6 +8,7 @@ use crate::{
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
+use std::path::Path;
 
 pub mod check;
 pub mod simulate;
@@ -69,19 +70,21 @@ fn sound<T>(
     }
 }
 
-/// The schedule of a network with the program that runs it.
+/// The schedule of a network with the program that runs it. Schedules of one core need the layers.
 fn assembled(
     console: &Console,
     schedule_name: &str,
-    frontend_name: &str,
+    frontend_name: Option<&Path>,
     options: &Options,
 ) -> Result<(Schedule, Program), Stop> {
     let (source, schedule) = schedule(console, schedule_name, options)?;
-    let (_, frontend) = frontend(console, frontend_name, options)?;
-    let mut findings = irc_gemini_format::check_pair(&schedule, &frontend);
+    let layers = frontend_name.map(|path| frontend(console, &path.to_string_lossy(), options));
+    let layers = layers.transpose()?.map(|(_, layers)| layers);
+    let findings = layers.as_ref().map(|layers| irc_gemini_format::check_pair(&schedule, layers));
+    let mut findings = findings.unwrap_or_default();
     let mut program = None;
     if !findings.iter().any(Diagnostic::is_error) {
-        match irc_npu_emit::emit(&schedule, Some(&frontend)) {
+        match irc_npu_emit::emit(&schedule, layers.as_ref()) {
             Ok(emitted) => program = Some(emitted),
             Err(found) => findings.extend(found),
         }

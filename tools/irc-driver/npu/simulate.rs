@@ -6,7 +6,10 @@ use crate::{
     stop::Stop,
 };
 use irc_cli::Simulate;
-use irc_gemini_format::{Options, schedule::Schedule};
+use irc_gemini_format::{
+    Options,
+    schedule::{Schedule, Workload},
+};
 use irc_npu::{Engine, Program};
 use irc_npu_sim::{cycles, perfetto};
 use serde_json::{Map, Value, json};
@@ -14,12 +17,12 @@ use std::collections::BTreeMap;
 
 /// Assembles a schedule, and tells how many cycles its program takes.
 pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
-    let [schedule, frontend] =
-        [&arguments.schedule, &arguments.frontend].map(|path| path.to_string_lossy().into_owned());
+    let schedule = arguments.schedule.to_string_lossy();
     if let Some(trace) = &arguments.trace {
         output::probe_beside(trace, &schedule)?;
     }
-    let (schedule, program) = assembled(console, &schedule, &frontend, &Options::default())?;
+    let frontend = arguments.frontend.as_deref();
+    let (schedule, program) = assembled(console, &schedule, frontend, &Options::default())?;
     let step = console.step("simulating");
     let options = cycles::Options { times: times(&schedule), ..cycles::Options::default() };
     let timing = cycles::run(&program, &options);
@@ -38,9 +41,9 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
 
 /// Cycles of workloads, as the schedule states them.
 fn times(schedule: &Schedule) -> BTreeMap<(u32, i32), f64> {
-    let time = |(core, index, workload): (usize, usize, &irc_gemini_format::schedule::Workload)| {
+    let time = |(core, _, workload): (usize, usize, &Workload)| {
         let core = u32::try_from(schedule.cores[core].id).ok()?;
-        Some(((core, i32::try_from(index).ok()?), workload.time as f64))
+        Some(((core, i32::try_from(workload.workload_id).ok()?), workload.time as f64))
     };
     schedule.workloads().filter_map(time).collect()
 }

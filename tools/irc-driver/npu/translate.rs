@@ -7,13 +7,9 @@ use irc_npu::{binary, listing};
 
 /// The program that runs a schedule: a listing, or its binary form where the suffix is `.npu`.
 pub fn program(console: &Console, arguments: &Translate) -> Result<(Vec<u8>, Content), Stop> {
-    let Some(frontend) = &arguments.frontend else {
-        let message = "--emit-npu needs --frontend: the layers that the schedule runs";
-        return Err(Stop::Usage(message.into()));
-    };
     let options = Options { strict: arguments.strict, ..Options::default() };
-    let frontend = frontend.to_string_lossy();
-    let (_, program) = assembled(console, &arguments.input, &frontend, &options)?;
+    let frontend = arguments.frontend.as_deref();
+    let (_, program) = assembled(console, &arguments.input, frontend, &options)?;
     if arguments.output.extension().is_some_and(|suffix| suffix == "npu") {
         return Ok((binary::encode(&program), Content::Binary));
     }
