@@ -53,7 +53,7 @@ tar\t'A Model Library Format archive (not built yet)'
 asm\t'An NPU program (not built yet)'
 ptx\t'NVIDIA PTX (not built yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Inputs that the structure of an ONNX model depends on: an .npz file; the program is for these' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Inputs that the structure of an ONNX model depends on: the program is for these' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Processors a .json plan may use [default: those of the device]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner of a .json plan: irc optimises, ark gives what ARK\'s own planner gives' -r -f -a "irc\t'The optimising one'
@@ -145,7 +145,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Rules that 
 complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Let nodes run before those that their control inputs name'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'Inputs of an ONNX model, or their sizes where it leaves them open: an .npz file; others are random, and of size 1' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'Inputs of an ONNX model; others are random, and of size 1 where it leaves that open' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Threads to run a plan on; models and libraries run on one today' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed of the random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, beside a tenth of that to warm up' -r

@@ -52,7 +52,7 @@ tar\:"A Model Library Format archive (not built yet)"
 asm\:"An NPU program (not built yet)"
 ptx\:"NVIDIA PTX (not built yet)"))' \
 '--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
-'--inputs=[Inputs that the structure of an ONNX model depends on\: an .npz file; the program is for these]:X.npz:_files' \
+'--inputs=[Inputs that the structure of an ONNX model depends on\: the program is for these]:X.npz:_files' \
 '--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
 '--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
@@ -160,12 +160,12 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; - is standard input:_default' \
+'*::files -- Models, plans, graphs, schedules and their layers, NPU programs; - is standard input:_default' \
 && ret=0
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[Inputs of an ONNX model, or their sizes where it leaves them open\: an .npz file; others are random, and of size 1]:X.npz:_files' \
+'--inputs=[Inputs of an ONNX model; others are random, and of size 1 where it leaves that open]:X.npz:_files' \
 '--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
 '--seed=[Seed of the random inputs]:N:_default' \
 '--time=[Seconds to measure, beside a tenth of that to warm up]:S:_default' \
@@ -197,7 +197,7 @@ plain\:"A line for each step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':file -- ARK model, ONNX model, Common IR graph, a library of irc compile, or an ARK plan; - is standard input:_default' \
+':file -- Model, graph, ARK plan, or library of irc compile; - is standard input:_default' \
 && ret=0
 ;;
 (simulate)

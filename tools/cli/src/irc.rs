@@ -71,7 +71,7 @@ pub struct CompileTo {
     /// Short for --results all: intermediate buffers come back too
     #[arg(long, conflicts_with = "results")]
     pub keep_intermediates: bool,
-    /// Inputs that the structure of an ONNX model depends on: an .npz file; the program is for these
+    /// Inputs that the structure of an ONNX model depends on: the program is for these
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
@@ -220,8 +220,7 @@ pub enum Backend {
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// ARK models and plans, ONNX models, Common IR graphs, Gemini schedules and layers, NPU programs; -
-    /// is standard input
+    /// Models, plans, graphs, schedules and their layers, NPU programs; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
@@ -256,12 +255,10 @@ pub struct Check {
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// ARK model, ONNX model, Common IR graph, a library of irc compile, or an ARK plan; - is standard
-    /// input
+    /// Model, graph, ARK plan, or library of irc compile; - is standard input
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// Inputs of an ONNX model, or their sizes where it leaves them open: an .npz file; others are random,
-    /// and of size 1
+    /// Inputs of an ONNX model; others are random, and of size 1 where it leaves that open
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Write one JSON object instead of lines

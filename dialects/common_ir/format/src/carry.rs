@@ -69,7 +69,7 @@ fn lose_declarations(module: &mut Module, sink: &mut Sink) {
     match called {
         Some(name) => {
             let message = format!("ONNX has no place for declarations, and nodes call '{name}'");
-            let finding = Diagnostic::error("cir-lost", message).path(Path::ROOT.to_string());
+            let finding = Diagnostic::error("cir-unwritable", message).path(Path::ROOT.to_string());
             sink.push(finding.help("--common-ir-fields writes them in further fields"));
         }
         None => lose(!declared.is_empty(), "declarations of operators", &Path::ROOT, sink),

@@ -128,8 +128,11 @@ fn what_has_no_place_is_said() {
     assert_eq!(findings(&library, Target::Onnx), [("cir-unwritable", String::new())]);
     let mut module = graph();
     module.operators.push(Operator { name: Some("Clip".into()), ..Operator::default() });
-    assert_eq!(findings(&module, Target::Onnx), [("cir-lost", String::new())]);
+    // What a node calls would be unknown without its declaration.
+    assert_eq!(findings(&module, Target::Onnx), [("cir-unwritable", String::new())]);
     assert_eq!(findings(&module, Target::Carrier), []);
+    module.operators[0].name = Some("Unused".into());
+    assert_eq!(findings(&module, Target::Onnx), [("cir-lost", String::new())]);
     let graph = module.graph.as_mut().expect("a graph");
     let optional = Type::Optional(Some(Box::new(Type::unranked(ElementType::Float))));
     graph.inputs[0].ty = Some(optional);

@@ -46,9 +46,10 @@ impl Options {
 ///
 /// The same module gives the same bytes. Nothing comes back when there was an error.
 pub fn write(module: &Module, options: &Options, sink: &mut Sink) -> Option<Vec<u8>> {
+    let before = sink.error_count();
     let mut writer = Writer { target: options.target, inline: options.inline, sink, errors: 0 };
-    let bytes = writer.bytes(module, options.encoding);
-    bytes.filter(|_| writer.errors == 0)
+    let bytes = writer.bytes(module, options.encoding).filter(|_| writer.errors == 0);
+    bytes.filter(|_| sink.error_count() == before)
 }
 
 /// Turns the model into messages; what cannot be said there is a finding.
