@@ -2,8 +2,8 @@
 use irc_dialects::tl::{tensor_type_of, type_of};
 use irc_mlir::{
     OperationRef, Type,
-    melior::ir::attribute::{DictionaryAttribute, IntegerAttribute, StringAttribute},
-    read,
+    melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
+    read, string_value,
 };
 pub use irc_runtime::{Interface, Port};
 
@@ -29,7 +29,7 @@ fn ports(
 ) -> Result<Vec<Port>, String> {
     let port = |(index, ty): (usize, &Type<'_>)| {
         let attribute = |name| attributes.get(index)?.as_ref()?.element_by_name(name);
-        let name = attribute("irc.name").and_then(|name| StringAttribute::try_from(name).ok());
+        let name = attribute("irc.name").and_then(string_value);
         let weight =
             attribute("irc.weight").and_then(|weight| IntegerAttribute::try_from(weight).ok());
         let ty = type_of(*ty)?;
@@ -39,8 +39,7 @@ fn ports(
         let symbolic = ty.known().is_none();
         let sizes = ty.dims.iter().map(ToString::to_string);
         Ok(Port {
-            name: name
-                .map_or_else(|| format!("{fallback}_{index}"), |name| name.value().to_owned()),
+            name: name.unwrap_or_else(|| format!("{fallback}_{index}")),
             dtype: ty.dtype.name().to_owned(),
             shape: ty.dims.iter().map(|dim| dim.known().unwrap_or(-1)).collect(),
             kept: attribute("irc.kept").is_some(),

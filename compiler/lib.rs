@@ -26,6 +26,7 @@
 //!
 //! `examples/plan_and_run.rs` plans a model and runs the plan too.
 
+pub mod archive;
 pub mod codegen;
 pub mod eval;
 pub mod fusion;
@@ -39,6 +40,6 @@ pub mod tasks;
 pub use codegen::Backend;
 pub use irc_planner as planner;
 pub use session::{
-    Accumulate, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph, CompiledGraphs,
-    CompiledPlan, Failure, FileId, GraphEntry, Results, Session, Target,
+    Accumulate, ArchiveOptions, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph,
+    CompiledGraphs, CompiledPlan, Failure, FileId, GraphEntry, Results, Session, Target,
 };

@@ -2,9 +2,11 @@
 use std::{env, fs, io, path::Path, process::Command};
 
 /// Name, file, whether it has types, whether it has attributes.
-const DIALECTS: [(&str, &str, bool, bool); 4] = [
+const DIALECTS: [(&str, &str, bool, bool); 6] = [
     ("Ark", "ark/ark.td", true, false),
     ("CommonIr", "common_ir/common_ir.td", true, true),
+    ("Gemini", "gemini/gemini.td", false, false),
+    ("Npu", "npu/npu.td", false, false),
     ("Plan", "plan/plan.td", false, false),
     ("Tl", "tl/tl.td", false, true),
 ];

@@ -4,7 +4,10 @@
 //! of them beside every upstream dialect.
 
 pub mod ark;
+mod attributes;
 pub mod common_ir;
+pub mod gemini;
+pub mod npu;
 pub mod ods;
 pub mod plan;
 pub mod tl;
@@ -15,12 +18,14 @@ unsafe extern "C" {
     fn ircRegisterDialects(registry: mlir_sys::MlirDialectRegistry);
 }
 
-/// Adds the `ark`, `common_ir`, `tl` and `plan` dialects and their verifiers to a registry.
+/// Adds our dialects and their verifiers to a registry.
 pub fn register(registry: &DialectRegistry) {
     // Safety: the registry is live; registration copies what it needs.
     unsafe { ircRegisterDialects(registry.to_raw()) }
     irc_mlir::register_verifier("ark", ark::verify);
     irc_mlir::register_verifier("common_ir", common_ir::verify);
+    irc_mlir::register_verifier("gemini", gemini::verify);
+    irc_mlir::register_verifier("npu", npu::verify);
     irc_mlir::register_verifier("tl", tl::verify);
     irc_mlir::register_verifier("plan", plan::verify);
 }
@@ -35,7 +40,7 @@ pub fn registry() -> DialectRegistry {
 /// Our dialects and `func` are loaded: importers build their ops without a parser or a pass.
 pub fn new_context() -> Context {
     let context = irc_mlir::new_context(&[register]);
-    for dialect in ["ark", "common_ir", "tl", "plan", "func"] {
+    for dialect in ["ark", "common_ir", "gemini", "npu", "tl", "plan", "func"] {
         context.get_or_load_dialect(dialect);
     }
     context

@@ -12,6 +12,16 @@ melior::dialect! {
     include_directory_env_vars: ["IRC_DIALECTS_DIR"],
 }
 melior::dialect! {
+    name: "gemini",
+    files: ["gemini/gemini.td"],
+    include_directory_env_vars: ["IRC_DIALECTS_DIR"],
+}
+melior::dialect! {
+    name: "npu",
+    files: ["npu/npu.td"],
+    include_directory_env_vars: ["IRC_DIALECTS_DIR"],
+}
+melior::dialect! {
     name: "tl",
     files: ["tl/tl.td"],
     include_directory_env_vars: ["IRC_DIALECTS_DIR"],

@@ -19,6 +19,8 @@
 
 #include "ArkDialect.h.inc"
 #include "CommonIrDialect.h.inc"
+#include "GeminiDialect.h.inc"
+#include "NpuDialect.h.inc"
 #include "PlanDialect.h.inc"
 #include "TlDialect.h.inc"
 #define GET_TYPEDEF_CLASSES
@@ -28,11 +30,17 @@
 #define GET_OP_CLASSES
 #include "ArkOps.h.inc"
 #define GET_OP_CLASSES
+#include "GeminiOps.h.inc"
+#define GET_OP_CLASSES
+#include "NpuOps.h.inc"
+#define GET_OP_CLASSES
 #include "PlanOps.h.inc"
 #define GET_OP_CLASSES
 #include "TlOps.h.inc"
 
 #include "ArkDialect.cpp.inc"
+#include "GeminiDialect.cpp.inc"
+#include "NpuDialect.cpp.inc"
 #include "PlanDialect.cpp.inc"
 #include "TlDialect.cpp.inc"
 #define GET_TYPEDEF_CLASSES
@@ -41,6 +49,10 @@
 #include "TlAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "ArkOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "GeminiOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "NpuOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "PlanOps.cpp.inc"
 #define GET_OP_CLASSES
@@ -68,6 +80,20 @@ void irc::tl::TlDialect::initialize() {
       >();
 }
 
+void irc::gemini::GeminiDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "GeminiOps.cpp.inc"
+      >();
+}
+
+void irc::npu::NpuDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "NpuOps.cpp.inc"
+      >();
+}
+
 void irc::plan::PlanDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
@@ -76,6 +102,7 @@ void irc::plan::PlanDialect::initialize() {
 }
 
 extern "C" void ircRegisterDialects(MlirDialectRegistry registry) {
-  unwrap(registry)->insert<irc::ark::ArkDialect, irc::common_ir::CommonIrDialect,
-                                   irc::tl::TlDialect, irc::plan::PlanDialect>();
+  unwrap(registry)
+      ->insert<irc::ark::ArkDialect, irc::common_ir::CommonIrDialect, irc::gemini::GeminiDialect,
+               irc::npu::NpuDialect, irc::tl::TlDialect, irc::plan::PlanDialect>();
 }

@@ -6,6 +6,7 @@ Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t 
     %examples  %models                the repository's models: for people, for tests
     %data                             the ARK files that the format crate tests itself on
     %gemini                           a small Gemini schedule and its layers
+    %mlf                              small archives of the Model Library Format
     %lit-tests                        this folder
     %python  %oracle                  Python with numpy (`./irc-dev setup`), and tests/oracle
     %expect                           reads stdin: must equal %s.expected, to the byte
@@ -40,6 +41,7 @@ config.substitutions += [
     ("%models", str(root.parent / "tests" / "models")),
     ("%data", str(root.parent / "dialects" / "ark" / "format" / "tests" / "data")),
     ("%gemini", str(root.parent / "dialects" / "gemini" / "format" / "tests" / "data")),
+    ("%mlf", str(root.parent / "runtime" / "mlf" / "tests" / "data")),
     ("%lit-tests", str(root)),
     ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),
     ("%oracle", str(root.parent / "tests" / "oracle")),

@@ -30,17 +30,29 @@ pub fn watch_driver(tool: &str) -> ExitCode {
         Ok(command) => command,
         Err(code) => return code,
     };
-    // Safety: prctl is async-signal-safe. A driver whose launcher was killed must not run on.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-            Ok(())
-        });
-    }
+    die_with_this(&mut command);
     match command.status() {
         Ok(status) => ending(tool, status),
         Err(error) => cannot_start(tool, &error),
     }
+}
+
+/// A driver whose launcher was killed must not run on: the system kills it then. It is killed at once,
+/// as a signal that the launcher was told to ignore would be ignored by the driver too.
+fn die_with_this(command: &mut Command) {
+    let launcher = std::process::id();
+    let set = move || {
+        // Safety: prctl and getppid only ask the kernel, which is allowed between fork and exec.
+        let (refused, parent) =
+            unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0, libc::getppid()) };
+        // A launcher that is gone already has no death left to be told of.
+        match refused || u32::try_from(parent) != Ok(launcher) {
+            true => Err(io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    };
+    // Safety: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(set) };
 }
 
 fn driver(tool: &str) -> Result<Command, ExitCode> {

@@ -63,6 +63,7 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
         Output::LlvmIr => module.print_to_string().to_bytes().to_vec(),
         Output::Object => emit(&machine, &module, FileType::Object)?,
         Output::Assembly => emit(&machine, &module, FileType::Assembly)?,
+        Output::C => return Err(CodegenError::new("LLVM writes no C source")),
     };
     drop(module);
     drop(context);

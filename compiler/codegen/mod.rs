@@ -1,14 +1,20 @@
-//! Machine code from the `llvm` dialect, by LLVM or by Cranelift.
+//! Code from the `llvm` dialect: machine code by LLVM or by Cranelift, or C source.
 
+mod blocks;
+pub mod c;
+mod constant;
 pub mod cranelift;
+mod data;
 mod isolate;
+mod layout;
 mod link;
 mod llvm;
 mod target;
 
-use irc_mlir::Module;
+use irc_mlir::{Module, OperationRef, PassError, read};
 
-pub use link::link_library;
+pub use data::data_object;
+pub use link::{hide_inner, join_objects, link_library, link_shared};
 pub use target::{Backend, Target};
 
 /// Why code could not be generated.
@@ -24,6 +30,12 @@ impl CodegenError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         CodegenError { message: message.into(), diagnosed: false }
     }
+
+    /// An error at an op: a diagnostic there, and its words for who has no locations.
+    pub(crate) fn at(op: &OperationRef<'_, '_>, message: &str) -> Self {
+        let _ = PassError::at(op, message);
+        CodegenError { message: format!("'{}': {message}", read::op_name(op)), diagnosed: true }
+    }
 }
 
 /// What to generate.
@@ -35,18 +47,23 @@ pub enum Output {
     LlvmIr,
     /// Assembly.
     Assembly,
+    /// C source: what the C code generator writes, and only that.
+    C,
 }
 
 /// Compiles a module in the `llvm` dialect with the target's code generator.
 ///
 /// # Errors
-/// What the code generator could not translate or compile; text, of Cranelift.
+/// What the code generator could not translate or compile; an output that another one writes.
 pub fn compile(
     module: &Module<'_>,
     target: &Target,
     output: Output,
 ) -> Result<Vec<u8>, CodegenError> {
     match (target.backend, output) {
+        (Backend::C, Output::C) => c::compile(module).map(String::into_bytes),
+        (Backend::C, _) => Err(CodegenError::new("the C code generator writes C source only")),
+        (_, Output::C) => Err(CodegenError::new("only the C code generator writes C source")),
         (Backend::Llvm, _) => llvm::compile(module, target, output),
         (Backend::Cranelift, Output::Object) => cranelift::compile(module, target),
         (Backend::Cranelift, _) => Err(CodegenError::new("cranelift writes objects only")),

@@ -2,7 +2,7 @@
 use inkwell::targets::TargetMachine;
 use std::sync::OnceLock;
 
-/// Which code generator takes the `llvm` dialect to an object.
+/// Which code generator takes the `llvm` dialect to an object, or to source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// LLVM: the fast code.
@@ -10,6 +10,8 @@ pub enum Backend {
     Llvm,
     /// Cranelift: the same lowered code, compiled quickly.
     Cranelift,
+    /// The same lowered code as C source, for a C compiler.
+    C,
 }
 
 /// A processor: triple, CPU name and feature string, as LLVM spells them; and who generates code for
@@ -47,6 +49,11 @@ impl Target {
         Target { cpu: cpu.to_owned(), features: String::new(), ..Self::host() }
     }
 
+    /// Any processor of this architecture, for C source: what C compilers assume without flags.
+    pub fn portable() -> Self {
+        Self::from_name("x86-64").with_backend(Backend::C)
+    }
+
     /// The same processor with another code generator.
     pub fn with_backend(self, backend: Backend) -> Self {
         Target { backend, ..self }
@@ -56,6 +63,10 @@ impl Target {
     pub fn vector_bytes(&self) -> u32 {
         if self.backend == Backend::Cranelift {
             // The only vectors that Cranelift has.
+            return 16;
+        }
+        if self.backend == Backend::C && matches!(self.cpu.as_str(), "x86-64" | "x86-64-v2") {
+            // A C compiler takes wider ones apart.
             return 16;
         }
         let wide_cpu = [
@@ -93,6 +104,10 @@ impl Target {
 
     /// The features that code for this target may use and that a loader can ask a processor about.
     pub fn required_features(&self) -> Vec<String> {
+        if self.backend == Backend::C {
+            // The C compiler decides, and by itself needs none.
+            return Vec::new();
+        }
         if self.backend == Backend::Cranelift {
             let used = super::cranelift::features(self).unwrap_or_default().into_iter();
             let known = used.filter(|name| irc_runtime::is_known_feature(name));

@@ -6,6 +6,7 @@ pub mod ark_to_tl;
 pub mod common_ir_to_tl;
 pub mod compute_to_loops;
 pub mod emit_entry;
+pub mod gemini_to_npu;
 pub mod graph_to_tl;
 pub mod linalg_to_vector;
 pub mod outline_kernels;

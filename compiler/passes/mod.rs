@@ -3,20 +3,25 @@ use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
         ark_to_plan::PlanArk, ark_to_tl::ArkToTl, common_ir_to_tl::CommonIrToTl,
-        compute_to_loops::ComputeToLoops, emit_entry::EmitEntry, linalg_to_vector::LinalgToVector,
-        outline_kernels::OutlineKernels, plan_memory::PlanMemory, split_blocks::SplitBlocks,
-        tl_to_linalg::TlToLinalg,
+        compute_to_loops::ComputeToLoops, emit_entry::EmitEntry, gemini_to_npu::GeminiToNpu,
+        linalg_to_vector::LinalgToVector, outline_kernels::OutlineKernels, plan_memory::PlanMemory,
+        split_blocks::SplitBlocks, tl_to_linalg::TlToLinalg,
     },
 };
 use irc_mlir::register_pass;
 
 mod check_stage;
+mod gemini_check;
+mod npu_verify;
 
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
     register_pass(CommonIrToTl);
     register_pass(PlanArk);
+    register_pass(gemini_check::GeminiCheck);
+    register_pass(GeminiToNpu);
+    register_pass(npu_verify::NpuVerify);
     register_pass(SimplifyTl);
     register_pass(Fuse);
     register_pass(OutlineKernels);

@@ -5,7 +5,7 @@
 //! files are. Many graphs compile together: equal kernels once, several kernels and several programs
 //! to an object, all of it to one library. What cannot be compiled fails its own graph alone.
 use super::{
-    CompileOptions, Failure, Session,
+    CompileOptions, Compiled, Failure, Session,
     database::Database,
     diagnose,
     kernel::{self, Broken, KernelObject, compile_kernels, compile_programs},
@@ -13,14 +13,18 @@ use super::{
     queries::{self, declaration, kernel_text, unlocated},
 };
 use crate::{
-    codegen::{CodegenError, Output, compile, link_library},
-    interface::Interface,
-    lowering::graph_to_tl::{graph_to_tl, weights},
+    codegen::{CodegenError, Output, Target, compile, data_object, hide_inner, link_library},
+    interface::{Interface, Port, interface_of},
+    lowering::{
+        emit_entry::WEIGHTS,
+        graph_to_tl::{graph_to_tl, weights},
+    },
     pipeline::HOST_CPU,
 };
 use irc_diag::Source;
 use irc_mlir::{Module, OperationLike, attr, read};
 use irc_runtime::{Library, RunError, Runner};
+use irc_tensor::ALIGNMENT;
 use irc_tl::{Constant, Graph};
 use std::{
     any::Any,
@@ -122,16 +126,25 @@ pub struct GraphEntry {
     pub weights: Vec<Constant>,
 }
 
+/// Who has the large constants of a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Constants {
+    /// Whoever runs it.
+    Given,
+    /// The library.
+    Linked,
+}
+
 /// A graph after fusion, taken apart.
-struct Parts {
+pub(super) struct Parts {
     /// The functions that call kernels, with the kernels' symbols in place of their names.
-    program: String,
+    pub program: String,
     /// The texts of its kernels, by symbol.
-    kernels: BTreeMap<String, Arc<str>>,
+    pub kernels: BTreeMap<String, Arc<str>>,
 }
 
 impl Session {
-    /// Compiles a graph to a shared library.
+    /// Compiles a graph to a shared library, which is given its large constants when it runs.
     ///
     /// # Errors
     /// What cannot be lowered, or what code generation could not do.
@@ -140,7 +153,23 @@ impl Session {
         graph: &Graph,
         options: &CompileOptions,
     ) -> Result<CompiledGraph, Failure> {
-        let compiled = caught(|| self.compile_one(graph, options));
+        let compiled = caught(|| self.compile_one(graph, options, Constants::Given));
+        let compiled = compiled.map_err(|failure| located(graph, options, failure))?;
+        let Compiled { library, interface } = compiled;
+        Ok(CompiledGraph { library, interface, weights: weights(graph) })
+    }
+
+    /// Compiles a graph to a shared library that holds its constants: nothing is copied or read before
+    /// it is used, for the system maps them.
+    ///
+    /// # Errors
+    /// As [`Session::compile_graph`].
+    pub fn compile_graph_whole(
+        &self,
+        graph: &Graph,
+        options: &CompileOptions,
+    ) -> Result<Compiled, Failure> {
+        let compiled = caught(|| self.compile_one(graph, options, Constants::Linked));
         compiled.map_err(|failure| located(graph, options, failure))
     }
 
@@ -148,29 +177,39 @@ impl Session {
         &self,
         graph: &Graph,
         options: &CompileOptions,
-    ) -> Result<CompiledGraph, Failure> {
+        constants: Constants,
+    ) -> Result<Compiled, Failure> {
         let target = &options.target;
-        let parts = parts_of(&self.database, graph, options, "main", "")?;
-        let texts: Vec<Arc<str>> = parts.kernels.values().cloned().collect();
-        self.share(texts, |database, text| {
-            let key = queries::KernelKey::new(database, text, target.clone());
-            // Its failure is reported by the query that needs it.
-            let _ = queries::kernel_object(database, key);
-        })?;
-        let mut kernels = BTreeMap::new();
-        for (symbol, text) in &parts.kernels {
-            let key = queries::KernelKey::new(&self.database, text.clone(), target.clone());
-            let object = queries::kernel_object(&self.database, key).map_err(unlocated)?;
-            kernels.insert(symbol.clone(), object);
-        }
+        let mut parts = parts_of(&self.database, graph, options, "main", "")?;
+        let kernels = self.kernels(&parts.kernels, target)?;
+        let held = match constants {
+            Constants::Given => None,
+            Constants::Linked => Some(hold(graph, &mut parts.program)?),
+        };
         let text = with_declarations(&[&parts], |symbol| kernels.get(symbol).cloned());
         let key = queries::GlueKey::new(&self.database, Arc::<str>::from(text), target.clone());
         let glue = queries::glue_object(&self.database, key).map_err(unlocated)?;
         let objects = kernels.values().map(|kernel| (kernel.symbol.clone(), &*kernel.object));
-        let glue_part = ("irc_glue".to_owned(), &*glue.object);
-        let library = link_library([glue_part].into_iter().chain(objects), &[])
+        let glue_part = [("irc_glue".to_owned(), &*glue.object)].into_iter();
+        let held = held.iter().flatten().map(|object| (WEIGHTS.to_owned(), &**object));
+        let library = link_library(glue_part.chain(held).chain(objects), &[])
             .map_err(|error| Failure::internal(error.to_string()))?;
-        Ok(CompiledGraph { library, interface: glue.interface.clone(), weights: weights(graph) })
+        Ok(Compiled { library, interface: glue.interface.clone() })
+    }
+
+    /// Kernels by symbol, compiled on as many threads as there are cores.
+    pub(super) fn kernels(
+        &self,
+        texts: &BTreeMap<String, Arc<str>>,
+        target: &Target,
+    ) -> Result<BTreeMap<String, Arc<KernelObject>>, Failure> {
+        self.compile_texts(texts.values().cloned().collect(), target)?;
+        let object = |(symbol, text): (&String, &Arc<str>)| {
+            let key = queries::KernelKey::new(&self.database, text.clone(), target.clone());
+            let object = queries::kernel_object(&self.database, key).map_err(unlocated)?;
+            Ok((symbol.clone(), object))
+        };
+        texts.iter().map(object).collect()
     }
 
     /// The IR of a graph after a stage of the host pipeline, as text with locations.
@@ -186,7 +225,7 @@ impl Session {
         lowered(graph, stage, options, |module| irc_mlir::to_text(&module.as_operation(), true))
     }
 
-    /// Compiles a graph to one relocatable object, LLVM IR or assembly.
+    /// Compiles a graph to one relocatable object, LLVM IR, assembly or C source.
     ///
     /// # Errors
     /// What cannot be lowered, or what code generation could not do.
@@ -196,7 +235,13 @@ impl Session {
         output: Output,
         options: &CompileOptions,
     ) -> Result<Vec<u8>, Failure> {
-        lowered(graph, "llvm", options, |module| compile(module, &options.target, output))?
+        let finish = |module: &Module<'_>| {
+            if output == Output::C {
+                hide_inner(module);
+            }
+            compile(module, &options.target, output)
+        };
+        lowered(graph, "llvm", options, finish)?
             .map_err(|error| Failure::internal(error.to_string()))
     }
 
@@ -322,8 +367,41 @@ fn lowered<T>(
     finished.map_err(|captured| failure(message, &captured))
 }
 
+/// Says in a program where its large constants lie in an object, which comes back; nothing where there are
+/// none.
+fn hold(graph: &Graph, program: &mut String) -> Result<Option<Vec<u8>>, Failure> {
+    let constants = weights(graph);
+    if constants.is_empty() {
+        return Ok(None);
+    }
+    let (mut bytes, mut offsets) = (vec![], vec![]);
+    for constant in &constants {
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        offsets.push(bytes.len() as i64);
+        bytes.extend_from_slice(&constant.bytes);
+    }
+    let object = data_object(WEIGHTS, &bytes, ALIGNMENT as u64);
+    let object = object.map_err(|error| Failure::internal(error.to_string()))?;
+    let placed = in_context(|context| {
+        let module = irc_mlir::parse_module(context, program)?;
+        let main = kernel::named(module.as_operation(), "main")?;
+        let ports = interface_of(&main).ok()?.inputs;
+        let offset = |port: &Port| match port.weight {
+            None => Some(-1),
+            Some(number) => offsets.get(usize::try_from(number).ok()?).copied(),
+        };
+        let offsets: Vec<i64> = ports.iter().map(offset).collect::<Option<_>>()?;
+        let offsets = attr::i64s(context, &offsets);
+        irc_mlir::set_attribute(main, "irc.weight_offsets", offsets);
+        let text = |op| irc_mlir::to_text(&op, false) + "\n";
+        Some(read::body_ops(module.as_operation()).into_iter().map(text).collect())
+    });
+    *program = placed.map_err(|captured| unlocated(Broken::Passes(captured)))?;
+    Ok(Some(object))
+}
+
 /// Fuses a graph and takes it apart.
-fn parts_of(
+pub(super) fn parts_of(
     database: &Database,
     graph: &Graph,
     options: &CompileOptions,
@@ -396,7 +474,7 @@ fn halve<T, R>(
 }
 
 /// A panic fails its own graph, not those beside it.
-fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(Failure::internal(said(&*panic))))
 }
@@ -409,7 +487,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Compiles a graph that failed again, whole, to say at which node.
-fn located(graph: &Graph, options: &CompileOptions, failure: Failure) -> Failure {
+pub(super) fn located(graph: &Graph, options: &CompileOptions, failure: Failure) -> Failure {
     if !failure.internal {
         return failure;
     }
@@ -424,7 +502,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A program's text with the names of kernels replaced, in one pass.
-fn renamed(text: &str, names: &BTreeMap<String, String>) -> String {
+pub(super) fn renamed(text: &str, names: &BTreeMap<String, String>) -> String {
     let mut found = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('@') {
@@ -446,7 +524,7 @@ fn renamed(text: &str, names: &BTreeMap<String, String>) -> String {
 }
 
 /// Programs with the declarations of their kernels, each once.
-fn with_declarations(
+pub(super) fn with_declarations(
     parts: &[&Parts],
     kernel: impl Fn(&str) -> Option<Arc<KernelObject>>,
 ) -> String {

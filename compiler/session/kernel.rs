@@ -3,10 +3,13 @@ use super::machine::{in_context, run};
 use crate::{
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
+    lowering::emit_entry::{HIDDEN, set_linkage},
     pipeline::HOST_CPU,
 };
 use irc_executor::code::Keeps;
-use irc_mlir::{CapturedDiagnostic, OperationLike, OperationRef, attr, read, string_value};
+use irc_mlir::{
+    CapturedDiagnostic, Context, Module, OperationLike, OperationRef, attr, read, string_value,
+};
 
 /// The kernel's name within its own module.
 pub const NAME: &str = "irc_kernel";
@@ -14,8 +17,11 @@ pub const NAME: &str = "irc_kernel";
 /// A compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelObject {
-    /// The symbol it defines, from a hash of what it was compiled from.
+    /// The symbol it defines, from a hash of what it was compiled from; weak and hidden, so that
+    /// libraries that hold the same kernel can be linked together.
     pub symbol: String,
+    /// What kind of kernel it is: `matmul`, `loops`, …
+    pub kind: String,
     /// Its parameter types, as MLIR text.
     pub parameters: Vec<String>,
     /// The sizes it takes, in the order of its parameters of type `index`.
@@ -71,33 +77,62 @@ pub fn compile_kernels(
     target: &Target,
 ) -> Result<(Vec<KernelObject>, Vec<u8>), Broken> {
     let symbols: Vec<String> = texts.iter().map(|text| symbol_of(text, target)).collect();
-    // All kernels have the same name in their texts.
-    let renamed = texts
-        .iter()
-        .zip(&symbols)
-        .map(|(text, symbol)| text.replacen(&format!("@{NAME}("), &format!("@{symbol}("), 1));
-    let text: String = renamed.collect::<Vec<_>>().join("\n");
+    let named_texts = symbols.iter().map(String::as_str).zip(texts.iter().copied());
+    let text = text_of(named_texts);
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, &text)?;
-        run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
-        let mut kernels = vec![];
-        for symbol in &symbols {
-            let kernel = named(module.as_operation(), symbol)?;
-            let (parameters, _) = read::signature(&kernel)?;
-            let sizes = read::elements(&kernel, "irc.symbols").unwrap_or_default();
-            kernels.push(KernelObject {
-                symbol: symbol.clone(),
-                parameters: parameters.iter().map(ToString::to_string).collect(),
-                symbols: sizes.into_iter().map(string_value).collect::<Option<_>>()?,
-                scratch: read::integer(&kernel, "irc.workspace_bytes")?,
-                object: vec![],
-            });
-        }
+        let kernels = schedule(context, &mut module, &symbols, target)?;
         run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        for symbol in &symbols {
+            share(named(module.as_operation(), symbol)?);
+        }
         Some((kernels, compile(&module, target, Output::Object)))
     });
     let (kernels, object) = compiled.map_err(Broken::Passes)?;
     Ok((kernels, object.map_err(Broken::Codegen)?))
+}
+
+/// The text of kernels by symbol; in their own texts all have the same name.
+pub fn text_of<'t>(kernels: impl Iterator<Item = (&'t str, &'t str)>) -> String {
+    let renamed = kernels
+        .map(|(symbol, text)| text.replacen(&format!("@{NAME}("), &format!("@{symbol}("), 1));
+    renamed.collect::<Vec<_>>().join("\n")
+}
+
+/// Takes kernels from the tensor level to loops and vectors; what each is, without an object.
+pub fn schedule(
+    context: &Context,
+    module: &mut Module<'_>,
+    symbols: &[String],
+    target: &Target,
+) -> Option<Vec<KernelObject>> {
+    let kind = |symbol: &String| {
+        let kernel = named(module.as_operation(), symbol)?;
+        Some(read::string(&kernel, "irc.kind").unwrap_or_default())
+    };
+    let kinds: Vec<String> = symbols.iter().map(kind).collect::<Option<_>>()?;
+    run(context, module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
+    let described = |(symbol, kind): (&String, String)| {
+        let kernel = named(module.as_operation(), symbol)?;
+        let (parameters, _) = read::signature(&kernel)?;
+        let sizes = read::elements(&kernel, "irc.symbols").unwrap_or_default();
+        Some(KernelObject {
+            symbol: symbol.clone(),
+            kind,
+            parameters: parameters.iter().map(ToString::to_string).collect(),
+            symbols: sizes.into_iter().map(string_value).collect::<Option<_>>()?,
+            scratch: read::integer(&kernel, "irc.workspace_bytes")?,
+            object: vec![],
+        })
+    };
+    symbols.iter().zip(kinds).map(described).collect()
+}
+
+/// Lets a kernel's function be linked where others of its symbol are: they are equal.
+fn share(function: OperationRef<'_, '_>) {
+    let context = irc_mlir::context_of(&function);
+    set_linkage(function, "weak_odr");
+    irc_mlir::set_attribute(function, "visibility_", attr::i64(context, HIDDEN));
 }
 
 /// The symbol that a kernel of this text defines.
@@ -162,6 +197,9 @@ pub fn compile_programs(text: &str, target: &Target) -> Result<(Vec<Interface>, 
             let planned = read::string(&main, "irc.metadata")?;
             let mut interface: Interface = serde_json::from_str(&planned).ok()?;
             interface.requires = target.required_features();
+            if main.has_attribute("irc.weight_offsets") {
+                interface.inputs.retain(|port| port.weight.is_none());
+            }
             let metadata = attr::string(context, &interface.to_json());
             irc_mlir::set_attribute(main, "irc.metadata", metadata);
             interfaces.push(interface);

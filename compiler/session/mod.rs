@@ -5,6 +5,7 @@
 //! parsing, import, the fusion of the touched segment, the touched kernel, the link. There are no
 //! globals, no printing and no environment here; findings come back as values.
 
+mod archive;
 mod database;
 mod diagnose;
 mod graph;
@@ -26,6 +27,7 @@ use std::{
 };
 
 pub use crate::codegen::Target;
+pub use archive::ArchiveOptions;
 pub use graph::{CompiledGraph, CompiledGraphs, GraphEntry};
 pub use plan::CompiledPlan;
 pub use queries::{Accumulate, CompileOptions, Results};
@@ -188,17 +190,19 @@ impl Session {
 
     /// Compiles the kernels that are not compiled yet, on as many threads as there are cores.
     fn compile_kernels(&self, file: FileId, options: &CompileOptions) -> Result<(), Failure> {
-        let kernels = {
-            let config = queries::Config::new(&self.database, options.clone());
-            let fused = queries::fused(&self.database, file.0, config)?;
-            let mut texts: Vec<Arc<str>> =
-                fused.kernels.iter().map(|(_, text)| text.clone()).collect();
-            texts.sort();
-            texts.dedup();
-            texts
-        };
-        self.share(kernels, |database, text| {
-            let key = queries::KernelKey::new(database, text, options.target.clone());
+        let config = queries::Config::new(&self.database, options.clone());
+        let fused = queries::fused(&self.database, file.0, config)?;
+        let mut texts: Vec<Arc<str>> =
+            fused.kernels.iter().map(|(_, text)| text.clone()).collect();
+        texts.sort();
+        texts.dedup();
+        self.compile_texts(texts, &options.target)
+    }
+
+    /// Compiles kernels, which are remembered, on as many threads as there are cores.
+    fn compile_texts(&self, texts: Vec<Arc<str>>, target: &Target) -> Result<(), Failure> {
+        self.share(texts, |database, text| {
+            let key = queries::KernelKey::new(database, text, target.clone());
             // Its failure is reported by the query that needs it.
             let _ = queries::kernel_object(database, key);
         })
@@ -272,7 +276,7 @@ impl Session {
         if self.cancel.is_cancelled() { Err(Failure::cancelled()) } else { Ok(()) }
     }
 
-    /// Compiles a file to one relocatable object, LLVM IR or assembly.
+    /// Compiles a file to one relocatable object, LLVM IR, assembly or C source.
     ///
     /// # Errors
     /// Findings in the file, or what code generation could not do.

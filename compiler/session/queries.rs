@@ -7,7 +7,7 @@ use super::{
     machine::{in_context, run},
 };
 use crate::{
-    codegen::{Backend, CodegenError, Output, Target, compile, link_library},
+    codegen::{Backend, CodegenError, Output, Target, compile, hide_inner, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
     interface::{Interface, interface_of},
     pipeline::HOST_CPU,
@@ -306,6 +306,7 @@ pub fn locate<'db>(
         // What LLVM cannot compile it says nothing more about.
         Backend::Llvm => Some(()),
         Backend::Cranelift => generate(module, options, Output::Object).map(|_| ()),
+        Backend::C => generate(module, options, Output::C).map(|_| ()),
     };
     match lowered(db, file, options, "llvm", finish) {
         Err(located) => located,
@@ -363,14 +364,20 @@ pub fn stage_text(
     })
 }
 
-/// Machine code or LLVM IR of the whole module.
+/// Code of the whole module: machine code, LLVM IR or C source.
 pub fn emit(
     db: &Database,
     file: SourceFile,
     output: Output,
     options: &CompileOptions,
 ) -> Result<Vec<u8>, Failure> {
-    lowered(db, file, options, "llvm", |_, module| generate(module, options, output))?
+    let finish = |_: &Context, module: &Module<'_>| {
+        if output == Output::C {
+            hide_inner(module);
+        }
+        generate(module, options, output)
+    };
+    lowered(db, file, options, "llvm", finish)?
         .map_err(|error| Failure::internal(error.to_string()))
 }
 
@@ -416,7 +423,11 @@ pub fn run_reference(
     })
 }
 
-fn placed(db: &dyn salsa::Database, file: SourceFile, captured: &[CapturedDiagnostic]) -> Failure {
+pub(super) fn placed(
+    db: &dyn salsa::Database,
+    file: SourceFile,
+    captured: &[CapturedDiagnostic],
+) -> Failure {
     let parsed = parsed(db, file, false);
     diagnose::failure(captured, file.source(db), parsed.document.as_deref())
 }

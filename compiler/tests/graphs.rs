@@ -7,7 +7,7 @@ use irc::{CompileOptions, Session};
 use irc_tl::{Binary, Builder, Comparison, Constant, DType, Dim, NodeKind, Reduction, TensorType};
 use irc_tl::{Graph, Relation, Type, Unary, ValueId};
 use std::sync::Arc;
-use support::graphs::{agree, compile, f32s, i64s, truth};
+use support::graphs::{agree, compile, f32s, i64s, run, truth};
 
 fn matrix(dims: [i64; 2]) -> Type {
     TensorType::new(DType::F32, dims).into()
@@ -41,6 +41,27 @@ fn a_large_constant_is_not_in_the_library() {
     let graph = b.finish();
     assert_eq!(compile(&graph).weights.len(), 1);
     agree(&graph, &[("x", f32s([2, 64], 1))]);
+}
+
+#[test]
+fn a_whole_library_holds_its_constants() {
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([2, 64]));
+    let w = b.tensor(&f32s([64, 64], 3));
+    let v = b.tensor(&f32s([64, 32], 4));
+    let y = b.matmul(x, w).and_then(|y| b.matmul(y, v)).unwrap();
+    b.output("y", y);
+    let graph = b.finish();
+    let whole = Session::new().compile_graph_whole(&graph, &CompileOptions::default()).unwrap();
+    let inputs: Vec<&str> = whole.interface.inputs.iter().map(|port| &*port.name).collect();
+    assert_eq!(inputs, ["x"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.so");
+    std::fs::write(&path, &whole.library).unwrap();
+    let given = [("x", f32s([2, 64], 1))];
+    let found =
+        irc_runtime::Library::load(&path).unwrap().run([("x".into(), given[0].1.clone())].into());
+    assert_eq!(found.unwrap(), run(&compile(&graph), &given).unwrap());
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! Arguments of ops: attributes of their own where the kind declares them, else `extra_args`.
-use super::{
-    names::attr_name,
-    read::{self, entry, integer, integers, text},
-    types,
-};
+use super::{names::attr_name, types};
+use crate::attributes::{self, dictionary, entry, integer, integers, text};
 use irc_ark_format::model::{Arg, ArgKind, Buffer, Float, OpKind, Tensor};
-use irc_mlir::{Attribute, Context, OperationRef, Type, attr, melior::ir::Identifier};
+use irc_mlir::{Attribute, Context, OperationRef, Type, attr};
 use irc_mlir::{
     OperationLike,
-    melior::ir::attribute::{BoolAttribute, DictionaryAttribute, FloatAttribute, TypeAttribute},
+    melior::ir::attribute::{BoolAttribute, FloatAttribute, TypeAttribute},
 };
 use std::collections::BTreeMap;
 
@@ -57,17 +54,7 @@ pub(crate) fn from_attributes(
 }
 
 fn extra<'c>(op: OperationRef<'c, '_>) -> Result<Vec<(String, Attribute<'c>)>, String> {
-    op.attribute("extra_args").map_or(Ok(vec![]), read::entries)
-}
-
-/// A dictionary of named attributes.
-pub(crate) fn dictionary<'c, 'n>(
-    context: &'c Context,
-    entries: impl IntoIterator<Item = (&'n str, Attribute<'c>)>,
-) -> Attribute<'c> {
-    let entries: Vec<_> =
-        entries.into_iter().map(|(name, value)| (Identifier::new(context, name), value)).collect();
-    DictionaryAttribute::new(context, &entries).into()
+    op.attribute("extra_args").map_or(Ok(vec![]), attributes::entries)
 }
 
 fn tagged<'c>(context: &'c Context, arg: &Arg) -> Attribute<'c> {
@@ -133,7 +120,7 @@ fn untagged(kind: ArgKind, value: Attribute<'_>) -> Option<Arg> {
 
 fn tensor(value: Attribute<'_>) -> Option<Tensor> {
     let buffer = entry(value, "buffer")?;
-    let tags = |name| read::pairs(&integers(entry(buffer, name)?)?);
+    let tags = |name| attributes::pairs(&integers(entry(buffer, name)?)?);
     let buffer = Buffer {
         id: integer(entry(buffer, "id")?)?.cast_unsigned(),
         rank: integer(entry(buffer, "rank")?)?,

@@ -1,9 +1,10 @@
 //! From a module back to a model.
-use super::{args, import::usually_virtual, names::kind_of, read, types::tensor_of};
+use super::{args, import::usually_virtual, names::kind_of, types::tensor_of};
+use crate::attributes;
 use irc_ark_format::model::{Buffer, Model, Node, Op, Tensor};
 use irc_mlir::{
-    BlockLike, Module, OperationLike, OperationRef, PassError, RegionLike, Value, ValueLike,
-    melior::ir::operation::OperationResult,
+    Module, OperationLike, OperationRef, PassError, Value, ValueLike,
+    melior::ir::operation::OperationResult, read::body_ops,
 };
 
 /// The model of the single `ark.model` of a module.
@@ -24,8 +25,8 @@ pub fn model_of(
     nodes: &[(OperationRef<'_, '_>, Node)],
 ) -> Result<Model, PassError> {
     let located = |message| PassError::at(&op, message);
-    let rank = read::op_integer(op, "rank").map_err(located)?;
-    let world_size = read::op_integer(op, "world_size").map_err(located)?;
+    let rank = attributes::op_integer(op, "rank").map_err(located)?;
+    let world_size = attributes::op_integer(op, "world_size").map_err(located)?;
     Ok(Model { rank, world_size, nodes: nodes.iter().map(|(_, node)| node.clone()).collect() })
 }
 
@@ -36,7 +37,7 @@ pub fn model_of(
 pub fn model_op<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
 ) -> Result<OperationRef<'c, 'a>, PassError> {
-    let mut models = body(module).into_iter().filter(|op| is_named(*op, "ark.model"));
+    let mut models = body_ops(module).into_iter().filter(|op| is_named(*op, "ark.model"));
     match (models.next(), models.next()) {
         (Some(model), None) => Ok(model),
         (None, _) => Err(PassError::at(&module, "expected one ark.model, found none")),
@@ -53,7 +54,7 @@ pub fn nodes<'c: 'a, 'a>(
 ) -> Result<Vec<(OperationRef<'c, 'a>, Node)>, PassError> {
     let mut nodes = vec![];
     let mut failed = None;
-    for op in body(model) {
+    for op in body_ops(model) {
         if !is_node(op) {
             continue;
         }
@@ -63,13 +64,6 @@ pub fn nodes<'c: 'a, 'a>(
         }
     }
     failed.map_or(Ok(nodes), Err)
-}
-
-/// The ops of the single block of an op.
-pub(crate) fn body<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
-    let block = op.region(0).ok().and_then(|region| region.first_block());
-    let first = block.and_then(|block| block.first_operation());
-    std::iter::successors(first, |op| op.next_in_block()).collect()
 }
 
 /// Whether an op of a model is a node, rather than a declaration.
@@ -89,10 +83,10 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
     let name = op.name();
     let name = name.as_string_ref().as_str().unwrap_or_default();
     let kind = kind_of(name).ok_or_else(|| format!("expected an op of a node, found '{name}'"))?;
-    let [reads, writes, buffers] = read::segments(op)?[..] else {
+    let [reads, writes, buffers] = attributes::segments(op)?[..] else {
         return Err("expected three operand segments: reads, writes, result buffers".to_owned());
     };
-    let ids = read::op_integers(op, "result_ids")?;
+    let ids = attributes::op_integers(op, "result_ids")?;
     if ids.len() != op.result_count() || buffers != op.result_count() {
         return Err(format!(
             "expected one id and one buffer for each of {} results, found {} ids and {buffers} \
@@ -107,13 +101,14 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
     let results = ids.iter().zip(operands(reads + writes, buffers)).enumerate();
     let results = results.map(|(index, (id, buffer))| result(op, index, *id, buffer?));
     Ok(Node {
-        id: read::op_integer(op, "node")?.cast_unsigned(),
-        producers: unsigned(read::op_maybe_integers(op, "producers")?),
-        consumers: unsigned(read::op_maybe_integers(op, "consumers")?),
+        id: attributes::op_integer(op, "node")?.cast_unsigned(),
+        producers: unsigned(attributes::op_maybe_integers(op, "producers")?),
+        consumers: unsigned(attributes::op_maybe_integers(op, "consumers")?),
         op: Op {
             kind,
-            name: read::op_text(op, "op_name")?,
-            is_virtual: read::op_bool(op, "is_virtual").unwrap_or_else(|| usually_virtual(kind)),
+            name: attributes::op_text(op, "op_name")?,
+            is_virtual: attributes::op_bool(op, "is_virtual")
+                .unwrap_or_else(|| usually_virtual(kind)),
             reads: operands(0, reads).map(|value| tensor(value?)).collect::<Result<_, _>>()?,
             writes: operands(reads, writes)
                 .map(|value| tensor(value?))
@@ -146,11 +141,11 @@ pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
     })?;
     let (owner, index) = (result.owner(), result.result_number());
     let (id, place) = if is_named(owner, "ark.tensor") {
-        (read::op_integer(owner, "id")?, operand(owner, 0)?)
+        (attributes::op_integer(owner, "id")?, operand(owner, 0)?)
     } else {
-        let ids = read::op_integers(owner, "result_ids")?;
+        let ids = attributes::op_integers(owner, "result_ids")?;
         let id = ids.get(index).ok_or("the op of this operand lacks result ids")?;
-        let before: usize = read::segments(owner)?.iter().take(2).sum();
+        let before: usize = attributes::segments(owner)?.iter().take(2).sum();
         (*id, operand(owner, before + index)?)
     };
     tensor_of(value.r#type(), id.cast_unsigned(), buffer(place)?)
@@ -172,12 +167,12 @@ fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
 /// The buffer an `ark.buffer` declares.
 pub(super) fn declared_buffer(op: OperationRef<'_, '_>) -> Result<Buffer, String> {
     let tags = |name: &str| {
-        read::pairs(&read::op_maybe_integers(op, name)?)
+        attributes::pairs(&attributes::op_maybe_integers(op, name)?)
             .ok_or_else(|| format!("expected pairs in '{name}', found an odd number of integers"))
     };
     Ok(Buffer {
-        id: read::op_integer(op, "id")?.cast_unsigned(),
-        rank: if op.has_attribute("rank") { read::op_integer(op, "rank")? } else { -1 },
+        id: attributes::op_integer(op, "id")?.cast_unsigned(),
+        rank: if op.has_attribute("rank") { attributes::op_integer(op, "rank")? } else { -1 },
         send_tags: tags("send_tags")?,
         recv_tags: tags("recv_tags")?,
     })

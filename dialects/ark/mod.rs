@@ -5,7 +5,6 @@ mod args;
 mod export;
 mod import;
 mod names;
-mod read;
 mod types;
 mod verify;
 
@@ -14,7 +13,3 @@ pub use import::{Builder, Origins, import};
 pub use names::{attr_name, kind_of, mnemonic};
 pub use types::{element_type, tensor_type};
 pub use verify::verify;
-
-pub(crate) use args::dictionary;
-pub(crate) use export::body;
-pub(crate) use read::{entries, integers, op_integer, op_integers, op_text, text};

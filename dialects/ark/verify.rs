@@ -1,11 +1,9 @@
 //! Semantic checks of `ark` ops: those of the file format.
-use super::{
-    export::{self, body},
-    read,
-};
+use super::export;
+use crate::attributes;
 use irc_ark_format::model::{Model, validate_graph, validate_op};
 use irc_diag::Diagnostic;
-use irc_mlir::{OperationLike, OperationRef};
+use irc_mlir::{OperationLike, OperationRef, read::body_ops};
 
 /// Checks one `ark` op.
 ///
@@ -26,9 +24,9 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
 
 /// Checks what no op shows by itself: ranks, edges, ids that several ops share, order.
 fn verify_model(op: OperationRef<'_, '_>) -> Result<(), String> {
-    let rank = read::op_integer(op, "rank")?;
-    let world_size = read::op_integer(op, "world_size")?;
-    let nodes = body(op).into_iter().filter(|op| export::is_node(*op)).map(export::node);
+    let rank = attributes::op_integer(op, "rank")?;
+    let world_size = attributes::op_integer(op, "world_size")?;
+    let nodes = body_ops(op).into_iter().filter(|op| export::is_node(*op)).map(export::node);
     // What is wrong with one op is said at that op.
     let Ok(nodes) = nodes.collect() else { return Ok(()) };
     errors(validate_graph(&Model { rank, world_size, nodes }))

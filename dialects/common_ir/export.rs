@@ -109,7 +109,7 @@ pub(super) fn defined<'c: 'a, 'a>(
 fn sparse_name(op: OperationRef<'_, '_>) -> Option<String> {
     let value = attribute(&op, "value")?;
     let fields = Fields::of(value, "a sparse tensor", &["dims", "indices", "values"]).ok()?;
-    let values = crate::ark::entries(fields.get("values")?).ok()?;
+    let values = crate::attributes::entries(fields.get("values")?).ok()?;
     let name = values.into_iter().find(|(name, _)| name == "name")?.1;
     string_value(name)
 }
@@ -397,11 +397,11 @@ fn seen_types<'c: 'a, 'a>(
 fn graph_places(op: OperationRef<'_, '_>, count: usize) -> Vec<(String, String, Option<usize>)> {
     let mut places = vec![(String::new(), "g".to_owned(), None); count];
     for attribute in op_list(op, "attrs").unwrap_or_default() {
-        let Ok(entries) = crate::ark::entries(attribute) else { continue };
+        let Ok(entries) = crate::attributes::entries(attribute) else { continue };
         let entry = |wanted: &str| entries.iter().find(|(name, _)| name == wanted);
         let name = entry("name").and_then(|(_, name)| string_value(*name)).unwrap_or_default();
         let one = entry("g").and_then(|(_, index)| integer(*index));
-        let several = entry("graphs").and_then(|(_, list)| crate::ark::integers(*list));
+        let several = entry("graphs").and_then(|(_, list)| crate::attributes::integers(*list));
         let mut set = |index: i64, field: &str, at| {
             let place = usize::try_from(index).ok().and_then(|index| places.get_mut(index));
             if let Some(place) = place {

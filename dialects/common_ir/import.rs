@@ -17,7 +17,7 @@ use irc_common_format::model::{
 };
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationLike, OperationRef,
-    Region, RegionLike, attr, rebind, set_operands,
+    Region, RegionLike, attr, rebind, region_of, set_operands,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -71,12 +71,6 @@ fn module_spec<'c>(spec: OpSpec<'c>, context: &'c Context, module: &Module) -> O
         .maybe_attr("metadata", entries(context, &meta.properties))
         .maybe_attr("imports", texts(context, &module.imports))
         .maybe_attr("opsets", opsets(context, &module.opsets))
-}
-
-fn region_of(block: Block<'_>) -> Region<'_> {
-    let region = Region::new();
-    region.append_block(block);
-    region
 }
 
 /// The single block of an op that was just built with one.

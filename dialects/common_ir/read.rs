@@ -1,11 +1,10 @@
 //! Making and reading the attributes that several parts of the dialect share.
+pub(super) use crate::attributes::integer;
+use crate::attributes::integers;
 use irc_common_format::model::{Entries, Opset};
 use irc_mlir::{
     Attribute, Context, OperationRef, attr,
-    melior::ir::{
-        Identifier,
-        attribute::{DictionaryAttribute, IntegerAttribute},
-    },
+    melior::ir::{Identifier, attribute::DictionaryAttribute},
     read, string_value,
 };
 
@@ -103,11 +102,6 @@ pub(super) fn list<'c>(attribute: Attribute<'c>, name: &str) -> Result<Vec<Attri
         .ok_or_else(|| format!("expected an array for '{name}', found {attribute}"))
 }
 
-/// An integer attribute's value.
-pub(super) fn integer(attribute: Attribute<'_>) -> Option<i64> {
-    Some(IntegerAttribute::try_from(attribute).ok()?.value())
-}
-
 /// # Errors
 /// The attribute is not an integer.
 pub(super) fn number(attribute: Attribute<'_>, name: &str) -> Result<i64, String> {
@@ -117,7 +111,7 @@ pub(super) fn number(attribute: Attribute<'_>, name: &str) -> Result<i64, String
 /// # Errors
 /// The attribute is not `array<i64: ...>`.
 pub(super) fn numbers(attribute: Attribute<'_>, name: &str) -> Result<Vec<i64>, String> {
-    crate::ark::integers(attribute)
+    integers(attribute)
         .ok_or_else(|| format!("expected array<i64> for '{name}', found {attribute}"))
 }
 

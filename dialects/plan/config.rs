@@ -1,5 +1,5 @@
 //! Configs as attributes.
-use crate::ark::{dictionary, entries, text};
+use crate::attributes::{dictionary, entries, text};
 use irc_ark_format::plan::{Config, ConfigValue};
 use irc_mlir::{
     Attribute, Context, OperationLike, OperationRef, attr,

@@ -1,10 +1,13 @@
 //! From a module back to a plan.
 use super::config;
-use crate::ark::{body, node, op_integer, op_integers, op_text};
+use crate::{
+    ark::node,
+    attributes::{op_integer, op_integers, op_text},
+};
 use irc_ark_format::plan::{
     Architecture, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup, TaskGroup, TaskInfo,
 };
-use irc_mlir::{Module, OperationLike, OperationRef, PassError};
+use irc_mlir::{Module, OperationLike, OperationRef, PassError, read::body_ops};
 
 /// The plan of the single `plan.program` of a module.
 ///
@@ -13,7 +16,7 @@ use irc_mlir::{Module, OperationLike, OperationRef, PassError};
 /// plan.
 pub fn export(module: &Module<'_>) -> Result<Plan, PassError> {
     let module = module.as_operation();
-    let mut programs = body(module).into_iter().filter(|op| is_named(*op, "plan.program"));
+    let mut programs = body_ops(module).into_iter().filter(|op| is_named(*op, "plan.program"));
     let program = match (programs.next(), programs.next()) {
         (Some(program), None) => program,
         (None, _) => return Err(PassError::at(&module, "expected one plan.program, found none")),
@@ -36,7 +39,7 @@ fn plan(program: OperationRef<'_, '_>) -> Result<Plan, PassError> {
         task_infos: vec![],
         processor_groups: vec![],
     };
-    for op in body(program) {
+    for op in body_ops(program) {
         if is_named(op, "plan.task") {
             plan.task_infos.push(task(op)?);
         } else if is_named(op, "plan.processor_group") {
@@ -57,7 +60,7 @@ fn located<T>(op: OperationRef<'_, '_>, result: Result<T, String>) -> Result<T, 
 fn task(op: OperationRef<'_, '_>) -> Result<TaskInfo, PassError> {
     let integer = |name| located(op, op_integer(op, name));
     let (id, num_warps, sram_bytes) = (integer("id")?, integer("warps")?, integer("sram_bytes")?);
-    let ops = body(op).into_iter().map(|op| {
+    let ops = body_ops(op).into_iter().map(|op| {
         let (node, config) = (node(op), config::from_attributes(op));
         Ok(PlanOp { op: located(op, node)?.op, config: located(op, config)? })
     });
@@ -67,7 +70,7 @@ fn task(op: OperationRef<'_, '_>) -> Result<TaskInfo, PassError> {
 fn processor_group(op: OperationRef<'_, '_>) -> Result<ProcessorGroup, PassError> {
     Ok(ProcessorGroup {
         processor_range: located(op, range(op, "processor_range"))?,
-        resource_groups: body(op).into_iter().map(resource_group).collect::<Result<_, _>>()?,
+        resource_groups: body_ops(op).into_iter().map(resource_group).collect::<Result<_, _>>()?,
     })
 }
 
@@ -77,7 +80,7 @@ fn resource_group(op: OperationRef<'_, '_>) -> Result<ResourceGroup, PassError> 
         processor_range: ranged("processor_range")?,
         warp_range: ranged("warp_range")?,
         sram_range: ranged("sram_range")?,
-        task_groups: body(op).into_iter().map(task_group).collect::<Result<_, _>>()?,
+        task_groups: body_ops(op).into_iter().map(task_group).collect::<Result<_, _>>()?,
     })
 }
 

@@ -7,7 +7,7 @@ use irc_ark_format::{
 };
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
-    OperationRef, Region, RegionLike, attr,
+    OperationRef, RegionLike, attr, region_of,
 };
 
 /// Where the ops of a plan come from: by task and op, the id of the node and the location.
@@ -51,7 +51,7 @@ pub fn build<'c: 'a, 'a>(
         .attr("architecture", attr::string(context, plan.architecture.name()))
         .attr("processors", attr::i64(context, plan.num_processors))
         .attr("warps_per_processor", attr::i64(context, plan.num_warps_per_processor))
-        .region(region(Block::new(&[])))
+        .region(region_of(Block::new(&[])))
         .append(&block);
     let body = program.region(0).ok().and_then(|region| region.first_block());
     let body = body.expect("the op was built with a region of one block");
@@ -64,12 +64,6 @@ pub fn build<'c: 'a, 'a>(
         processor_group(context, group, location).append(&body);
     }
     program
-}
-
-fn region<'c>(block: Block<'c>) -> Region<'c> {
-    let region = Region::new();
-    region.append_block(block);
-    region
 }
 
 fn task<'c>(
@@ -93,7 +87,7 @@ fn task<'c>(
         .attr("id", attr::i64(context, info.id))
         .attr("warps", attr::i64(context, info.num_warps))
         .attr("sram_bytes", attr::i64(context, info.sram_bytes))
-        .region(region(block))
+        .region(region_of(block))
 }
 
 fn processor_group<'c>(
@@ -107,7 +101,7 @@ fn processor_group<'c>(
     }
     OpSpec::new(context, "plan.processor_group", location)
         .attr("processor_range", range(context, group.processor_range))
-        .region(region(block))
+        .region(region_of(block))
 }
 
 fn resource_group<'c>(
@@ -123,7 +117,7 @@ fn resource_group<'c>(
         .attr("processor_range", range(context, group.processor_range))
         .attr("warp_range", range(context, group.warp_range))
         .attr("sram_range", range(context, group.sram_range))
-        .region(region(block))
+        .region(region_of(block))
 }
 
 fn task_group<'c>(context: &'c Context, tasks: &TaskGroup, location: Location<'c>) -> OpSpec<'c> {

@@ -1,6 +1,6 @@
 //! Checks of single `plan` ops. What a plan as a whole must satisfy is `irc_ark_format::plan::check`.
 use super::export::range;
-use crate::ark::{op_integer, op_text};
+use crate::attributes::{op_integer, op_text};
 use irc_ark_format::plan::Architecture;
 use irc_mlir::{OperationLike, OperationRef};
 

@@ -15,9 +15,9 @@ _irc-translate() {
 
     local context curcontext="$curcontext" state line
     _arguments "${_arguments_options[@]}" : \
-'-o+[File to write; - is standard output]:OUT:_files' \
-'--output=[File to write; - is standard output]:OUT:_files' \
-'--arch=[Device a plan is for\: ANY, CUDA, CUDA_80, ROCM_942, …]:NAME:_default' \
+'-o+[File to write, compressed where it ends in .gz; - is standard output]:OUT:_files' \
+'--output=[File to write, compressed where it ends in .gz; - is standard output]:OUT:_files' \
+'--arch=[Device a plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Processors a plan may use \[default\: those of the device\]]:N:_default' \
 '--planner=[Planner of a plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
 ark\:"ARK'\''s own, reproduced\: one op after another"))' \
@@ -26,6 +26,7 @@ ark\:"ARK'\''s own, reproduced\: one op after another"))' \
 '--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
 '--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
+'*--shape=[Shape of an input whose sizes the model leaves open\: data=1x3x224x224; once for each]:NAME=SHAPE:_default' \
 '--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
 outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
 '--form=[Form to write \[default\: by the suffix\: .json, .pbtxt and .textproto, else binary\]]:FORM:((binary\:"Protobuf'\''s wire format"
@@ -42,11 +43,12 @@ plain\:"A line for each step"))' \
 '--import-ark[Read an ARK model file]' \
 '--import-common-ir[Read a Common IR graph or library]' \
 '--import-onnx[Read an ONNX model]' \
-'--import-gemini[Read a Gemini schedule (not built yet)]' \
+'--import-gemini[Read a Gemini schedule]' \
+'--import-npu[Read an NPU program\: a listing, a trace, or the binary form]' \
 '--emit-ark[Write an ARK model file]' \
 '--emit-plan[Write an ARK execution plan]' \
-'--emit-npu[Write an NPU program (not built yet)]' \
-'--emit-gemini[Write a Gemini schedule (not built yet)]' \
+'--emit-npu[Write an NPU program\: a listing, or the binary form where OUT ends in .npu]' \
+'--emit-gemini[Write a Gemini schedule]' \
 '--emit-mlf[Write a Model Library Format archive (not built yet)]' \
 '--emit-common-ir[Write a Common IR graph or library]' \
 '--emit-onnx[Write an ONNX model]' \

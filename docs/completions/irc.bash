@@ -85,7 +85,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --inputs --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -139,6 +139,10 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --functions)
                     COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
@@ -163,13 +167,17 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --strict --json --cost --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
+            opts="-h -V --model --against --strict --json --cost --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --against)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -182,6 +190,10 @@ _irc() {
                     return 0
                     ;;
                 --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shape)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -209,7 +221,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --inputs --arch --processors --planner --config-rules --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -228,7 +240,7 @@ _irc() {
                     return 0
                     ;;
                 --emit)
-                    COMPREPLY=($(compgen -W "so o ll s mlir json tar asm ptx" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "so o ll s c mlir json tar asm ptx" -- "${cur}"))
                     return 0
                     ;;
                 --stage)
@@ -255,6 +267,18 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --mlf-version)
+                    COMPREPLY=($(compgen -W "5 7" -- "${cur}"))
+                    return 0
+                    ;;
+                --codegen)
+                    COMPREPLY=($(compgen -W "o c" -- "${cur}"))
+                    return 0
+                    ;;
+                --model-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --format)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -264,6 +288,10 @@ _irc() {
                     return 0
                     ;;
                 --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shape)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -401,7 +429,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -459,6 +487,10 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --functions)
                     COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
@@ -495,7 +527,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__simulate)
-            opts="-h -V --frontend --trace --json --diagnostics --color --progress --help --version"
+            opts="-h -V --frontend --program --trace --html --link-rate --dram-rate --outputs --inputs --weights --seed --json --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -505,7 +537,39 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --program)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --link-rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dram-rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --outputs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --inputs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --weights)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,5 +1,5 @@
 //! Any bytes: the readers of Gemini schedules and frontend files never panic, explain what they
-//! refuse, place what they find, and write back what they accept.
+//! refuse, place what they find, and write back what they accept; emission of any schedule ends.
 //!
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
@@ -33,8 +33,12 @@ fn read_schedule(source: &Source) {
     let text = schedule::write(&read);
     let again = schedule::parse(&Source::new("again", &text), &form, &mut Sink::new());
     assert_eq!(again.as_ref(), Some(&read), "written and read again");
-    if let Some(layers) = carried_layers() {
-        check_pair(&read, &layers);
+    let layers = carried_layers();
+    if let Some(layers) = &layers {
+        check_pair(&read, layers);
+    }
+    if let Err(found) = irc_npu_emit::emit(&read, layers.as_ref()) {
+        assert!(found.iter().all(|finding| finding.diagnostic.path.is_some()), "every finding has a path");
     }
 }
 

@@ -1,11 +1,13 @@
-//! What runs a compiled model: loads its library, binds inputs by name, runs, reads outputs.
+//! What runs a compiled model: loads its library or archive, binds inputs by name, runs, reads outputs.
 //!
 //! Knows nothing of LLVM or MLIR.
 
+mod held;
 mod host;
 mod image;
 mod interface;
 mod library;
+mod model;
 mod processor;
 mod runner;
 
@@ -13,5 +15,9 @@ pub use host::Host;
 pub use image::check as check_image;
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
+pub use model::{
+    Context, ContextOptions, Guard, Inline, Model, ModelError, OpenOptions, Pool, Refusal,
+    ThreadPool, context_bytes,
+};
 pub use processor::{is_known as is_known_feature, missing_features};
 pub use runner::Runner;

@@ -314,8 +314,15 @@ fn open(path: &Path) -> Result<Arc<libloading::Library>, RunError> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     crate::image::check(&bytes).map_err(unreadable)?;
     // Safety: loading runs the library's initialisers; compiled models have none.
-    let code = unsafe { libloading::Library::new(path) };
-    code.map(Arc::new).map_err(|error| unreadable(error.to_string()))
+    // The loader searches its own folders for a name without a slash.
+    let code = unsafe { libloading::Library::new(Path::new(".").join(path)) };
+    code.map(Arc::new).map_err(|error| unreadable(said(&error)))
+}
+
+/// What the system says of a library that it does not load, which the error itself keeps for itself.
+pub(crate) fn said(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The tensor for an input: what is given, or zeros.

@@ -5,6 +5,49 @@ pub fn missing_features(required: &[String]) -> Vec<String> {
     required.iter().filter(|name| !has(name)).cloned().collect()
 }
 
+/// The features that code for a target of TVM uses, as far as its description says:
+/// `llvm -mcpu=skylake-avx512 -mattr=+fma`. Processors that are not listed here say nothing.
+pub(crate) fn required_by(target: &str) -> Vec<String> {
+    let mut required = vec![];
+    for option in target.split_ascii_whitespace() {
+        if let Some(name) = option.strip_prefix("-mcpu=") {
+            let known = PROCESSORS.iter().find(|(names, _)| names.contains(&name));
+            let features = known.map_or(&[][..], |(_, features)| features);
+            required.extend(features.iter().map(|feature| (*feature).to_owned()));
+        }
+        if let Some(list) = option.strip_prefix("-mattr=") {
+            let added = list.split(',').filter_map(|feature| feature.strip_prefix('+'));
+            required.extend(added.filter(|name| is_known(name)).map(str::to_owned));
+        }
+    }
+    required
+}
+
+/// Names of processors in LLVM, with the features that tell them from older ones.
+const PROCESSORS: [(&[&str], &[&str]); 3] = [
+    (&["sandybridge", "ivybridge", "corei7-avx", "core-avx-i"], &["avx"]),
+    (
+        &[
+            "haswell",
+            "broadwell",
+            "skylake",
+            "core-avx2",
+            "znver1",
+            "znver2",
+            "znver3",
+            "x86-64-v3",
+        ],
+        V3,
+    ),
+    (
+        &["skylake-avx512", "skx", "cascadelake", "icelake-server", "sapphirerapids", "x86-64-v4"],
+        V4,
+    ),
+];
+
+const V3: &[&str] = &["avx2", "fma", "f16c", "bmi2"];
+const V4: &[&str] = &["avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+
 macro_rules! detect {
     ($name:expr, { $($llvm:literal => $rust:tt,)* }) => {
         match $name {
@@ -85,6 +128,15 @@ mod tests {
     fn a_feature_that_no_processor_has_is_missing() {
         let required = vec!["warp-drive".to_owned()];
         assert_eq!(missing_features(&required), required);
+    }
+
+    #[test]
+    fn targets_of_tvm_say_what_they_use() {
+        assert_eq!(required_by("llvm -keys=cpu -link-params=0"), Vec::<String>::new());
+        assert_eq!(required_by("llvm -mcpu=core-avx2"), V3);
+        assert_eq!(required_by("llvm -mcpu=pdp11 -mattr=+avx,-fma,+sse"), ["avx"]);
+        let unknown = |name: &&&str| !is_known(name);
+        assert_eq!(PROCESSORS.iter().flat_map(|(_, features)| *features).find(unknown), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs a model again and again: its constants bound once, its memory kept.
-use crate::{Host, Interface, Library, Port, RunError, library::bind};
+use crate::{Host, Interface, Library, Port, RunError, held::Held, library::bind};
 use bytes::Bytes;
-use irc_tensor::{ALIGNMENT, Tensor, TensorType};
+use irc_tensor::Tensor;
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// A loaded model with its constants and its memory.
@@ -11,7 +11,7 @@ pub struct Runner {
     given: Vec<usize>,
     /// Pointers to buffers: inputs, then outputs; those of constants stay.
     pointers: Vec<*mut c_void>,
-    /// The extents of all inputs.
+    /// The extents of the inputs that are no constants.
     extents: Vec<i64>,
     workspace: Tensor,
     host: Box<Host>,
@@ -21,38 +21,16 @@ pub struct Runner {
 // Safety: the pointers are to what the runner itself holds, or are set anew by each run.
 unsafe impl Send for Runner {}
 
-/// A constant, where the caller has it if it is aligned there.
-enum Held {
-    Borrowed(Bytes),
-    Copied(Tensor),
-}
-
-impl Held {
-    fn of(port: &Port, bytes: &Bytes) -> Result<Self, RunError> {
-        let ty = port.tensor_type().ok_or_else(|| RunError::Allocate {
-            name: port.name.clone(),
-            reason: "expected a constant of known type".to_owned(),
-        })?;
-        let wrong = |reason: String| RunError::Allocate { name: port.name.clone(), reason };
-        let size = ty.byte_size().map_err(|error| wrong(error.to_string()))?;
-        if size != bytes.len() {
-            return Err(wrong(format!("expected {size} bytes, found {}", bytes.len())));
-        }
-        if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) {
-            return Ok(Self::Borrowed(bytes.clone()));
-        }
-        let raw = TensorType::new(irc_tensor::DType::U8, [size as i64]);
-        let copy = Tensor::from_bytes(raw, bytes).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self::Copied(copy))
+/// A constant for an input, of the input's size.
+fn held(port: &Port, bytes: &Bytes) -> Result<Held, RunError> {
+    let wrong = |reason: String| RunError::Allocate { name: port.name.clone(), reason };
+    let ty = port.tensor_type();
+    let ty = ty.ok_or_else(|| wrong("expected a constant of known type".to_owned()))?;
+    let size = ty.byte_size().map_err(|error| wrong(error.to_string()))?;
+    if size != bytes.len() {
+        return Err(wrong(format!("expected {size} bytes, found {}", bytes.len())));
     }
-
-    /// Models do not write to their inputs.
-    fn pointer(&mut self) -> *mut c_void {
-        match self {
-            Self::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
-            Self::Copied(tensor) => tensor.bytes_mut().as_mut_ptr().cast(),
-        }
-    }
+    Held::new(bytes).map_err(|error| wrong(error.to_string()))
 }
 
 impl Runner {
@@ -67,8 +45,8 @@ impl Runner {
         let count = interface.inputs.len() + interface.outputs.len();
         let mut pointers = vec![std::ptr::null_mut(); count];
         for (index, port) in interface.inputs.iter().enumerate() {
-            extents.extend(&port.shape);
             let Some(weight) = port.weight else {
+                extents.extend(&port.shape);
                 given.push(index);
                 continue;
             };
@@ -77,7 +55,7 @@ impl Runner {
                 name: port.name.clone(),
                 reason: format!("expected a constant {weight}, found {}", constants.len()),
             })?;
-            let mut held = Held::of(port, bytes)?;
+            let held = held(port, bytes)?;
             pointers[index] = held.pointer();
             weights.push(held);
         }
@@ -145,13 +123,10 @@ impl Runner {
             return self.run_fixed(outputs);
         }
         let mut at = 0;
-        let mut given = self.given.iter().zip(inputs).peekable();
-        for (index, port) in interface.inputs.iter().enumerate() {
-            let place = &mut self.extents[at..at + port.shape.len()];
-            at += port.shape.len();
-            if let Some((_, tensor)) = given.next_if(|(given, _)| **given == index) {
-                place.copy_from_slice(tensor.shape());
-            }
+        for tensor in inputs {
+            let rank = tensor.shape().len();
+            self.extents[at..at + rank].copy_from_slice(tensor.shape());
+            at += rank;
         }
         self.host.begin(outputs.drain(..));
         let host: *mut Host = &mut *self.host;

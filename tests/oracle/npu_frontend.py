@@ -1,19 +1,28 @@
-"""Evaluates a frontend graph in int8 with numpy and compares with a run of its NPU program.
+#!/usr/bin/env python3
+"""Evaluates the NPU's layers of a frontend file in int8 with numpy, on values that it draws.
 
-    python tests/oracle/npu_frontend.py --simulate PATH frontend.json listing.txt [more pairs]
+    npu_frontend.py FRONTEND.json --folder DIR [--seed N] [--twin]
 
-PATH is `target/release/examples/simulate` (`cargo build --release -p irc-npu-sim --example
-simulate`). Weights, scales, biases and the image are random, the constants of quantisation the
-graph's. Every layer is evaluated as its description says, on whole tensors, independently of
-addresses, tiles and instructions; what the program stores last must be the same bytes.
+Into DIR go inputs.npz, weights.npz and expected.npz (the result of every layer). To compare:
+
+    irc simulate S.json --frontend FRONTEND.json --inputs DIR/inputs.npz --weights DIR/weights.npz \\
+        --outputs DIR/outputs.npz
+
+whose arrays must have the bytes of those of expected.npz. Every layer is evaluated as its
+description says, on whole tensors, independently of addresses, tiles and instructions.
+
+With --twin every layer is also written as ONNX (DequantizeLinear, the operator in float32,
+QuantizeLinear) and run by ONNX Runtime, once on the same operands, where no value may be off by
+more than one step, and once on the results of the twins before it. Steps differ where a value lies
+at the middle between two: ONNX divides by a scale where the NPU multiplies by its reciprocal, and
+sums of floats go in another order.
+
+Exit codes: 0, 1 with --twin when a value is off by more, or a layer has no evaluation.
 """
 
 import argparse
 import json
-import re
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -53,15 +62,8 @@ class Weights:
         self.scale = (spread / (73 * 60 * np.sqrt(c * r * s)) * random.uniform(0.5, 1.5, k)).astype(F)
         self.bias = (spread * random.uniform(-0.5, 0.5, k)).astype(F)
 
-    def bytes(self):
-        """As they lie in DRAM: [R, S, C] with padded channels, scale, bias, unused."""
-        k, c, r, s = self.values.shape
-        rows = np.zeros((k, r, s, -(-c // 8) * 8), np.int8)
-        rows[..., :c] = self.values.transpose(0, 2, 3, 1)
-        out = bytearray()
-        for row, scale, bias in zip(rows, self.scale, self.bias):
-            out += row.tobytes() + scale.tobytes() + bias.tobytes() + bytes(24)
-        return bytes(out)
+    def arrays(self, name):
+        return {f"{name}.weight": self.values, f"{name}.scale": self.scale, f"{name}.bias": self.bias}
 
 
 def output_scale(layer):
@@ -105,66 +107,71 @@ def vector(layer, operands):
         n, c, r, s, h, w = windows.shape
         # One after another in single precision, as the accumulator has it.
         value = np.zeros((n, c, h, w), F)
-        for row in range(r):
-            for column in range(s):
-                value = value + windows[:, :, row, column] * factor
+        for row, column in np.ndindex(r, s):
+            value = value + windows[:, :, row, column] * factor
     elif kind != "quantize":
-        raise SystemExit(f"no evaluation of {kind}")
+        sys.exit(f"no evaluation of {kind}")
     return finish(layer, value, post["mul_k"], post["sum_b"])
 
 
-def evaluate(graph, random):
-    """Image, weights as bytes, and the tensor that the program stores."""
+def is_product(layer):
+    return layer["operation"] in ("conv2d", "dense")
+
+
+def operands_of(layer):
+    """Names of the activations that a layer reads; what else it names is constant."""
+    count = 2 if layer["operation"] == "element_wise_add" else 1
+    return layer["previous_layer"][:count]
+
+
+def npu_layers(graph):
     layers = sorted(graph.values(), key=lambda layer: layer["layer_index"])
-    values, weights, image, last = {}, bytearray(), None, None
-    for layer in layers:
-        if layer["device"] != "npu":
-            continue
-        names = layer["previous_layer"]
-        if names[0] not in values:
-            image = random.uniform(-2.2, 2.6, layer["input_shape"][0]).astype(np.float16)
-            values[names[0]] = image
-        if layer["operation"] in ("conv2d", "dense"):
-            own = Weights(layer, random)
-            weights += own.bytes()
-            last = convolve(layer, values[names[0]], own)
+    return [layer for layer in layers if layer["device"] == "npu"]
+
+
+def evaluate(graph, random):
+    """Inputs, weights by layer, and the results of all layers."""
+    inputs, weights, values = {}, {}, {}
+    for layer in npu_layers(graph):
+        for operand, name in enumerate(operands_of(layer)):
+            if name not in values and name not in inputs:
+                shape, dtype = layer["input_shape"][operand], layer["input_dtype"][operand]
+                image = random.uniform(-2.2, 2.6, shape)
+                inputs[name] = quantise(image, 50, -10) if dtype == "int8" else image.astype(dtype)
+        operands = [{**inputs, **values}[name] for name in operands_of(layer)]
+        if is_product(layer):
+            weights[layer["name"]] = Weights(layer, random)
+            values[layer["name"]] = convolve(layer, operands[0], weights[layer["name"]])
         else:
-            last = vector(layer, [values[name] for name in names if name in values])
-        values[layer["name"]] = last
-    return image, bytes(weights), last
+            values[layer["name"]] = vector(layer, operands)
+    return inputs, weights, values
 
 
-def pixels(tensor):
-    return tensor.transpose(0, 2, 3, 1).tobytes()
-
-
-def check(simulate, frontend, listing):
-    random = np.random.default_rng(1)
-    image, weights, expected = evaluate(json.loads(frontend.read_text()), random)
-    stores = re.findall(r"\[sta_mov, .*'DTaddr': (\d+)", listing.read_text())
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        (folder / "0").write_bytes(pixels(image))
-        (folder / "1").write_bytes(weights)
-        files = [f"0={folder}/0", f"1={folder}/1", "--", f"0={folder}/out"]
-        subprocess.run([simulate, listing, *files], check=True)
-        out = (folder / "out").read_bytes()
-    expected_bytes, start = pixels(expected), int(stores[-1])
-    found = out[start : start + len(expected_bytes)]
-    different = np.frombuffer(found, np.uint8) != np.frombuffer(expected_bytes, np.uint8)
-    kinds = len(np.unique(expected))
-    print(f"{listing.name}: {different.sum()} of {different.size} bytes differ, {kinds} values")
-    return not different.any() and kinds > 20
+def save(folder, inputs, weights, values):
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {}
+    for name, own in weights.items():
+        arrays |= own.arrays(name)
+    np.savez(folder / "inputs.npz", **inputs)
+    np.savez(folder / "weights.npz", **arrays)
+    np.savez(folder / "expected.npz", **values)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--simulate", required=True, type=Path)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("frontend", type=Path)
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--twin", action="store_true")
     arguments = parser.parse_args()
-    pairs = list(zip(arguments.files[::2], arguments.files[1::2], strict=True))
-    results = [check(arguments.simulate, *pair) for pair in pairs]
-    sys.exit(0 if all(results) else 1)
+    graph = json.loads(arguments.frontend.read_text())
+    inputs, weights, values = evaluate(graph, np.random.default_rng(arguments.seed))
+    save(arguments.folder, inputs, weights, values)
+    if arguments.twin:
+        from npu_twin import compare
+
+        if not compare(npu_layers(graph), operands_of, inputs, weights, values):
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 //! `irc check`: every finding of every file.
 use crate::{
+    archive,
     console::Console,
     cost, graphs,
     input::{self, Content},
@@ -10,18 +11,23 @@ use crate::{
 use irc::planner::cost::{estimate, table};
 use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
+use irc_npu::Program;
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Checks all files, and those of one world together; an error in one does not hide the next.
 pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
+    let against = arguments.against.as_deref();
+    let against = against.map(|name| npu::read_program(console, name)).transpose()?;
     // What went wrong with a file is told in its turn.
-    let mut turns: Vec<Result<usize, Stop>> = Vec::new();
+    let mut turns: Vec<Result<Range<usize>, Stop>> = Vec::new();
     for name in &arguments.files {
-        turns.push(read_file(name, arguments).map(|file| {
-            files.push(file);
-            files.len() - 1
+        turns.push(read_file(name, arguments, against.as_ref()).map(|read| {
+            let first = files.len();
+            files.extend(read);
+            first..files.len()
         }));
     }
     let mut models: Vec<model::Model> = Vec::new();
@@ -31,6 +37,9 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     if arguments.cost {
         expect_plans(&files)?;
     }
+    if against.is_some() {
+        expect_programs(&files)?;
+    }
     check_worlds(&mut files);
     check_networks(&mut files);
     if !models.is_empty() {
@@ -39,21 +48,21 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     let mut records: Vec<Value> = Vec::new();
     let mut costs: Vec<Value> = Vec::new();
     for turn in turns {
-        let Some(file) = tell(console, turn, &mut failed)?.map(|index| &files[index]) else {
-            continue;
-        };
-        failed |= file.findings.iter().any(Diagnostic::is_error);
-        if arguments.json {
-            let found = irc_diag::to_json(&file.source, &file.findings);
-            records.extend(found.as_array().into_iter().flatten().cloned());
-        } else {
-            console.findings(&file.source, &file.findings);
-        }
-        let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
-        let (name, estimate) = (file.source.name(), estimate(plan));
-        match arguments.json {
-            true => costs.push(cost::record(name, &estimate)),
-            false => output::print(&format!("{name}\n{}", table(&estimate)))?,
+        let told = tell(console, turn, &mut failed)?.unwrap_or_default();
+        for file in &files[told] {
+            failed |= file.findings.iter().any(Diagnostic::is_error);
+            if arguments.json {
+                let found = irc_diag::to_json(&file.source, &file.findings);
+                records.extend(found.as_array().into_iter().flatten().cloned());
+            } else {
+                console.findings(&file.source, &file.findings);
+            }
+            let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
+            let (name, estimate) = (file.source.name(), estimate(plan));
+            match arguments.json {
+                true => costs.push(cost::record(name, &estimate)),
+                false => output::print(&format!("{name}\n{}", table(&estimate)))?,
+            }
         }
     }
     if arguments.json {
@@ -69,8 +78,22 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
 fn expect_plans(files: &[File]) -> Result<(), Stop> {
     match files.iter().find(|file| file.content != Content::Plan) {
         Some(file) => Err(Stop::Usage(format!(
-            "--cost is for plans, and {} is a model; irc compile -o model.plan.json makes one of it",
-            file.source.name()
+            "--cost is for plans, and {} is {}; irc compile -o model.plan.json makes a plan of a model",
+            file.source.name(),
+            file.content.words()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses other files where programs are compared.
+fn expect_programs(files: &[File]) -> Result<(), Stop> {
+    let is_program = |file: &&File| matches!(file.content, Content::Listing | Content::Binary);
+    match files.iter().find(|file| !is_program(file)) {
+        Some(file) => Err(Stop::Usage(format!(
+            "--against is for NPU programs, and {} is {}",
+            file.source.name(),
+            file.content.words()
         ))),
         None => Ok(()),
     }
@@ -106,6 +129,11 @@ struct File {
 }
 
 impl File {
+    /// A file that nothing is compared with.
+    fn plain(source: Source, content: Content, findings: Vec<Diagnostic>) -> Self {
+        Self { source, content, findings, plan: None, model: None, network: None }
+    }
+
     /// The rank and the size of the world of its plan or model.
     fn rank(&self) -> Option<(i64, i64)> {
         let plan = self.plan.as_ref().map(|plan| (plan.rank, plan.world_size));
@@ -128,17 +156,27 @@ impl File {
     }
 }
 
-fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
+/// What a file holds: one thing, or an archive with members of which something was found.
+fn read_file(
+    name: &str,
+    arguments: &irc_cli::Check,
+    against: Option<&Program>,
+) -> Result<Vec<File>, Stop> {
     let strict = arguments.strict;
     let bytes = input::read(name)?;
     let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
     if content == Content::Graph {
         let (source, findings) = graphs::check::check(name, bytes, &arguments.graphs)?;
-        return Ok(File { source, content, findings, plan: None, model: None, network: None });
+        return Ok(vec![File::plain(source, content, findings)]);
+    }
+    if content == Content::Archive {
+        let file = |(source, findings)| File::plain(source, content, findings);
+        return Ok(archive::check(name, &bytes).into_iter().map(file).collect());
     }
     if is_npu(content) {
-        let (source, findings, network) = npu::check::check(name, &bytes, content, strict)?;
-        return Ok(File { source, content, findings, plan: None, model: None, network });
+        let (source, findings, network) =
+            npu::check::check(name, &bytes, content, strict, against)?;
+        return Ok(vec![File { network, ..File::plain(source, content, findings) }]);
     }
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
@@ -146,10 +184,11 @@ fn read_file(name: &str, arguments: &irc_cli::Check) -> Result<File, Stop> {
     let (plan, model) = match content {
         Content::Plan => (plan::parse(&source, &options, &mut sink), None),
         Content::Model => (None, model::parse(&source, &options, &mut sink)),
-        _ => return Err(unknown(name, content.words())),
+        _ => return Err(unknown(name, content)),
     };
     let model = model.map(|document| document.model);
-    Ok(File { source, content, findings: sink.into_diagnostics(), plan, model, network: None })
+    let findings = sink.into_diagnostics();
+    Ok(vec![File { plan, model, ..File::plain(source, content, findings) }])
 }
 
 fn is_npu(content: Content) -> bool {
@@ -175,10 +214,9 @@ fn check_networks(files: &mut [File]) {
     files[index].findings.extend(findings);
 }
 
-fn unknown(name: &str, found: &str) -> Stop {
-    Stop::problem(format!(
-        "{name}: expected a model, a plan, a graph, a schedule or an NPU program, found {found}"
-    ))
+fn unknown(name: &str, found: Content) -> Stop {
+    let expected = "a model, a plan, a graph, a schedule, an NPU program or an archive";
+    input::unexpected(name, expected, found)
 }
 
 fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {

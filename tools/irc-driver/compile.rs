@@ -1,5 +1,6 @@
 //! `irc compile`: a model to whatever the output's suffix says.
 use crate::{
+    archive,
     console::Console,
     graphs, input,
     output::{self, Content},
@@ -11,7 +12,7 @@ use irc::{
     Accumulate, Backend, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
     pipeline::HOST_CPU,
 };
-use irc_cli::{CompileTo, Explain, Generator, Kind};
+use irc_cli::{Codegen, CompileTo, Explain, Generator, Kind};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -30,7 +31,8 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         rules: arguments.config_rules.as_deref(),
     };
     let planning = plan::options(console, &planning)?;
-    let backend = backend(arguments.backend);
+    let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
+    let backend = if is_source { Backend::C } else { backend(arguments.backend) };
     let options =
         options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
@@ -54,6 +56,17 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     let (session, file) = input::open(console, source.clone(), false)?;
     explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
     let step = console.step("compiling");
+    if kind == Kind::Tar {
+        let archive = archive::options(arguments)?;
+        drop(step);
+        return archive::write(console, arguments, || {
+            let _step = console.step("compiling");
+            let mut session = Session::new();
+            let file = session.open_source(source.clone());
+            let contents = session.archive(file, &options, &archive);
+            contents.map_err(|failure| Stop::failure(source.clone(), failure))
+        });
+    }
     let failed = |failure: Failure| Stop::failure(source.clone(), failure);
     let emit = |output| session.emit(file, output, &options).map_err(failed);
     let (bytes, content) = match kind {
@@ -64,12 +77,14 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         Kind::O => (emit(Output::Object)?, Content::Binary),
         Kind::Ll => (emit(Output::LlvmIr)?, Content::Text),
         Kind::S => (emit(Output::Assembly)?, Content::Text),
+        Kind::C => (emit(Output::C)?, Content::Text),
         Kind::Mlir => {
             let text = session.stage(file, stage, &options).map_err(failed)?;
             (text.into_bytes(), Content::Text)
         }
         Kind::Json => (plan::plan(console, &source, &planning)?.into_bytes(), Content::Text),
-        Kind::Tar | Kind::Asm | Kind::Ptx => return refuse_not_built(kind),
+        Kind::Tar => unreachable!("written above"),
+        Kind::Asm | Kind::Ptx => return refuse_not_built(kind),
     };
     drop(step);
     output::write(&arguments.output, &bytes, content)
@@ -106,7 +121,7 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
     kind.map_err(|_| match suffix {
         "" => Stop::Usage(format!("{name} has no suffix that says what to write; give --emit")),
         _ => Stop::Usage(format!(
-            "the suffix of {name} says nothing: expected .so, .o, .ll, .s, .mlir or .json, found \
+            "the suffix of {name} says nothing: expected .so, .tar, .o, .c, .ll, .s, .mlir or .json, found \
              .{suffix}"
         )),
     })
@@ -114,7 +129,6 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
 
 fn refuse_not_built(kind: Kind) -> Result<(), Stop> {
     match kind {
-        Kind::Tar => Err(Stop::not_built("Model Library Format archives (.tar)")),
         Kind::Asm => Err(Stop::not_built("NPU programs (.asm)")),
         Kind::Ptx => Err(Stop::not_built("NVIDIA PTX (.ptx)")),
         _ => Ok(()),
@@ -129,10 +143,18 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
         ("--processors", arguments.processors.is_some(), Kind::Json, "plans (.json)"),
         ("--planner", arguments.planner.is_some(), Kind::Json, "plans (.json)"),
         ("--config-rules", arguments.config_rules.is_some(), Kind::Json, "plans (.json)"),
+        ("--mlf-version", arguments.mlf_version.is_some(), Kind::Tar, "archives (.tar)"),
+        ("--codegen", arguments.codegen.is_some(), Kind::Tar, "archives (.tar)"),
+        ("--check-reproducible", arguments.check_reproducible, Kind::Tar, "archives (.tar)"),
+        ("--with-test-vectors", arguments.with_test_vectors, Kind::Tar, "archives (.tar)"),
+        ("--model-name", arguments.model_name.is_some(), Kind::Tar, "archives (.tar)"),
     ];
     match flags.into_iter().find(|(_, given, only, _)| *given && *only != kind) {
         Some((flag, _, _, only)) => {
             Err(Stop::Usage(format!("{flag} has no effect here: it is for {only} only")))
+        }
+        None if arguments.codegen == Some(Codegen::C) && arguments.backend != Generator::Llvm => {
+            Err(Stop::Usage("--backend has no effect here: the archive holds C source".into()))
         }
         None => refuse_without_backend(kind, arguments.backend),
     }
@@ -141,12 +163,12 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
 /// Refuses what only one code generator writes, and a choice of one where no code is written.
 fn refuse_without_backend(kind: Kind, backend: Generator) -> Result<(), Stop> {
     match (backend, kind) {
-        (Generator::Llvm, _) | (_, Kind::So | Kind::O | Kind::Mlir) => Ok(()),
+        (Generator::Llvm, _) | (_, Kind::So | Kind::O | Kind::Mlir | Kind::Tar) => Ok(()),
         (Generator::Cranelift, Kind::Ll | Kind::S) => {
             Err(Stop::Usage("--backend cranelift writes .so and .o; .ll and .s are LLVM's".into()))
         }
         (Generator::Cranelift, _) => Err(Stop::Usage(
-            "--backend has no effect here: it is for .so, .o and .mlir only".into(),
+            "--backend has no effect here: it is for .so, .tar, .o and .mlir only".into(),
         )),
     }
 }
@@ -178,11 +200,11 @@ pub fn options(
         None if keep => Results::All,
         None => default,
     };
+    // C source is for any processor, and code for this one.
+    let any = if backend == Backend::C { "x86-64" } else { "native" };
+    let target = target::named(flags.target_cpu.as_deref().unwrap_or(any))?;
     Ok(CompileOptions {
-        target: target::with_backend(
-            target::named(flags.target_cpu.as_deref().unwrap_or("native"))?,
-            backend,
-        )?,
+        target: target::with_backend(target, backend)?,
         results,
         accumulate: accumulate(flags.ark_accumulate),
     })

@@ -40,6 +40,11 @@ impl Console {
         Self { tool, json, colour, width: columns.unwrap_or(WIDTH), progress }
     }
 
+    /// Whether a program reads the findings.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Shows findings of a file.
     pub fn findings(&self, source: &Source, findings: &[Diagnostic]) {
         if !self.json {

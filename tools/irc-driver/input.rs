@@ -1,18 +1,32 @@
 //! Inputs: read, and told apart by their content.
-use crate::{console::Console, crash, output::plain, stop::Stop};
+use crate::{
+    console::Console,
+    crash,
+    output::{self, plain},
+    stop::Stop,
+};
 use bytes::Bytes;
 use irc::{CheckOptions, FileId, Session};
 use irc_diag::{Diagnostic, Source};
 use irc_gemini_format::FileKind;
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, Read},
     path::Path,
 };
 
-/// Most bytes of an input that is no Common IR or ONNX file: no other comes near, and a device file has
-/// no end.
+/// Most bytes of an input that is no Common IR or ONNX file and no archive: no other comes near, and a
+/// device file has no end.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// Bytes that tell what a file is: keys, lines and numbers behind them are not looked at.
+const LOOK: usize = 64 << 10;
+
+/// What can be read.
+const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names a form that \
+    the content does not tell), Gemini schedules and frontend files, NPU programs, MLIR and Model \
+    Library Format archives; all but archives may be gzip files";
 
 /// Suffixes of Common IR and ONNX files that are no JSON.
 const GRAPHS: [&str; 4] = ["onnx", "pb", "pbtxt", "textproto"];
@@ -20,7 +34,7 @@ const GRAPHS: [&str; 4] = ["onnx", "pb", "pbtxt", "textproto"];
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// An ARK model, or text that may have been meant as one.
+    /// An ARK model.
     Model,
     /// An ARK plan.
     Plan,
@@ -32,7 +46,7 @@ pub enum Content {
     Graph,
     /// MLIR as text or bytecode.
     Mlir,
-    /// A Gemini schedule, compressed or not.
+    /// A Gemini schedule.
     Schedule,
     /// A frontend file of the Gemini tools.
     Frontend,
@@ -40,6 +54,10 @@ pub enum Content {
     Listing,
     /// An NPU program in its binary form.
     Binary,
+    /// Nothing, or white space.
+    Empty,
+    /// Anything else.
+    Unknown,
 }
 
 impl Content {
@@ -56,11 +74,14 @@ impl Content {
             Self::Frontend => "a frontend file of Gemini",
             Self::Listing => "a listing of an NPU program",
             Self::Binary => "an NPU program",
+            Self::Empty => "an empty file",
+            Self::Unknown => "a file of unknown kind",
         }
     }
 }
 
-/// Reads a file; `-` is standard input. A file is mapped: what is not looked at is not read.
+/// Reads a file, unpacked when it is a gzip file; `-` is standard input. A file is mapped: what is not
+/// looked at is not read.
 pub fn read(name: &str) -> Result<Bytes, Stop> {
     let read = match name {
         "-" => read_some(io::stdin().lock()),
@@ -74,12 +95,30 @@ pub fn read(name: &str) -> Result<Bytes, Stop> {
         let problem = Stop::problem(format!("standard input has more than {limit} MiB"));
         return Err(problem.help("name the file instead"));
     }
-    if bytes.len() as u64 > MAX_BYTES && content(&bytes) != Content::Graph {
+    if bytes.len() as u64 > MAX_BYTES && !is_mapped(content(&bytes)) {
         return Err(Stop::problem(format!(
             "{name} is larger than {limit} MiB, the most irc reads"
         )));
     }
-    Ok(bytes)
+    match irc_gemini_format::unpacked(&bytes) {
+        Ok(Cow::Borrowed(_)) => Ok(bytes),
+        Ok(Cow::Owned(unpacked)) if content(&unpacked) == Content::Archive => {
+            let problem = Stop::problem(format!("{name} is a compressed archive"));
+            Err(problem.help("no client takes one: unpack it with gunzip"))
+        }
+        Ok(Cow::Owned(unpacked)) => Ok(unpacked.into()),
+        Err(finding) => Err(Stop::Findings(Source::new(shown(name), ""), vec![*finding])),
+    }
+}
+
+/// A file's name as findings have it.
+fn shown(name: &str) -> &str {
+    if name == "-" { "<stdin>" } else { name }
+}
+
+/// Whether large members of such a file stay where they are.
+fn is_mapped(content: Content) -> bool {
+    matches!(content, Content::Graph | Content::Archive)
 }
 
 fn is_file(name: &str) -> bool {
@@ -98,9 +137,9 @@ pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
     if form.is_some() {
         return Content::Graph;
     }
-    let suffix = Path::new(name).extension().and_then(|suffix| suffix.to_str());
+    let suffix = output::suffix(Path::new(name));
     match content(bytes) {
-        Content::Model if !is_json(bytes) && suffix.is_some_and(|own| GRAPHS.contains(&own)) => {
+        Content::Unknown if !is_json(bytes) && suffix.is_some_and(|own| GRAPHS.contains(&own)) => {
             Content::Graph
         }
         content => content,
@@ -109,14 +148,17 @@ pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
 
 /// A source for findings and for the reproducer.
 pub fn source(name: &str, bytes: &[u8]) -> Source {
-    let name = if name == "-" { "<stdin>" } else { name };
-    let source = Source::from_bytes(name, bytes);
+    let source = Source::from_bytes(shown(name), bytes);
     crash::remember(&source);
     source
 }
 
-/// What the bytes of a file are.
+/// What the bytes of a file are, by the first of them.
 pub fn content(bytes: &[u8]) -> Content {
+    let bytes = &bytes[..bytes.len().min(LOOK)];
+    if bytes.trim_ascii().is_empty() {
+        return Content::Empty;
+    }
     if bytes.starts_with(b"\x7fELF") {
         return Content::Library;
     }
@@ -129,12 +171,19 @@ pub fn content(bytes: &[u8]) -> Content {
     if is_mlir(bytes) {
         return Content::Mlir;
     }
-    if let Some(content) = gemini(bytes) {
+    let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if let Some(content) = of_npu(valid) {
         return content;
     }
-    if !is_json(bytes) && is_graph(bytes) {
-        return Content::Graph;
+    match is_json(bytes) {
+        true => of_json(bytes),
+        false if is_graph(bytes) => Content::Graph,
+        false => Content::Unknown,
     }
+}
+
+/// What an object is whose keys lie in `bytes`.
+fn of_json(bytes: &[u8]) -> Content {
     // Whichever of the keys that only one of the formats has comes first decides.
     let plan = ["\"TaskInfos\"", "\"ProcessorGroups\"", "\"NumProcessors\"", "\"Architecture\""];
     let first = |keys: &[&str]| {
@@ -143,7 +192,9 @@ pub fn content(bytes: &[u8]) -> Content {
     let graph = ["\"node\"", "\"graph\"", "\"operator\"", "\"irVersion\"", "\"ir_version\""];
     let (plan, model, graph) = (first(&plan), first(&["\"Nodes\""]), first(&graph));
     match plan.min(model).min(graph) {
-        usize::MAX => Content::Model,
+        // Both plans and models have these: a file with no more is shown what a model has.
+        usize::MAX if first(&["\"Rank\"", "\"WorldSize\""]) < usize::MAX => Content::Model,
+        usize::MAX => Content::Unknown,
         least if least == graph => Content::Graph,
         least if least == plan => Content::Plan,
         _ => Content::Model,
@@ -155,7 +206,7 @@ fn is_mlir(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let skipped =
         |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"//");
-    let first = lines.take(LOOK).find(|line| !skipped(line)).unwrap_or_default();
+    let first = lines.into_iter().find(|line| !skipped(line)).unwrap_or_default();
     let rest = first.strip_prefix(b"module").map(<[u8]>::trim_ascii_start);
     bytes.starts_with(BYTECODE)
         || first.starts_with(b"\"builtin.module\"")
@@ -164,26 +215,19 @@ fn is_mlir(bytes: &[u8]) -> bool {
         })
 }
 
-/// Bytes, or lines, that are looked at.
-const LOOK: usize = 4096;
-
-/// What of Gemini's tool chain the bytes are: of compressed files, by their contents.
-fn gemini(bytes: &[u8]) -> Option<Content> {
-    const GZIP: &[u8] = &[0x1f, 0x8b];
-    if bytes.starts_with(GZIP) {
-        let source = irc_gemini_format::source("", bytes).ok();
-        return source.and_then(|source| kind_of(source.text())).or(Some(Content::Schedule));
-    }
-    let start = &bytes[..bytes.len().min(LOOK)];
-    let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    kind_of(valid)
-}
-
-fn kind_of(text: &str) -> Option<Content> {
+/// What of Gemini's tool chain a text is.
+fn of_npu(text: &str) -> Option<Content> {
     let is_instruction = |line: &str| {
         let name = line.strip_prefix('[').and_then(|line| line.split_once(", {'slyr'"));
         name.is_some_and(|(name, _)| name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()))
     };
+    let is_core = |line: &str| {
+        let number = line.strip_prefix("# core ").unwrap_or_default().trim_end();
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    if text.lines().find(|line| !line.is_empty()).is_some_and(is_core) {
+        return Some(Content::Listing);
+    }
     let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     if lines.next().is_some_and(is_instruction) {
         return Some(Content::Listing);
@@ -232,13 +276,28 @@ pub fn open(console: &Console, source: Source, strict: bool) -> Result<(Session,
     Ok((session, file))
 }
 
+/// What is no program to run, and what becomes of it.
+pub fn runs_not(name: &str, content: Content) -> Stop {
+    let help = match content {
+        Content::Mlir => "irc-opt runs passes on it",
+        Content::Empty | Content::Unknown => KINDS,
+        _ => "irc simulate tells how long a schedule takes",
+    };
+    Stop::problem(format!("{name} is {}", content.words())).help(help)
+}
+
 /// Refuses what `content` is where a model is expected.
 pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
     if content == Content::Model {
         return Ok(());
     }
-    let found = content.words();
-    Err(Stop::problem(format!("{name}: expected an ARK model, found {found}")))
+    Err(unexpected(name, Content::Model.words(), content))
+}
+
+/// A file of another kind than expected.
+pub fn unexpected(name: &str, expected: &str, found: Content) -> Stop {
+    let problem = Stop::problem(format!("{name}: expected {expected}, found {}", found.words()));
+    if found == Content::Unknown { problem.help(KINDS) } else { problem }
 }
 
 #[cfg(test)]
@@ -249,9 +308,21 @@ mod tests {
     fn files_are_told_apart_by_their_first_key() {
         assert_eq!(content(br#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#), Content::Model);
         assert_eq!(content(br#"{"Rank": 0, "Architecture": "ANY"}"#), Content::Plan);
-        assert_eq!(content(b"not json at all"), Content::Model);
+        assert_eq!(content(br#"{"WorldSize": 1"#), Content::Model);
+        assert_eq!(content(br#"{"name": "x"}"#), Content::Unknown);
+        assert_eq!(content(b"not json at all"), Content::Unknown);
+        assert_eq!(content(b" \n"), Content::Empty);
         assert_eq!(content(b"\x7fELF..."), Content::Library);
         assert_eq!(content(br#"{"irVersion": "1", "node": []}"#), Content::Graph);
+    }
+
+    #[test]
+    fn the_end_of_a_large_file_does_not_matter() {
+        let mut bytes = vec![b' '; 2 * LOOK];
+        bytes.extend(br#"{"Nodes": []}"#);
+        assert_eq!(content(&bytes), Content::Empty);
+        bytes[0] = b'{';
+        assert_eq!(content(&bytes), Content::Unknown);
     }
 
     #[test]
@@ -260,6 +331,6 @@ mod tests {
         assert_eq!(content(b"\n\x0c\n\x01x\x12\x01y"), Content::Graph);
         assert_eq!(content(b"# a graph\nnode {\n  input: \"x\"\n}"), Content::Graph);
         assert_eq!(content(b"ir_version: 1"), Content::Graph);
-        assert_eq!(content(b"Just words"), Content::Model);
+        assert_eq!(content(b"Just words"), Content::Unknown);
     }
 }

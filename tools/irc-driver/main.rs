@@ -1,6 +1,7 @@
 //! The multi-call driver behind `irc`, `irc-opt`, `irc-translate` and `irc-lsp-server`.
 use std::{env, path::Path, process::ExitCode};
 
+mod archive;
 mod bench;
 mod check;
 mod compile;
@@ -10,6 +11,7 @@ mod crash;
 mod graphs;
 mod input;
 mod irc_main;
+mod located;
 mod npu;
 mod opt;
 mod output;

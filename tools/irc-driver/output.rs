@@ -39,8 +39,25 @@ pub fn probe_beside(path: &Path, input: &str) -> Result<(), Stop> {
     probe(path)
 }
 
-/// Writes an artefact; `-` is standard output.
+/// The suffix that says what a file is to hold; `.gz` only says that it is compressed.
+pub fn suffix(path: &Path) -> Option<&str> {
+    let plain = if is_packed(path) { Path::new(path.file_stem()?) } else { path };
+    plain.extension()?.to_str()
+}
+
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix == "gz")
+}
+
+/// Writes an artefact, as a gzip file where the name ends in `.gz`; `-` is standard output.
 pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
+    match is_packed(path) {
+        true => write_plain(path, &irc_gemini_format::packed(bytes), content),
+        false => write_plain(path, bytes, content),
+    }
+}
+
+fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
     if is_stdout(path) {
         return write_stdout(bytes, content);
     }
@@ -111,7 +128,8 @@ fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Stop> {
     }
 }
 
-fn is_stdout(path: &Path) -> bool {
+/// Whether an artefact goes to standard output.
+pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
@@ -172,6 +190,16 @@ mod tests {
         let mode = fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o111, 0);
         assert_ne!(mode & 0o400, 0);
+    }
+
+    #[test]
+    fn a_name_may_ask_for_a_gzip_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.npu.gz");
+        assert_eq!((suffix(&path), suffix(Path::new("x.y.npu"))), (Some("npu"), Some("npu")));
+        write(&path, b"new", Content::Binary).expect("writable");
+        let bytes = fs::read(&path).expect("there");
+        assert_eq!(&*irc_gemini_format::unpacked(&bytes).expect("a gzip file"), b"new");
     }
 
     #[test]

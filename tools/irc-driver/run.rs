@@ -1,6 +1,6 @@
 //! `irc run`: a model, a compiled library or plans, on given or random inputs.
 use crate::{
-    compile,
+    archive, compile,
     console::Console,
     graphs,
     input::{self, Content},
@@ -30,11 +30,16 @@ pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
 fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result<(), Stop> {
     let outputs = arguments.outputs.as_deref().map(|path| transport.own(path));
     if let Some(path) = &outputs {
-        output::probe(path)?;
+        for file in &arguments.files {
+            output::probe_beside(path, file)?;
+        }
     }
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let expected = arguments.expected.as_deref().map(values::read).transpose()?;
     let files = read(arguments)?;
+    if arguments.self_test && files[0].content != Content::Archive {
+        return Err(Stop::Usage("--self-test is for archives (.tar)".into()));
+    }
     if files[0].content != Content::Graph {
         refuse_of_graphs(arguments)?;
     }
@@ -43,6 +48,15 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
             (graphs::run::run(console, arguments, bytes.clone(), given)?, None)
+        }
+        [File { content: Content::Archive, bytes, .. }] => {
+            refuse_of_plans(arguments)?;
+            say_threads(console, arguments.threads);
+            refuse_to_compile(arguments)?;
+            if arguments.self_test {
+                return archive::self_test(console, arguments, bytes);
+            }
+            (archive::run(console, arguments, bytes, given)?, None)
         }
         [File { content: Content::Library, .. }] => {
             refuse_of_plans(arguments)?;
@@ -95,23 +109,19 @@ fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
         let bytes = input::read(name)?;
         let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
         let source = match content {
-            Content::Archive => {
-                return Err(Stop::not_built("Model Library Format archives (.tar)"));
-            }
-            Content::Library | Content::Graph if arguments.files.len() > 1 => {
+            Content::Library | Content::Graph | Content::Archive if arguments.files.len() > 1 => {
                 let what = content.words();
                 return Err(Stop::Usage(format!("{name} is {what}: it runs alone")));
             }
-            Content::Library | Content::Graph => Source::new(name, ""),
+            Content::Library | Content::Graph | Content::Archive => Source::new(name, ""),
             Content::Model | Content::Plan => input::source(name, &bytes),
-            Content::Mlir => {
-                let problem = Stop::problem(format!("{} is MLIR", name));
-                return Err(problem.help("irc-opt runs passes on it"));
-            }
-            Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
-                let problem = Stop::problem(format!("{name} is {}", content.words()));
-                return Err(problem.help("irc simulate tells how long a schedule takes"));
-            }
+            Content::Mlir
+            | Content::Schedule
+            | Content::Frontend
+            | Content::Listing
+            | Content::Binary
+            | Content::Empty
+            | Content::Unknown => return Err(input::runs_not(name, content)),
         };
         files.push(File { source, content, bytes });
     }
@@ -151,6 +161,7 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
         ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
         ("--backend cranelift", arguments.backend == Backend::Cranelift),
+        ("--backend reference", arguments.backend == Backend::Reference),
     ];
     let name = &arguments.files[0];
     refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
@@ -171,21 +182,15 @@ pub fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
 }
 
 fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buffers, Stop> {
-    if arguments.backend == Backend::Reference {
-        return Err(Stop::Usage("--backend reference evaluates models, not libraries".into()));
-    }
     refuse_to_compile(arguments)?;
-    // The loader searches its own folders for a name without a slash.
-    let path = Path::new(".").join(&arguments.files[0]);
-    let library = load(&path)?;
+    let library = load(Path::new(&arguments.files[0]))?;
     let inputs = prepare(given, library.interface(), arguments.seed)?;
     if !library.interface().is_sized() {
         return execute(console, &library, inputs);
     }
-    let failed = |error: irc_runtime::RunError| Stop::problem(error.to_string());
-    let mut runner = irc_runtime::Runner::new(library.into(), &[]).map_err(failed)?;
+    let mut runner = irc_runtime::Runner::new(library.into(), &[])?;
     let _step = console.step("running");
-    runner.run(inputs).map_err(failed)
+    Ok(runner.run(inputs)?)
 }
 
 fn run_model(
@@ -260,7 +265,7 @@ pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
 
 /// Loads a library.
 pub fn load(path: &Path) -> Result<Library, Stop> {
-    Library::load(path).map_err(|error| Stop::problem(error.to_string()))
+    Ok(Library::load(path)?)
 }
 
 fn prepare(mut given: Buffers, interface: &Interface, seed: Option<u64>) -> Result<Buffers, Stop> {
@@ -272,7 +277,7 @@ fn prepare(mut given: Buffers, interface: &Interface, seed: Option<u64>) -> Resu
 
 fn execute(console: &Console, library: &Library, inputs: Buffers) -> Result<Buffers, Stop> {
     let _step = console.step("running");
-    library.run(inputs).map_err(|error| Stop::problem(error.to_string()))
+    Ok(library.run(inputs)?)
 }
 
 fn evaluate(

@@ -1,6 +1,7 @@
 //! Why a command ended early, and with which exit code.
 use irc::Failure;
 use irc_diag::{Diagnostic, Source};
+use irc_runtime::RunError;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -22,6 +23,12 @@ pub enum Stop {
     Mismatch,
     /// The fault is ours.
     Internal(String),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        Stop::problem(error.to_string())
+    }
 }
 
 impl Stop {

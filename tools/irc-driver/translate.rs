@@ -3,7 +3,9 @@ use crate::{
     console::Console,
     crash,
     graphs::{self, translate::Written},
-    input, irc_main, npu,
+    input, irc_main,
+    located::{findings, told},
+    npu,
     output::{self, Content},
     plan, run,
     stop::Stop,
@@ -12,10 +14,10 @@ use bytes::Bytes;
 use clap::Parser;
 use irc::{CompileOptions, lowering::ark_to_plan};
 use irc_ark_format::{model, plan as plan_format};
-use irc_cli::{Functions, Graphs, Translate};
-use irc_diag::{Diagnostic, Source};
+use irc_cli::{Functions, Graphs, Planner, Translate};
+use irc_diag::Source;
 use irc_dialects::{ark, common_ir, plan as plan_dialect};
-use irc_mlir::{Capture, CapturedDiagnostic, Frame, Module, Severity};
+use irc_mlir::{Capture, Module};
 use std::{path::Path, process::ExitCode};
 
 /// Runs the translation that the arguments say.
@@ -36,6 +38,7 @@ enum Origin {
     Ark,
     Graph(Written),
     Gemini,
+    Npu,
 }
 
 /// What is written.
@@ -48,34 +51,51 @@ enum To {
     Npu,
 }
 
+impl To {
+    /// What a schedule or a program of the NPU becomes, if this is one.
+    fn scheduled(&self) -> Option<npu::translate::To> {
+        match self {
+            Self::Mlir => Some(npu::translate::To::Mlir),
+            Self::Gemini => Some(npu::translate::To::Schedule),
+            Self::Npu => Some(npu::translate::To::Program),
+            Self::Ark | Self::Plan(_) | Self::Graph(_) => None,
+        }
+    }
+}
+
 fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
     let to = destination(console, arguments)?;
     let from = origin(arguments)?;
     refuse_without_effect(arguments, from, &to)?;
     output::probe_beside(&arguments.output, &arguments.input)?;
-    if from == Origin::Gemini {
-        let (bytes, content) = match to {
-            To::Npu => npu::translate::program(console, arguments)?,
-            To::Gemini => npu::translate::written(console, arguments)?,
-            _ => return Err(Stop::not_built("Gemini schedules as MLIR")),
-        };
-        return output::write(&arguments.output, &bytes, content);
-    }
-    let bytes = input::read(&arguments.input)?;
-    let (bytes, content) = match from {
-        Origin::Gemini => unreachable!("translated above"),
-        Origin::Graph(written) => from_graph(console, arguments, bytes, written, &to)?,
-        Origin::Ark => {
-            input::expect_model(&arguments.input, input::content(&bytes))?;
-            let source = input::source(&arguments.input, &bytes);
-            (from_ark(console, arguments, source, &to)?, Content::Text)
-        }
-        Origin::Mlir => {
-            let source = input::source(&arguments.input, &bytes);
-            from_mlir(console, arguments, &source, &bytes, &to)?
-        }
+    let (bytes, content) = match (from, to.scheduled()) {
+        (Origin::Gemini, Some(to)) => npu::translate::from_schedule(console, arguments, to)?,
+        (Origin::Npu, Some(to)) => npu::translate::from_program(console, arguments, to)?,
+        _ => of_bytes(console, arguments, from, &to)?,
     };
     output::write(&arguments.output, &bytes, content)
+}
+
+/// What the bytes of a model, a graph or a module become.
+fn of_bytes(
+    console: &Console,
+    arguments: &Translate,
+    from: Origin,
+    to: &To,
+) -> Result<(Vec<u8>, Content), Stop> {
+    let bytes = input::read(&arguments.input)?;
+    match (from, to) {
+        (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
+        (Origin::Ark, _) => {
+            input::expect_model(&arguments.input, input::content(&bytes))?;
+            let source = input::source(&arguments.input, &bytes);
+            Ok((from_ark(console, arguments, source, to)?, Content::Text))
+        }
+        (Origin::Mlir | Origin::Gemini | Origin::Npu, _) => {
+            let source = input::source(&arguments.input, &bytes);
+            from_mlir(console, arguments, &source, &bytes, to)
+        }
+    }
 }
 
 fn origin(arguments: &Translate) -> Result<Origin, Stop> {
@@ -85,6 +105,7 @@ fn origin(arguments: &Translate) -> Result<Origin, Stop> {
         Some("--import-common-ir") => Ok(Origin::Graph(Written::CommonIr)),
         Some("--import-onnx") => Ok(Origin::Graph(Written::Onnx)),
         Some("--import-gemini") => Ok(Origin::Gemini),
+        Some("--import-npu") => Ok(Origin::Npu),
         Some(flag) => Err(Stop::not_built(flag)),
     }
 }
@@ -99,7 +120,7 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
         Some("--emit-npu") => Ok(To::Npu),
         Some("--emit-plan") => {
             let planning = plan::Planning {
-                arch: &arguments.arch,
+                arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
                 processors: arguments.processors,
                 planner: arguments.planner,
                 rules: arguments.config_rules.as_deref(),
@@ -114,22 +135,32 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
 fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result<(), Stop> {
     let is_read = matches!(from, Origin::Graph(_));
     let is_written = matches!(to, To::Graph(_));
-    match (from, to) {
-        (Origin::Gemini, To::Gemini | To::Npu | To::Mlir) => {}
-        (Origin::Gemini, _) | (_, To::Gemini | To::Npu) => {
-            return Err(Stop::Usage(
-                "NPU programs and Gemini schedules are made of Gemini schedules (--import-gemini)"
-                    .into(),
-            ));
+    let refused = match (from, to) {
+        (Origin::Mlir, _)
+        | (Origin::Gemini, To::Gemini | To::Npu | To::Mlir)
+        | (Origin::Npu, To::Npu | To::Mlir)
+        | (Origin::Ark, To::Ark | To::Plan(_) | To::Mlir)
+        | (Origin::Graph(_), To::Graph(_) | To::Mlir) => None,
+        (_, To::Gemini) => Some("Gemini schedules are made of Gemini schedules (--import-gemini)"),
+        (_, To::Npu) => Some(
+            "NPU programs are made of Gemini schedules (--import-gemini) and of NPU programs \
+             (--import-npu)",
+        ),
+        (_, To::Ark | To::Plan(_)) => {
+            Some("ARK models and plans are made of ARK models (--import-ark)")
         }
-        (Origin::Graph(_), To::Ark | To::Plan(_)) => {
-            return Err(Stop::Usage("ARK models and plans are made of ARK models".into()));
-        }
-        (Origin::Ark, To::Graph(_)) => {
-            return Err(Stop::Usage("Common IR and ONNX are not made of ARK models".into()));
-        }
-        _ => {}
+        (_, To::Graph(_)) => Some(
+            "Common IR and ONNX files are made of each other (--import-common-ir, --import-onnx)",
+        ),
+    };
+    if let Some(refused) = refused {
+        return Err(Stop::Usage(refused.into()));
     }
+    refuse_of_plans(arguments, to)?;
+    let flags = [("--frontend", arguments.frontend.is_some() && from != Origin::Gemini)];
+    run::refuse_flags(&flags, "it is for --import-gemini")?;
+    let strict = arguments.strict && !matches!(from, Origin::Ark | Origin::Gemini);
+    run::refuse_flags(&[("--strict", strict)], "it is for --import-ark and --import-gemini")?;
     if !is_read && !is_written {
         graphs::refuse(&arguments.graphs)?;
     }
@@ -149,6 +180,20 @@ fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result
     run::refuse_flags(&flags, "it is for Common IR and ONNX files")
 }
 
+/// Refuses the flags of plans where none is written.
+fn refuse_of_plans(arguments: &Translate, to: &To) -> Result<(), Stop> {
+    if matches!(to, To::Plan(_)) {
+        return Ok(());
+    }
+    let flags = [
+        ("--arch", arguments.arch.is_some()),
+        ("--processors", arguments.processors.is_some()),
+        ("--planner", arguments.planner != Planner::default()),
+        ("--config-rules", arguments.config_rules.is_some()),
+    ];
+    run::refuse_flags(&flags, "it is for --emit-plan")
+}
+
 fn from_graph(
     console: &Console,
     arguments: &Translate,
@@ -162,10 +207,10 @@ fn from_graph(
     let module = graphs::translate::to_dialect(&context, &document);
     let To::Graph(written) = to else {
         let made = module.map(|module| mlir(&module, &arguments.output));
-        return told(console, &source, findings(&capture, &source), made);
+        return told(console, findings(&capture, &source), made);
     };
     let module = module.as_ref().and_then(graph_of);
-    let module = told(console, &source, findings(&capture, &source), module)?;
+    let module = told(console, findings(&capture, &source), module)?;
     graphs::translate::emit(console, arguments, module, &source, *written)
 }
 
@@ -176,8 +221,8 @@ fn graph_of(module: &Module<'_>) -> Option<irc_common_format::model::Module> {
 }
 
 /// MLIR as text with locations, or as bytecode where the suffix says so.
-fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
-    if output.extension().is_some_and(|suffix| suffix == "mlirbc") {
+pub fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
+    if output::suffix(output) == Some("mlirbc") {
         return (irc_mlir::to_bytecode(module), Content::Binary);
     }
     (irc_mlir::to_text(&module.as_operation(), true).into_bytes(), Content::Text)
@@ -217,35 +262,11 @@ fn from_mlir(
     let module = irc_mlir::parse_bytecode(&context, bytes);
     if let To::Graph(written) = to {
         let module = module.as_ref().and_then(graph_of);
-        let module = told(console, source, findings(&capture, source), module)?;
+        let module = told(console, findings(&capture, source), module)?;
         return graphs::translate::emit(console, arguments, module, source, *written);
     }
     let translated = module.and_then(|module| to_format(&module, to, &arguments.output));
-    told(console, source, findings(&capture, source), translated)
-}
-
-/// MLIR's diagnostics as findings.
-pub fn findings(capture: &Capture<'_>, source: &Source) -> Vec<Diagnostic> {
-    capture.take().iter().filter_map(|diagnostic| place(diagnostic, source)).collect()
-}
-
-/// What was made, its warnings on the console; or the errors.
-pub fn told<T>(
-    console: &Console,
-    source: &Source,
-    findings: Vec<Diagnostic>,
-    made: Option<T>,
-) -> Result<T, Stop> {
-    match made {
-        Some(made) => {
-            console.findings(source, &findings);
-            Ok(made)
-        }
-        None if findings.iter().any(Diagnostic::is_error) => {
-            Err(Stop::Findings(source.clone(), findings))
-        }
-        None => Err(Stop::Internal("the translation failed without saying why".into())),
-    }
+    told(console, findings(&capture, source), translated)
 }
 
 /// Nothing after a diagnostic.
@@ -260,38 +281,9 @@ fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Co
             }
             plan_format::write(&plan_dialect::export(module).ok()?)
         }
-        To::Graph(_) | To::Gemini | To::Npu => unreachable!("written of what was read"),
+        To::Gemini => npu::translate::written(module).ok()?,
+        To::Npu => return npu::translate::program(module, output).ok(),
+        To::Graph(_) => unreachable!("written of what was read"),
     };
     Some((text.into_bytes(), Content::Text))
-}
-
-/// MLIR's diagnostic as a finding; notes without an error of their own say nothing here.
-fn place(captured: &CapturedDiagnostic, source: &Source) -> Option<Diagnostic> {
-    let severity = match captured.severity {
-        Severity::Error => irc_diag::Severity::Error,
-        Severity::Warning => irc_diag::Severity::Warning,
-        Severity::Note | Severity::Remark => return None,
-    };
-    let mut finding = Diagnostic::new(severity, "mlir", captured.message.clone());
-    for frame in &captured.frames {
-        match frame {
-            Frame::Name(name) if name.starts_with('$') => finding = finding.path(name.clone()),
-            Frame::Name(name) => finding = finding.with_note(format!("in {name}")),
-            // MLIR calls text that it parses from memory `-`.
-            Frame::File { name, line, column } if name == "-" => {
-                let offset = offset(source.text(), *line, *column);
-                finding = finding.at(offset..offset, "here");
-            }
-            Frame::File { name, line, column } => {
-                finding = finding.with_note(format!("from {name}:{line}:{column}"));
-            }
-        }
-    }
-    Some(finding)
-}
-
-/// Byte offset of a one-based line and column.
-fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    (start + column.saturating_sub(1)).min(text.len())
 }

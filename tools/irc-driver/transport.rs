@@ -9,7 +9,7 @@ pub enum Transport {
     InProcess,
     /// One, as `mpirun` says.
     #[cfg(feature = "mpi")]
-    Mpi(irc_executor::mpi::World),
+    Mpi(Box<irc_executor::mpi::World>),
 }
 
 impl Transport {
@@ -19,7 +19,7 @@ impl Transport {
             irc_cli::Transport::Inprocess => Ok(Transport::InProcess),
             #[cfg(feature = "mpi")]
             irc_cli::Transport::Mpi => irc_executor::mpi::World::start()
-                .map(Transport::Mpi)
+                .map(|world| Transport::Mpi(Box::new(world)))
                 .map_err(|error| Stop::problem(error.to_string())),
             #[cfg(not(feature = "mpi"))]
             irc_cli::Transport::Mpi => Err(Stop::Usage(

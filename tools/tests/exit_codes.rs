@@ -196,7 +196,7 @@ fn help_and_errors_name_flags_that_the_command_has() {
 #[test]
 fn what_is_not_built_says_so() {
     let cases: [&[&str]; 2] =
-        [&["run", "m.json", "--backend", "cuda"], &["compile", "m.json", "-o", "m.tar"]];
+        [&["run", "m.json", "--backend", "cuda"], &["compile", "m.json", "-o", "m.ptx"]];
     for arguments in cases {
         let (code, out, err) = run(tool("irc").args(arguments));
         assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");

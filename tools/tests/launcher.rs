@@ -1,5 +1,20 @@
 //! What the launcher makes of a driver that dies.
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// One test at a time: a program that is being written while another test starts a process cannot be
+/// started itself, as that process holds it open for a moment.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A copy of `irc` beside a driver that is this shell script.
 fn with_driver(script: &str) -> (tempfile::TempDir, Command) {
@@ -16,6 +31,7 @@ fn with_driver(script: &str) -> (tempfile::TempDir, Command) {
 
 #[test]
 fn a_crash_is_a_sentence_a_reproducer_and_70() {
+    let _alone = alone();
     let (folder, mut irc) = with_driver("kill -SEGV $$");
     let model = folder.path().join("model.json");
     fs::write(&model, "{}").expect("a model");
@@ -30,6 +46,44 @@ fn a_crash_is_a_sentence_a_reproducer_and_70() {
 
 #[test]
 fn an_exit_code_passes_through() {
+    let _alone = alone();
     let (_folder, mut irc) = with_driver("exit 3");
     assert_eq!(irc.output().expect("it starts").status.code(), Some(3));
+}
+
+/// Waits until `done`; says whether it came.
+fn comes(done: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !done() {
+        if start.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+#[test]
+fn a_driver_ends_with_the_launcher_that_was_killed() {
+    let _alone = alone();
+    // A driver that does not listen to what a signal can be made to ignore.
+    let (folder, mut irc) = with_driver(
+        "trap '' TERM INT HUP\necho $$ > $TMPDIR/new\nmv $TMPDIR/new $TMPDIR/id\nwhile true; do sleep 0.05; done",
+    );
+    let id = folder.path().join("id");
+    let mut launcher = irc.spawn().expect("it starts");
+    assert!(comes(|| id.exists()), "the driver does not start");
+    let id = fs::read_to_string(&id).expect("a number").trim().to_owned();
+    launcher.kill().expect("it runs");
+    launcher.wait().expect("it ends");
+    // What has ended is gone, or waits for whoever collects it.
+    let runs = || {
+        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    };
+    let ended = comes(|| !runs());
+    if !ended {
+        Command::new("kill").args(["-KILL", &id]).status().expect("it starts");
+    }
+    assert!(ended, "process {id} runs on");
 }

@@ -1,61 +1,15 @@
-//! Constants: what `llvm.mlir.constant` and its like hold, and Cranelift's instructions for them.
+//! Constants as Cranelift's instructions.
 use super::{
-    function::{Body, Op, Parts},
+    function::{Body, Parts},
     types::{Element, Shape, leaves},
 };
+use crate::codegen::constant::Constant;
 use cranelift_codegen::ir::{
     InstBuilder, Value as ClifValue,
     immediates::{Ieee32, Ieee64},
     types::I64,
 };
-use irc_mlir::{
-    llvm::{self, Data, Type},
-    read,
-};
-
-/// A constant.
-pub enum Constant {
-    /// All bits are zero; what is undefined is so too.
-    Zero,
-    /// Numbers, in bytes.
-    Data(Data),
-}
-
-impl Constant {
-    /// The constant that an op makes.
-    pub fn of(op: Op<'_, '_>) -> Option<Self> {
-        if read::op_name(&op) != "llvm.mlir.constant" {
-            return Some(Constant::Zero);
-        }
-        Some(Constant::Data(llvm::data(read::attribute(&op, "value")?)?))
-    }
-
-    /// The integer that it is in every lane.
-    pub fn integer(&self) -> Option<u64> {
-        match self {
-            Constant::Zero => Some(0),
-            Constant::Data(Data::Splat(bytes)) if bytes.len() <= 8 => Some(bits(bytes) as u64),
-            Constant::Data(_) => None,
-        }
-    }
-
-    /// The bits of an element.
-    fn bits(&self, index: usize, element: Element) -> Option<u128> {
-        match self {
-            Constant::Zero => Some(0),
-            Constant::Data(Data::Splat(bytes)) => Some(bits(bytes)),
-            Constant::Data(Data::Elements(bytes)) => {
-                let size = element.bytes() as usize;
-                Some(bits(bytes.get(index * size..(index + 1) * size)?))
-            }
-        }
-    }
-}
-
-/// Little-endian bytes as a number.
-fn bits(bytes: &[u8]) -> u128 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte))
-}
+use irc_mlir::llvm::Type;
 
 impl Body<'_, '_, '_> {
     /// Instructions that make a constant of a type.

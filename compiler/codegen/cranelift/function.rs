@@ -1,18 +1,17 @@
 //! One function: its blocks, its values, and which file translates which op.
 use super::{
-    constants::Constant,
     module::Unit,
     types::{self, Element, Shape},
 };
-use crate::codegen::CodegenError;
+use crate::codegen::{CodegenError, blocks::reverse_postorder, constant::Constant};
 use cranelift_codegen::ir::{
     Block as ClifBlock, FuncRef, GlobalValue, InstBuilder, MemFlagsData, Type as Clif,
     Value as ClifValue, types::I8X16,
 };
 use cranelift_frontend::FunctionBuilder;
 use irc_mlir::{
-    BlockLike, BlockRef, OperationLike, OperationRef, PassError, RegionLike, Type as MlirType,
-    TypeLike, Value, ValueLike,
+    BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type as MlirType, TypeLike,
+    Value, ValueLike,
     llvm::{self, Type},
     read,
 };
@@ -277,36 +276,13 @@ pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
 
 /// The error of an op that the quick tier does not know.
 pub fn no_translation(op: &Op<'_, '_>) -> CodegenError {
-    fault(op, "the quick tier does not translate this op; use --backend llvm")
+    CodegenError::at(op, "the quick tier does not translate this op; use --backend llvm")
 }
 
 /// The error of an op that the quick tier knows, but not like this.
 pub fn unsupported(op: &Op<'_, '_>, what: &str) -> CodegenError {
-    fault(op, &format!("the quick tier does not translate {what} here; use --backend llvm"))
-}
-
-/// An error at an op: a diagnostic there, and its words for who has no locations.
-fn fault(op: &Op<'_, '_>, message: &str) -> CodegenError {
-    let _ = PassError::at(op, message);
-    CodegenError { message: format!("'{}': {message}", read::op_name(op)), diagnosed: true }
-}
-
-/// The blocks that are reached, each after all that dominate it.
-fn reverse_postorder<'c: 'a, 'a>(entry: BlockRef<'c, 'a>) -> Vec<BlockRef<'c, 'a>> {
-    let mut seen = std::collections::HashSet::from([entry.to_raw().ptr as usize]);
-    let (mut stack, mut order) = (vec![(entry, 0)], Vec::new());
-    while let Some((block, next)) = stack.pop() {
-        // Asked beforehand: an index too large makes melior print the op, and MLIR verify it.
-        let end = block.terminator().filter(|end| next < end.successor_count());
-        let Some(successor) = end.and_then(|end| end.successor(next).ok()) else {
-            order.push(block);
-            continue;
-        };
-        stack.push((block, next + 1));
-        if seen.insert(successor.to_raw().ptr as usize) {
-            stack.push((successor, 0));
-        }
-    }
-    order.reverse();
-    order
+    CodegenError::at(
+        op,
+        &format!("the quick tier does not translate {what} here; use --backend llvm"),
+    )
 }

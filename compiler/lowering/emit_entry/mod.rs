@@ -11,13 +11,23 @@
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which gives 0, or 1
 //! after it has told the host of a failure; [`host`] says what a host is.
 //!
+//! Where the attribute `irc.weight_offsets` says at which offset of the constant `irc_weights` an argument
+//! lies (-1: nowhere), `buffers` has no place for it. The symbol is another object's.
+//!
+//! A program with the attribute `irc.shared` is a part of others: its entry point may be linked where another
+//! of the same name is, nobody else sees it, and it has no metadata.
+//!
 //! The attribute `irc.suffix` is put behind the names of a main function's entry point and metadata.
 
 pub mod host;
 
+/// The symbol of the constants of a program that are linked with it.
+pub const WEIGHTS: &str = "irc_weights";
+
 use irc_mlir::{
-    Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
-    Region, RegionLike, Value, ValueLike, attr, read, ty, walk_collect,
+    Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
+    PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, read, region_of, ty,
+    walk_collect,
 };
 
 /// The pass `emit-entry`.
@@ -39,14 +49,19 @@ impl Pass for EmitEntry {
                 let suffix = read::string(&function, "irc.suffix").unwrap_or_default();
                 let sized = function.has_attribute("irc.sized");
                 let name = if sized { "irc_run_sized" } else { "irc_run" };
-                emit(function, &format!("{name}{suffix}"), sized)?;
+                let entry = emit(function, &format!("{name}{suffix}"), sized)?;
+                if function.has_attribute("irc.shared") {
+                    set_linkage(function, "internal");
+                    set_linkage(entry, "weak_odr");
+                    let context = irc_mlir::context_of(&entry);
+                    irc_mlir::set_attribute(entry, "visibility_", attr::i64(context, HIDDEN));
+                    continue;
+                }
                 let Some(block) = function.block() else { continue };
                 block.append_operation(metadata(&function, &suffix).build());
             } else if let Some(name) = read::string(&function, "irc.entry") {
                 emit(function, &name, false)?;
-                let context = irc_mlir::context_of(&function);
-                let hidden = attr::parse(context, "#llvm.linkage<internal>");
-                irc_mlir::set_attribute(function, "linkage", hidden);
+                set_linkage(function, "internal");
             } else {
                 host::define(function);
             }
@@ -55,8 +70,22 @@ impl Pass for EmitEntry {
     }
 }
 
+/// `llvm::GlobalValue::HiddenVisibility`.
+pub(crate) const HIDDEN: i64 = 1;
+
+/// Sets a symbol's linkage, by LLVM's name for it.
+pub(crate) fn set_linkage(symbol: OperationRef<'_, '_>, linkage: &str) {
+    let context = irc_mlir::context_of(&symbol);
+    let linkage = attr::parse(context, &format!("#llvm.linkage<{linkage}>"));
+    irc_mlir::set_attribute(symbol, "linkage", linkage);
+}
+
 /// Adds the function `name` that calls `main`.
-fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str, sized: bool) -> PassResult {
+fn emit<'c: 'a, 'a>(
+    main: OperationRef<'c, 'a>,
+    name: &str,
+    sized: bool,
+) -> Result<OperationRef<'c, 'a>, PassError> {
     let callee = read::string(&main, "sym_name").unwrap_or_default();
     let context = irc_mlir::context_of(&main);
     let location = main.location();
@@ -88,13 +117,32 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str, sized: bool) -> Pass
     } else {
         (argument(0), vec![argument(1)])
     };
+    let offsets = read::integers(&main, "irc.weight_offsets").unwrap_or_default();
+    if !offsets.is_empty() {
+        declare_weights(&module, context);
+    }
+    let mut slots = 0..;
     let mut operands: Vec<Value> = (0..count - last.len())
         .map(|index| {
+            if let Some(offset) = offsets.get(index).filter(|offset| **offset >= 0) {
+                let all = spec("llvm.mlir.addressof").results(&[pointer]);
+                let all = one(all.attr("global_name", attr::symbol(context, WEIGHTS)));
+                let i64_type = ty::parse(context, "i64");
+                let constant = spec("llvm.mlir.constant").results(&[i64_type]);
+                let offset = one(constant.attr("value", attr::i64(context, *offset)));
+                let dynamic = attr::parse(context, "array<i32: -2147483648>");
+                return one(spec("llvm.getelementptr")
+                    .operands(&[all, offset])
+                    .results(&[pointer])
+                    .attr("rawConstantIndices", dynamic)
+                    .attr("elem_type", attr::ty(ty::parse(context, "i8"))));
+            }
+            let slot: i32 = slots.next().unwrap_or_default();
             let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
             let slot = one(spec("llvm.getelementptr")
                 .operands(&[buffers])
                 .results(&[pointer])
-                .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {index}>")))
+                .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {slot}>")))
                 .attr("elem_type", attr::ty(pointer)));
             one(spec("llvm.load").operands(&[slot]).results(&[taken]))
         })
@@ -117,16 +165,24 @@ fn emit<'c: 'a, 'a>(main: OperationRef<'c, 'a>, name: &str, sized: bool) -> Pass
 
     let signature =
         if sized { "!llvm.func<i32 (ptr, ptr, ptr)>" } else { "!llvm.func<i32 (ptr, ptr)>" };
-    let region = Region::new();
-    region.append_block(block);
+    let region = region_of(block);
     let entry = spec("llvm.func")
         .attr("sym_name", attr::string(context, name))
         .attr("function_type", attr::ty(ty::parse(context, signature)))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))
         .attr("CConv", attr::parse(context, "#llvm.cconv<ccc>"))
         .region(region);
-    module.append_operation(entry.build());
-    Ok(())
+    Ok(module.append_operation(entry.build()))
+}
+
+/// Declares the constants, which another object holds.
+fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) {
+    let text =
+        format!("llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>");
+    let parsed = irc_mlir::parse_module(context, &text);
+    for op in parsed.iter().flat_map(|parsed| read::body_ops(parsed.as_operation())) {
+        module.append_operation((*op).clone());
+    }
 }
 
 fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, suffix: &str) -> OpSpec<'c> {

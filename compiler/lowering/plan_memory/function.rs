@@ -58,14 +58,20 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let body = Block::new(&arguments);
         let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
         if function.name == program.main {
-            let suffix = irc_mlir::read::attribute(&function.op, "irc.suffix");
+            let carried = |name| irc_mlir::read::attribute(&function.op, name);
+            let (suffix, offsets) = (carried("irc.suffix"), carried("irc.weight_offsets"));
             let sized = homes.convention == Convention::Main;
             spec = spec
                 .maybe_attr("irc.suffix", suffix)
+                .maybe_attr("irc.weight_offsets", offsets)
+                .maybe_attr("irc.shared", carried("irc.shared"))
                 .maybe_attr("irc.sized", sized.then(|| attr::unit(context)));
             spec = spec.attr("irc.metadata", attr::string(context, &program.interface.to_json()));
         } else {
-            spec = spec.attr("sym_visibility", attr::string(context, "private"));
+            // Linked with programs that hold the same function.
+            spec = spec
+                .attr("sym_visibility", attr::string(context, "private"))
+                .attr("llvm.linkage", attr::parse(context, "#llvm.linkage<internal>"));
         }
         let Some(parent) = function.op.block() else {
             return Err(PassError::at(&function.op, "is not in a module"));
@@ -128,13 +134,15 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.workspace = self.given.pop().map(whole);
     }
 
-    /// Arguments of the main function: inputs, their extents, the host. Every extent is checked.
+    /// Arguments of the main function: inputs, the extents of those that are no constants, the host.
+    /// Every extent is checked.
     fn read_extents(&mut self) {
         self.host = self.given.pop();
         let (Some(all), function) = (self.given.pop(), self.function) else { return };
         let first = extents(&function.types[..function.inputs]);
         let mut found = vec![];
-        for input in 0..function.inputs {
+        let is_constant = |input: &usize| self.program.interface.inputs[*input].weight.is_some();
+        for input in (0..function.inputs).filter(|input| !is_constant(input)) {
             for axis in 0..function.types[input].rank() {
                 let at = self.emit.index(found.len() as i64);
                 let i64_type = self.emit.ty("i64");
@@ -569,7 +577,9 @@ pub fn signature<'c>(program: &Program<'c, '_>, number: usize) -> (Vec<Type<'c>>
     let mut inputs: Vec<Type> = (0..function.inputs).map(buffer).collect();
     let host = parse("memref<1xi8>");
     if homes.convention == Convention::Main {
-        let extents: usize = function.types[..function.inputs].iter().map(irc_tl::Type::rank).sum();
+        let ports = program.interface.inputs.iter().zip(&function.types);
+        let given = ports.filter(|(port, _)| port.weight.is_none());
+        let extents: usize = given.map(|(_, ty)| ty.rank()).sum();
         inputs.extend([parse(&format!("memref<{extents}xi64>")), host]);
         return (inputs, vec![parse("i32")]);
     }

@@ -22,7 +22,7 @@ mod control;
 mod emit;
 mod function;
 mod homes;
-mod program;
+pub(crate) mod program;
 mod repeat;
 mod symbols;
 

@@ -6,7 +6,7 @@ use crate::lowering::linalg_to_vector::{
 };
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationRef, Region, RegionLike, Type,
-    Value, ValueLike, attr, ty,
+    Value, ValueLike, attr, region_of, ty,
 };
 
 /// Appends ops to a kernel's block.
@@ -85,8 +85,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
                 .operands(&[input.into()])
                 .append(&block);
         }
-        let region = Region::new();
-        region.append_block(block);
+        let region = region_of(block);
         self.value(
             self.spec("linalg.fill")
                 .operands(&[scalar, init])

@@ -2,11 +2,12 @@
 //!
 //!     cargo run -p irc-npu-emit --example assemble -- SCHEDULE.json [FRONTEND.json [LISTING.txt]]
 //!
-//! With a published listing, the first instructions that differ instead.
+//! With a published listing, the instructions of it that differ instead.
 
 use irc_diag::{Sink, Source, render};
-use irc_gemini_format::{Options, frontend, schedule, source};
+use irc_gemini_format::{FileKind, Options, frontend, schedule, source};
 use irc_npu::listing::{self, Limits};
+use irc_npu_emit::Finding;
 
 fn main() {
     let paths: Vec<String> = std::env::args().skip(1).collect();
@@ -38,17 +39,24 @@ fn assemble(plan: &str, layers: Option<&str>) -> Result<irc_npu::Program, String
     let Some(parsed) = schedule::parse(&plan, &options, &mut sink) else {
         return Err(render(&plan, &sink.into_diagnostics(), false, 100));
     };
+    let layers = layers.map(read).transpose()?;
     let mut described = None;
-    if let Some(layers) = layers {
-        let (layers, mut sink) = (read(layers)?, Sink::new());
-        described = frontend::parse(&layers, &options, &mut sink);
+    if let Some(layers) = &layers {
+        let mut sink = Sink::new();
+        described = frontend::parse(layers, &options, &mut sink);
         if described.is_none() {
-            return Err(render(&layers, &sink.into_diagnostics(), false, 100));
+            return Err(render(layers, &sink.into_diagnostics(), false, 100));
         }
     }
-    irc_npu_emit::emit(&parsed, described.as_ref()).map_err(|mut found| {
-        irc_gemini_format::place(&plan, &mut found);
-        render(&plan, &found, false, 100)
+    let made = irc_npu_emit::emit(&parsed, described.as_ref());
+    made.map_err(|found| {
+        let text = found.into_iter().map(|Finding { file, diagnostic }| {
+            let source = layers.as_ref().filter(|_| file == FileKind::Frontend).unwrap_or(&plan);
+            let mut found = [diagnostic];
+            irc_gemini_format::place(source, &mut found);
+            render(source, &found, false, 100)
+        });
+        text.collect()
     })
 }
 
@@ -56,12 +64,8 @@ fn compare(plan: &str, layers: &str, published: &str) -> Result<String, String> 
     let ours = assemble(plan, Some(layers))?;
     let published = read(published)?;
     let theirs = listing::parse(&published, Limits::default(), &mut Sink::new());
-    let theirs = theirs.ok_or("the listing is not sound")?.program;
-    let mut out = String::new();
-    let pairs = ours.cores[0].code.iter().zip(&theirs.cores[0].code);
-    for (i, (ours, theirs)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
-        let line = listing::write_instruction;
-        out += &format!("{i}\n- {}\n+ {}\n", line(theirs).trim(), line(ours).trim());
-    }
-    Ok(out)
+    let theirs = theirs.ok_or("the listing is not sound")?;
+    let mut sink = Sink::new();
+    irc_npu::compare(&theirs.program, Some(&theirs.spans), &ours, &mut sink);
+    Ok(render(&published, &sink.into_diagnostics(), false, 100))
 }

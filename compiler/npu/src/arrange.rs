@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use irc_gemini_format::schedule::{LayerKind, Wl0Source};
 use irc_npu::Op;
+use irc_npu::enums::DataFmt;
 use irc_npu::layout::{WL0_UNIT, wl0_row, wl0_units};
 
 use crate::compute;
@@ -119,11 +120,12 @@ impl Gaps {
         let mut is_open = has_copy;
         if by_tile {
             let row = view.wl0_row(index)?;
+            let format = view.layers.weights(&workload.layer_name, &view.at(index))?.format;
             let mut last = vec![];
             for (position, (tile, _)) in tiles.iter().enumerate() {
                 let half = compute::half_of(row.address, row.size, position);
                 let step = movement::load_tile(view, index, tile, half)?;
-                last.push(rows.last(written(&step.op)));
+                last.push(rows.last(written(&step.op, format)));
                 let gap = match position {
                     0 => 0,
                     1 if last[1] >= last[0] => 0,
@@ -179,10 +181,10 @@ impl Gaps {
 }
 
 /// Units of WL0 that a load of weights writes.
-fn written(op: &Op) -> (i64, i64) {
+fn written(op: &Op, format: DataFmt) -> (i64, i64) {
     let Op::LwMov(op) = op else { return (0, 0) };
     let [k, c, r, s] = op.w_size;
-    let units = wl0_units(irc_npu::enums::DataFmt::Int8, k, [c, r, s]);
+    let units = wl0_units(format, k, [c, r, s]);
     (op.dt_addr, op.dt_addr + units)
 }
 

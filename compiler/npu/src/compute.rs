@@ -2,33 +2,29 @@
 
 use irc_gemini_format::Nullable;
 use irc_gemini_format::frontend::{Activation, FrontendLayer};
-use irc_gemini_format::json;
-use irc_gemini_format::schedule::{LayerKind, Tile, Wl0Source};
-use irc_npu::enums::{
-    Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Mg0s, Qsmd, Sg0m, Sg1m, Summ, Swrs, Treed,
-};
+use irc_gemini_format::schedule::{Extent, LayerKind, Tile, Wl0Source};
+use irc_npu::enums::{Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed};
 use irc_npu::layout::WL0_UNIT;
-use irc_npu::op::{
-    PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpCfgFm, VpCfgGcs, VpCfgGms, VpCfgIq, VpCfgIq1,
-    VpCfgQp, VpCfgSms, VpCfgTp, VpPool, VpSelf,
-};
+use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
-use crate::finding::{Found, fault, word};
+use crate::finding::{Finding, Found, fault, layer_fault, layer_word, signed, word, words};
+use crate::instructions::VectorSetup;
 use crate::movement::{cut_mode, place};
 use crate::step::Step;
 use crate::tensors::{Spot, View, corner, lengths};
 
-/// The instructions of a workload's tiles, in the order of the file: that of their keys as
-/// strings. Their place in it says in which half of WL0 their weights are.
+/// The instructions of a workload's tiles, in the order of their keys as strings. Their place in it
+/// says in which half of WL0 their weights are.
 pub fn tiles<'s>(view: &View<'s>, index: usize) -> Found<Vec<(&'s Tile, Step)>> {
     let workload = view.workload(index);
     let path = view.at(index);
     let Some(info) = &workload.tile_info else {
         return Err(fault("emit-tile", &path, "the workload has no tiles"));
     };
+    let tiles = info.by_key();
     let mut origins = [None; 2];
-    for (_, tile) in &info.tiles {
+    for (_, tile) in &tiles {
         for (origin, lower) in origins.iter_mut().zip([Some(tile.ifmap_lower), tile.ifmap_lower2]) {
             let lower = lower.map(|lower| {
                 let extent = irc_gemini_format::schedule::Extent { lower, upper: lower };
@@ -43,14 +39,15 @@ pub fn tiles<'s>(view: &View<'s>, index: usize) -> Found<Vec<(&'s Tile, Step)>> 
         path,
         layer: view.layers.layer(&workload.layer_name, &view.at(index))?,
         inputs: inputs(view, index)?,
+        operands: view.operands(index)?,
         origins,
         output: output(view, index)?,
     };
     let mut all = vec![];
-    for (position, (number, tile)) in info.tiles.iter().enumerate() {
+    for (position, (number, tile)) in tiles.into_iter().enumerate() {
         let step = match workload.layer_type {
-            Some(LayerKind::Pe) => work.convolution(tile, *number, position)?,
-            Some(LayerKind::Vp) => work.vector(tile, *number)?,
+            Some(LayerKind::Pe) => work.convolution(tile, number, position)?,
+            Some(LayerKind::Vp) => work.vector(tile, number)?,
             _ => return Err(fault("emit-kind", &work.path, "only pe and vp workloads are known")),
         };
         all.push((tile, step));
@@ -86,15 +83,17 @@ struct Work<'v, 's> {
     path: String,
     layer: &'s FrontendLayer,
     inputs: Vec<Spot>,
+    /// Which operand of the layer each is, as the frontend has them.
+    operands: Vec<usize>,
     /// First element of each operand over all tiles, absolute in the layer's operand.
     origins: [Option<[i64; 4]>; 2],
     output: Spot,
 }
 
 impl Work<'_, '_> {
-    fn lacks(&self, what: &str) -> Box<irc_diag::Diagnostic> {
-        let path = format!("$[\"{}\"]", self.layer.name);
-        fault("emit-frontend", &path, format!("the layer has no {what}"))
+    fn lacks(&self, module: &str) -> Box<Finding> {
+        let message = format!("the layer has no module `{module}`");
+        layer_fault("emit-frontend", (&self.layer.name, "module_list"), message)
     }
 
     fn input(&self, operand: usize) -> Found<&Spot> {
@@ -114,23 +113,25 @@ impl Work<'_, '_> {
         let [top, _, left, _] = tile.tile_padding_tblr;
         let [n, c, h, w] = self.within(0, corner(&tile.ifmap()));
         let made = tile.ofmap();
+        let kernel = self.pair("kernel_size", self.layer.kernel_size)?;
+        let [sphi, spwi] = self.first_pixel(tile, kernel)?;
         let op = PeConv {
             ps: 0,
-            sphi: signed(-top, &self.path)?,
-            spwi: signed(-left, &self.path)?,
+            sphi,
+            spwi,
             sbsg: input.tensor.region,
             dbsg: self.output.tensor.region,
             st_addr: input.address([n, c, h - top, w - left]),
             sw_addr: self.weight_address(tile, position)?,
             dt_addr: self.output.address(self.made_at(tile)),
         };
-        let [n, k, h, w] = self.words(lengths(&made))?;
-        let [_, c, ..] = self.words(lengths(&tile.ifmap()))?;
+        let [n, k, h, w] = words(lengths(&made), &self.path)?;
+        let [_, c, ..] = words(lengths(&tile.ifmap()), &self.path)?;
         let [mtc0, mtk0] = tile.mtc0_mtk0.ok_or_else(|| self.no_tile("mini tile"))?;
         let [_, _, mini_h, mini_w] =
             tile.out_mini_tile.ok_or_else(|| self.no_tile("mini tile of the result"))?;
         let shape = PeCfgTp {
-            kernel: self.pair(self.layer.kernel_size)?,
+            kernel,
             tile: [n, k, c, h, w],
             mtk0: word(mtk0, &self.path)?,
             mtc0: word(mtc0, &self.path)?,
@@ -143,7 +144,36 @@ impl Work<'_, '_> {
         self.step(configs, op.into(), number)
     }
 
-    fn no_tile(&self, what: &str) -> Box<irc_diag::Diagnostic> {
+    /// The row and column of the operand at which a tile's first window begins, negative in padding.
+    fn first_pixel(&self, tile: &Tile, kernel: [u32; 2]) -> Found<[i32; 2]> {
+        let [top, _, left, _] = tile.tile_padding_tblr;
+        let row = self.begin(tile, 2, top, kernel[0])?;
+        let column = self.begin(tile, 3, left, kernel[1])?;
+        Ok([signed(row, &self.path)?, signed(column, &self.path)?])
+    }
+
+    /// Where a tile's first window begins along an axis `[N, C, H, W]`, with some padding before it.
+    ///
+    /// It is counted from the first element that the tile reads, as in published programs, unless
+    /// windows go on into padding behind the last: where that is, only its place in the operand tells.
+    fn begin(&self, tile: &Tile, axis: usize, before: i64, kernel: u32) -> Found<i64> {
+        let input = self.input(0)?;
+        let first = input.at[axis] + self.within(0, corner(&tile.ifmap()))[axis];
+        let read = lengths(&tile.ifmap())[axis];
+        let steps = lengths(&tile.ofmap())[axis] - 1;
+        let stride = i64::from(self.pair("stride", self.layer.stride)?[axis - 2]);
+        if steps * stride + i64::from(kernel) - before <= read {
+            return Ok(-before);
+        }
+        let ends = first + read == i64::from(input.tensor.shape[axis - 1]);
+        if ends && (first == 0 || before == 0) {
+            return Ok(first - before);
+        }
+        let message = "windows of a tile go past what it reads, where its operand does not end";
+        Err(fault("emit-tile", &self.path, message))
+    }
+
+    fn no_tile(&self, what: &str) -> Box<Finding> {
         fault("emit-tile", &self.path, format!("a tile has no {what}"))
     }
 
@@ -192,20 +222,16 @@ impl Work<'_, '_> {
             qb: zero.map_or(Number::Int(0), number),
             qk: scale.map_or(Number::Int(0), number),
             adden: 0,
-            stride: self.pair(self.layer.stride)?,
+            stride: self.pair("stride", self.layer.stride)?,
             xy_mode: cut_mode(Some(tile), &self.path)?,
         })
     }
 
     /// Extents of a kernel or steps; 1 for layers that have none.
-    fn pair(&self, values: Option<[i64; 2]>) -> Found<[u32; 2]> {
-        let [h, w] = values.unwrap_or([1, 1]);
-        Ok([word(h, &self.path)?, word(w, &self.path)?])
-    }
-
-    fn words(&self, values: [i64; 4]) -> Found<[u32; 4]> {
-        let [a, b, c, d] = values.map(|value| word(value, &self.path));
-        Ok([a?, b?, c?, d?])
+    fn pair(&self, key: &str, values: Option<[i64; 2]>) -> Found<[u32; 2]> {
+        let [rows, columns] = values.unwrap_or([1, 1]);
+        let place = (self.layer.name.as_str(), key);
+        Ok([layer_word(rows, place)?, layer_word(columns, place)?])
     }
 
     /// Where a tile's result begins in that of the workload.
@@ -222,15 +248,17 @@ impl Work<'_, '_> {
 
     /// One operation for each image. It has no batch, and its addresses are those of the first.
     fn vector(&self, tile: &Tile, number: u32) -> Found<Step> {
-        let first = self.input(0)?;
         let is_pool = matches!(self.layer.operation.as_str(), "max_pool2d" | "avg_pool2d");
         let [top, _, left, _] = tile.tile_padding_tblr;
-        let [_, c, h, w] = self.within(0, corner(&tile.ifmap()));
         let [_, k, y, x] = self.made_at(tile);
         let dt_addr = self.output.address([0, k, y, x]);
-        let (sbsg, dbsg) = (first.tensor.region, self.output.tensor.region);
+        let dbsg = self.output.tensor.region;
         let operation = self.operation()?;
         let op: Op = if is_pool {
+            let first = self.input(0)?;
+            let [_, c, h, w] = self.within(0, corner(&tile.ifmap()));
+            let [iph, ipw] =
+                self.first_pixel(tile, self.pair("pool_size", self.layer.pool_size)?)?;
             VpPool {
                 iqen: 1,
                 qen: 3,
@@ -241,24 +269,16 @@ impl Work<'_, '_> {
                 accd: Accd::Default,
                 swrs: Swrs::Default,
                 lut: operation.function,
-                iph: signed(-top, &self.path)?,
-                ipw: signed(-left, &self.path)?,
-                sbsg,
+                iph,
+                ipw,
+                sbsg: first.tensor.region,
                 dbsg,
                 st_addr: first.address([0, c, h - top, w - left]),
                 dt_addr,
             }
             .into()
         } else {
-            let st_addr = first.address([0, c, h, w]);
-            let (sbsg1, st_addr1) = match tile.ifmap2() {
-                Some(other) => {
-                    let [_, c, h, w] = self.within(1, corner(&other));
-                    let second = self.input(1)?;
-                    (second.tensor.region, second.address([0, c, h, w]))
-                }
-                None => (sbsg, st_addr),
-            };
+            let ((sbsg, st_addr), (sbsg1, st_addr1)) = self.sources(tile)?;
             VpSelf {
                 iqen: u32::from(self.view.first_tools || !self.reads_as_is()),
                 qen: 3,
@@ -282,12 +302,62 @@ impl Work<'_, '_> {
         self.step(self.vector_configs(tile, &operation)?, op, number)
     }
 
+    /// Ring regions and addresses of what a tile reads, element by element: that at `STaddr`, and
+    /// that at `STaddr1`, which is the first operand of the layer. With one operand both are the same.
+    fn sources(&self, tile: &Tile) -> Found<((u32, i64), (u32, i64))> {
+        let place = |operand: usize, part: Extent| -> Found<(u32, i64)> {
+            let input = self.input(operand)?;
+            let [_, c, h, w] = self.within(operand, corner(&part));
+            Ok((input.tensor.region, input.address([0, c, h, w])))
+        };
+        let first = place(0, tile.ifmap())?;
+        let is_sum = self.layer.operation == "element_wise_add";
+        match (tile.ifmap2(), &self.operands[..]) {
+            (Some(_), [_, _]) if is_sum && !self.are_alike() => {
+                let message = "the operands of a sum lie in tensors of other pixels or rows";
+                Err(fault("emit-operands", &self.path, message))
+            }
+            (Some(other), [1, _]) if is_sum => Ok((first, place(1, other)?)),
+            (Some(other), [_, _]) if is_sum => Ok((place(1, other)?, first)),
+            (None, [_]) if !is_sum => Ok((first, first)),
+            _ => {
+                let message = "a sum has two operands, other vector operations have one";
+                Err(fault("emit-operands", &self.path, message))
+            }
+        }
+    }
+
+    /// Whether one register can say of both operands how they lie.
+    fn are_alike(&self) -> bool {
+        let images = self.view.workload(self.index).extent.axis(0);
+        let shape = |spot: &Spot| {
+            let [c, h, w] = spot.tensor.shape;
+            (spot.tensor.format.pixel(c), if images.0 == images.1 { 0 } else { h }, w)
+        };
+        let mut all = self.inputs.windows(2);
+        all.all(|pair| {
+            pair[0].tensor.format == pair[1].tensor.format && shape(&pair[0]) == shape(&pair[1])
+        })
+    }
+
+    /// Whether a ReLU follows a vector operation.
+    fn has_relu(&self) -> bool {
+        let named = self.layer.activation_type == Some(Nullable(Some(Activation::Relu)));
+        named || self.group("relu_group").is_some()
+    }
+
     fn operation(&self) -> Found<Operation> {
         match self.layer.operation.as_str() {
-            "quantize" => Ok(Operation { path: 4, function: 16, cmps: Cmps::Default, outside: 0 }),
             "element_wise_add" => {
-                Ok(Operation { path: 69, function: 18, cmps: Cmps::Default, outside: 0 })
+                let path = if self.has_relu() { 69 } else { 5 };
+                Ok(Operation { path, function: 18, cmps: Cmps::Default, outside: 0 })
             }
+            other if self.has_relu() => {
+                let message =
+                    format!("the vector processor's code for `{other}` with a ReLU is not known");
+                Err(layer_fault("emit-operation", (&self.layer.name, "operation"), message))
+            }
+            "quantize" => Ok(Operation { path: 4, function: 16, cmps: Cmps::Default, outside: 0 }),
             // Padding must lose every comparison.
             "max_pool2d" => Ok(Operation {
                 path: 4,
@@ -300,7 +370,7 @@ impl Work<'_, '_> {
             }
             other => {
                 let message = format!("the vector processor's code for `{other}` is not known");
-                Err(fault("emit-operation", &self.path, message))
+                Err(layer_fault("emit-operation", (&self.layer.name, "operation"), message))
             }
         }
     }
@@ -312,7 +382,7 @@ impl Work<'_, '_> {
     /// Whether the first operand needs no dequantisation.
     fn reads_as_is(&self) -> bool {
         let Some(before) = self.group("pre_cal") else { return true };
-        let is = |value: &Option<json::Number>, wanted: f64| {
+        let is = |value: &Option<irc_json::Number>, wanted: f64| {
             value.as_ref().is_none_or(|value| value.value() == wanted)
         };
         self.layer.operation == "quantize"
@@ -321,80 +391,41 @@ impl Work<'_, '_> {
     }
 
     fn vector_configs(&self, tile: &Tile, operation: &Operation) -> Found<Vec<Op>> {
-        let before = self.group("pre_cal").ok_or_else(|| self.lacks("module `pre_cal`"))?;
-        let after = self.group("post_cal").ok_or_else(|| self.lacks("module `post_cal`"))?;
+        let before = self.group("pre_cal").ok_or_else(|| self.lacks("pre_cal"))?;
+        let after = self.group("post_cal").ok_or_else(|| self.lacks("post_cal"))?;
         let factor =
             self.group("fp32_mul_group").and_then(|group| group.mul_group_k_scalar.as_ref());
-        let or = |value: &Option<json::Number>, other: Number| value.as_ref().map_or(other, number);
+        let or =
+            |value: &Option<irc_json::Number>, other: Number| value.as_ref().map_or(other, number);
         let zero = || Number::Int(0);
-        let (input, output) = (self.input(0)?.tensor, self.output.tensor);
-        let [_, k, h, w] = self.words(lengths(&tile.ofmap()))?;
+        let [_, k, h, w] = words(lengths(&tile.ofmap()), &self.path)?;
         let is_pool = self.layer.pool_size.is_some();
-        let operands = self.inputs.len();
-        Ok(vec![
-            VpCfgGcs {
-                cmps: operation.cmps,
-                sg0m: Sg0m::Default,
-                cmpvs: 0,
-                sg0vs: 0,
-                sg0v: zero(),
-                cmpv: zero(),
-            }
-            .into(),
-            VpCfgGms {
-                used: false,
-                sege: 0,
-                segn: 0,
-                mg0s: Mg0s::Default,
-                sg1m: Sg1m::Default,
-                mg0vs: 0,
-                sg1vs: 0,
-                sg1v: zero(),
-                mg0v: factor.map_or(zero(), number),
-            }
-            .into(),
-            VpCfgSms { summ: Summ::Default, mulvs: 0, sumvs: 0, sumv: zero(), mulv: zero() }.into(),
-            VpCfgQp {
-                qcs: match after.carry_sel.as_deref() {
-                    Some("round") => Float2Fixed::Round,
-                    _ => Float2Fixed::Ceil,
-                },
-                qsmd: Qsmd::Default,
-                qb: or(&after.sum_b, zero()),
-                qk: or(&after.mul_k, Number::Int(1)),
-            }
-            .into(),
-            VpCfgIq {
-                iqcs: 0,
-                iqb0: or(&before.requan_zp_a, zero()),
-                iqk0: or(&before.requan_scale_a, Number::Int(1)),
-            }
-            .into(),
-            VpCfgIq1 {
-                iqb1: or(&before.requan_zp_b, Number::Float(0.0)),
-                iqk1: or(&before.requan_scale_b, Number::Float(0.0)),
-            }
-            .into(),
-            VpCfgFm {
-                i_f: DataSign::Signed,
-                o_f: DataSign::Signed,
-                idf: input.format,
-                odf: output.format,
-                vf32: 0,
-                s_tile: input.shape,
-                d_tile: output.shape,
-            }
-            .into(),
-            VpCfgTp {
-                stride: self.pair(self.layer.stride.filter(|_| is_pool))?,
-                kernel: self.pair(self.layer.pool_size)?,
-                tile: [k, h, w],
-                t1f: if operands > 1 { axes(self.layer.tensor1_lut) } else { 0 },
-                t0f: axes(self.layer.tensor0_lut),
-                padv_area: operation.outside,
-            }
-            .into(),
-        ])
+        let has_second = self.inputs.len() > 1;
+        let setup = VectorSetup {
+            cmps: operation.cmps,
+            factor: factor.map_or(zero(), number),
+            rounding: match after.carry_sel.as_deref() {
+                Some("round") => Float2Fixed::Round,
+                _ => Float2Fixed::Ceil,
+            },
+            quantise: [or(&after.mul_k, Number::Int(1)), or(&after.sum_b, zero())],
+            first: [or(&before.requan_scale_a, Number::Int(1)), or(&before.requan_zp_a, zero())],
+            second: [
+                or(&before.requan_scale_b, Number::Float(0.0)),
+                or(&before.requan_zp_b, Number::Float(0.0)),
+            ],
+            input: self.input(0)?.tensor,
+            output: self.output.tensor,
+            stride: self.pair("stride", self.layer.stride.filter(|_| is_pool))?,
+            kernel: self.pair("pool_size", self.layer.pool_size)?,
+            tile: [k, h, w],
+            axes: [
+                axes(self.layer.tensor0_lut),
+                if has_second { axes(self.layer.tensor1_lut) } else { 0 },
+            ],
+            outside: operation.outside,
+        };
+        Ok(setup.configs())
     }
 }
 
@@ -416,13 +447,8 @@ pub fn half_of(address: i64, size: i64, position: usize) -> i64 {
     if position.is_multiple_of(2) { address } else { address + size / 2 }
 }
 
-fn signed(value: i64, path: &str) -> Found<i32> {
-    i32::try_from(value)
-        .map_err(|_| fault("emit-range", path, format!("{value} does not fit into an instruction")))
-}
-
 /// A constant, whole or not as it is written.
-fn number(value: &json::Number) -> Number {
+fn number(value: &irc_json::Number) -> Number {
     match value.text().parse() {
         Ok(whole) => Number::Int(whole),
         Err(_) => Number::Float(value.value()),

@@ -10,7 +10,7 @@ use crate::tokens::Issued;
 /// The steps with the configuration they need in front of them.
 ///
 /// Registers stay until written again, so one is left out that would write what is there.
-pub fn configure(steps: Vec<Step>) -> Vec<Issued> {
+pub fn configure(steps: impl Iterator<Item = Step>) -> Vec<Issued> {
     let mut registers: BTreeMap<&'static str, Op> = BTreeMap::new();
     let mut code = vec![];
     for step in steps {

@@ -1,17 +1,66 @@
 //! Why a schedule cannot become a program.
 
 use irc_diag::Diagnostic;
+use irc_gemini_format::FileKind;
+use irc_gemini_format::frontend::layer_path;
+
+/// What is wrong, and in which of the two files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file of the finding's path.
+    pub file: FileKind,
+    /// The finding, with a JSON path of that file and without a place in its text.
+    pub diagnostic: Diagnostic,
+}
 
 /// A result, or what is wrong and where.
-pub type Found<T> = Result<T, Box<Diagnostic>>;
+pub type Found<T> = Result<T, Box<Finding>>;
 
 /// A finding at a path of the schedule's file.
-pub fn fault(code: &'static str, path: &str, message: impl Into<String>) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error(code, message).path(path))
+pub fn fault(code: &'static str, path: &str, message: impl Into<String>) -> Box<Finding> {
+    let diagnostic = Diagnostic::error(code, message).path(path);
+    Box::new(Finding { file: FileKind::Schedule, diagnostic })
+}
+
+/// A finding at a layer of the frontend's file, and there at a key.
+pub fn layer_fault(
+    code: &'static str,
+    (layer, key): (&str, &str),
+    message: impl Into<String>,
+) -> Box<Finding> {
+    let path = format!("{}.{key}", layer_path(layer));
+    let diagnostic = Diagnostic::error(code, message).path(path);
+    Box::new(Finding { file: FileKind::Frontend, diagnostic })
 }
 
 /// A quantity that an instruction has 32 bits for.
 pub fn word(value: i64, path: &str) -> Found<u32> {
-    u32::try_from(value)
-        .map_err(|_| fault("emit-range", path, format!("{value} does not fit into an instruction")))
+    u32::try_from(value).map_err(|_| too_large(value, path))
+}
+
+/// The same of a layer, at a key.
+pub fn layer_word(value: i64, place: (&str, &str)) -> Found<u32> {
+    u32::try_from(value).map_err(|_| layer_fault("emit-range", place, beyond(value)))
+}
+
+/// Quantities that an instruction has 32 bits for.
+pub fn words<const N: usize>(values: [i64; N], path: &str) -> Found<[u32; N]> {
+    let mut all = [0; N];
+    for (slot, value) in all.iter_mut().zip(values) {
+        *slot = word(value, path)?;
+    }
+    Ok(all)
+}
+
+/// A quantity that an instruction has 32 bits for, one of them for the sign.
+pub fn signed(value: i64, path: &str) -> Found<i32> {
+    i32::try_from(value).map_err(|_| too_large(value, path))
+}
+
+fn too_large(value: i64, path: &str) -> Box<Finding> {
+    fault("emit-range", path, beyond(value))
+}
+
+fn beyond(value: i64) -> String {
+    format!("{value} does not fit into an instruction")
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use irc_gemini_format::schedule::{Core, Schedule};
+use irc_gemini_format::schedule::{Core, Schedule, Transfers};
 
 /// The group of every workload of a core, numbered from 0.
 ///
 /// A group ends where a workload reads from DRAM what its own group has stored. What older groups
 /// stored may be read at any time.
-pub fn groups(schedule: &Schedule, core: &Core) -> Vec<u32> {
+pub fn groups(schedule: &Schedule, transfers: &Transfers<'_>, core: &Core) -> Vec<u32> {
     let ins: BTreeMap<i64, i64> = schedule
         .dram
         .iter()
@@ -20,7 +20,7 @@ pub fn groups(schedule: &Schedule, core: &Core) -> Vec<u32> {
     let mut group = 0;
     for workload in &core.workloads {
         let read = workload.ifmaps().iter().flat_map(|ifmap| ifmap.transfer_id.iter());
-        let blocks = read.filter_map(|transfer| schedule.dram_out(transfer));
+        let blocks = read.filter_map(|transfer| transfers.dram_out(transfer));
         let related = blocks.flat_map(|block| block.related_ifmap.iter().flatten());
         let makers = related.filter_map(|transfer| ins.get(transfer));
         let mut made = makers.filter_map(|maker| all.get(usize::try_from(*maker).ok()?));

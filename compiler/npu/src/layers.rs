@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use irc_gemini_format::frontend::{Frontend, FrontendLayer};
-use irc_gemini_format::schedule::{DramOut, Schedule};
+use irc_gemini_format::operands;
+use irc_gemini_format::schedule::{DramOut, Schedule, Transfers};
 use irc_npu::enums::DataFmt;
 use irc_npu::layout::weight_row;
 
-use crate::finding::{Found, fault, word};
+use crate::finding::{Found, fault, layer_fault, layer_word};
 
 /// A tensor `[N, C, H, W]` in DRAM, packed.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,11 @@ impl<'f> Layers<'f> {
     ///
     /// # Errors
     /// When a layer lacks a shape or has elements that the NPU does not know.
-    pub fn new(frontend: &'f Frontend, schedule: &Schedule) -> Found<Self> {
+    pub fn new(
+        frontend: &'f Frontend,
+        schedule: &Schedule,
+        transfers: &Transfers<'_>,
+    ) -> Found<Self> {
         let mut layers: Vec<&(String, FrontendLayer)> = frontend.layers.iter().collect();
         layers.sort_by_key(|(_, layer)| layer.layer_index);
         let mut all = Self { frontend, weights: BTreeMap::new(), stored: BTreeMap::new() };
@@ -77,7 +82,7 @@ impl<'f> Layers<'f> {
             }
         }
         let mut end = 0;
-        let loaded = network_inputs(schedule);
+        let loaded = network_inputs(schedule, frontend, transfers);
         for (name, layer) in &layers {
             let operands = loaded.get(name.as_str());
             operands.map_or(Ok(()), |operands| all.place_inputs(layer, operands, &mut end))?;
@@ -85,9 +90,9 @@ impl<'f> Layers<'f> {
         let ins = schedule.dram.iter().flat_map(|group| &group.ins);
         let kept: BTreeSet<&str> = ins.filter_map(|block| block.layer_name.as_deref()).collect();
         for (name, layer) in layers.iter().filter(|(name, _)| kept.contains(name.as_str())) {
-            let format = format_of(layer.output_dtype.first(), name)?;
+            let format = format_of(layer.output_dtype.first(), (name, "output_dtype"))?;
             let shape = layer.output_shape.first().map_or(&[][..], Vec::as_slice);
-            all.place(name, shape, format, &mut end)?;
+            all.place(name, shape, format, (name, "output_shape"), &mut end)?;
         }
         Ok(all)
     }
@@ -104,16 +109,24 @@ impl<'f> Layers<'f> {
             if self.frontend.layer(name).is_some() || self.stored.contains_key(name.as_str()) {
                 continue;
             }
-            let format = format_of(layer.input_dtype.get(operand), &layer.name)?;
+            let keys = [format!("input_dtype[{operand}]"), format!("input_shape[{operand}]")];
+            let [format, place] = keys.each_ref().map(|key| (layer.name.as_str(), key.as_str()));
+            let format = format_of(layer.input_dtype.get(operand), format)?;
             let shape = layer.input_shape.get(operand).map_or(&[][..], Vec::as_slice);
-            self.place(name, shape, format, end)?;
+            self.place(name, shape, format, place, end)?;
         }
         Ok(())
     }
 
-    fn place(&mut self, name: &'f str, shape: &[i64], format: DataFmt, end: &mut i64) -> Found<()> {
-        let path = layer_path(name);
-        let dim = |axis: usize| word(shape.get(axis).copied().unwrap_or(1), &path);
+    fn place(
+        &mut self,
+        name: &'f str,
+        shape: &[i64],
+        format: DataFmt,
+        place: (&str, &str),
+        end: &mut i64,
+    ) -> Found<()> {
+        let dim = |axis: usize| layer_word(shape.get(axis).copied().unwrap_or(1), place);
         let stored = Stored { base: *end, format, shape: [dim(1)?, dim(2)?, dim(3)?] };
         *end = stored.address([i64::from(dim(0)?), 0, 0, 0]);
         self.stored.insert(name, stored);
@@ -128,7 +141,7 @@ impl<'f> Layers<'f> {
 
     /// The index of the layer of that name.
     pub fn index(&self, name: &str, path: &str) -> Found<u32> {
-        word(self.layer(name, path)?.layer_index, path)
+        layer_word(self.layer(name, path)?.layer_index, (name, "layer_index"))
     }
 
     /// Where the weights of a layer lie.
@@ -146,15 +159,14 @@ impl<'f> Layers<'f> {
     /// The tensor that DRAM gives out some of: a result, or what `reader` reads as `operand`.
     pub fn origin(
         &self,
-        schedule: &Schedule,
+        transfers: &Transfers<'_>,
         block: &DramOut,
         (reader, operand): (&str, usize),
         path: &str,
     ) -> Found<Stored> {
-        let related = block.related_ifmap.as_deref().unwrap_or_default();
-        let ins = schedule.dram.iter().flat_map(|group| &group.ins);
-        let made = ins.filter(|block| related.contains(&block.transfer_id));
-        let name = match made.filter_map(|block| block.layer_name.as_deref()).next() {
+        let related = block.related_ifmap.iter().flatten();
+        let mut made = related.filter_map(|id| transfers.dram_in(*id)?.layer_name.as_deref());
+        let name = match made.next() {
             Some(name) => name,
             None => {
                 let previous = &self.layer(reader, path)?.previous_layer;
@@ -165,15 +177,22 @@ impl<'f> Layers<'f> {
     }
 }
 
-/// Operands of layers that are loaded and that nothing has stored before, by layer.
-fn network_inputs(schedule: &Schedule) -> BTreeMap<&str, BTreeSet<usize>> {
+/// Operands of layers, as the frontend has them, that are loaded and that nothing has stored before,
+/// by layer.
+fn network_inputs<'s>(
+    schedule: &'s Schedule,
+    frontend: &Frontend,
+    transfers: &Transfers<'_>,
+) -> BTreeMap<&'s str, BTreeSet<usize>> {
     let is_input = |transfer| {
-        let block = schedule.dram_out(transfer);
+        let block = transfers.dram_out(transfer);
         block.is_some_and(|block| block.related_ifmap.iter().flatten().next().is_none())
     };
-    let mut all: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    let mut all: BTreeMap<&'s str, BTreeSet<usize>> = BTreeMap::new();
     for (_, _, workload) in schedule.workloads() {
-        for (operand, ifmap) in workload.ifmaps().iter().enumerate() {
+        let layer = frontend.layer(&workload.layer_name);
+        let places = layer.and_then(|layer| operands(schedule, transfers, workload, layer));
+        for (operand, ifmap) in places.into_iter().flatten().zip(workload.ifmaps()) {
             if ifmap.transfer_id.iter().any(is_input) {
                 all.entry(&workload.layer_name).or_default().insert(operand);
             }
@@ -182,21 +201,17 @@ fn network_inputs(schedule: &Schedule) -> BTreeMap<&str, BTreeSet<usize>> {
     all
 }
 
-/// The format of a frontend's element type.
-pub fn format_of(name: Option<&String>, layer: &str) -> Found<DataFmt> {
+/// The format of a frontend's element type, which is at a key of a layer.
+pub fn format_of(name: Option<&String>, place: (&str, &str)) -> Found<DataFmt> {
     match name.map(String::as_str) {
         Some("int8") => Ok(DataFmt::Int8),
         Some("float16") => Ok(DataFmt::Fp16),
         other => {
             let found = other.unwrap_or("nothing");
             let message = format!("expected elements of int8 or float16, found {found}");
-            Err(fault("emit-format", &layer_path(layer), message))
+            Err(layer_fault("emit-format", place, message))
         }
     }
-}
-
-fn layer_path(name: &str) -> String {
-    format!("$[\"{name}\"]")
 }
 
 /// The weights of a layer of the PE array.
@@ -207,8 +222,7 @@ fn weights_of(layer: &FrontendLayer, base: i64) -> Found<Option<Weights>> {
     let Some([k, c, r, s]) = layer.input_shape.get(1).map(Vec::as_slice) else {
         return Ok(None);
     };
-    let path = layer_path(&layer.name);
-    let format = format_of(layer.input_dtype.get(1), &layer.name)?;
-    let size = [word(*c, &path)?, word(*r, &path)?, word(*s, &path)?];
-    Ok(Some(Weights { base, format, k: word(*k, &path)?, size }))
+    let format = format_of(layer.input_dtype.get(1), (&layer.name, "input_dtype[1]"))?;
+    let dim = |size: &i64| layer_word(*size, (&layer.name, "input_shape[1]"));
+    Ok(Some(Weights { base, format, k: dim(k)?, size: [dim(c)?, dim(r)?, dim(s)?] }))
 }

@@ -8,8 +8,10 @@ mod arrange;
 mod compute;
 mod configure;
 mod finding;
+mod frame;
 mod groups;
 mod hazards;
+mod instructions;
 mod layers;
 mod limits;
 mod mesh;
@@ -20,22 +22,21 @@ mod step;
 mod tensors;
 mod tokens;
 
-use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::Frontend;
-use irc_gemini_format::schedule::{Core, Dialect, Schedule};
-use irc_npu::op::{CtEd, CtSt};
-use irc_npu::{Core as CoreCode, Op, Origin, Program};
+use irc_gemini_format::schedule::{Core, Dialect, Schedule, Transfers};
+use irc_npu::{Core as CoreCode, Program};
 
+pub use finding::Finding;
 use finding::{Found, fault};
+use frame::Frame;
 use layers::Layers;
-use step::Step;
 use tensors::View;
 
 /// The programs of all cores of a schedule.
 ///
 /// # Errors
-/// Findings with paths in the schedule's file; in the frontend's where they begin with a layer.
-pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Diagnostic>> {
+/// What is wrong, each with its file.
+pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Finding>> {
     let sound = limits::check(schedule, frontend);
     let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
@@ -50,23 +51,21 @@ pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program,
 }
 
 fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
-    let layers = Layers::new(frontend, schedule)?;
+    let transfers = Transfers::new(schedule);
+    let layers = Layers::new(frontend, schedule, &transfers)?;
     let mut program = Program::default();
     for (place, core) in schedule.cores.iter().enumerate() {
         let view = View {
             schedule,
+            transfers: &transfers,
             core,
+            place,
             path: schedule.core_path(place),
             layers: &layers,
-            groups: groups::groups(schedule, core),
+            groups: groups::groups(schedule, &transfers, core),
             first_tools: made_by_first_tools(core),
         };
-        let id = finding::word(core.id, &view.path)?;
-        let mut issued = configure::configure(steps(&view)?);
-        let rules = if view.first_tools { tokens::Rules::First } else { tokens::Rules::Later };
-        tokens::synchronize(&mut issued, rules, &view.path)?;
-        let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
-        program.cores.push(CoreCode { id, code });
+        program.cores.push(code_of(&view, core.id)?);
     }
     Ok(program)
 }
@@ -77,25 +76,18 @@ fn made_by_first_tools(core: &Core) -> bool {
     core.workloads.iter().any(|workload| workload.wl1_buffer.is_some())
 }
 
-/// The whole program of a core.
-fn steps(view: &View<'_>) -> Found<Vec<Step>> {
-    let last = view.core.workloads.len().checked_sub(1);
-    let Some(last) = last else {
+/// The program of a core.
+fn code_of(view: &View<'_>, id: i64) -> Found<CoreCode> {
+    let Some(last) = view.core.workloads.len().checked_sub(1) else {
         return Err(fault("emit-empty", &view.path, "the core has no workload"));
     };
-    let control = |op: Op, origin: &Origin, workload| Step {
-        configs: vec![],
-        op,
-        origin: origin.clone(),
-        workload,
+    let frame = Frame {
+        id: finding::word(id, &view.path)?,
+        path: &view.path,
+        begin: (movement::place(view, 0, -1)?, 0),
+        regions: view.workload(0).regions(),
+        end: (movement::place(view, last, -1)?, last),
+        rules: if view.first_tools { tokens::Rules::First } else { tokens::Rules::Later },
     };
-    let origin = movement::place(view, 0, -1)?;
-    let mut all = vec![control(CtSt {}.into(), &origin, 0)];
-    let regions = view.workload(0).regions();
-    for op in rings::table(regions, &view.at(0))? {
-        all.push(control(op, &origin, 0));
-    }
-    all.extend(arrange::arrange(view)?);
-    all.push(control(CtEd {}.into(), &movement::place(view, last, -1)?, last));
-    Ok(all)
+    frame.around(arrange::arrange(view)?)
 }

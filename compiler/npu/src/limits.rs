@@ -3,7 +3,7 @@
 use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::{Extent, Schedule, Workload};
 
-use crate::finding::{Found, fault};
+use crate::finding::{Found, fault, layer_fault};
 
 /// Largest coordinate.
 const COORDINATE: i64 = 1 << 20;
@@ -14,22 +14,26 @@ const VOLUME: i64 = 1 << 40;
 /// Refuses quantities beyond any machine.
 pub fn check(schedule: &Schedule, frontend: Option<&Frontend>) -> Found<()> {
     for (core, index, workload) in schedule.workloads() {
-        let path = format!("{}[{index}]", schedule.core_path(core));
         if !is_small(workload) {
-            return Err(fault("emit-range", &path, "the workload is larger than any machine"));
+            let path = schedule.workload_path((core, index));
+            return Err(fault("emit-range", &path, "a size is negative or beyond any machine"));
         }
     }
     let groups = || schedule.dram.iter();
     let outs = groups().flat_map(|group| &group.outs).map(|block| block.extent());
     let ins = groups().flat_map(|group| &group.ins).filter_map(|block| block.extent());
     if !outs.chain(ins).all(|extent| is_small_extent(&extent)) {
-        return Err(fault("emit-range", "$", "a block of DRAM is larger than any machine"));
+        let message = "the size of a block of DRAM is negative or beyond any machine";
+        return Err(fault("emit-range", "$", message));
     }
     for (name, layer) in frontend.iter().flat_map(|frontend| &frontend.layers) {
-        let shapes = layer.input_shape.iter().chain(&layer.output_shape);
-        if !shapes.into_iter().all(|shape| is_small_shape(shape)) {
-            let path = format!("$[\"{name}\"]");
-            return Err(fault("emit-range", &path, "the layer is larger than any machine"));
+        for (key, shapes) in
+            [("input_shape", &layer.input_shape), ("output_shape", &layer.output_shape)]
+        {
+            if !shapes.iter().all(|shape| is_small_shape(shape)) {
+                let message = "an extent of the layer is negative or beyond any machine";
+                return Err(layer_fault("emit-range", (name, key), message));
+            }
         }
     }
     Ok(())
@@ -47,6 +51,8 @@ fn is_small(workload: &Workload) -> bool {
     for resident in &workload.buffer {
         extents.extend(resident.extent());
         extents.extend(resident.sources().iter().filter_map(|source| source.extent()));
+        let sent = resident.destinations.iter().flatten();
+        extents.extend(sent.map(|part| Extent { lower: part.lower, upper: part.upper }));
     }
     let addresses = workload.buffer.iter().filter_map(|resident| resident.address);
     let rows = workload.wl0().iter().flat_map(|row| [row.address, row.size]);
@@ -57,9 +63,8 @@ fn is_small(workload: &Workload) -> bool {
 }
 
 fn is_small_extent(extent: &Extent) -> bool {
-    let in_range = |value: i64| (-COORDINATE..=COORDINATE).contains(&value);
-    let coordinates = extent.axes().all(|(low, high)| in_range(low) && in_range(high));
-    coordinates && extent.volume() <= VOLUME
+    let in_range = |(low, high): (i64, i64)| 0 <= low && high <= COORDINATE;
+    extent.is_sound() && extent.axes().all(in_range) && extent.volume() <= VOLUME
 }
 
 fn is_small_shape(shape: &[i64]) -> bool {

@@ -1,7 +1,9 @@
 //! Tensors in the L2 buffer of a core, and which of them a workload reads and writes.
 
+use irc_gemini_format::operands;
 use irc_gemini_format::schedule::{
-    Core, Extent, Ifmap, Ofmap, PlaceKind, Resident, ResidentKind, Schedule, Wl0Row, Workload,
+    Core, Extent, Ifmap, Ofmap, Place, PlaceKind, Resident, ResidentKind, Schedule, Transfers,
+    Wl0Row, Workload,
 };
 use irc_npu::enums::DataFmt;
 
@@ -51,8 +53,12 @@ impl Spot {
 pub struct View<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
+    /// Who makes and uses what.
+    pub transfers: &'s Transfers<'s>,
     /// The core.
     pub core: &'s Core,
+    /// Its place in the schedule.
+    pub place: usize,
     /// Path of the core in the schedule's file.
     pub path: String,
     /// The layers.
@@ -69,9 +75,15 @@ impl<'s> View<'s> {
         &self.core.workloads[index]
     }
 
+    /// Workloads of the core that use a transfer, ascending.
+    pub fn users(&self, transfer: i64) -> impl Iterator<Item = Place> + use<'s> {
+        let place = self.place;
+        self.transfers.users(transfer).iter().copied().filter(move |user| user.0 == place)
+    }
+
     /// Path of a workload.
     pub fn at(&self, index: usize) -> String {
-        format!("{}[{index}]", self.path)
+        self.schedule.workload_path((self.place, index))
     }
 
     /// Index of the layer of a workload.
@@ -104,6 +116,17 @@ impl<'s> View<'s> {
         let path = self.at(index);
         let missing = || fault("emit-region", &path, format!("no ring region has byte {address}"));
         word(found.ok_or_else(missing)? as i64, &path)
+    }
+
+    /// Which of its layer's operands, as the frontend has them, each that a workload reads is.
+    pub fn operands(&self, index: usize) -> Found<Vec<usize>> {
+        let (workload, path) = (self.workload(index), self.at(index));
+        let layer = self.layers.layer(&workload.layer_name, &path)?;
+        operands(self.schedule, self.transfers, workload, layer).ok_or_else(|| {
+            let message =
+                "nothing tells which operand of its layer each of the two that it reads is";
+            fault("emit-operands", &path, message)
+        })
     }
 
     /// Where a workload reads one of its operands.
@@ -213,7 +236,7 @@ impl<'s> View<'s> {
         let missing =
             || fault("emit-weights", &self.at(index), "the weights of the workload are not in L2");
         let found = workload.buffer.iter().find(is_own).ok_or_else(missing)?;
-        let block = found.transfers().find_map(|id| self.schedule.dram_out(id));
+        let block = found.transfers().find_map(|id| self.transfers.dram_out(id));
         Ok((found, block.map_or(0, |block| block.extent().axis(1).0)))
     }
 }

@@ -3,9 +3,12 @@
 mod support;
 
 use irc_diag::Source;
-use irc_gemini_format::frontend::Frontend;
-use irc_npu::op::{SiMov, SoMov};
+use irc_gemini_format::frontend::{Activation, Frontend, FrontendLayer};
+use irc_gemini_format::schedule::{OneOrMany, Schedule};
+use irc_gemini_format::{FileKind, Nullable};
+use irc_npu::op::{SiMov, SoMov, VpSelf};
 use irc_npu::{Op, Program};
+use irc_npu_emit::Finding;
 use support::{findings, layers, plan};
 
 macro_rules! data {
@@ -35,6 +38,20 @@ fn transfers_have_both_ends() {
 }
 
 #[test]
+fn a_transfer_goes_once_to_each_core() {
+    let source = Source::new("multicast.json", include_str!("data/multicast.json"));
+    let program = emit(&source, None);
+    assert_eq!(findings(&program), []);
+    let code = || program.cores.iter().flat_map(|core| &core.code);
+    let count =
+        |is_it: fn(&Op) -> bool| code().filter(|instruction| is_it(&instruction.op)).count();
+    // Two workloads of the second core read what the first sends.
+    assert_eq!(count(|op| matches!(op, Op::SoMov(_))), 1);
+    assert_eq!(count(|op| matches!(op, Op::SiMov(_))), 1);
+    assert_eq!(count(|op| matches!(op, Op::DtCal(_))), 1);
+}
+
+#[test]
 fn programs_are_right() {
     let frontend = layers(&data!("frontend.json"));
     for source in [data!("rings.json"), data!("two_cores.json"), data!("allocated.json")] {
@@ -46,7 +63,7 @@ fn programs_are_right() {
 #[test]
 fn a_schedule_without_several_cores_needs_its_frontend() {
     let found = irc_npu_emit::emit(&plan(&data!("rings.json")), None).expect_err("no layers");
-    assert_eq!(found[0].code, "emit-no-frontend");
+    assert_eq!(found[0].diagnostic.code, "emit-no-frontend");
 }
 
 #[test]
@@ -69,11 +86,173 @@ fn a_change_of_ring_regions_is_a_new_table() {
 }
 
 #[test]
+fn tiles_go_in_the_order_of_their_keys() {
+    let frontend = layers(&data!("frontend.json"));
+    let mut schedule = plan(&data!("rings.json"));
+    let sorted = irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a program");
+    for workload in &mut schedule.cores[0].workloads {
+        workload.tile_info.as_mut().expect("tiles").tiles.reverse();
+    }
+    assert_eq!(irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a program"), sorted);
+}
+
+/// Place of `l2_add` in `rings.json` and in `frontend.json`.
+const SUM: (usize, usize) = (3, 2);
+
+/// The vector operations with two operands.
+fn sums(program: &Program) -> Vec<VpSelf> {
+    let code = program.cores[0].code.iter();
+    let all = code.filter_map(|instruction| match &instruction.op {
+        Op::VpSelf(op) if op.lut == 18 => Some(op.clone()),
+        _ => None,
+    });
+    all.collect()
+}
+
+#[test]
+fn scales_meet_their_operands_in_either_order() {
+    let frontend = layers(&data!("frontend.json"));
+    let mut schedule = plan(&data!("rings.json"));
+    let emit = |schedule: &Schedule| irc_npu_emit::emit(schedule, Some(&frontend));
+    let made = emit(&schedule).expect("a program");
+    let workload = &mut schedule.cores[0].workloads[SUM.0];
+    let Some(OneOrMany::Many(operands)) = &mut workload.ifmap else { panic!("two operands") };
+    operands.reverse();
+    assert_eq!(emit(&schedule).expect("a program"), made);
+    let [sum] = &sums(&made)[..] else { panic!("one sum") };
+    assert_ne!(sum.st_addr, sum.st_addr1);
+    // The other order in the frontend: the two change places.
+    let mut other = frontend.clone();
+    other.layers[SUM.1].1.previous_layer.reverse();
+    let made = irc_npu_emit::emit(&schedule, Some(&other)).expect("a program");
+    let [swapped] = &sums(&made)[..] else { panic!("one sum") };
+    assert_eq!((swapped.st_addr, swapped.st_addr1), (sum.st_addr1, sum.st_addr));
+}
+
+#[test]
+fn operands_that_nothing_tells_apart_are_refused() {
+    let mut frontend = layers(&data!("frontend.json"));
+    frontend.layers[SUM.1].1.previous_layer = vec!["a".into(), "b".into()];
+    let found = irc_npu_emit::emit(&plan(&data!("rings.json")), Some(&frontend));
+    assert_eq!(found.expect_err("no operand is known")[0].diagnostic.code, "emit-operands");
+}
+
+#[test]
+fn a_relu_is_in_the_path_of_a_sum_and_of_no_other() {
+    let schedule = plan(&data!("rings.json"));
+    let mut frontend = layers(&data!("frontend.json"));
+    let path = |frontend: &Frontend| {
+        let made = irc_npu_emit::emit(&schedule, Some(frontend)).expect("a program");
+        sums(&made)[0].gpmd
+    };
+    assert_eq!(path(&frontend), 5);
+    let relu = Some(Nullable(Some(Activation::Relu)));
+    frontend.layers[SUM.1].1.activation_type = relu;
+    assert_eq!(path(&frontend), 69);
+    frontend.layers[3].1.activation_type = relu;
+    let found = irc_npu_emit::emit(&schedule, Some(&frontend)).expect_err("a pooling with a ReLU");
+    assert_eq!(found[0].diagnostic.code, "emit-operation");
+}
+
+#[test]
+fn windows_beyond_a_part_that_its_operand_goes_on_behind_are_refused() {
+    let schedule = plan(&data!("rings.json"));
+    let mut frontend = layers(&data!("frontend.json"));
+    frontend.layers[3].1.pool_size = Some([7, 1]);
+    let found = irc_npu_emit::emit(&schedule, Some(&frontend)).expect_err("rows of another part");
+    assert_eq!(found[0].diagnostic.code, "emit-tile");
+}
+
+#[test]
+fn what_is_wrong_with_a_layer_has_a_path_in_its_file() {
+    let schedule = plan(&data!("rings.json"));
+    let source = data!("frontend.json");
+    let sound = layers(&source);
+    let refused = |change: &dyn Fn(&mut FrontendLayer), code, text: &str| {
+        let mut changed = sound.clone();
+        changed.layers.iter_mut().for_each(|(_, layer)| change(layer));
+        let mut found =
+            irc_npu_emit::emit(&schedule, Some(&changed)).expect_err("a layer is wrong");
+        let Finding { file, diagnostic } = found.remove(0);
+        assert_eq!((file, diagnostic.code), (FileKind::Frontend, code));
+        let mut placed = [diagnostic];
+        irc_gemini_format::place(&source, &mut placed);
+        let span = placed[0].primary_span().expect("a place");
+        assert!(source.text()[span].starts_with(text), "{placed:?}");
+    };
+    let of = |name: &'static str, change: fn(&mut FrontendLayer)| {
+        move |layer: &mut FrontendLayer| {
+            if layer.name == name {
+                change(layer)
+            }
+        }
+    };
+    let unknown = of("l3_pool", |layer| layer.operation = "element_wise_mul".into());
+    refused(&unknown, "emit-operation", "\"max_pool2d\"");
+    let other = of("l4_conv", |layer| layer.output_dtype[0] = "int32".into());
+    refused(&other, "emit-format", "[");
+    let huge = of("l4_conv", |layer| layer.stride = Some([1 << 33, 1]));
+    refused(&huge, "emit-range", "[");
+    let large = of("l0_conv", |layer| layer.output_shape[0][1] = 1 << 30);
+    refused(&large, "emit-range", "[");
+    let bare = of("l5_quantize", |layer| layer.module_list = None);
+    refused(&bare, "emit-frontend", "{");
+}
+
+#[test]
 fn layers_of_no_kind_are_refused() {
     let mut schedule = plan(&data!("two_cores.json"));
     for workload in schedule.cores.iter_mut().flat_map(|core| &mut core.workloads) {
         workload.layer_type = None;
     }
     let found = irc_npu_emit::emit(&schedule, None).expect_err("layers of no kind");
-    assert_eq!(found[0].code, "emit-kind");
+    assert_eq!(found[0].diagnostic.code, "emit-kind");
+}
+
+/// The code with which a schedule, changed, is refused, and where.
+fn refused(text: &str, change: impl Fn(&mut Schedule)) -> (&'static str, String) {
+    let mut schedule = plan(&Source::new("schedule.json", text));
+    change(&mut schedule);
+    let found = irc_npu_emit::emit(&schedule, None).expect_err("a schedule without a program");
+    (found[0].diagnostic.code, found[0].diagnostic.path.clone().expect("a path"))
+}
+
+#[test]
+fn groups_of_no_whole_words_are_refused() {
+    // Weights of 4 elements for each output: four groups of 4 of the 16 channels.
+    let found = refused(include_str!("data/groups.json"), |schedule| {
+        schedule.dram[0].outs[1].size = 16 * 4 * 8;
+    });
+    assert_eq!(found, ("emit-groups", "$[\"1\"][0]".into()));
+}
+
+#[test]
+fn weights_that_no_window_explains_are_refused() {
+    let found = refused(include_str!("data/groups.json"), |schedule| {
+        schedule.dram[0].outs[1].size = 16 * 5 * 8;
+    });
+    assert_eq!(found, ("emit-windows", "$[\"1\"][0].weight".into()));
+}
+
+#[test]
+fn activations_of_which_nothing_says_how_they_come_are_refused() {
+    // The list of the one workload of `qk` that has one: the transfer of the other's keys goes.
+    let found = refused(include_str!("data/attention.json"), |schedule| {
+        for workload in &mut schedule.cores[0].workloads {
+            for resident in workload.buffer.iter_mut().filter(|each| each.layer() == Some("qk")) {
+                if let Some(Nullable(Some(sources))) = &mut resident.source {
+                    sources.retain(|source| source.transfer_id != 8);
+                }
+            }
+        }
+    });
+    assert_eq!(found.0, "emit-from-ofmap");
+}
+
+#[test]
+fn what_is_no_transposition_has_to_say_what_it_is() {
+    let found = refused(include_str!("data/outside.json"), |schedule| {
+        schedule.cores[0].workloads[1].layer_type = None;
+    });
+    assert_eq!(found, ("emit-kind", "$[\"1\"][1]".into()));
 }

@@ -2,9 +2,9 @@
 
 mod support;
 
-use irc_npu::Program;
+use irc_npu::{Program, same};
 use irc_npu_sim::cycles::{self, Options};
-use support::{corpus, findings, layers, listing, open, plan, same};
+use support::{corpus, findings, layers, listing, open, plan};
 
 /// Network, batch, and instructions of its listing that come out equal, of how many; the listings
 /// of the last two are not in the corpus.

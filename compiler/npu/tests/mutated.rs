@@ -1,7 +1,9 @@
-//! Any number of a schedule or frontend file may be wrong: a program or a finding, never a panic.
+//! Any value of a schedule or frontend file may be wrong: a program or findings, never a panic.
 
 use irc_diag::{Sink, Source};
+use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::{Options, frontend, schedule};
+use serde_json::{Value, json};
 
 macro_rules! data {
     ($name:literal) => {
@@ -9,61 +11,108 @@ macro_rules! data {
     };
 }
 
-/// Byte ranges of the numbers of a text.
-fn numbers(text: &str) -> Vec<(usize, usize)> {
-    let mut all = vec![];
-    let mut start = None;
-    let mut quoted = false;
-    for (at, c) in text.char_indices() {
-        quoted ^= c == '"';
-        let is_part = !quoted && (c.is_ascii_digit() || matches!(c, '-' | '.'));
-        match (is_part, start) {
-            (true, None) => start = Some(at),
-            (false, Some(from)) => {
-                all.push((from, at));
-                start = None;
-            }
-            _ => {}
+/// Files are read unchecked: what the checks find is another test's.
+const OPTIONS: Options = Options { strict: false, validate: false };
+
+/// JSON pointers of every value but the outermost.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(all) => {
+            all.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
         }
+        _ => vec![],
+    };
+    for (key, child) in children {
+        let at = format!("{at}/{key}");
+        found.push(at.clone());
+        pointers(child, &at, found);
     }
-    all
 }
 
-/// How many texts with one number replaced were read, unchecked, and handed to `emit`.
-fn replaced(text: &str, emit: impl Fn(&Source)) -> usize {
+/// What a value is replaced with.
+fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Number(_) => [0, -1, 3, 1_000_001, 1i64 << 48].map(|other| json!(other)).to_vec(),
+        Value::String(_) => vec![json!("nobody")],
+        Value::Array(all) if !all.is_empty() => vec![json!([])],
+        _ => vec![],
+    }
+}
+
+/// Takes a value out of its object or list.
+fn remove(value: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    match value.pointer_mut(parent) {
+        Some(Value::Object(members)) => drop(members.remove(key)),
+        Some(Value::Array(all)) => drop(key.parse().map(|index: usize| all.remove(index))),
+        _ => {}
+    }
+}
+
+/// Hands every text with one value replaced or gone to `emit`; how many there were.
+fn changed(text: &str, emit: impl Fn(&Source)) -> usize {
+    let whole: Value = serde_json::from_str(text).expect("JSON");
+    let mut all = vec![];
+    pointers(&whole, "", &mut all);
     let mut count = 0;
-    for (from, to) in numbers(text) {
-        for other in ["0", "-1", "3", "1000001", "281474976710656"] {
-            let changed = format!("{}{other}{}", &text[..from], &text[to..]);
-            emit(&Source::new("changed.json", changed));
-            count += 1;
+    for pointer in &all {
+        let mut without = whole.clone();
+        remove(&mut without, pointer);
+        let mut texts = vec![without.to_string()];
+        for other in others(whole.pointer(pointer).expect("a value")) {
+            let mut changed = whole.clone();
+            *changed.pointer_mut(pointer).expect("a value") = other;
+            texts.push(changed.to_string());
         }
+        count += texts.len();
+        texts.into_iter().for_each(|text| emit(&Source::new("changed.json", text)));
     }
     count
 }
 
-#[test]
-fn no_number_of_a_schedule_makes_it_panic() {
-    let options = Options { validate: false, ..Options::default() };
+fn layers() -> Frontend {
     let source = Source::new("frontend.json", data!("frontend.json"));
-    let layers = frontend::parse(&source, &options, &mut Sink::new()).expect("sound layers");
-    for text in [data!("rings.json"), data!("two_cores.json"), data!("allocated.json")] {
-        let count = replaced(text, |source| {
-            if let Some(schedule) = schedule::parse(source, &options, &mut Sink::new()) {
-                drop(irc_npu_emit::emit(&schedule, Some(&layers)));
-            }
-        });
-        assert!(count > 500, "{count}");
-    }
+    frontend::parse(&source, &OPTIONS, &mut Sink::new()).expect("sound layers")
+}
+
+/// No change of a schedule makes emission panic; what it finds has a path.
+fn try_schedule(text: &str) {
+    let layers = layers();
+    let count = changed(text, |source| {
+        let Some(schedule) = schedule::parse(source, &OPTIONS, &mut Sink::new()) else { return };
+        for finding in irc_npu_emit::emit(&schedule, Some(&layers)).err().unwrap_or_default() {
+            assert!(finding.diagnostic.path.is_some(), "{finding:?}");
+        }
+    });
+    assert!(count > 500, "{count}");
 }
 
 #[test]
-fn no_number_of_a_frontend_file_makes_it_panic() {
-    let options = Options { validate: false, ..Options::default() };
+fn no_schedule_of_one_core_makes_it_panic() {
+    try_schedule(data!("rings.json"));
+}
+
+#[test]
+fn no_schedule_of_several_cores_makes_it_panic() {
+    try_schedule(data!("two_cores.json"));
+    try_schedule(data!("allocated.json"));
+}
+
+#[test]
+fn no_product_of_activations_makes_it_panic() {
+    try_schedule(include_str!("data/attention.json"));
+    try_schedule(include_str!("data/groups.json"));
+    try_schedule(include_str!("data/outside.json"));
+    try_schedule(include_str!("data/multicast.json"));
+}
+
+#[test]
+fn no_frontend_file_makes_it_panic() {
     let source = Source::new("rings.json", data!("rings.json"));
-    let schedule = schedule::parse(&source, &options, &mut Sink::new()).expect("a schedule");
-    let count = replaced(data!("frontend.json"), |source| {
-        if let Some(layers) = frontend::parse(source, &options, &mut Sink::new()) {
+    let schedule = schedule::parse(&source, &OPTIONS, &mut Sink::new()).expect("a schedule");
+    let count = changed(data!("frontend.json"), |source| {
+        if let Some(layers) = frontend::parse(source, &OPTIONS, &mut Sink::new()) {
             drop(irc_npu_emit::emit(&schedule, Some(&layers)));
         }
     });

@@ -1,10 +1,9 @@
 //! The keys of a rule's config, against the ops that the rule is for.
 use irc_ark_format::{
     model::OpKind,
-    nearest,
     plan::{ConfigValue, config_keys, expected_config},
 };
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, nearest};
 
 /// Kinds named in a message before the rest is left out.
 const NAMED: usize = 4;

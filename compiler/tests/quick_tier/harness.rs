@@ -1,4 +1,4 @@
-//! Compiles small functions with both code generators and calls what comes out.
+//! Compiles small functions with every code generator and calls what comes out.
 use half::{bf16, f16};
 use irc::{
     Backend, Target,
@@ -229,33 +229,42 @@ pub fn from_bits(element: &str, bits: u128) -> f64 {
     }
 }
 
-/// Runs cases through both code generators; every difference is told.
+/// Runs cases through every code generator; every difference is told.
 pub fn agree(cases: &[Case]) {
     agree_beside("", cases);
 }
 
 /// As [`agree`], with functions and globals that the cases use.
 pub fn agree_beside(others: &str, cases: &[Case]) {
-    let both = both(&(others.to_owned() + &functions(cases)));
+    let [llvm, others @ ..] = every(&(others.to_owned() + &functions(cases)));
     let mut differences = Vec::new();
     for (index, case) in cases.iter().enumerate() {
-        for operands in inputs(case) {
-            let results = both.each_ref().map(|library| library.call(index, case, &operands));
-            if let Some(why) = difference(case, &results) {
-                differences.push(format!("{}({}): {why}", case.name, shown(case, &operands)));
-                break;
-            }
-        }
+        let mut all = inputs(case).into_iter();
+        let different = all.find_map(|operands| {
+            let expected = llvm.call(index, case, &operands);
+            let found = others.each_ref().map(|library| library.call(index, case, &operands));
+            let mut pairs = found.into_iter().zip(OTHERS);
+            pairs.find_map(|(found, who)| {
+                let why = difference(case, &[expected.clone(), found])?;
+                Some(format!("{who:?}: {}({}): {why}", case.name, shown(case, &operands)))
+            })
+        });
+        differences.extend(different);
     }
-    assert!(differences.is_empty(), "llvm first, then cranelift:\n{}", differences.join("\n"));
+    assert!(differences.is_empty(), "llvm first, then the other:\n{}", differences.join("\n"));
 }
 
-/// Runs cases through Cranelift alone: the result of each lane must be what a function of the bits
-/// of the operands' lanes says.
+/// Runs cases through all but LLVM: the result of each lane must be what a function of the bits of
+/// the operands' lanes says.
 pub fn expect(cases: &[(Case, Meaning)]) {
     let text: String =
         cases.iter().enumerate().map(|(index, (case, _))| function(index, case)).collect();
-    let library = Functions::compile(&text, Backend::Cranelift);
+    for backend in OTHERS {
+        expect_of(&Functions::compile(&text, backend), cases);
+    }
+}
+
+fn expect_of(library: &Functions, cases: &[(Case, Meaning)]) {
     for (index, (case, meaning)) in cases.iter().enumerate() {
         for operands in inputs(case) {
             let size = case.result.element_bytes();
@@ -386,14 +395,31 @@ impl Functions {
         let context = irc_dialects::new_context();
         let module = irc_mlir::parse_module(&context, text).expect("the module parses");
         let target = Target::host().with_backend(backend);
-        let object = compile(&module, &target, Output::Object)
+        let output = if backend == Backend::C { Output::C } else { Output::Object };
+        let code = compile(&module, &target, output)
             .unwrap_or_else(|error| panic!("{backend:?}: {error}"));
-        let library = link_library([("test".to_owned(), object.as_slice())], &[]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("test.so");
-        std::fs::write(&path, library).unwrap();
+        if backend == Backend::C {
+            super::cc::library(&code, &path, &["-O1"]);
+        } else {
+            let library = link_library([("test".to_owned(), code.as_slice())], &[]).unwrap();
+            std::fs::write(&path, library).unwrap();
+        }
+        Self::load(folder)
+    }
+
+    /// Compiles C source, with flags of the C compiler.
+    pub fn of_c(source: &str, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        super::cc::library(source.as_bytes(), &folder.path().join("test.so"), flags);
+        Self::load(folder)
+    }
+
+    fn load(folder: tempfile::TempDir) -> Self {
+        let path = folder.path().join("test.so");
         // Safety: what was compiled has no initialisers.
-        Functions(unsafe { libloading::Library::new(&path) }.unwrap(), folder)
+        Functions(unsafe { libloading::Library::new(path) }.unwrap(), folder)
     }
 
     /// Calls a function of four pointers.
@@ -425,9 +451,19 @@ impl Functions {
     }
 }
 
-/// A module in the `llvm` dialect through LLVM and through Cranelift.
-pub fn both(text: &str) -> [Functions; 2] {
-    [Backend::Llvm, Backend::Cranelift].map(|backend| Functions::compile(text, backend))
+/// The code generators that are compared with LLVM.
+pub const OTHERS: [Backend; 2] = [Backend::Cranelift, Backend::C];
+
+/// A module in the `llvm` dialect through LLVM and through the others.
+pub fn every(text: &str) -> [Functions; 3] {
+    [Backend::Llvm, Backend::Cranelift, Backend::C].map(|backend| Functions::compile(text, backend))
+}
+
+/// A module in the `llvm` dialect as C source.
+pub fn c_source(text: &str) -> String {
+    let context = irc_dialects::new_context();
+    let module = irc_mlir::parse_module(&context, text).expect("the module parses");
+    String::from_utf8(compile(&module, &Target::portable(), Output::C).unwrap()).unwrap()
 }
 
 /// A module of upstream's dialects in the `llvm` dialect, as the pipeline's last stage makes it.

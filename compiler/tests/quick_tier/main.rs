@@ -1,7 +1,10 @@
-//! The quick tier against LLVM: the same modules of the `llvm` dialect through both, run on edge
-//! values, compared bit by bit.
+//! The quick tier and C source against LLVM: the same modules of the `llvm` dialect through all of
+//! them, run on edge values, compared bit by bit.
 #![allow(clippy::unwrap_used)]
 
+mod c_source;
+mod c_symbols;
+mod cc;
 mod conversions;
 mod dialects;
 mod half_floats;

@@ -1,16 +1,17 @@
 //! Whole models through both code generators: they agree within docs/tolerances.md.
 use irc::{Backend, CompileOptions, Results, Session, Target};
-use irc_runtime::Library;
+use irc_runtime::{Interface, Library, Port};
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{collections::BTreeMap, path::Path};
 
 #[path = "../support/files.rs"]
-mod files;
+pub mod files;
 
-type Buffers = BTreeMap<String, Tensor>;
+/// Buffers by name.
+pub type Buffers = BTreeMap<String, Tensor>;
 
 /// Multiply-adds, and bytes of input, beyond which a model takes too long for a test.
-const LIMITS: (u64, usize) = (200_000_000, 16 << 20);
+pub const LIMITS: (u64, usize) = (200_000_000, 16 << 20);
 
 /// Compiles and runs a model in both tiers; what differs, or nothing when it is left out.
 fn differences(path: &Path) -> Option<Vec<String>> {
@@ -31,14 +32,7 @@ fn differences(path: &Path) -> Option<Vec<String>> {
     {
         return None;
     }
-    let inputs: Buffers = interface
-        .inputs
-        .iter()
-        .map(|port| {
-            let tensor = Tensor::random(port.tensor_type().unwrap(), seed_for(1, &port.name));
-            (port.name.clone(), shrink(tensor.unwrap()))
-        })
-        .collect();
+    let inputs = inputs(&interface);
     let [expected, found] = [Backend::Llvm, Backend::Cranelift].map(|backend| {
         let compiled = session.compile(file, &options(backend));
         let compiled = compiled.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
@@ -52,7 +46,17 @@ fn differences(path: &Path) -> Option<Vec<String>> {
     Some(expected.iter().filter_map(difference).collect())
 }
 
-fn run(library: &[u8], inputs: Buffers) -> Buffers {
+/// Random inputs of a model.
+pub fn inputs(interface: &Interface) -> Buffers {
+    let random = |port: &Port| {
+        let tensor = Tensor::random(port.tensor_type().unwrap(), seed_for(1, &port.name));
+        (port.name.clone(), shrink(tensor.unwrap()))
+    };
+    interface.inputs.iter().map(random).collect()
+}
+
+/// Loads a library and runs it.
+pub fn run(library: &[u8], inputs: Buffers) -> Buffers {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.so");
     std::fs::write(&path, library).unwrap();

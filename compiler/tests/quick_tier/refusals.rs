@@ -1,4 +1,4 @@
-//! What the quick tier does not translate is an error that names the op and says where.
+//! What the quick tier and C source do not translate is an error that names the op and says where.
 use irc::{
     Backend, Target,
     codegen::{Output, compile},
@@ -6,10 +6,21 @@ use irc::{
 use irc_mlir::Capture;
 
 fn refused(text: &str, target: &Target) -> (String, Vec<String>) {
+    refused_output(text, target, Output::Object)
+}
+
+/// What C source refuses: the op that it names.
+fn refused_of_c(text: &str) -> String {
+    let (message, diagnostics) = refused_output(text, &Target::portable(), Output::C);
+    assert!(diagnostics[0].contains("to C"), "{diagnostics:?}");
+    message
+}
+
+fn refused_output(text: &str, target: &Target, output: Output) -> (String, Vec<String>) {
     let context = irc_dialects::new_context();
     let module = irc_mlir::parse_module(&context, text).expect("the text parses");
     let capture = Capture::new(&context);
-    let error = compile(&module, target, Output::Object).expect_err("no translation");
+    let error = compile(&module, target, output).expect_err("no translation");
     (error.message, capture.take().into_iter().map(|found| found.message).collect())
 }
 
@@ -64,4 +75,47 @@ fn text_is_llvm_s_to_write() {
     let module = irc_mlir::parse_module(&context, "").expect("the text parses");
     let error = compile(&module, &quick(), Output::LlvmIr).expect_err("not Cranelift's");
     assert!(error.message.contains("objects only"), "{error}");
+}
+
+#[test]
+fn what_has_no_translation_to_c_is_named_where_it_stands() {
+    let cases = [
+        (
+            "llvm.func @f() { %0 = llvm.inline_asm \"nop\", \"=r\" : () -> i32\n llvm.return }",
+            "'llvm.inline_asm'",
+        ),
+        ("llvm.func @f(%0: i24) -> i24 { llvm.return %0 : i24 }", "this signature"),
+        ("llvm.func @printf(!llvm.ptr, ...) -> i32", "this signature"),
+        (
+            "llvm.func @f(%0: i64) { %1 = llvm.alloca %0 x i8 : (i64) -> !llvm.ptr\n llvm.return }",
+            "'llvm.alloca'",
+        ),
+        ("llvm.func @f(%0: vector<4xf32>) { llvm.return }", "another file"),
+        ("llvm.mlir.global linkonce @a(1 : i32) : i32", "linkonce"),
+        ("llvm.mlir.global internal thread_local @a(1 : i32) : i32", "thread"),
+        (
+            "llvm.func @f(%0: vector<4xi32>) { llvm.return }\n llvm.mlir.global_ctors ctors = [@f], priorities = [0 : i32], data = [#llvm.zero]",
+            "another file",
+        ),
+        (
+            "llvm.func internal @f() { llvm.return }\n llvm.mlir.global_ctors ctors = [@f], priorities = [0 : i32], data = [#llvm.zero]",
+            "'llvm.mlir.global_ctors'",
+        ),
+    ];
+    for (text, expected) in cases {
+        let message = refused_of_c(text);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn c_source_is_written_by_its_own_generator_only() {
+    let context = irc_dialects::new_context();
+    let module = irc_mlir::parse_module(&context, "").expect("the text parses");
+    for (target, output) in
+        [(Target::host(), Output::C), (quick(), Output::C), (Target::portable(), Output::Object)]
+    {
+        let error = compile(&module, &target, output).expect_err("another's output");
+        assert!(error.message.contains("C source"), "{error}");
+    }
 }

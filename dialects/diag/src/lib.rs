@@ -6,6 +6,7 @@
 //! A diagnostic carries a stable `code`, a message in lower case without a full stop, byte ranges
 //! of one [`Source`] and, where the finding concerns a JSON document, the path of the value.
 
+pub mod codes;
 mod diagnostic;
 mod json;
 mod printable;
@@ -13,9 +14,11 @@ mod render;
 mod sink;
 mod source;
 mod view;
+mod words;
 
 pub use diagnostic::{Diagnostic, Label, Related, Severity};
 pub use json::to_json;
 pub use render::render;
 pub use sink::Sink;
-pub use source::Source;
+pub use source::{Lines, Source};
+pub use words::{clip, literal_length, nearest};

@@ -41,11 +41,14 @@ impl Source {
 
     /// Line and column of a byte offset, both counted from one; the column counts characters.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let offset = self.floor(offset);
-        let before = &self.text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        (line, before[line_start..].chars().count() + 1)
+        self.lines().line_column(offset)
+    }
+
+    /// Where its lines begin: for who asks for many places.
+    pub fn lines(&self) -> Lines<'_> {
+        let newlines = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+        Lines { text: &self.text, starts }
     }
 
     /// The nearest character boundary at or before `offset`, within the text.
@@ -59,6 +62,23 @@ impl Source {
         let start = self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[offset..].find('\n').map_or(self.text.len(), |len| offset + len);
         start..end
+    }
+}
+
+/// Where the lines of a text begin.
+#[derive(Clone, Debug)]
+pub struct Lines<'s> {
+    text: &'s str,
+    starts: Vec<usize>,
+}
+
+impl Lines<'_> {
+    /// Line and column of a byte offset, both counted from one; the column counts characters.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let offset = floor_boundary(self.text, offset);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        (line, self.text[start..offset].chars().count() + 1)
     }
 }
 

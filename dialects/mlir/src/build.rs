@@ -98,6 +98,13 @@ pub fn block_with<'c>(types: &[Type<'c>], location: Location<'c>) -> (Region<'c>
     (Region::new(), Block::new(&arguments))
 }
 
+/// A region of one block.
+pub fn region_of<'c>(block: Block<'c>) -> Region<'c> {
+    let region = Region::new();
+    region.append_block(block);
+    region
+}
+
 /// A `func.func` with the given body block.
 pub fn function<'c>(
     context: &'c Context,
@@ -108,12 +115,10 @@ pub fn function<'c>(
     location: Location<'c>,
 ) -> OpSpec<'c> {
     let signature = melior::ir::r#type::FunctionType::new(context, inputs, results);
-    let region = Region::new();
-    region.append_block(body);
     OpSpec::new(context, "func.func", location)
         .attr("sym_name", StringAttribute::new(context, name).into())
         .attr("function_type", melior::ir::attribute::TypeAttribute::new(signature.into()).into())
-        .region(region)
+        .region(region_of(body))
 }
 
 /// Attribute constructors.

@@ -17,7 +17,7 @@ mod pass;
 pub mod read;
 mod verify;
 
-pub use build::{OpSpec, attr, block_with, function, ty};
+pub use build::{OpSpec, attr, block_with, function, region_of, ty};
 pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
 pub use ir::{

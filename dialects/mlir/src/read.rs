@@ -175,6 +175,10 @@ pub fn op_name<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
 pub fn body_ops<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     use melior::ir::{BlockLike, RegionLike};
     let mut found = Vec::new();
+    // Asked first, as melior prints an op that has no such region, with all that is around it.
+    if op.region_count() == 0 {
+        return found;
+    }
     let block = op.region(0).ok().and_then(|region| region.first_block());
     let mut next = block.and_then(|block| block.first_operation());
     while let Some(op) = next {

@@ -1,6 +1,6 @@
 //! How fast a listing is read, verified and timed: `speed listing.txt [repetitions]`.
 //!
-//! Workloads get 10,000 cycles each; a long program is the listing's cores repeated side by side.
+//! Workloads get 10,000 cycles each.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,8 +8,10 @@ use std::time::Instant;
 use irc_diag::{Sink, Source, render};
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
-use irc_npu::{Core, Program, binary};
-use irc_npu_sim::cycles::{self, Options};
+use irc_npu::{Program, binary};
+use irc_npu_sim::cycles::{self, Fault, Options};
+use irc_npu_sim::durations::WorkloadTimes;
+use irc_npu_sim::noc::Mesh;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
@@ -39,23 +41,50 @@ fn main() -> ExitCode {
     timed(&listing.program, repeat)
 }
 
+/// Times the whole program; of several cores also on a mesh, which has to follow every link.
 fn timed(program: &Program, repeat: u32) -> ExitCode {
-    let Some(first) = program.cores.first() else { return ExitCode::SUCCESS };
-    let workloads = first.code.iter().map(|instruction| instruction.origin.wkl);
-    let times = workloads.map(|workload| ((first.id, workload), 1e4)).collect();
-    let alone = Program { cores: vec![Core { id: first.id, code: first.code.clone() }] };
-    let options = Options { times, ..Options::default() };
-    let start = Instant::now();
-    for _ in 0..repeat {
-        if let Err(fault) = cycles::run(&alone, &options) {
+    let workloads = program.cores.iter().flat_map(|core| {
+        core.code.iter().map(|instruction| ((core.id, instruction.origin.wkl), 1e4))
+    });
+    let times: WorkloadTimes = workloads.collect();
+    let mut options = Options { times, ..Options::default() };
+    if let Err(fault) = measure("alone", program, &options, repeat) {
+        eprintln!("{fault}");
+        return ExitCode::FAILURE;
+    }
+    // Cores are numbered by rows of a mesh with a port at either end.
+    let last = program.cores.last().map_or(0, |core| core.id);
+    let square = (1..64).find(|side| side * (side + 2) > last).unwrap_or(64);
+    if program.cores.len() > 1 {
+        options.mesh = Some(Mesh::with_ports_at_sides(square, square, 24.0, 16.0));
+        if let Err(fault) = measure("on a mesh", program, &options, repeat) {
             eprintln!("{fault}");
             return ExitCode::FAILURE;
         }
     }
-    let count = f64::from(repeat) * alone.len() as f64;
-    println!(
-        "timed {:.1} million instructions a second",
-        count / start.elapsed().as_secs_f64() / 1e6
-    );
     ExitCode::SUCCESS
+}
+
+fn measure(how: &str, program: &Program, options: &Options, repeat: u32) -> Result<(), Fault> {
+    let (start, worked) = (Instant::now(), processor_time());
+    for _ in 0..repeat {
+        cycles::run(program, options)?;
+    }
+    let millions = f64::from(repeat) * program.len() as f64 / 1e6;
+    let rate = millions / start.elapsed().as_secs_f64();
+    let cores = program.cores.len();
+    print!("timed {how}, {cores} cores: {rate:.1} million instructions a second");
+    match worked.zip(processor_time()) {
+        Some((from, to)) => println!(", {:.1} a second of processor time", millions / (to - from)),
+        None => println!(),
+    }
+    Ok(())
+}
+
+/// Seconds that this thread has worked, where the system tells: on a machine that is busy otherwise it
+/// says more than a clock.
+fn processor_time() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
 }

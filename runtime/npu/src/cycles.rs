@@ -12,7 +12,7 @@ use irc_npu::op::{SiMov, SoMov};
 use irc_npu::{Engine, Op, Program, Time};
 
 use crate::durations::{NoTime, Rates, Work, WorkloadTimes, works};
-use crate::noc::{Mesh, Traffic, cycles};
+use crate::noc::{Carried, Mesh, Traffic, cycles};
 
 /// What times depend on beside the program.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Timing {
     pub times: Vec<Vec<Time>>,
     /// When the last instruction ended.
     pub cycles: u64,
+    /// What the links of the mesh and DRAM carried, when cores share one.
+    pub carried: Option<Carried>,
 }
 
 /// Why a program has no timing.
@@ -44,12 +46,15 @@ pub enum Fault {
     NoTime(NoTime),
     /// Instructions that never start: number of the core, place. The verifier says why.
     Stuck(Vec<(u32, usize)>),
+    /// A core that has no place on the mesh.
+    NoPlace(u32),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoTime(fault) => fault.fmt(f),
+            Self::NoPlace(core) => write!(f, "core {core} has no place on the mesh"),
             Self::Stuck(heads) => {
                 write!(f, "the program stops; these never start: ")?;
                 for (i, (core, index)) in heads.iter().enumerate() {
@@ -76,8 +81,13 @@ pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>
 /// Times of all instructions.
 ///
 /// # Errors
-/// When a duration is not known, or some instruction never starts.
+/// When a duration is not known, a core has no place on the mesh, or some instruction never starts.
 pub fn run(program: &Program, options: &Options) -> Result<Timing, Fault> {
+    if let Some(mesh) = &options.mesh
+        && let Some(core) = program.cores.iter().find(|core| !mesh.has(core.id))
+    {
+        return Err(Fault::NoPlace(core.id));
+    }
     let mut works = works(program, &options.times, &options.rates).map_err(Fault::NoTime)?;
     if let Some(control) = &options.control {
         set_control(program, control, &mut works);
@@ -251,9 +261,9 @@ impl<'p> Machine<'p> {
             }
             Work::Transfer { bytes } => {
                 let from = self.program.cores[engine / Engine::COUNT].id;
-                let (to, _) = peer.unwrap_or((from, 0));
+                let (to, transfer) = peer.unwrap_or((from, 0));
                 let arrived = match &mut self.traffic {
-                    Some(traffic) => traffic.transfer(from, to, bytes, start),
+                    Some(traffic) => traffic.transfer((from, to), transfer, bytes, start),
                     None => start + cycles(bytes, self.rates.dram),
                 };
                 arrived + self.rates.transfer
@@ -301,7 +311,8 @@ impl<'p> Machine<'p> {
             return Err(Fault::Stuck(stuck));
         }
         let cycles = self.queues.iter().map(|queue| queue.free).max().unwrap_or(0);
-        Ok(Timing { times: self.times, cycles })
+        let carried = self.traffic.map(Traffic::into_carried);
+        Ok(Timing { times: self.times, cycles, carried })
     }
 }
 

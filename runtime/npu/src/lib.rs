@@ -3,6 +3,7 @@
 //! * [`cycles`]: when each instruction runs, given how long workloads take.
 //! * [`functional`]: what a program computes, on memories of bytes.
 //! * [`perfetto`]: a timing as a trace that Perfetto opens.
+//! * [`html`]: what lies in the buffers over time, as a page; [`residency`] as data.
 //!
 //! The published traces that the cycle model reproduces are a simulator's output, not measurements
 //! of silicon: every start in them is the first cycle at which the engine is free and the tokens
@@ -12,5 +13,7 @@
 pub mod cycles;
 pub mod durations;
 pub mod functional;
+pub mod html;
 pub mod noc;
 pub mod perfetto;
+pub mod residency;

@@ -1,6 +1,6 @@
 //! The mesh between cores, and DRAM, as shared resources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A mesh of cores and what its links and DRAM carry.
 ///
@@ -21,8 +21,51 @@ pub struct Mesh {
     pub ports: Vec<(u32, u32)>,
 }
 
-/// A link from one place of the mesh to a neighbour.
-type Link = ((u32, u32), (u32, u32));
+/// Longest side of a mesh: every movement from and to DRAM follows the way to every port.
+pub const MAX_SIDE: u32 = 256;
+
+impl Mesh {
+    /// Whether a core has its place on a mesh that is not too large.
+    pub fn has(&self, core: u32) -> bool {
+        let width = self.xlen.saturating_add(2);
+        let is_small = |(x, y): &(u32, u32)| *x < width && *y < MAX_SIDE;
+        self.xlen <= MAX_SIDE && core / width < MAX_SIDE && self.ports.iter().all(is_small)
+    }
+
+    /// A mesh with a DRAM port at either end of every row, as SET's; a hop takes a cycle.
+    pub fn with_ports_at_sides(xlen: u32, ylen: u32, link: f64, dram: f64) -> Self {
+        let right = xlen.saturating_add(1);
+        let ports = (0..ylen).flat_map(|y| [(0, y), (right, y)]).collect();
+        Self { xlen, link, dram, hop: 1, ports }
+    }
+}
+
+/// A link from one place of the mesh (x, y) to a neighbour.
+pub type Link = ((u32, u32), (u32, u32));
+
+/// What links and DRAM carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Bytes over each link that carried any.
+    pub links: BTreeMap<Link, u64>,
+    /// Bytes from and to DRAM.
+    pub dram: u64,
+}
+
+impl Carried {
+    /// The link that carried most, the first of several, and how many bytes.
+    pub fn busiest(&self) -> Option<(Link, u64)> {
+        let most = self.links.values().max()?;
+        self.links.iter().find(|(_, bytes)| *bytes == most).map(|(link, bytes)| (*link, *bytes))
+    }
+
+    /// Cycles that no program can be faster than: those of DRAM, or of the busiest link. SET has the
+    /// same for every stage of a schedule.
+    pub fn bound(&self, mesh: &Mesh) -> u64 {
+        let link = self.busiest().map_or(0, |(_, bytes)| cycles(bytes, mesh.link));
+        link.max(cycles(self.dram, mesh.dram))
+    }
+}
 
 /// Until when links and DRAM are taken.
 ///
@@ -31,61 +74,132 @@ type Link = ((u32, u32), (u32, u32));
 #[derive(Debug)]
 pub struct Traffic {
     mesh: Mesh,
-    links: BTreeMap<Link, u64>,
+    /// Links by place and direction: until when each is taken, and what it carried.
+    links: Vec<(u64, u64)>,
     dram: u64,
+    /// Links that have carried a transfer, by sender and transfer: to a further receiver it goes on
+    /// from there.
+    multicasts: BTreeMap<(u32, u32), BTreeSet<usize>>,
+    carried_dram: u64,
 }
 
 impl Traffic {
     /// Nothing on its way.
     pub fn new(mesh: Mesh) -> Self {
-        Self { mesh, links: BTreeMap::new(), dram: 0 }
+        Self { mesh, links: vec![], dram: 0, multicasts: BTreeMap::new(), carried_dram: 0 }
+    }
+
+    /// What was carried so far.
+    pub fn into_carried(self) -> Carried {
+        let link = |number| self.link(number);
+        let links = self.links.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0);
+        let links = links.map(|(number, (_, bytes))| (link(number), *bytes)).collect();
+        Carried { links, dram: self.carried_dram }
     }
 
     /// When a transfer that could begin at `start` has arrived.
-    pub fn transfer(&mut self, from: u32, to: u32, bytes: u64, start: u64) -> u64 {
-        self.send(self.place(from), self.place(to), bytes, start)
+    ///
+    /// The same transfer to several receivers is a multicast: links that have carried it once do not
+    /// carry it again.
+    pub fn transfer(
+        &mut self,
+        (from, to): (u32, u32),
+        transfer: u32,
+        bytes: u64,
+        start: u64,
+    ) -> u64 {
+        let way = self.way(self.place(from), self.place(to));
+        if bytes == 0 {
+            return self.send(way, 0, start);
+        }
+        let known = self.multicasts.entry((from, transfer)).or_default();
+        let new: Vec<usize> = way.filter(|link| known.insert(*link)).collect();
+        self.send(new.into_iter(), bytes, start)
     }
 
     /// When a movement between a core and DRAM that could begin at `start` can have ended.
     pub fn dram(&mut self, core: u32, bytes: u64, stores: bool, start: u64) -> u64 {
         self.dram = self.dram.max(start).saturating_add(cycles(bytes, self.mesh.dram));
-        let (core, ports) = (self.place(core), self.mesh.ports.clone());
-        let count = ports.len() as u64;
-        let share = |i: u64| (u128::from(bytes) * u128::from(i) / u128::from(count)) as u64;
+        self.carried_dram = self.carried_dram.saturating_add(bytes);
+        let (core, count) = (self.place(core), self.mesh.ports.len());
+        let (each, over) = (bytes / count.max(1) as u64, bytes % count.max(1) as u64);
         let mut end = self.dram;
-        for (i, port) in (0..).zip(ports) {
+        for i in 0..count {
+            let port = self.mesh.ports[i];
             let (from, to) = if stores { (core, port) } else { (port, core) };
-            end = end.max(self.send(from, to, share(i + 1) - share(i), start));
+            let share = each + u64::from((i as u64) < over);
+            end = end.max(self.send(self.way(from, to), share, start));
         }
         end
     }
 
-    fn send(&mut self, from: (u32, u32), to: (u32, u32), bytes: u64, start: u64) -> u64 {
-        let way = self.way(from, to);
-        let taken = way.iter().filter_map(|link| self.links.get(link));
-        let begin = taken.fold(start, |begin, until| begin.max(*until));
+    fn send(&mut self, way: impl Iterator<Item = usize> + Clone, bytes: u64, start: u64) -> u64 {
+        let (mut begin, mut hops, mut last) = (start, 0u64, 0);
+        for link in way.clone() {
+            begin = begin.max(self.links.get(link).map_or(0, |(until, _)| *until));
+            (hops, last) = (hops + 1, last.max(link));
+        }
         let end = begin.saturating_add(cycles(bytes, self.mesh.link));
-        let hops = way.len() as u64;
-        self.links.extend(way.into_iter().map(|link| (link, end)));
+        if self.links.len() <= last {
+            self.links.resize(last + 1, (0, 0));
+        }
+        for link in way {
+            let (until, carried) = &mut self.links[link];
+            (*until, *carried) = (end, carried.saturating_add(bytes));
+        }
         end.saturating_add(hops.saturating_mul(self.mesh.hop))
     }
 
-    fn place(&self, core: u32) -> (u32, u32) {
-        let width = self.mesh.xlen.saturating_add(2);
-        (core % width, core / width)
+    fn width(&self) -> u32 {
+        self.mesh.xlen.saturating_add(2)
     }
 
-    fn way(&self, from: (u32, u32), to: (u32, u32)) -> Vec<Link> {
-        let step = |from: u32, to: u32| if to > from { from + 1 } else { from - 1 };
-        let (mut at, mut way) = (from, vec![]);
-        while at != to {
-            let next =
-                if at.0 != to.0 { (step(at.0, to.0), at.1) } else { (at.0, step(at.1, to.1)) };
-            way.push((at, next));
-            at = next;
-        }
-        way
+    fn place(&self, core: u32) -> (u32, u32) {
+        (core % self.width(), core / self.width())
     }
+
+    /// The links from one place to another, along x, then along y.
+    fn way(
+        &self,
+        (mut x, mut y): (u32, u32),
+        to: (u32, u32),
+    ) -> impl Iterator<Item = usize> + Clone + use<> {
+        let width = self.width() as usize;
+        std::iter::from_fn(move || {
+            let number = |x: u32, y: u32, direction| {
+                (y as usize * width + x as usize) * DIRECTIONS.len() + direction
+            };
+            if (x, y) == to {
+                return None;
+            }
+            let direction = match (x != to.0, to.0 > x, to.1 > y) {
+                (true, true, _) => 0,
+                (true, false, _) => 1,
+                (false, _, true) => 2,
+                (false, _, false) => 3,
+            };
+            let link = number(x, y, direction);
+            (x, y) = next((x, y), direction);
+            Some(link)
+        })
+    }
+
+    /// The link of a number.
+    fn link(&self, number: usize) -> Link {
+        let (place, direction) = (number / DIRECTIONS.len(), number % DIRECTIONS.len());
+        let width = self.width() as usize;
+        // Places come from numbers of 32 bits.
+        let from = ((place % width) as u32, (place / width) as u32);
+        (from, next(from, direction))
+    }
+}
+
+/// Steps along x and y: right, left, down, up.
+const DIRECTIONS: [(i32, i32); 4] = [(1, 0), (-1, 0), (0, 1), (0, -1)];
+
+fn next((x, y): (u32, u32), direction: usize) -> (u32, u32) {
+    let (right, down) = DIRECTIONS[direction];
+    (x.wrapping_add_signed(right), y.wrapping_add_signed(down))
 }
 
 /// Cycles that bytes take at a rate; no time at all when there are none.
@@ -105,10 +219,25 @@ mod tests {
     fn transfers_that_share_a_link_follow_one_another() {
         let mut traffic = Traffic::new(mesh(&[]));
         // Cores of a 2 by 2 mesh: 1 2, 5 6.
-        assert_eq!(traffic.transfer(1, 2, 80, 100), 111);
-        assert_eq!(traffic.transfer(1, 6, 80, 100), 122);
-        assert_eq!(traffic.transfer(5, 6, 80, 100), 111);
-        assert_eq!(traffic.transfer(2, 1, 80, 100), 111);
+        assert_eq!(traffic.transfer((1, 2), 0, 80, 100), 111);
+        assert_eq!(traffic.transfer((1, 6), 1, 80, 100), 122);
+        assert_eq!(traffic.transfer((5, 6), 2, 80, 100), 111);
+        assert_eq!(traffic.transfer((2, 1), 3, 80, 100), 111);
+    }
+
+    #[test]
+    fn a_multicast_takes_shared_links_once() {
+        let mut traffic = Traffic::new(mesh(&[]));
+        assert_eq!(traffic.transfer((1, 2), 7, 80, 100), 111);
+        // On from core 2, over a link that is free.
+        assert_eq!(traffic.transfer((1, 6), 7, 80, 100), 111);
+        // What core 2 itself sends under that number is something else.
+        assert_eq!(traffic.transfer((2, 6), 7, 80, 100), 121);
+        let carried = traffic.into_carried();
+        let links = [(((1, 0), (2, 0)), 80), (((2, 0), (2, 1)), 160)];
+        assert_eq!(carried.links, links.into());
+        assert_eq!(carried.busiest(), Some((links[1].0, 160)));
+        assert_eq!(carried.bound(&mesh(&[])), 20);
     }
 
     #[test]
@@ -124,7 +253,8 @@ mod tests {
         let mut traffic = Traffic::new(mesh(&[(0, 0), (3, 0)]));
         assert_eq!(traffic.dram(1, 160, false, 0), 12);
         // The link from the left is taken until 10; the way back is free.
-        assert_eq!(traffic.transfer(2, 1, 8, 0), 12);
-        assert_eq!(traffic.transfer(1, 2, 8, 0), 2);
+        assert_eq!(traffic.transfer((2, 1), 0, 8, 0), 12);
+        assert_eq!(traffic.transfer((1, 2), 1, 8, 0), 2);
+        assert_eq!(traffic.into_carried().dram, 160);
     }
 }

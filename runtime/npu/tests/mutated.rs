@@ -1,12 +1,15 @@
 //! Programs with one number changed end in findings or faults, never in a panic or without end.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Sink, Source};
 use irc_npu::Program;
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu_sim::cycles::{self, Options};
 use irc_npu_sim::functional::{self, Memory};
-use irc_npu_sim::perfetto;
+use irc_npu_sim::noc::Mesh;
+use irc_npu_sim::{html, perfetto};
 
 const PROGRAMS: [&str; 2] = [
     include_str!("../../../dialects/npu/format/tests/data/small.txt"),
@@ -53,10 +56,13 @@ fn run(program: &Program) {
     let mut sink = Sink::new();
     verify::verify(program, None, &Machine::default(), &mut sink);
     let times = (0..8).flat_map(|w| [0, 5].map(|core| ((core, w), 100.0)));
-    let options = Options { times: times.collect(), ..Options::default() };
+    let mut options = Options { times: times.collect(), ..Options::default() };
     if let Ok(timing) = cycles::run(program, &options) {
         perfetto::write(program, &timing);
+        html::write(program, &timing, &BTreeMap::new());
     }
+    options.mesh = Some(Mesh::with_ports_at_sides(3, 2, 24.0, 4.0));
+    let _ = cycles::run(program, &options);
     let mut memory = Memory::new(program.cores.len(), 8 << 20);
     memory.dram = [(0, vec![60; 4096]), (1, vec![1; 8192])].into();
     // A right result is not expected, only an end.

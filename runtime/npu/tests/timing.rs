@@ -1,11 +1,13 @@
 //! Times of small programs, and their trace.
 
 use irc_diag::{Sink, Source};
+use irc_npu::access::Space;
 use irc_npu::listing::{self, Limits};
 use irc_npu::{Engine, Program};
 use irc_npu_sim::cycles::{self, Fault, Options};
 use irc_npu_sim::noc::Mesh;
-use irc_npu_sim::perfetto;
+use irc_npu_sim::residency::residents;
+use irc_npu_sim::{html, perfetto};
 use serde_json::Value;
 
 const SMALL: &str = include_str!("../../../dialects/npu/format/tests/data/small.txt");
@@ -66,6 +68,15 @@ fn a_narrow_mesh_takes_longer() {
 }
 
 #[test]
+fn a_core_beyond_the_mesh_is_named() {
+    let mut program = program(SMALL);
+    program.cores[0].id = u32::MAX;
+    let mesh = Some(Mesh::with_ports_at_sides(2, 2, 24.0, 4.0));
+    let fault = cycles::run(&program, &Options { mesh, ..options() }).expect_err("no place");
+    assert_eq!(fault, Fault::NoPlace(u32::MAX));
+}
+
+#[test]
 fn a_workload_without_a_time_is_named() {
     let fault = cycles::run(&program(SMALL), &Options::default()).expect_err("no times");
     let expected = "instruction 14 of core 0: the schedule gives no time for workload 0";
@@ -96,4 +107,42 @@ fn the_trace_is_json_with_a_track_for_each_engine() {
     let bytes: Vec<_> =
         counters.map(|event| event["args"]["bytes"].as_i64().expect("bytes")).collect();
     assert_eq!((bytes.iter().max(), bytes.last()), (Some(&384), Some(&0)));
+}
+
+#[test]
+fn residents_are_from_the_first_writing_to_the_last_reading() {
+    let program = program(SMALL);
+    let timing = cycles::run(&program, &options()).expect("a timing");
+    let (core, times) = (&program.cores[0], &timing.times[0]);
+    let all = residents(core, times);
+    let load = place(&program, 0, "lda_mov", 0);
+    let vector = place(&program, 0, "vp_self", 0);
+    let image = all.iter().find(|one| one.engine == Engine::Ld && one.space == Space::L2);
+    let image = image.expect("the image");
+    assert_eq!((image.time.start, image.time.end), (times[load].start, times[vector].end));
+    // 8 by 8 pixels of 3 channels of FP16, padded to 4.
+    assert_eq!((image.bytes.1 - image.bytes.0, image.size), (512, 512));
+    assert!(all.iter().any(|one| one.space == Space::Wl0 && one.engine == Engine::Lw));
+    // No two have a byte at the same time in L2: what the verifier says of races.
+    for (i, a) in all.iter().enumerate() {
+        for b in all[..i].iter().filter(|b| a.space == Space::L2 && b.space == Space::L2) {
+            let in_time = a.time.start < b.time.end && b.time.start < a.time.end;
+            let in_space = a.bytes.0 < b.bytes.1 && b.bytes.0 < a.bytes.1;
+            assert!(!(in_time && in_space), "{a:?}\n{b:?}");
+        }
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let program = program(TWO_CORES);
+    let timing = cycles::run(&program, &options()).expect("a timing");
+    let names = [(0, "first <&>".to_owned())].into();
+    let page = html::write(&program, &timing, &names);
+    assert_eq!(page, html::write(&program, &timing, &names));
+    assert!(!page.contains("http") && !page.contains("<script") && !page.contains("src="));
+    assert!(page.contains("core 5, L2") && page.contains("core 6, L2"));
+    assert!(page.contains("result of first &lt;&amp;&gt;\n128 bytes at "), "{page}");
+    assert_eq!(page.matches("<rect").count() - 6, page.matches(" bytes at ").count());
+    assert_eq!(page.matches("ring region 0: 0 to").count(), 2);
 }

@@ -75,7 +75,7 @@ pub enum Progress {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Compilation")]
 pub struct Compile {
-    /// Processor to generate code for, such as x86-64-v3 in LLVM's names [default: native]
+    /// Processor to generate code for, such as x86-64-v3 [default: native; for .c, any]
     #[arg(long, value_name = "CPU")]
     pub target_cpu: Option<String>,
     /// Which written buffers come back [default: outputs for irc compile, all for irc run]
@@ -137,6 +137,9 @@ pub struct Graphs {
     /// Fetch imported libraries from servers, once, into this folder
     #[arg(long, value_name = "CACHE")]
     pub allow_fetch: Option<PathBuf>,
+    /// Shape of an input whose sizes the model leaves open: data=1x3x224x224; once for each
+    #[arg(long, value_name = "NAME=SHAPE")]
+    pub shape: Vec<String>,
     /// Operators that nothing declares are those of the standard library
     #[arg(long)]
     pub implicit_std: bool,

@@ -29,15 +29,15 @@ pub struct Irc {
 /// The commands of `irc`.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Compile a model to a library, an object, LLVM IR, MLIR or a plan
+    /// Compile a model to a library, an archive, an object, LLVM IR, MLIR or a plan
     Compile(CompileTo),
-    /// Run a model, a compiled library, or plans
+    /// Run a model, a compiled library, an archive, or plans
     Run(Run),
     /// Check models and plans: every finding of every file
     Check(Check),
     /// Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline
     Bench(Bench),
-    /// Simulate an NPU schedule (not built yet)
+    /// Simulate an NPU schedule: cycles, traces, what it computes
     Simulate(Simulate),
 }
 
@@ -51,12 +51,14 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
+     irc compile model.onnx -o model.tar                    an archive that TVM's clients load\n  \
+     irc compile model.onnx -o model.tar --codegen c        the same with C source\n  \
      irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// ARK model, ONNX model or Common IR graph; - is standard input
     pub model: String,
-    /// File to write; its suffix says what: .so .o .ll .s .mlir .json; - is standard output
+    /// File to write; its suffix says what: .so .tar .o .c .ll .s .mlir .json; - is stdout
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Who generates code for .so and .o
@@ -71,7 +73,7 @@ pub struct CompileTo {
     /// Short for --results all: intermediate buffers come back too
     #[arg(long, conflicts_with = "results")]
     pub keep_intermediates: bool,
-    /// Inputs that the structure of an ONNX model depends on: the program is for these
+    /// Inputs that the structure of an ONNX model depends on, or of test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
@@ -86,12 +88,36 @@ pub struct CompileTo {
     /// Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md
     #[arg(long, value_name = "FILE")]
     pub config_rules: Option<PathBuf>,
+    /// Version of the Model Library Format of a .tar: 5 or 7 [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::builder::PossibleValuesParser::new(["5", "7"]))]
+    pub mlf_version: Option<String>,
+    /// Code in a .tar: an object for one processor, or C source for any [default: o]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub codegen: Option<Codegen>,
+    /// Compile a .tar twice, each time from nothing, and demand equal bytes
+    #[arg(long)]
+    pub check_reproducible: bool,
+    /// Put inputs and what comes of them into a .tar: irc run --self-test compares
+    #[arg(long)]
+    pub with_test_vectors: bool,
+    /// Name of the model in a .tar [default: default, which all clients know]
+    #[arg(long, value_name = "NAME")]
+    pub model_name: Option<String>,
     /// How Common IR and ONNX files are read.
     #[command(flatten)]
     pub graphs: Graphs,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
+}
+
+/// What code an archive holds.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codegen {
+    /// A relocatable object, and a shared library
+    O,
+    /// C source, which needs a C compiler and nothing else
+    C,
 }
 
 /// What `irc compile` writes.
@@ -105,11 +131,13 @@ pub enum Kind {
     Ll,
     /// Assembly
     S,
+    /// C source that gcc or clang compiles, for any processor unless one is named
+    C,
     /// MLIR after a stage of the pipeline
     Mlir,
     /// An ARK execution plan
     Json,
-    /// A Model Library Format archive (not built yet)
+    /// A Model Library Format archive
     Tar,
     /// An NPU program (not built yet)
     Asm,
@@ -129,6 +157,7 @@ pub enum Kind {
      irc run ffn.model.json --seed 1                            a summary of every output\n  \
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
      irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
+     irc run model.tar --inputs x.npz --outputs y.npz           an archive, of irc or of TVM\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
      irc run mnist.onnx --data-set test_data_set_0              an ONNX model and its test data\n  \
      irc run ffn.model.json --seed 1 --backend cranelift        soon compiled, for a look\n  \
@@ -158,6 +187,9 @@ pub struct Run {
     /// ONNX test data of a model: input_N.pb, and output_N.pb that must come out
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
+    /// Run an archive on the inputs that it holds, and compare with the outputs that it holds
+    #[arg(long, conflicts_with_all = ["inputs", "outputs", "expected", "seed"])]
+    pub self_test: bool,
     /// Threads to run a plan on; models and libraries run on one today
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
@@ -217,15 +249,20 @@ pub enum Backend {
      irc check --cost ffn.plan.json\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
      irc check schedule.json layers.json\n  \
+     irc check net.asm --against published.txt\n  \
+     irc check model.tar\n  \
      irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// Models, plans, graphs, schedules and their layers, NPU programs; - is standard input
+    /// Models, plans, graphs, schedules, layers, NPU programs, archives; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans compute this model; once for each rank
     #[arg(long = "model", value_name = "MODEL")]
     pub models: Vec<String>,
+    /// Check that NPU programs are this one: a listing, a trace or .npu
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<String>,
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
@@ -302,20 +339,57 @@ pub struct Bench {
     "Makes the program that runs the schedule, and tells how many cycles it takes, by the times of\n\
      workloads that the schedule states: engines in order, tokens between them. The first line is\n\
      `cycles <n>`. The trace opens in Perfetto: one track for each engine of each core, and what L2\n\
-     holds as a counter.\n\n\
+     holds as a counter. The page of --html needs nothing but a browser: for each core a map of L2\n\
+     and one of WL0, with a rectangle for each tensor. One of --trace, --html, --outputs and --json\n\
+     may go to standard output (-); the lines then go to standard error.\n\n\
+     With --link-rate or --dram-rate cores share a mesh, with DRAM ports at both ends of its rows, and\n\
+     --json tells what each link carried, and the cycles that no program could be faster than.\n\n\
+     With --outputs the program is also run on tensors. Keys of inputs and outputs are names of the\n\
+     frontend: an input's, a layer's. Those of weights are LAYER.weight i8[K,C,R,S], LAYER.scale and\n\
+     LAYER.bias f32[K]: a convolution gives scale * sum + bias, activated, before it is quantised.\n\
+     What is not given is drawn with --seed.\n\n\
+     Programs do not say how long their workloads take: --program runs one beside its schedule.\n\n\
      Examples:\n  \
      irc simulate schedule.json --frontend layers.json\n  \
-     irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n\n{EXIT_CODES}"
+     irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n  \
+     irc simulate schedule.json --frontend layers.json --html buffers.html\n  \
+     irc simulate schedule.json --program net.asm\n  \
+     irc simulate cores.json --link-rate 24 --dram-rate 4 --json\n  \
+     irc simulate schedule.json --frontend layers.json --seed 1 --outputs y.npz\n\n{EXIT_CODES}"
 ))]
 pub struct Simulate {
     /// Gemini schedule; .gz files are unpacked
     pub schedule: PathBuf,
-    /// Frontend IR of the same network: a schedule of one core needs it
+    /// Frontend IR of the same network: programs of schedules of one core are made with it
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// Program to run, instead of making one: a listing, a trace or .npu of the same schedule
+    #[arg(long, value_name = "P")]
+    pub program: Option<PathBuf>,
     /// File for a Perfetto trace
     #[arg(long, value_name = "OUT.json")]
     pub trace: Option<PathBuf>,
+    /// File for a page that shows what lies where in the buffers, over time
+    #[arg(long, value_name = "OUT.html")]
+    pub html: Option<PathBuf>,
+    /// Bytes that a link between cores carries in a cycle [default: transfers do not share links]
+    #[arg(long, value_name = "BYTES", value_parser = rate)]
+    pub link_rate: Option<f64>,
+    /// Bytes that DRAM gives all cores together in a cycle; without it each has its own
+    #[arg(long, value_name = "BYTES", value_parser = rate)]
+    pub dram_rate: Option<f64>,
+    /// Also run the program on int8 tensors: file for the results of the network
+    #[arg(long, value_name = "Y.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Inputs, by name
+    #[arg(long, value_name = "X.npz", requires = "outputs")]
+    pub inputs: Option<PathBuf>,
+    /// Weights, scales and biases: LAYER.weight, LAYER.scale, LAYER.bias
+    #[arg(long, value_name = "W.npz", requires = "outputs")]
+    pub weights: Option<PathBuf>,
+    /// Draw the inputs and weights that are not given
+    #[arg(long, value_name = "N", requires = "outputs")]
+    pub seed: Option<u64>,
     /// Write one JSON object instead of lines
     #[arg(long)]
     pub json: bool,
@@ -330,6 +404,13 @@ fn finite(text: &str) -> Result<f64, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let number = finite(text)?;
     if number > 0.0 { Ok(number) } else { Err("expected more than 0".into()) }
+}
+
+/// Bytes in a cycle; so low a rate that cycles could not be counted is no machine's.
+fn rate(text: &str) -> Result<f64, String> {
+    const LEAST: f64 = 0.001;
+    let number = finite(text).unwrap_or(0.0);
+    if number >= LEAST { Ok(number) } else { Err(format!("expected a number from {LEAST} on")) }
 }
 
 #[cfg(test)]

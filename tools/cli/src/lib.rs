@@ -11,7 +11,9 @@ pub use common::{
     Color, Compile, Console, Diagnostics, Explain, Functions, Generator, Graphs, Planner, Progress,
     Results,
 };
-pub use irc::{Backend, Bench, Check, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
+pub use irc::{
+    Backend, Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport,
+};
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
 /// What the exit codes of every tool mean; at the end of every `--help`.

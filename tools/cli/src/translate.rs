@@ -18,6 +18,7 @@ use std::path::PathBuf;
          irc-translate --import-onnx model.onnx | irc-opt --common-ir-to-tl\n  \
          irc-translate --import-onnx --emit-onnx model.onnx -o model.pbtxt\n  \
          irc-translate --import-gemini schedule.json --frontend layers.json --emit-npu -o net.asm\n  \
+         irc-translate --import-npu net.npu --emit-npu -o net.asm\n  \
          irc-translate --import-common-ir --bundle --emit-common-ir model.pb -o whole.pb\n\n{EXIT_CODES}"
     )
 )]
@@ -25,7 +26,7 @@ pub struct Translate {
     /// File to read; - is standard input
     #[arg(default_value = "-", value_name = "IN")]
     pub input: String,
-    /// File to write; - is standard output
+    /// File to write, compressed where it ends in .gz; - is standard output
     #[arg(short, long, default_value = "-", value_name = "OUT")]
     pub output: PathBuf,
     /// The format read.
@@ -37,9 +38,9 @@ pub struct Translate {
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
-    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, …
-    #[arg(long, default_value = "CUDA_80", value_name = "NAME")]
-    pub arch: String,
+    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
+    #[arg(long, value_name = "NAME")]
+    pub arch: Option<String>,
     /// Processors a plan may use [default: those of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
@@ -50,7 +51,7 @@ pub struct Translate {
     #[arg(long, value_name = "FILE")]
     pub config_rules: Option<PathBuf>,
     /// Frontend IR of a Gemini schedule
-    #[arg(long, requires = "import_gemini", value_name = "F")]
+    #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
     /// How Common IR and ONNX files are read.
     #[command(flatten)]
@@ -121,8 +122,10 @@ formats! {
     import_common_ir
     /// Read an ONNX model
     import_onnx
-    /// Read a Gemini schedule (not built yet)
+    /// Read a Gemini schedule
     import_gemini
+    /// Read an NPU program: a listing, a trace, or the binary form
+    import_npu
 }
 
 formats! {
@@ -132,9 +135,9 @@ formats! {
     emit_ark
     /// Write an ARK execution plan
     emit_plan
-    /// Write an NPU program (not built yet)
+    /// Write an NPU program: a listing, or the binary form where OUT ends in .npu
     emit_npu
-    /// Write a Gemini schedule (not built yet)
+    /// Write a Gemini schedule
     emit_gemini
     /// Write a Model Library Format archive (not built yet)
     emit_mlf

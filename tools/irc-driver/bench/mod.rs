@@ -79,14 +79,13 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
             (measure_world(console, &world, arguments)?, Some(flops), bytes)
         }
-        Content::Mlir => {
-            let problem = Stop::problem(format!("{} is MLIR", arguments.file));
-            return Err(problem.help("irc-opt runs passes on it"));
-        }
-        Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
-            let problem = Stop::problem(format!("{} is {}", arguments.file, content.words()));
-            return Err(problem.help("irc simulate tells how long a schedule takes"));
-        }
+        Content::Mlir
+        | Content::Schedule
+        | Content::Frontend
+        | Content::Listing
+        | Content::Binary
+        | Content::Empty
+        | Content::Unknown => return Err(input::runs_not(&arguments.file, content)),
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
         Content::Graph => {
             let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
@@ -131,8 +130,7 @@ fn measure_library(
     }
     let mut given = values::Buffers::new();
     values::fill(&mut given, library.interface(), arguments.seed)?;
-    let runner = Runner::new(library.into(), &[]);
-    let runner = runner.map_err(|error| Stop::problem(error.to_string()))?;
+    let runner = Runner::new(library.into(), &[])?;
     let mut prepared = graphs::bench::Prepared::of(runner, given)?;
     let _step = console.step("measuring");
     let latency = latency::measure(length(arguments), || prepared.run())?;
@@ -141,15 +139,14 @@ fn measure_library(
 
 fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<Latency, Stop> {
     let interface = library.interface();
-    let failed = |error: irc_runtime::RunError| Stop::problem(error.to_string());
     let mut given = values::Buffers::new();
     values::fill(&mut given, interface, arguments.seed)?;
     let mut inputs = bind(&interface.inputs, given)?;
     let mut outputs = bind(&interface.outputs, values::Buffers::new())?;
-    let mut workspace = library.workspace().map_err(failed)?;
+    let mut workspace = library.workspace()?;
     let _step = console.step("measuring");
     latency::measure(length(arguments), || {
-        library.run_with(&mut inputs, &mut outputs, &mut workspace).map_err(failed)
+        Ok(library.run_with(&mut inputs, &mut outputs, &mut workspace)?)
     })
 }
 

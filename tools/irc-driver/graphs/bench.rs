@@ -1,11 +1,10 @@
 //! `irc bench` of Common IR and ONNX files.
-use super::{Libraries, open, run};
-use crate::{console::Console, stop::Stop, values};
+use super::{Libraries, open, run, sizes};
+use crate::{console::Console, stop::Stop};
 use bytes::Bytes;
 use irc::{CompileOptions, Session};
 use irc_cli::Bench;
-use irc_onnx_ops::{Imported, cases::Values};
-use irc_runtime::{RunError, Runner};
+use irc_runtime::Runner;
 use irc_tensor::Tensor;
 use irc_tl::Dim;
 use std::collections::BTreeMap;
@@ -30,19 +29,18 @@ pub fn prepare(
 ) -> Result<Prepared, Stop> {
     let (document, source) =
         open(console, &arguments.file, bytes, &arguments.graphs, Libraries::Bundled)?;
-    let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
-    let mut inputs = Values::default();
-    run::add(&mut inputs, &document, given)?;
+    let mut inputs = run::read(&document, arguments.inputs.as_deref())?;
     let imported = run::import(console, &document, &source, &inputs, &arguments.graphs)?;
     run::fill(&imported, &mut inputs, arguments.seed)?;
     let inputs = inputs.to_tensors().map_err(Stop::problem)?;
-    let flops = flops(&imported, &inputs);
+    let sizes = sizes(&imported.graph, |name| inputs.get(name).map(Tensor::shape));
+    let flops = imported.graph.flops(&|name| sizes.get(&Dim::symbol(name)).copied());
     let step = console.step("compiling");
     let compiled = Session::new().compile_graph(&imported.graph, options);
     let compiled = compiled.map_err(|failure| Stop::failure(source, failure))?;
     drop(step);
     let constants: usize = compiled.weights.iter().map(|weight| weight.bytes.len()).sum();
-    let mut prepared = Prepared::of(compiled.runner().map_err(failed)?, inputs)?;
+    let mut prepared = Prepared::of(compiled.runner()?, inputs)?;
     prepared.flops = flops;
     prepared.traffic += constants as u64;
     Ok(prepared)
@@ -51,7 +49,7 @@ pub fn prepare(
 impl Prepared {
     /// A model that has run once on these inputs.
     pub fn of(mut runner: Runner, mut inputs: BTreeMap<String, Tensor>) -> Result<Self, Stop> {
-        let mut found = runner.run(inputs.clone()).map_err(failed)?;
+        let mut found = runner.run(inputs.clone())?;
         let inputs: Option<Vec<Tensor>> =
             runner.inputs().map(|port| inputs.remove(&port.name)).collect();
         let inputs = inputs.ok_or_else(|| Stop::problem("an input has no value"))?;
@@ -65,21 +63,6 @@ impl Prepared {
     /// Runs the model once more.
     pub fn run(&mut self) -> Result<(), Stop> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
-        self.runner.run_with(&inputs, &mut self.outputs).map_err(failed)
+        Ok(self.runner.run_with(&inputs, &mut self.outputs)?)
     }
-}
-
-fn failed(error: RunError) -> Stop {
-    Stop::problem(error.to_string())
-}
-
-/// Operations where symbols are what these inputs say.
-fn flops(imported: &Imported, inputs: &BTreeMap<String, Tensor>) -> Option<u64> {
-    let graph = &imported.graph;
-    let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
-    for (name, value) in &graph.inputs {
-        let extents = inputs.get(name)?.shape().iter().copied();
-        sizes.extend(graph.ty(*value).dims.iter().cloned().zip(extents));
-    }
-    graph.flops(&|name| sizes.get(&Dim::symbol(name)).copied())
 }

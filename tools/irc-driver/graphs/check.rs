@@ -17,7 +17,7 @@ pub fn check(name: &str, bytes: Bytes, flags: &Graphs) -> Result<(Source, Vec<Di
     let mut found = unsupported(&document.module);
     // What breaks a rule cannot be written either: that is told once.
     if found.is_empty() && is_sound && !document.module.is_library() {
-        let options = import_options(flags);
+        let options = import_options(flags, &document.module)?;
         found = match import(&document.module, &options) {
             Ok(imported) => imported.warnings,
             Err(found) => found,

@@ -1,19 +1,18 @@
 //! `irc compile` of Common IR and ONNX files.
 use super::{
     Libraries, open, refuse_of_ark,
-    run::{add, import},
+    run::{import, read},
     translate,
 };
 use crate::{
+    archive,
     console::Console,
     output::{self, Content},
     stop::Stop,
-    values,
 };
 use bytes::Bytes;
 use irc::{CompileOptions, Failure, Session, codegen::Output, pipeline::HOST_CPU};
 use irc_cli::{CompileTo, Kind};
-use irc_onnx_ops::cases::Values;
 
 /// Compiles a model to a file.
 pub fn compile(
@@ -33,32 +32,35 @@ pub fn compile(
         let text = translate::to_text(console, &document, &source)?;
         return output::write(&arguments.output, &text, Content::Text);
     }
-    let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
-    let mut inputs = Values::default();
-    add(&mut inputs, &document, given)?;
+    let inputs = read(&document, arguments.inputs.as_deref())?;
     let graph = import(console, &document, &source, &inputs, &arguments.graphs)?.graph;
     let _step = console.step("compiling");
     let session = Session::new();
     let failed = |failure: Failure| Stop::failure(source.clone(), failure);
+    if kind == Kind::Tar {
+        let archive = archive::options(arguments)?;
+        return archive::write(console, arguments, || {
+            let contents = Session::new().archive_graph(&graph, options, &archive);
+            contents.map_err(|failure| archive::refused(&source, failure))
+        });
+    }
     let emit = |output| session.emit_graph(&graph, output, options).map_err(failed);
     let (bytes, content) = match kind {
         Kind::So => {
-            let compiled = session.compile_graph(&graph, options).map_err(failed)?;
-            if !compiled.weights.is_empty() {
-                let what = "libraries that hold large constants";
-                return Err(Stop::not_built(what).help("irc run compiles a model and runs it"));
-            }
+            let compiled = session.compile_graph_whole(&graph, options).map_err(failed)?;
             (compiled.library, Content::Executable)
         }
         Kind::O => (emit(Output::Object)?, Content::Binary),
         Kind::Ll => (emit(Output::LlvmIr)?, Content::Text),
         Kind::S => (emit(Output::Assembly)?, Content::Text),
+        Kind::C => (emit(Output::C)?, Content::Text),
         Kind::Mlir => {
             let text = session.graph_stage(&graph, stage, options).map_err(failed)?;
             (text.into_bytes(), Content::Text)
         }
         Kind::Json => return Err(Stop::problem("plans are made of ARK models")),
-        Kind::Tar | Kind::Asm | Kind::Ptx => unreachable!("refused before a file is read"),
+        Kind::Tar => unreachable!("written above"),
+        Kind::Asm | Kind::Ptx => unreachable!("refused before a file is read"),
     };
     output::write(&arguments.output, &bytes, content)
 }

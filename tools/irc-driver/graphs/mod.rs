@@ -3,10 +3,13 @@ use crate::{console::Console, crash, run::refuse_flags, stop::Stop};
 use bytes::Bytes;
 use irc_cli::{Functions, Graphs};
 use irc_common_format::library::{Fetch, LoadOptions, bundle, load};
+use irc_common_format::model::{Module, Value};
 use irc_common_format::validate::{Level, Role, ValidateOptions, validate};
 use irc_common_format::{Document, ExternalData, Format, Options, folder_of};
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_onnx_ops::{Calls, Finding, FindingKind, ImportOptions};
+use irc_tl::{Dim, Graph};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub mod bench;
@@ -34,15 +37,40 @@ fn format(flags: &Graphs) -> Result<Format, Stop> {
 }
 
 /// How a file is taken to the tensor level.
-fn import_options(flags: &Graphs) -> ImportOptions {
-    ImportOptions {
+fn import_options(flags: &Graphs, module: &Module) -> Result<ImportOptions, Stop> {
+    Ok(ImportOptions {
         calls: match flags.functions {
             Functions::Inline => Calls::Inlined,
             Functions::Outline => Calls::Outlined,
         },
         ignore_control_inputs: flags.ignore_control_inputs,
+        shapes: shapes(&flags.shape, module)?,
         ..ImportOptions::default()
+    })
+}
+
+/// Shapes by input, from `data=1x3x224x224`.
+fn shapes(flags: &[String], module: &Module) -> Result<BTreeMap<String, Vec<i64>>, Stop> {
+    let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
+    let inputs: Vec<&str> = inputs.map(Value::name).collect();
+    let mut shapes = BTreeMap::new();
+    for flag in flags {
+        let wrong = || {
+            let expected = "expected NAME=SHAPE, as in data=1x3x224x224";
+            Stop::Usage(format!("--shape: {expected}, found '{flag}'"))
+        };
+        let (name, shape) = flag.rsplit_once('=').ok_or_else(wrong)?;
+        let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
+        let extents = shape.split('x').filter(|_| !shape.is_empty()).map(extent);
+        let extents: Vec<i64> = extents.collect::<Option<_>>().ok_or_else(wrong)?;
+        if !inputs.contains(&name) {
+            let known = inputs.join(", ");
+            let message = format!("--shape: no input is named '{name}'; the inputs are {known}");
+            return Err(Stop::problem(message));
+        }
+        shapes.insert(name.to_owned(), extents);
     }
+    Ok(shapes)
 }
 
 /// Refuses the flags of these files where there is none.
@@ -51,6 +79,7 @@ pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
         format: _,
         library_path,
         allow_fetch,
+        shape,
         implicit_std,
         compat,
         functions,
@@ -59,6 +88,7 @@ pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
     let flags = [
         ("--library-path", !library_path.is_empty()),
         ("--allow-fetch", allow_fetch.is_some()),
+        ("--shape", !shape.is_empty()),
         ("--implicit-std", *implicit_std),
         ("--compat", *compat),
         ("--functions", *functions != Functions::Inline),
@@ -77,6 +107,16 @@ fn refuse_of_ark(flags: &irc_cli::Compile, keep: bool) -> Result<(), Stop> {
         ("--explain-fusion", explain_fusion.is_some()),
     ];
     refuse_flags(&flags, "it is for ARK models")
+}
+
+/// The sizes of a graph that the shapes of its inputs tell, by name.
+fn sizes<'s>(graph: &Graph, shape: impl Fn(&str) -> Option<&'s [i64]>) -> BTreeMap<Dim, i64> {
+    let mut sizes = BTreeMap::new();
+    for (name, value) in &graph.inputs {
+        let extents = shape(name).unwrap_or_default().iter().copied();
+        sizes.extend(graph.ty(*value).dims.iter().cloned().zip(extents));
+    }
+    sizes
 }
 
 /// A file as it was read, its source, and what was found in it.
@@ -153,7 +193,6 @@ fn open(
     }
 }
 
-/// What the importer found, at its place in the file.
 /// The first warnings, and how many there are more; `irc check` tells them all, and notes.
 fn briefly(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     const MOST: usize = 5;
@@ -167,6 +206,7 @@ fn briefly(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     findings
 }
 
+/// What the importer found, at its place in the file.
 fn place(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
     let mut findings: Vec<_> = found.iter().map(diagnostic).collect();
     document.input.place(&mut findings);

@@ -1,6 +1,6 @@
 //! `irc run` of Common IR and ONNX files.
-use super::{Libraries, import_options, open, place, refuse_of_ark};
-use crate::{compile, console::Console, run, stop::Stop, values::Buffers};
+use super::{Libraries, import_options, open, place, refuse_of_ark, sizes};
+use crate::{compile, console::Console, run, stop::Stop, values, values::Buffers};
 use bytes::Bytes;
 use irc::{Results, Session};
 use irc_cli::{Backend, Graphs, Run};
@@ -10,7 +10,6 @@ use irc_onnx_ops::cases::{Values, import_for};
 use irc_onnx_ops::{Imported, unsupported};
 use irc_tensor::{Tensor, seed_for};
 use irc_tl::{Constant, Dim};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Runs a model once: its outputs, which are those of the data set if one is given.
@@ -57,8 +56,17 @@ fn given(
     Ok((inputs, expected))
 }
 
+/// The inputs in a file, if one is given.
+pub fn read(document: &Document, path: Option<&Path>) -> Result<Values, Stop> {
+    let mut inputs = Values::default();
+    if let Some(path) = path {
+        add(&mut inputs, document, values::read(path)?)?;
+    }
+    Ok(inputs)
+}
+
 /// Adds inputs by name.
-pub fn add(inputs: &mut Values, document: &Document, more: Buffers) -> Result<(), Stop> {
+fn add(inputs: &mut Values, document: &Document, more: Buffers) -> Result<(), Stop> {
     let ports = document.module.graph.iter().flat_map(|graph| &graph.inputs);
     let ports: Vec<&str> = ports.map(model::Value::name).collect();
     for (name, tensor) in more {
@@ -99,7 +107,7 @@ pub fn import(
     if !unknown.is_empty() {
         return Err(findings(&unknown));
     }
-    let imported = import_for(&document.module, inputs, import_options(flags))
+    let imported = import_for(&document.module, inputs, import_options(flags, &document.module)?)
         .map_err(|found| findings(&found))?;
     console.findings(source, &place(document, &imported.warnings));
     Ok(imported)
@@ -107,12 +115,8 @@ pub fn import(
 
 /// Gives inputs that are not given random values; a size that nothing tells is 1.
 pub fn fill(imported: &Imported, inputs: &mut Values, seed: u64) -> Result<(), Stop> {
-    let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
-    for (name, value) in &imported.graph.inputs {
-        let Some(given) = inputs.tensors.get(name) else { continue };
-        let dims = imported.graph.ty(*value).dims.iter().cloned();
-        sizes.extend(dims.zip(given.ty.shape.iter().copied()));
-    }
+    let given = |name: &str| inputs.tensors.get(name).map(|given| &given.ty.shape[..]);
+    let sizes = sizes(&imported.graph, given);
     let size = |name: &str| Some(sizes.get(&Dim::symbol(name)).copied().unwrap_or(1));
     for (name, value) in &imported.graph.inputs {
         if inputs.tensors.contains_key(name) {
@@ -147,7 +151,5 @@ fn execute(
     let compiled = compiled.map_err(|failure| Stop::failure(source.clone(), failure))?;
     drop(step);
     let _step = console.step("running");
-    let failed = |error: irc_runtime::RunError| Stop::problem(error.to_string());
-    let mut runner = compiled.runner().map_err(failed)?;
-    runner.run(inputs).map_err(failed)
+    Ok(compiled.runner()?.run(inputs)?)
 }

@@ -1,6 +1,11 @@
 //! `irc-translate` of Common IR and ONNX files.
 use super::{Libraries, folder, load_options, open};
-use crate::{console::Console, output::Content, stop::Stop, translate};
+use crate::{
+    console::Console,
+    located::{findings, told},
+    output::{self, Content},
+    stop::Stop,
+};
 use bytes::Bytes;
 use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
 use irc_common_format::library::{bundle, load};
@@ -53,7 +58,7 @@ pub fn to_text(console: &Console, document: &Document, source: &Source) -> Resul
     let capture = Capture::new(&context);
     let module = to_dialect(&context, document);
     let text = module.map(|module| irc_mlir::to_text(&module.as_operation(), true).into_bytes());
-    translate::told(console, source, translate::findings(&capture, source), text)
+    told(console, findings(&capture, source), text)
 }
 
 /// A module of the format as a file, as the flags say. What the format has no place for is on the
@@ -104,7 +109,7 @@ fn encoding(form: TextOrBinary) -> Encoding {
 }
 
 fn by_suffix(output: &Path) -> Encoding {
-    match output.extension().and_then(|suffix| suffix.to_str()) {
+    match output::suffix(output) {
         Some("json") => Encoding::Json,
         Some("pbtxt" | "textproto" | "txtpb") => Encoding::Text,
         _ => Encoding::Binary,

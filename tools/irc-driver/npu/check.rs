@@ -1,10 +1,14 @@
 //! `irc check` of Gemini schedules, frontend files and NPU programs.
-use super::source;
-use crate::{input::Content, stop::Stop};
+use super::sound;
+use crate::{
+    console::Console,
+    input::{self, Content},
+    stop::Stop,
+};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{Options, frontend, frontend::Frontend, schedule, schedule::Schedule};
 use irc_npu::{
-    binary,
+    Program, Spans, binary, compare,
     listing::{self, Limits},
     verify::{Machine, verify},
 };
@@ -17,49 +21,85 @@ pub enum Found {
     Frontend(Frontend),
 }
 
-/// Every finding of a file that holds `content`.
+/// Every finding of a file that holds `content`; of a program also what differs from another.
 pub fn check(
     name: &str,
     bytes: &[u8],
     content: Content,
     strict: bool,
+    against: Option<&Program>,
 ) -> Result<(Source, Vec<Diagnostic>, Option<Found>), Stop> {
     let mut sink = Sink::new();
     if content == Content::Binary {
         let source = Source::new(name, "");
         match binary::decode(bytes) {
-            Ok(program) => verify(&program, None, &Machine::default(), &mut sink),
+            Ok(program) => check_program(&program, None, against, &mut sink),
             Err(fault) => sink.push(fault.into()),
         }
         return Ok((source, sink.into_diagnostics(), None));
     }
-    let source = source(name, bytes)?;
+    let source = input::source(name, bytes);
     let options = Options { strict, ..Options::default() };
     let found = match content {
         Content::Schedule => schedule::parse(&source, &options, &mut sink)
             .map(|schedule| Found::Schedule(Box::new(schedule))),
         Content::Frontend => frontend::parse(&source, &options, &mut sink).map(Found::Frontend),
         _ => {
-            check_listing(&source, &mut sink);
+            if let Some((program, spans)) = listed(&source, &mut sink) {
+                check_program(&program, Some(&spans), against, &mut sink);
+            }
             None
         }
     };
     Ok((source, sink.into_diagnostics(), found))
 }
 
-/// A listing, or one with the times of a run: a trace.
-fn check_listing(source: &Source, sink: &mut Sink) {
+fn check_program(
+    program: &Program,
+    spans: Option<&Spans>,
+    against: Option<&Program>,
+    sink: &mut Sink,
+) {
+    verify(program, spans, &Machine::default(), sink);
+    if let Some(other) = against {
+        compare(program, spans, other, sink);
+    }
+}
+
+/// The program of a listing, or of one with the times of a run: a trace.
+fn listed(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
     let first = source.text().lines().find(|line| line.starts_with('['));
-    let is_trace = first.is_some_and(|line| line.contains("'inst_idx'"));
-    let (program, spans) = if is_trace {
-        let trace = listing::parse_trace(source, Limits::default(), sink);
-        let Some(trace) = trace else { return };
-        (trace.program, trace.spans)
-    } else {
-        let Some(read) = listing::parse(source, Limits::default(), sink) else { return };
-        (read.program, read.spans)
+    if first.is_some_and(|line| line.contains("'inst_idx'")) {
+        let trace = listing::parse_trace(source, Limits::default(), sink)?;
+        return Some((trace.program, trace.spans));
+    }
+    let read = listing::parse(source, Limits::default(), sink)?;
+    Some((read.program, read.spans))
+}
+
+/// The program of a listing, a trace or a binary file, with the places of its instructions in a text.
+pub fn program(
+    console: &Console,
+    name: &str,
+    bytes: &[u8],
+    content: Content,
+) -> Result<(Source, Program, Spans), Stop> {
+    let mut sink = Sink::new();
+    let (source, read) = match content {
+        Content::Binary => {
+            let decoded = binary::decode(bytes).map_err(|fault| sink.push(fault.into()));
+            (Source::new(name, ""), decoded.ok().map(|program| (program, Spans::default())))
+        }
+        // A listing without instructions looks like any text; what is none is shown where it goes wrong.
+        Content::Listing | Content::Empty | Content::Unknown => {
+            let source = input::source(name, bytes);
+            let read = listed(&source, &mut sink);
+            (source, read)
+        }
+        found => return Err(input::unexpected(name, Content::Binary.words(), found)),
     };
-    verify(&program, Some(&spans), &Machine::default(), sink);
+    let (source, (program, spans)) = sound(console, source, read, sink.into_diagnostics())?;
+    Ok((source, program, spans))
 }
 
 /// Findings in a schedule that is to run the layers of a frontend file.

@@ -1,58 +1,58 @@
 //! Gemini schedules, frontend files and NPU programs.
 use crate::{
     console::Console,
-    crash,
     input::{self, Content},
     stop::Stop,
 };
+use brief::brief;
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_gemini_format::{Options, frontend::Frontend, schedule::Schedule};
+use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
+use irc_npu_emit::Finding;
 use std::path::Path;
 
+mod brief;
 pub mod check;
+mod compute;
 pub mod simulate;
 pub mod translate;
 
-/// The text of a file, unpacked when it is compressed.
-fn source(name: &str, bytes: &[u8]) -> Result<Source, Stop> {
-    let name = if name == "-" { "<stdin>" } else { name };
-    match irc_gemini_format::source(name, bytes) {
-        Ok(source) => {
-            crash::remember(&source);
-            Ok(source)
-        }
-        Err(finding) => Err(Stop::Findings(Source::new(name, ""), vec![*finding])),
-    }
-}
+/// How a format is parsed.
+type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
 
 /// A schedule without errors, with its source; its warnings are on the console.
 fn schedule(console: &Console, name: &str, options: &Options) -> Result<(Source, Schedule), Stop> {
-    let bytes = input::read(name)?;
-    expect(name, &bytes, Content::Schedule)?;
-    let source = source(name, &bytes)?;
-    let mut sink = Sink::new();
-    let read = irc_gemini_format::schedule::parse(&source, options, &mut sink);
-    sound(console, source, read, sink.into_diagnostics())
+    read(console, name, Content::Schedule, irc_gemini_format::schedule::parse, options)
 }
 
 /// A frontend file without errors, with its source; its warnings are on the console.
 fn frontend(console: &Console, name: &str, options: &Options) -> Result<(Source, Frontend), Stop> {
-    let bytes = input::read(name)?;
-    expect(name, &bytes, Content::Frontend)?;
-    let source = source(name, &bytes)?;
-    let mut sink = Sink::new();
-    let read = irc_gemini_format::frontend::parse(&source, options, &mut sink);
-    sound(console, source, read, sink.into_diagnostics())
+    read(console, name, Content::Frontend, irc_gemini_format::frontend::parse, options)
 }
 
-fn expect(name: &str, bytes: &[u8], expected: Content) -> Result<(), Stop> {
-    let found = input::content(bytes);
-    if found == expected {
-        return Ok(());
+fn read<T>(
+    console: &Console,
+    name: &str,
+    expected: Content,
+    parse: Parse<T>,
+    options: &Options,
+) -> Result<(Source, T), Stop> {
+    let bytes = input::read(name)?;
+    let found = input::content(&bytes);
+    if found != expected {
+        let stop = input::unexpected(name, expected.words(), found);
+        return Err(match found {
+            Content::Listing | Content::Binary => stop.help(format!(
+                "how long its workloads take stands in the schedule alone: irc simulate SCHEDULE \
+                 --program {name}; irc-translate --import-npu reads it"
+            )),
+            _ => stop,
+        });
     }
-    let (expected, found) = (expected.words(), found.words());
-    Err(Stop::problem(format!("{name}: expected {expected}, found {found}")))
+    let source = input::source(name, &bytes);
+    let mut sink = Sink::new();
+    let parsed = parse(&source, options, &mut sink);
+    sound(console, source, parsed, sink.into_diagnostics())
 }
 
 fn sound<T>(
@@ -63,33 +63,81 @@ fn sound<T>(
 ) -> Result<(Source, T), Stop> {
     match read {
         Some(read) if !findings.iter().any(Diagnostic::is_error) => {
-            console.findings(&source, &findings);
+            brief(console, &source, &findings);
             Ok((source, read))
         }
         _ => Err(Stop::Findings(source, findings)),
     }
 }
 
-/// The schedule of a network with the program that runs it. Schedules of one core need the layers.
-fn assembled(
-    console: &Console,
-    schedule_name: &str,
-    frontend_name: Option<&Path>,
-    options: &Options,
-) -> Result<(Schedule, Program), Stop> {
-    let (source, schedule) = schedule(console, schedule_name, options)?;
-    let layers = frontend_name.map(|path| frontend(console, &path.to_string_lossy(), options));
-    let layers = layers.transpose()?.map(|(_, layers)| layers);
-    let findings = layers.as_ref().map(|layers| irc_gemini_format::check_pair(&schedule, layers));
-    let mut findings = findings.unwrap_or_default();
+/// The schedule of a network, its layers where they are given, and the program that runs it.
+struct Assembled {
+    schedule: Schedule,
+    frontend: Option<Frontend>,
+    program: Program,
+}
+
+/// What a network is read from.
+struct Files<'f> {
+    schedule: &'f str,
+    frontend: Option<&'f Path>,
+    program: Option<&'f Path>,
+}
+
+/// Reads a schedule and its program, or makes that. Schedules of one core need the layers then.
+fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<Assembled, Stop> {
+    let (source, schedule) = schedule(console, files.schedule, options)?;
+    let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
+    let (layers, frontend) = layers.transpose()?.unzip();
+    let pair = |layers| irc_gemini_format::check_pair(&schedule, layers);
+    let mut findings = frontend.as_ref().map(pair).unwrap_or_default();
     let mut program = None;
     if !findings.iter().any(Diagnostic::is_error) {
-        match irc_npu_emit::emit(&schedule, layers.as_ref()) {
-            Ok(emitted) => program = Some(emitted),
-            Err(found) => findings.extend(found),
-        }
+        program = match files.program {
+            Some(path) => Some(read_program(console, &path.to_string_lossy())?),
+            None => {
+                emitted(console, &schedule, frontend.as_ref(), (&source, layers), &mut findings)?
+            }
+        };
     }
     irc_gemini_format::place(&source, &mut findings);
     let (_, program) = sound(console, source, program, findings)?;
-    Ok((schedule, program))
+    Ok(Assembled { schedule, frontend, program })
+}
+
+/// The program of a listing, a trace or a binary file without errors.
+pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
+    let bytes = input::read(name)?;
+    let (_, program, _) = check::program(console, name, &bytes, input::content(&bytes))?;
+    Ok(program)
+}
+
+/// The program that is made of a schedule; none after findings in the schedule. Findings in the
+/// frontend file come after those of the schedule.
+fn emitted(
+    console: &Console,
+    schedule: &Schedule,
+    frontend: Option<&Frontend>,
+    (source, layers): (&Source, Option<Source>),
+    findings: &mut Vec<Diagnostic>,
+) -> Result<Option<Program>, Stop> {
+    let found = match irc_npu_emit::emit(schedule, frontend) {
+        Ok(program) => return Ok(Some(program)),
+        Err(found) => found,
+    };
+    let (own, mut of_layers) = by_file(found);
+    findings.extend(own);
+    let Some(layers) = layers.filter(|_| !of_layers.is_empty()) else { return Ok(None) };
+    irc_gemini_format::place(source, findings);
+    console.findings(source, findings);
+    irc_gemini_format::place(&layers, &mut of_layers);
+    Err(Stop::Findings(layers, of_layers))
+}
+
+/// Findings in the schedule, and those in the frontend file.
+fn by_file(found: Vec<Finding>) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    let (own, of_layers): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|finding| finding.file == FileKind::Schedule);
+    let diagnostics = |all: Vec<Finding>| all.into_iter().map(|one| one.diagnostic).collect();
+    (diagnostics(own), diagnostics(of_layers))
 }

@@ -1,5 +1,5 @@
 //! `irc simulate`: when the instructions of an NPU program run.
-use super::assembled;
+use super::{Files, assembled, compute::compute};
 use crate::{
     console::Console,
     output::{self, Content},
@@ -8,44 +8,115 @@ use crate::{
 use irc_cli::Simulate;
 use irc_gemini_format::{
     Options,
-    schedule::{Schedule, Workload},
+    schedule::{Dialect, Schedule},
 };
 use irc_npu::{Engine, Program};
-use irc_npu_sim::{cycles, perfetto};
+use irc_npu_network::{layer_names, mesh, workload_times};
+use irc_npu_sim::{
+    cycles, html,
+    noc::{Carried, Link, MAX_SIDE, Mesh},
+    perfetto,
+};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter, path::Path};
 
 /// Assembles a schedule, and tells how many cycles its program takes.
 pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
     let schedule = arguments.schedule.to_string_lossy();
-    if let Some(trace) = &arguments.trace {
-        output::probe_beside(trace, &schedule)?;
+    refuse_one_place(arguments)?;
+    let named = [&arguments.frontend, &arguments.program].into_iter().flatten();
+    let read: Vec<_> = iter::once(&arguments.schedule).chain(named).collect();
+    for (_, path) in written(arguments) {
+        for input in &read {
+            output::probe_beside(path, &input.to_string_lossy())?;
+        }
     }
-    let frontend = arguments.frontend.as_deref();
-    let (schedule, program) = assembled(console, &schedule, frontend, &Options::default())?;
+    let files = Files {
+        schedule: &schedule,
+        frontend: arguments.frontend.as_deref(),
+        program: arguments.program.as_deref(),
+    };
+    let assembled = assembled(console, &files, &Options::default())?;
+    let (schedule, program) = (&assembled.schedule, &assembled.program);
+    let mesh = shared_mesh(arguments, schedule)?;
     let step = console.step("simulating");
-    let options = cycles::Options { times: times(&schedule), ..cycles::Options::default() };
-    let timing = cycles::run(&program, &options);
+    let times = workload_times(schedule);
+    let options = cycles::Options { times, mesh, ..cycles::Options::default() };
+    let timing = cycles::run(program, &options);
     let timing = timing.map_err(|fault| Stop::problem(fault.to_string()))?;
     drop(step);
     if let Some(trace) = &arguments.trace {
-        let text = perfetto::write(&program, &timing);
+        let text = perfetto::write(program, &timing);
         output::write(trace, text.as_bytes(), Content::Text)?;
     }
-    let busy = busy(&program, &timing);
-    output::print(&match arguments.json {
-        true => json_of(&program, &timing, &busy),
-        false => text_of(&timing, &busy),
-    })
+    if let Some(page) = &arguments.html {
+        let names = layer_names(schedule, assembled.frontend.as_ref());
+        let text = html::write(program, &timing, &names);
+        output::write(page, text.as_bytes(), Content::Text)?;
+    }
+    if let Some(outputs) = &arguments.outputs {
+        compute(console, arguments, outputs, &assembled)?;
+    }
+    let busy = busy(program, &timing);
+    match arguments.json {
+        true => output::print(&json_of(program, &timing, &busy, options.mesh.as_ref())),
+        // Standard output has an artefact, and nothing else.
+        false if written(arguments).any(|(_, path)| output::is_stdout(path)) => {
+            console.text(&text_of(&timing, &busy));
+            Ok(())
+        }
+        false => output::print(&text_of(&timing, &busy)),
+    }
 }
 
-/// Cycles of workloads, as the schedule states them.
-fn times(schedule: &Schedule) -> BTreeMap<(u32, i32), f64> {
-    let time = |(core, _, workload): (usize, usize, &Workload)| {
-        let core = u32::try_from(schedule.cores[core].id).ok()?;
-        Some(((core, i32::try_from(workload.workload_id).ok()?), workload.time as f64))
+/// Artefacts that are asked for, by flag.
+fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> {
+    let all = [
+        ("--trace", &arguments.trace),
+        ("--html", &arguments.html),
+        ("--outputs", &arguments.outputs),
+    ];
+    all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)))
+}
+
+/// Refuses two artefacts in one place.
+fn refuse_one_place(arguments: &Simulate) -> Result<(), Stop> {
+    let json = arguments.json.then_some(("--json", Path::new("-")));
+    let mut taken: Vec<(&str, &Path)> = vec![];
+    for (flag, path) in written(arguments).chain(json) {
+        if let Some((other, _)) = taken.iter().find(|(_, other)| *other == path) {
+            let place = match output::is_stdout(path) {
+                true => "standard output".to_owned(),
+                false => path.display().to_string(),
+            };
+            return Err(Stop::Usage(format!("{other} and {flag} both write to {place}")));
+        }
+        taken.push((flag, path));
+    }
+    Ok(())
+}
+
+/// The mesh that cores share, when a rate of it is given.
+fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Stop> {
+    if arguments.link_rate.is_none() && arguments.dram_rate.is_none() {
+        return Ok(None);
+    }
+    if schedule.dialect == Dialect::A {
+        return Err(Stop::Usage(
+            "--link-rate and --dram-rate are for schedules of several cores; this one is of one core, \
+             which shares nothing"
+                .into(),
+        ));
+    }
+    let rate = |given: Option<f64>| given.unwrap_or(f64::INFINITY);
+    let shared = mesh(schedule, rate(arguments.link_rate), rate(arguments.dram_rate));
+    let Schedule { xlen, ylen, .. } = schedule;
+    let refused = || {
+        format!(
+            "the mesh of the schedule is {xlen} by {ylen}: links are followed on at most {MAX_SIDE} by {MAX_SIDE}"
+        )
     };
-    schedule.workloads().filter_map(time).collect()
+    shared.map(Some).ok_or_else(|| Stop::problem(refused()))
 }
 
 /// Cycles in which each engine of a core works.
@@ -71,7 +142,7 @@ fn text_of(timing: &cycles::Timing, busy: &Busy) -> String {
     text
 }
 
-fn json_of(program: &Program, timing: &cycles::Timing, busy: &Busy) -> String {
+fn json_of(program: &Program, timing: &cycles::Timing, busy: &Busy, mesh: Option<&Mesh>) -> String {
     let cores = program.cores.iter().map(|core| {
         let own = busy.iter().filter(|((id, _), _)| *id == core.id);
         let engines: Map<String, Value> =
@@ -79,5 +150,21 @@ fn json_of(program: &Program, timing: &cycles::Timing, busy: &Busy) -> String {
         json!({ "core": core.id, "instructions": core.code.len(), "busy": engines })
     });
     let cores: Vec<Value> = cores.collect();
-    format!("{:#}\n", json!({ "cycles": timing.cycles, "cores": cores }))
+    let mut all = json!({ "cycles": timing.cycles, "cores": cores });
+    if let Some((mesh, carried)) = mesh.zip(timing.carried.as_ref()) {
+        all["traffic"] = traffic(mesh, carried);
+    }
+    format!("{all:#}\n")
+}
+
+/// What links and DRAM carried.
+fn traffic(mesh: &Mesh, carried: &Carried) -> Value {
+    let link = |(((from_x, from_y), (to_x, to_y)), bytes): (&Link, &u64)| json!({ "from": [from_x, from_y], "to": [to_x, to_y], "bytes": bytes });
+    let links: Vec<Value> = carried.links.iter().map(link).collect();
+    json!({
+        "dram_bytes": carried.dram,
+        "max_link_bytes": carried.busiest().map_or(0, |(_, bytes)| bytes),
+        "least_cycles": carried.bound(mesh),
+        "links": links,
+    })
 }

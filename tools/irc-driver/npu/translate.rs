@@ -1,24 +1,132 @@
-//! `irc-translate` of Gemini schedules.
-use super::{assembled, schedule};
-use crate::{console::Console, output::Content, stop::Stop};
+//! `irc-translate` of Gemini schedules and NPU programs.
+use super::{Files, assembled, check, frontend, schedule};
+use crate::{
+    console::Console,
+    input,
+    output::{self, Content},
+    stop::Stop,
+    translate::mlir,
+};
+use irc::lowering::gemini_to_npu::{self, only};
 use irc_cli::Translate;
-use irc_gemini_format::Options;
-use irc_npu::{binary, listing};
+use irc_diag::{Sink, Source};
+use irc_dialects::{gemini, npu};
+use irc_gemini_format::{FileKind, Options};
+use irc_mlir::{Context, Location, Module, PassError};
+use irc_npu::{Program, binary, listing};
+use std::path::Path;
 
-/// The program that runs a schedule: a listing, or its binary form where the suffix is `.npu`.
-pub fn program(console: &Console, arguments: &Translate) -> Result<(Vec<u8>, Content), Stop> {
-    let options = Options { strict: arguments.strict, ..Options::default() };
-    let frontend = arguments.frontend.as_deref();
-    let (_, program) = assembled(console, &arguments.input, frontend, &options)?;
-    if arguments.output.extension().is_some_and(|suffix| suffix == "npu") {
-        return Ok((binary::encode(&program), Content::Binary));
-    }
-    Ok((listing::write(&program).into_bytes(), Content::Text))
+/// What is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// The dialects.
+    Mlir,
+    /// A schedule.
+    Schedule,
+    /// A program.
+    Program,
 }
 
-/// A schedule as it was read.
-pub fn written(console: &Console, arguments: &Translate) -> Result<(Vec<u8>, Content), Stop> {
+/// What a schedule becomes.
+pub fn from_schedule(
+    console: &Console,
+    arguments: &Translate,
+    to: To,
+) -> Result<(Vec<u8>, Content), Stop> {
     let options = Options { strict: arguments.strict, ..Options::default() };
-    let (_, schedule) = schedule(console, &arguments.input, &options)?;
-    Ok((irc_gemini_format::schedule::write(&schedule).into_bytes(), Content::Text))
+    let layers = arguments.frontend.as_deref();
+    if let To::Program = to {
+        let files = Files { schedule: &arguments.input, frontend: layers, program: None };
+        let assembled = assembled(console, &files, &options)?;
+        return Ok(write(&assembled.program, &arguments.output));
+    }
+    let (source, schedule) = schedule(console, &arguments.input, &options)?;
+    if let To::Schedule = to {
+        let text = irc_gemini_format::schedule::write(&schedule);
+        return Ok((text.into_bytes(), Content::Text));
+    }
+    let context = irc_dialects::new_context();
+    let module = module(&context, &source);
+    append(&context, &module, &source, FileKind::Schedule)?;
+    if let Some(path) = layers {
+        let (source, _) = frontend(console, &path.to_string_lossy(), &options)?;
+        append(&context, &module, &source, FileKind::Frontend)?;
+    }
+    Ok(mlir(&module, &arguments.output))
+}
+
+/// An empty module that is the file's.
+fn module<'c>(context: &'c Context, source: &Source) -> Module<'c> {
+    let place = Location::new(context, source.name(), 1, 1);
+    Module::new(Location::name(context, "$", place))
+}
+
+/// Appends the op of a file that has been read.
+fn append<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    source: &Source,
+    kind: FileKind,
+) -> Result<(), Stop> {
+    let mut sink = Sink::new();
+    let made = gemini::import(context, module.body(), source, kind, &mut sink);
+    made.map(|_| ()).ok_or_else(|| Stop::Findings(source.clone(), sink.into_diagnostics()))
+}
+
+/// A program as a listing, or in its binary form where the suffix is `.npu`.
+fn write(program: &Program, output: &Path) -> (Vec<u8>, Content) {
+    if output::suffix(output) == Some("npu") {
+        return (binary::encode(program), Content::Binary);
+    }
+    (listing::write(program).into_bytes(), Content::Text)
+}
+
+/// What a listing, a trace or a binary program becomes: MLIR, or a program in the other form.
+pub fn from_program(
+    console: &Console,
+    arguments: &Translate,
+    to: To,
+) -> Result<(Vec<u8>, Content), Stop> {
+    let bytes = input::read(&arguments.input)?;
+    let content = input::content(&bytes);
+    let (source, program, spans) = check::program(console, &arguments.input, &bytes, content)?;
+    if let To::Program = to {
+        return Ok(write(&program, &arguments.output));
+    }
+    let context = irc_dialects::new_context();
+    let module = module(&context, &source);
+    let lines = source.lines();
+    let place = |core: usize, index: usize| {
+        let span = spans.get(core, index);
+        let (line, column) = lines.line_column(span.map_or(0, |span| span.start));
+        Location::new(&context, source.name(), line, column)
+    };
+    let whole = Location::new(&context, source.name(), 1, 1);
+    npu::build(&context, module.body(), &program, whole, &place);
+    Ok(mlir(&module, &arguments.output))
+}
+
+/// The text of the schedule that a module holds.
+///
+/// # Errors
+/// After a diagnostic: there is none, or several, or it is none.
+pub fn written(module: &Module<'_>) -> Result<String, PassError> {
+    let root = module.as_operation();
+    let op = only(root, "gemini.schedule")?
+        .ok_or_else(|| PassError::at(&root, "expected a gemini.schedule, found none"))?;
+    let scheduled = gemini::schedule(op, &Options::default())?;
+    Ok(irc_gemini_format::schedule::write(&scheduled.schedule))
+}
+
+/// The program of a module, made of its schedule when it holds one.
+///
+/// # Errors
+/// After a diagnostic: there is none, or several, or it is none.
+pub fn program(module: &Module<'_>, output: &Path) -> Result<(Vec<u8>, Content), PassError> {
+    let root = module.as_operation();
+    gemini_to_npu::lower(root)?;
+    let op = only(root, "npu.program")?.ok_or_else(|| {
+        PassError::at(&root, "expected an npu.program or a gemini.schedule, found none")
+    })?;
+    Ok(write(&npu::export(op)?.program, output))
 }

@@ -64,8 +64,8 @@ fn layer(root: &Path, package: &Value) -> Result<Layer, String> {
     let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok());
     let folder = folder.unwrap_or(manifest);
     let below = |top: &str| folder.starts_with(top);
-    let plain = below("runtime") || below("dialects/diag") || below("dialects/tl/op");
-    if plain || below("dialects") && folder.ends_with("format") {
+    let plain = ["runtime", "dialects/diag", "dialects/json", "dialects/tl/op"];
+    if plain.into_iter().any(below) || below("dialects") && folder.ends_with("format") {
         return Ok(Layer::Plain);
     }
     for (top, layer) in

@@ -4,24 +4,23 @@
 //! What the schedule does not know is neutral: no activation, constants of quantisation that change
 //! nothing, the smallest inner tiles.
 
-use irc_gemini_format::schedule::LayerKind;
+use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
-    Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Mg0s, Qsmd, Sg0m, Sg1m, Summ, Swrs, Treed,
-    XCutMode, YCutMode,
+    Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed, XCutMode, YCutMode,
 };
 use irc_npu::layout::wl0_units;
-use irc_npu::op::{
-    LwCfg, LwMov, PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpCfgFm, VpCfgGcs, VpCfgGms, VpCfgIq,
-    VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTp, VpPool, VpSelf,
-};
+use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
 use super::Mesh;
-use super::geometry::{Windows, made};
-use super::parts::Place;
-use crate::finding::{Found, fault, word};
+use super::geometry::Windows;
+use super::layer::{LayerWeights, Work};
+use super::parts::WORD;
+use crate::finding::{Found, fault, signed, word, words};
+use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
+use crate::layers::Weights;
 use crate::step::Step;
-use crate::tensors::{Tensor, corner};
+use crate::tensors::{Spot, Tensor, corner, lengths};
 
 /// Units of WL0: the most that published programs use.
 const WL0: i64 = 18816;
@@ -29,8 +28,35 @@ const WL0: i64 = 18816;
 /// Output channels that WL0 holds together.
 const ROWS: i64 = 64;
 
+/// Most tiles of a workload: published programs have up to 64, and images of a batch are one each.
+const MAX_TILES: i64 = 1 << 14;
+
 /// How the array shares the work of a tile: along output channels and rows, which any layer has.
 const CUT: (XCutMode, YCutMode) = (XCutMode::CutK, YCutMode::CutH);
+
+/// The path through the vector processor of a sum without an activation.
+const SUM: u32 = 5;
+
+/// Output channels of a convolution that read the same input channels.
+struct Group {
+    /// First one, among those of the workload.
+    start: i64,
+    count: i64,
+    /// First input channel, among those that the workload reads.
+    input: i64,
+}
+
+/// A convolution of a workload.
+struct Convolution<'t> {
+    place: Place,
+    path: String,
+    input: &'t Tensor,
+    output: &'t Tensor,
+    weights: Weights,
+    /// First row and column of the input, negative in padding.
+    offset: [i64; 2],
+    windows: [Windows; 2],
+}
 
 impl Mesh<'_> {
     /// Issues the tiles of a workload.
@@ -42,146 +68,178 @@ impl Mesh<'_> {
         weights: Option<(i64, i64)>,
     ) -> Found<()> {
         let path = self.path(place);
-        let workload = self.workload(place);
-        match (workload.layer_type, weights) {
-            (Some(LayerKind::Conv2d | LayerKind::Fc), Some((address, first))) => {
-                self.convolve(place, inputs, output, (address, first))
+        let nothing = || fault("emit-input", &path, "the workload reads nothing");
+        let input = inputs.first().ok_or_else(nothing)?;
+        match (Work::of(self.workload(place), &path)?, weights) {
+            (Work::Convolution, Some(rows)) => self.convolve(place, input, output, rows),
+            (Work::Convolution, None) => {
+                Err(fault("emit-weights", &path, "the convolution has no weights"))
             }
-            (Some(LayerKind::Pool | LayerKind::ElementWise | LayerKind::PointToPoint), None) => {
-                self.vectors(place, inputs, output)
-            }
-            (None, _) => {
-                Err(fault("emit-kind", &path, "the workload does not say what it computes"))
-            }
-            (Some(kind), _) => {
-                let message = format!("a workload of {kind} with these weights is not known");
-                Err(fault("emit-kind", &path, message))
-            }
+            (Work::Transpose, _) => self.transpose(place, input, output),
+            (work, _) => self.vectors(place, work, inputs, output),
         }
     }
 
-    fn windows(&self, place: Place) -> Found<[Windows; 2]> {
-        let found = self.windows.get(self.workload(place).layer_name.as_str());
-        found.copied().ok_or_else(|| fault("emit-windows", &self.path(place), "no windows"))
+    fn transpose(&mut self, place: Place, input: &Tensor, output: &Tensor) -> Found<()> {
+        let [n, k, h, w] = lengths(&self.workload(place).extent);
+        let tile = words([n, h, k, w], &self.path(place))?;
+        let spot = |tensor: &Tensor| Spot { tensor: *tensor, at: [0; 4] };
+        self.step(place, instructions::copy(TRANSPOSED, &spot(input), &spot(output), tile))
     }
 
-    /// First row and column that a workload's windows read, negative in padding.
-    fn first_window(&self, place: Place) -> Found<[i64; 2]> {
-        let windows = self.windows(place)?;
-        let (_, first) = made(self.workload(place));
-        Ok([0, 1].map(|axis| first[axis + 2] * windows[axis].stride - windows[axis].pad))
-    }
-
-    /// The same relative to the operand's tensor.
+    /// First row and column that a workload's windows read, in its operand; negative in padding.
     fn offset(&self, place: Place) -> Found<[i64; 2]> {
-        let first = self.first_window(place)?;
-        let at = self.workload(place).ifmaps().first().map_or([0; 4], |map| corner(&map.extent()));
-        Ok([first[0] - at[2], first[1] - at[3]])
+        let windows = self.layer(place)?.windows;
+        let made = corner(&self.workload(place).extent);
+        let read = self.reads_of(place)?.first;
+        Ok([0, 1].map(|axis| {
+            let Windows { stride, pad, .. } = windows[axis];
+            made[axis + 2] * stride - pad - read[axis + 2]
+        }))
     }
 
+    /// `rows` are the address of weights in L2 and the output channel they begin with.
     fn convolve(
         &mut self,
         place: Place,
-        inputs: &[Tensor],
+        input: &Tensor,
         output: &Tensor,
-        (address, first): (i64, i64),
+        rows: (i64, i64),
     ) -> Found<()> {
         let path = self.path(place);
-        let workload = self.workload(place);
-        let weights = self.dram.weights(&workload.layer_name, &path)?;
-        let [c, r, s] = weights.size;
-        let ([n, k, h, w], [_, k0, ..]) = made(workload);
+        let layer = self.layer(place)?;
+        let missing = || fault("emit-weights", &path, "the layer has no weights");
+        let shared = layer.weights.ok_or_else(missing)?;
+        let weights = Weights { base: 0, format: input.format, k: shared.k, size: shared.size };
+        let (windows, offset) = (layer.windows, self.offset(place)?);
+        let groups = self.groups(place, &shared)?;
         let per_block = wl0_units(weights.format, ROWS as u32, weights.size);
-        let blocks = (WL0 / 2 / per_block).max(1);
-        let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
         if per_block > WL0 {
             let message = format!("{ROWS} output channels need {per_block} units of WL0's {WL0}");
             return Err(fault("emit-wl0", &path, message));
         }
-        let Some(input) = inputs.first().filter(|input| input.shape[0] >= c) else {
-            return Err(fault("emit-input", &path, "weights and operand differ in channels"));
-        };
-        let [top, left] = self.offset(place)?;
-        let windows = self.windows(place)?;
-        let starts = (0..k).step_by((blocks * ROWS) as usize);
-        for (tile, start) in starts.enumerate() {
-            let count = word((k - start).min(blocks * ROWS), &path)?;
+        let block = (WL0 / 2 / per_block).max(1) * ROWS;
+        let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
+        let blocks = groups.iter().flat_map(|group| {
+            let starts = (0..group.count).step_by(block as usize);
+            starts.map(move |from| Group {
+                start: group.start + from,
+                count: (group.count - from).min(block),
+                input: group.input,
+            })
+        });
+        let first = self.workload(place).extent.axis(1).0 - rows.1;
+        let conv =
+            Convolution { place, path: path.clone(), input, output, weights, offset, windows };
+        for (tile, block) in blocks.enumerate() {
             let half = if tile % halves == 0 { 0 } else { WL0 / 2 };
-            let config = LwCfg {
-                bas: 1,
-                df: weights.format,
-                mkc: 0,
-                mken: 0,
-                sw_size: weights.size,
-                dw_size: weights.size,
-            };
-            let load = LwMov {
-                ss: 0,
-                xy_mode: CUT,
-                sbsg: 0,
-                st_addr: address + (k0 + start - first) * weights.row(),
-                dt_addr: half,
-                w_size: [count, c, r, s],
-            };
-            self.step(place, vec![config.into()], load)?;
-            let formats = PeCfgFm {
-                i_f: DataSign::Signed,
-                o_f: DataSign::Signed,
-                sf: input.format,
-                wf: weights.format,
-                df: output.format,
-                padv: Number::Int(0),
-                s_tile: input.shape,
-                d_tile: output.shape,
-            };
-            let parameters = PeCfgPm {
-                act_md: ActMode::Disable,
-                act_pm: Number::Float(0.0),
-                qc: Float2Fixed::Round,
-                qb: Number::Int(0),
-                qk: Number::Int(1),
-                adden: 0,
-                stride: pair(windows.map(|windows| windows.stride), &path)?,
-                xy_mode: CUT,
-            };
-            let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(0) };
-            let shape = PeCfgTp {
-                kernel: [r, s],
-                tile: [word(n, &path)?, count, c, word(h, &path)?, word(w, &path)?],
-                mtk0: 1,
-                mtc0: 1,
-                mti: [0, 0],
-            };
-            let op = PeConv {
-                ps: 0,
-                sphi: signed(top, &path)?,
-                spwi: signed(left, &path)?,
-                sbsg: 0,
-                dbsg: 0,
-                st_addr: input.address([0, 0, top, left]),
-                sw_addr: half,
-                dt_addr: output.address([0, start, 0, 0]),
-            };
-            let configs = vec![formats.into(), parameters.into(), scale.into(), shape.into()];
-            self.tile(place, configs, op.into(), tile as i64)?;
+            let at = rows.0 + (first + block.start) * weights.row();
+            let (count, from) = (word(block.count, &path)?, WeightSource::L2(0, at));
+            self.step(place, instructions::to_wl0(&weights, count, CUT, from, half))?;
+            self.convolution(&conv, &block, half, tile as i64)?;
         }
         Ok(())
     }
 
-    fn vectors(&mut self, place: Place, inputs: &[Tensor], output: &Tensor) -> Found<()> {
+    /// The groups of output channels that a workload makes.
+    fn groups(&self, place: Place, weights: &LayerWeights) -> Found<Vec<Group>> {
         let path = self.path(place);
-        let workload = self.workload(place);
-        let is_pool = workload.layer_type == Some(LayerKind::Pool);
-        let Some(input) = inputs.first() else {
-            return Err(fault("emit-input", &path, "the workload reads nothing"));
+        let (low, high) = self.workload(place).extent.axis(1);
+        let read = self.reads_of(place)?;
+        let channels = i64::from(weights.size[0]);
+        let (first, count) = (read.first[1], read.operands.first().map_or(0, |all| all.size[1]));
+        few(high / weights.group - low / weights.group, &path)?;
+        let mut all = vec![];
+        for group in low / weights.group..=high / weights.group {
+            let (from, end) = (low.max(group * weights.group), (group + 1) * weights.group);
+            let input = group * channels - first;
+            if input < 0 || input + channels > count {
+                let message = format!(
+                    "output channel {from} needs input channels {} to {}, which are not read",
+                    group * channels,
+                    (group + 1) * channels - 1
+                );
+                return Err(fault("emit-input", &path, message));
+            }
+            all.push(Group { start: from - low, count: end.min(high + 1) - from, input });
+        }
+        // Channels are read and written in whole words.
+        let is_odd = |group: &Group| group.start % WORD != 0 || group.input % WORD != 0;
+        let is_split = |group: &Group| count > channels && group.input + channels < count;
+        if all.iter().any(is_odd) || all.iter().any(is_split) && channels % WORD != 0 {
+            let message = format!("groups of {channels} channels are no whole words of {WORD}");
+            return Err(fault("emit-groups", &path, message));
+        }
+        Ok(all)
+    }
+
+    fn convolution(
+        &mut self,
+        conv: &Convolution<'_>,
+        group: &Group,
+        sw_addr: i64,
+        tile: i64,
+    ) -> Found<()> {
+        let path = &conv.path;
+        let [n, _, h, w] = lengths(&self.workload(conv.place).extent);
+        let [top, left] = conv.offset;
+        let formats = PeCfgFm {
+            i_f: DataSign::Signed,
+            o_f: DataSign::Signed,
+            sf: conv.input.format,
+            wf: conv.weights.format,
+            df: conv.output.format,
+            padv: Number::Int(0),
+            s_tile: conv.input.shape,
+            d_tile: conv.output.shape,
         };
+        let parameters = PeCfgPm {
+            act_md: ActMode::Disable,
+            act_pm: Number::Float(0.0),
+            qc: Float2Fixed::Round,
+            qb: Number::Int(0),
+            qk: Number::Int(1),
+            adden: 0,
+            stride: words(conv.windows.map(|windows| windows.stride), path)?,
+            xy_mode: CUT,
+        };
+        let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(0) };
+        let [c, r, s] = conv.weights.size;
+        let [n, count, h, w] = words([n, group.count, h, w], path)?;
+        let shape =
+            PeCfgTp { kernel: [r, s], tile: [n, count, c, h, w], mtk0: 1, mtc0: 1, mti: [0, 0] };
+        let op = PeConv {
+            ps: 0,
+            sphi: signed(top, path)?,
+            spwi: signed(left, path)?,
+            sbsg: 0,
+            dbsg: 0,
+            st_addr: conv.input.address([0, group.input, top, left]),
+            sw_addr,
+            dt_addr: conv.output.address([0, group.start, 0, 0]),
+        };
+        let configs = vec![formats.into(), parameters.into(), scale.into(), shape.into()];
+        self.tile(conv.place, configs, op.into(), tile)
+    }
+
+    fn vectors(
+        &mut self,
+        place: Place,
+        work: Work,
+        inputs: &[Tensor],
+        output: &Tensor,
+    ) -> Found<()> {
+        let path = self.path(place);
+        let is_pool = work == Work::Pool;
         if inputs.len() > 2 {
             let message = format!("{} operands, where a vector operation has two", inputs.len());
             return Err(fault("emit-operands", &path, message));
         }
-        let ([n, ..], _) = made(workload);
+        let input = inputs[0];
+        let [n, ..] = lengths(&self.workload(place).extent);
+        few(n, &path)?;
         let [top, left] = self.offset(place)?;
-        let configs = self.vector_configs(place, inputs, output)?;
+        let configs = self.vector_setup(place, inputs, output)?.configs();
         for image in 0..n {
             let op: Op = if is_pool {
                 VpPool {
@@ -208,7 +266,7 @@ impl Mesh<'_> {
                     iqen: 0,
                     qen: 0,
                     shmd: 0,
-                    gpmd: if second.is_some() { 69 } else { 4 },
+                    gpmd: if second.is_some() { SUM } else { 4 },
                     cmpd: Cmpd::Default,
                     treed: Treed::Default,
                     accd: Accd::Default,
@@ -219,7 +277,7 @@ impl Mesh<'_> {
                     sbsg1: 0,
                     dbsg: 0,
                     st_addr: input.base,
-                    st_addr1: second.unwrap_or(input).base,
+                    st_addr1: second.unwrap_or(&input).base,
                     dt_addr: output.base,
                 }
                 .into()
@@ -229,69 +287,40 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    fn vector_configs(&self, place: Place, inputs: &[Tensor], output: &Tensor) -> Found<Vec<Op>> {
+    fn vector_setup(&self, place: Place, inputs: &[Tensor], output: &Tensor) -> Found<VectorSetup> {
         let path = self.path(place);
-        let is_pool = self.workload(place).layer_type == Some(LayerKind::Pool);
-        let windows = match is_pool {
-            true => self.windows(place)?,
-            false => [Windows { kernel: 1, stride: 1, pad: 0 }; 2],
-        };
-        let zero = || Number::Int(0);
-        let cmps = if is_pool { Cmps::Max } else { Cmps::Default };
-        Ok(vec![
-            VpCfgGcs { cmps, sg0m: Sg0m::Default, cmpvs: 0, sg0vs: 0, sg0v: zero(), cmpv: zero() }
-                .into(),
-            VpCfgGms {
-                used: false,
-                sege: 0,
-                segn: 0,
-                mg0s: Mg0s::Default,
-                sg1m: Sg1m::Default,
-                mg0vs: 0,
-                sg1vs: 0,
-                sg1v: zero(),
-                mg0v: zero(),
-            }
-            .into(),
-            VpCfgSms { summ: Summ::Default, mulvs: 0, sumvs: 0, sumv: zero(), mulv: zero() }.into(),
-            VpCfgQp { qcs: Float2Fixed::Ceil, qsmd: Qsmd::Default, qb: zero(), qk: Number::Int(1) }
-                .into(),
-            VpCfgIq { iqcs: 0, iqb0: zero(), iqk0: Number::Int(1) }.into(),
-            VpCfgIq1 { iqb1: zero(), iqk1: Number::Int(1) }.into(),
-            VpCfgFm {
-                i_f: DataSign::Signed,
-                o_f: DataSign::Signed,
-                idf: inputs[0].format,
-                odf: output.format,
-                vf32: 0,
-                s_tile: inputs[0].shape,
-                d_tile: output.shape,
-            }
-            .into(),
-            VpCfgTp {
-                stride: pair(windows.map(|windows| windows.stride), &path)?,
-                kernel: pair(windows.map(|windows| windows.kernel), &path)?,
-                tile: output.shape,
-                t1f: if inputs.len() > 1 { 7 } else { 0 },
-                t0f: 7,
-                padv_area: if is_pool { i64::from(i16::MIN) } else { 0 },
-            }
-            .into(),
-        ])
+        let is_pool = Work::of(self.workload(place), &path)? == Work::Pool;
+        let windows = self.layer(place)?.windows;
+        let neutral = || [Number::Int(1), Number::Int(0)];
+        Ok(VectorSetup {
+            cmps: if is_pool { Cmps::Max } else { Cmps::Default },
+            factor: Number::Int(0),
+            rounding: Float2Fixed::Ceil,
+            quantise: neutral(),
+            first: neutral(),
+            second: neutral(),
+            input: inputs[0],
+            output: *output,
+            stride: words(windows.map(|windows| windows.stride), &path)?,
+            kernel: words(windows.map(|windows| windows.kernel), &path)?,
+            tile: output.shape,
+            axes: [7, if inputs.len() > 1 { 7 } else { 0 }],
+            outside: if is_pool { i64::from(i16::MIN) } else { 0 },
+        })
     }
 
     fn tile(&mut self, place: Place, configs: Vec<Op>, op: Op, tile: i64) -> Found<()> {
-        let origin = self.origin(place, signed(tile, &self.path(place))?)?;
+        let origin = self.instruction_origin(place, tile)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
     }
 }
 
-fn pair([h, w]: [i64; 2], path: &str) -> Found<[u32; 2]> {
-    Ok([word(h, path)?, word(w, path)?])
-}
-
-fn signed(value: i64, path: &str) -> Found<i32> {
-    i32::try_from(value)
-        .map_err(|_| fault("emit-range", path, format!("{value} does not fit into an instruction")))
+/// Refuses workloads of more tiles than any program has.
+fn few(tiles: i64, path: &str) -> Found<()> {
+    if tiles <= MAX_TILES {
+        return Ok(());
+    }
+    let message = format!("a workload of {tiles} tiles, where {MAX_TILES} are the most");
+    Err(fault("emit-range", path, message))
 }

@@ -4,64 +4,87 @@ use std::collections::BTreeMap;
 
 use irc_gemini_format::schedule::{Extent, Schedule};
 use irc_npu::enums::DataFmt;
+use irc_npu::layout::WEIGHT_EXTRA;
 
-use super::parts::Part;
-use crate::finding::{Found, fault, word};
+use super::parts::{Origin, Part};
+use crate::finding::{Found, fault, word, words};
 use crate::layers::{Stored, Weights};
-use crate::tensors::corner;
 
-/// DRAM: activations by the layer that makes them, weights by layer.
+/// A tensor of activations in DRAM.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// What a layer makes, or an input of the network by its name.
+    Result(String),
+    /// What a layer reads of which the schedule does not say where it comes from, in the layer's own
+    /// concatenated channels.
+    Outside(String),
+}
+
+/// DRAM: activations, and weights by layer.
 #[derive(Default)]
 pub struct Dram {
-    activations: BTreeMap<String, Stored>,
+    activations: BTreeMap<Kept, Stored>,
     weights: BTreeMap<String, Weights>,
+    /// Scale and bias of output channels whose weights are activations.
+    constants: BTreeMap<String, Stored>,
+    weights_end: i64,
 }
 
 impl Dram {
     /// Lays out activations one after the other: what is loaded and stored, dense and whole.
     ///
-    /// A layer's tensor is as large as what is made and read of it.
+    /// A tensor is as large as what is made and read of it.
     pub fn new<'p>(
         schedule: &Schedule,
         parts: impl Iterator<Item = &'p Part>,
         path: &str,
     ) -> Found<Self> {
-        let mut extents: BTreeMap<String, [i64; 4]> = BTreeMap::new();
-        let mut grow = |layer: &str, extent: &Extent| {
-            let all = extents.entry(layer.to_owned()).or_insert([1; 4]);
+        let mut extents: BTreeMap<Kept, [i64; 4]> = BTreeMap::new();
+        let mut grow = |tensor: Kept, extent: &Extent| {
+            let all = extents.entry(tensor).or_insert([1; 4]);
             for (axis, size) in all.iter_mut().enumerate() {
                 *size = (*size).max(extent.axis(axis).1 + 1);
             }
         };
         for (_, _, workload) in schedule.workloads() {
-            grow(&workload.layer_name, &workload.extent);
+            grow(Kept::Result(workload.layer_name.clone()), &workload.extent);
         }
-        for part in parts.filter(|part| part.is_dram) {
-            grow(&part.layer, &part.extent);
+        for part in parts {
+            if let Origin::Dram { tensor, .. } = &part.origin {
+                grow(tensor.clone(), &part.extent);
+            }
         }
         let mut all = Self::default();
         let mut base = 0;
-        for (layer, [n, c, h, w]) in extents {
-            let shape = [word(c, path)?, word(h, path)?, word(w, path)?];
-            let stored = Stored { base, format: DataFmt::Int8, shape };
+        for (tensor, [n, c, h, w]) in extents {
+            let stored = Stored { base, format: DataFmt::Int8, shape: words([c, h, w], path)? };
             base = stored.address([n, 0, 0, 0]);
-            all.activations.insert(layer, stored);
+            all.activations.insert(tensor, stored);
         }
         Ok(all)
     }
 
-    /// Adds the weights of a layer after those that are there.
+    /// Adds the weights of a layer behind those that are there.
     pub fn add_weights(&mut self, layer: &str, k: u32, size: [u32; 3]) {
-        let end = |weights: &Weights| weights.base + i64::from(weights.k) * weights.row();
-        let base = self.weights.values().map(end).max().unwrap_or(0);
-        let weights = Weights { base, format: DataFmt::Int8, k, size };
-        self.weights.entry(layer.to_owned()).or_insert(weights);
+        let weights = Weights { base: self.weights_end, format: DataFmt::Int8, k, size };
+        self.weights_end += i64::from(k) * weights.row();
+        self.weights.insert(layer.to_owned(), weights);
     }
 
-    /// The tensor a layer makes.
-    pub fn activations(&self, layer: &str, path: &str) -> Found<Stored> {
-        let missing = || fault("emit-dram", path, format!("`{layer}` does not lie in DRAM"));
-        self.activations.get(layer).copied().ok_or_else(missing)
+    /// Adds the constants of a layer whose weights are activations.
+    pub fn add_constants(&mut self, layer: &str, k: u32, path: &str) -> Found<()> {
+        let shape = [word(WEIGHT_EXTRA, path)?, k, 1];
+        let constants = Stored { base: self.weights_end, format: DataFmt::Int8, shape };
+        self.weights_end = constants.address([1, 0, 0, 0]);
+        self.constants.insert(layer.to_owned(), constants);
+        Ok(())
+    }
+
+    /// Where a tensor of activations lies.
+    pub fn activations(&self, tensor: &Kept, path: &str) -> Found<Stored> {
+        let (Kept::Result(name) | Kept::Outside(name)) = tensor;
+        let missing = || fault("emit-dram", path, format!("`{name}` does not lie in DRAM"));
+        self.activations.get(tensor).copied().ok_or_else(missing)
     }
 
     /// The weights of a layer.
@@ -70,8 +93,9 @@ impl Dram {
         self.weights.get(layer).copied().ok_or_else(missing)
     }
 
-    /// The byte of the first element of a box of what a layer makes.
-    pub fn address(&self, layer: &str, extent: &Extent, path: &str) -> Found<i64> {
-        Ok(self.activations(layer, path)?.address(corner(extent)))
+    /// The constants of a layer, a row for each output channel.
+    pub fn constants(&self, layer: &str, path: &str) -> Found<Stored> {
+        let missing = || fault("emit-weights", path, format!("layer `{layer}` has no constants"));
+        self.constants.get(layer).copied().ok_or_else(missing)
     }
 }

@@ -1,9 +1,5 @@
 //! Windows of layers, found from what their workloads read and make.
 
-use irc_gemini_format::schedule::Workload;
-
-use crate::tensors::{corner, lengths};
-
 /// How windows move over the rows or the columns of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
@@ -14,6 +10,14 @@ pub struct Windows {
     /// Elements of padding before the input.
     pub pad: i64,
 }
+
+impl Windows {
+    /// Windows of one element each.
+    pub const NONE: Self = Self { kernel: 1, stride: 1, pad: 0 };
+}
+
+/// First and last element that a workload makes along an axis, and that it reads.
+pub type Span = ((i64, i64), (i64, i64));
 
 /// Steps and windows tried; larger ones only as wide as the whole input, without padding.
 const MAX_STRIDE: i64 = 8;
@@ -26,21 +30,8 @@ const MAX_SIDE: i64 = 1024;
 ///
 /// A workload that makes `o0..=o1` reads from `stride o0 - pad` to `stride o1 - pad + kernel - 1`,
 /// without padding.
-pub fn windows(workloads: &[&Workload], axis: usize) -> Option<Windows> {
-    let spans = |workload: &&Workload| {
-        let input = workload.ifmaps().first()?.extent().axis(axis);
-        Some((workload.extent.axis(axis), input))
-    };
-    let spans: Vec<((i64, i64), (i64, i64))> = workloads.iter().filter_map(spans).collect();
-    let last = spans.iter().map(|(_, input)| input.1).max()?;
-    let explains = |windows: &Windows| {
-        let Windows { kernel, stride, pad } = *windows;
-        spans.iter().all(|(made, read)| {
-            let first = (made.0 * stride - pad).max(0);
-            let end = (made.1 * stride - pad + kernel - 1).min(last);
-            (first, end) == *read
-        })
-    };
+pub fn windows(spans: &[Span]) -> Option<Windows> {
+    let last = spans.iter().map(|(_, read)| read.1).max()?;
     let kernels = (1..=MAX_KERNEL.min(last + 1)).chain([last + 1]);
     kernels
         .flat_map(|kernel| {
@@ -52,38 +43,47 @@ pub fn windows(workloads: &[&Workload], axis: usize) -> Option<Windows> {
                 })
             })
         })
-        .find(explains)
+        .find(|windows| explains(windows, spans))
+}
+
+/// Whether windows along an axis read what each workload reads.
+fn explains(windows: &Windows, spans: &[Span]) -> bool {
+    let Windows { kernel, stride, pad } = *windows;
+    let last = spans.iter().map(|(_, read)| read.1).max().unwrap_or(0);
+    spans.iter().all(|(made, read)| {
+        let first = (made.0 * stride - pad).max(0);
+        let end = (made.1 * stride - pad + kernel - 1).min(last);
+        (first, end) == *read
+    })
 }
 
 /// Windows along both axes whose product is the given number of elements, when it is given.
-pub fn kernel(workloads: &[&Workload], elements: Option<i64>) -> Option<[Windows; 2]> {
-    let (mut h, mut w) = (windows(workloads, 2)?, windows(workloads, 3)?);
+pub fn kernel(spans: &[Vec<Span>; 2], elements: Option<i64>) -> Option<[Windows; 2]> {
+    let (h, w) = (windows(&spans[0])?, windows(&spans[1])?);
     let Some(elements) = elements else { return Some([h, w]) };
     if h.kernel * w.kernel == elements {
         return Some([h, w]);
     }
     // Rows or columns that are read at the edge alone do not show how far windows reach.
     let side = (1..=MAX_SIDE).find(|side| side * side == elements);
+    let length = |axis: usize| spans[axis].iter().map(|(_, read)| read.1 + 1).max();
+    let (rows, columns) = (length(0)?, length(1)?);
+    let is_within = |(a, b): &(i64, i64)| *a <= rows && *b <= columns;
     let candidates = [
         side.map(|side| (side, side)),
-        Some((elements / w.kernel, w.kernel)),
-        Some((h.kernel, elements / h.kernel)),
+        Some((elements / w.kernel, w.kernel)).filter(is_within),
+        Some((h.kernel, elements / h.kernel)).filter(is_within),
     ];
     let (kernel_h, kernel_w) = candidates
         .into_iter()
         .flatten()
         .find(|(a, b)| a * b == elements && *a >= h.kernel && *b >= w.kernel)?;
-    h = stretched(h, kernel_h);
-    w = stretched(w, kernel_w);
-    Some([h, w])
+    let found = [stretched(h, kernel_h), stretched(w, kernel_w)];
+    let is_sound = [0, 1].iter().all(|axis| explains(&found[*axis], &spans[*axis]));
+    is_sound.then_some(found)
 }
 
 /// A longer window that reaches as far into padding on either side as it can.
 fn stretched(windows: Windows, kernel: i64) -> Windows {
     Windows { kernel, pad: windows.pad + (kernel - windows.kernel) / 2, ..windows }
-}
-
-/// Lengths of what a workload makes, and its first element.
-pub fn made(workload: &Workload) -> ([i64; 4], [i64; 4]) {
-    (lengths(&workload.extent), corner(&workload.extent))
 }

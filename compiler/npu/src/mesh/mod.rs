@@ -5,29 +5,30 @@
 //! for one of a later step, and nothing can wait in a circle. `docs/npu-multicore.md` has the
 //! decisions.
 
+mod activations;
 mod compute;
 mod dram;
 mod geometry;
+mod layer;
 mod parts;
 mod space;
 mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use irc_gemini_format::schedule::{Resident, ResidentKind, Schedule, Workload};
+use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workload};
 use irc_npu::enums::DataFmt;
-use irc_npu::op::{CtEd, CtSt};
-use irc_npu::{Core, Origin, Program};
+use irc_npu::{Origin, Program};
 
-use crate::configure::configure;
-use crate::finding::{Found, fault, word};
-use crate::rings;
+use crate::finding::{Found, fault, signed, word, words};
+use crate::frame::Frame;
+use crate::instructions;
 use crate::step::Step;
 use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use dram::Dram;
-use geometry::Windows;
-use parts::{Makers, Part, Place, padded};
+use layer::{Layer, Work};
+use parts::{Operand, Origins, Part, Reads, WORD};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
@@ -53,90 +54,65 @@ struct CoreState {
     space: Space,
     /// Weights in L2 by transfer: address, and the last workload that has them.
     weights: BTreeMap<i64, (i64, usize)>,
-    /// Cores whose stores are known to be there, and which.
+    /// Workloads of other cores whose stores are known to be there.
     seen: BTreeSet<Place>,
-    /// Where the first operand went that a transfer brought: later readers copy it.
+    /// Where the first operand went that a transfer brought from DRAM: later readers copy it.
     brought: BTreeMap<i64, Tensor>,
 }
 
 struct Mesh<'s> {
-    schedule: &'s Schedule,
+    origins: Origins<'s>,
     cores: Vec<CoreState>,
-    makers: Makers,
-    parts: BTreeMap<Place, (Vec<Part>, usize)>,
+    reads: BTreeMap<Place, Reads>,
     /// Workloads that read a result without DRAM, and which part, by its maker.
     readers: BTreeMap<Place, Vec<(Place, Part)>>,
     dram: Dram,
-    windows: BTreeMap<&'s str, [Windows; 2]>,
-    layers: BTreeMap<&'s str, u32>,
+    layers: BTreeMap<&'s str, Layer>,
     /// Tensors of operands that have room: by workload, by operand.
     operands: BTreeMap<(Place, usize), Tensor>,
-    /// Parts of channels that are no whole words, which wait for their turn: by workload, by
-    /// transfer, by operand.
-    staged: BTreeMap<(Place, i64, usize), Tensor>,
+    /// Parts of channels that are no whole words, which wait beside their operands.
+    staged: BTreeMap<Place, Vec<(Part, Tensor)>>,
     /// What has come into operands: first element and lengths of each part.
     arrived: BTreeMap<(Place, usize), Vec<Taken>>,
 }
 
 impl<'s> Mesh<'s> {
     fn new(schedule: &'s Schedule) -> Found<Self> {
-        let mut cores = vec![];
-        for (place, core) in schedule.cores.iter().enumerate() {
-            let path = schedule.core_path(place);
-            cores.push(CoreState {
-                id: word(core.id, &path)?,
-                path,
-                steps: vec![],
-                space: Space::new(L2),
-                weights: BTreeMap::new(),
-                seen: BTreeSet::new(),
-                brought: BTreeMap::new(),
-            });
-        }
-        let mut all = BTreeMap::new();
-        let mut layers = BTreeMap::new();
-        let mut by_layer: BTreeMap<&str, Vec<&Workload>> = BTreeMap::new();
+        let origins = Origins::new(schedule)?;
+        let mut reads = BTreeMap::new();
         for (core, index, workload) in schedule.workloads() {
-            let path = format!("{}[{index}]", schedule.core_path(core));
-            let name = workload.layer_name.as_str();
-            all.insert((core, index), parts::parts(workload, &path)?);
-            layers.entry(name).or_insert(0);
-            by_layer.entry(name).or_default().push(workload);
+            let place = (core, index);
+            Work::of(workload, &schedule.workload_path(place))?;
+            reads.insert(place, origins.reads(place)?);
         }
-        for (number, index) in layers.values_mut().enumerate() {
-            *index = word(number as i64, "$")?;
-        }
-        let parts = all.values().flat_map(|(parts, _)| parts);
-        let mut dram = Dram::new(schedule, parts, "$")?;
-        let mut windows = BTreeMap::new();
-        for (name, workloads) in by_layer {
-            if workloads.iter().any(|workload| workload.layer_type.is_none()) {
-                let message = format!("layer `{name}` does not say what it computes");
-                return Err(fault("emit-kind", &format!("$ (layer `{name}`)"), message));
+        let mut dram = Dram::new(schedule, reads.values().flat_map(|reads| &reads.parts), "$")?;
+        let mut layers = BTreeMap::new();
+        for (number, (name, places)) in origins.by_layer.iter().enumerate() {
+            let layer = Layer::of(word(number as i64, "$")?, &origins, places)?;
+            match layer.weights {
+                Some(weights) if weights.is_activations => {
+                    dram.add_constants(name, weights.k, "$")?;
+                }
+                Some(weights) => dram.add_weights(name, weights.k, weights.size),
+                None => {}
             }
-            let (found, weights) = windows_of(schedule, name, &workloads)?;
-            if let Some((k, size)) = weights {
-                dram.add_weights(name, k, size);
-            }
-            windows.insert(name, found);
+            layers.insert(*name, layer);
         }
-        let makers = Makers::new(schedule);
         let mut readers: BTreeMap<Place, Vec<(Place, Part)>> = BTreeMap::new();
-        for (reader, (parts, _)) in &all {
-            for part in parts.iter().filter(|part| !part.is_dram) {
-                if let Some(maker) = makers.sent.get(&part.transfer) {
-                    readers.entry(*maker).or_default().push((*reader, part.clone()));
+        for (reader, reads) in &reads {
+            for part in &reads.parts {
+                if let parts::Origin::Workload { maker, .. } = part.origin {
+                    readers.entry(maker).or_default().push((*reader, part.clone()));
                 }
             }
         }
+        let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core));
         Ok(Self {
-            schedule,
-            cores,
-            makers,
-            parts: all,
+            cores: cores.collect::<Found<_>>()?,
+            origins,
+            reads,
             readers,
             dram,
-            windows,
             layers,
             operands: BTreeMap::new(),
             staged: BTreeMap::new(),
@@ -144,12 +120,27 @@ impl<'s> Mesh<'s> {
         })
     }
 
-    fn workload(&self, (core, index): Place) -> &'s Workload {
-        &self.schedule.cores[core].workloads[index]
+    fn workload(&self, place: Place) -> &'s Workload {
+        self.origins.workload(place)
     }
 
-    fn path(&self, (core, index): Place) -> String {
-        format!("{}[{index}]", self.cores[core].path)
+    fn path(&self, place: Place) -> String {
+        self.origins.schedule.workload_path(place)
+    }
+
+    fn layer(&self, place: Place) -> Found<&Layer> {
+        let missing = || fault("emit-kind", &self.path(place), "the workload has no layer");
+        self.layers.get(self.workload(place).layer_name.as_str()).ok_or_else(missing)
+    }
+
+    fn reads_of(&self, place: Place) -> Found<&Reads> {
+        let missing = || fault("emit-input", &self.path(place), "the workload reads nothing");
+        self.reads.get(&place).ok_or_else(missing)
+    }
+
+    fn operand_of(&self, place: Place, operand: usize) -> Found<Operand> {
+        let missing = || fault("emit-input", &self.path(place), "an operand is not there");
+        self.reads_of(place)?.operands.get(operand).copied().ok_or_else(missing)
     }
 
     /// All workloads, each after those of its core before it and those that make what it reads.
@@ -159,10 +150,10 @@ impl<'s> Mesh<'s> {
         let mut all = vec![];
         loop {
             let heads = next.iter().enumerate().map(|(core, index)| (core, *index));
-            let waiting: Vec<Place> = heads
-                .filter(|(core, index)| *index < self.schedule.cores[*core].workloads.len())
-                .collect();
-            let ready = |place: &&Place| self.makers_of(**place).all(|maker| done.contains(&maker));
+            let waiting: Vec<Place> =
+                heads.filter(|place| self.reads.contains_key(place)).collect();
+            let makers = |place: &Place| self.reads[place].parts.iter().flat_map(Part::makers);
+            let ready = |place: &&Place| makers(place).all(|maker| done.contains(maker));
             let first = waiting.iter().filter(ready);
             let Some(place) = first.min_by_key(|place| self.workload(**place).workload_id) else {
                 let Some(stuck) = waiting.first() else { return Ok(all) };
@@ -175,54 +166,70 @@ impl<'s> Mesh<'s> {
         }
     }
 
-    /// Workloads that make what one reads.
-    fn makers_of(&self, place: Place) -> impl Iterator<Item = Place> {
-        let parts = self.parts.get(&place).into_iter().flat_map(|(parts, _)| parts);
-        parts.flat_map(|part| {
-            let sent = self.makers.sent.get(&part.transfer).filter(|_| !part.is_dram);
-            let stored = self.makers.stored.get(&part.transfer).filter(|_| part.is_dram);
-            sent.into_iter().chain(stored.into_iter().flatten()).copied()
-        })
-    }
-
     /// Issues a workload: what it loads, its tiles, and where its result goes.
     fn issue(&mut self, place: Place) -> Found<()> {
-        let (parts, operands) = self.parts.get(&place).cloned().unwrap_or_default();
-        // From the first channel on: a part's padding may lie over what comes behind it.
-        let mut late: Vec<&Part> = parts.iter().collect();
-        late.sort_by_key(|part| part.at[1]);
-        for part in late {
-            if part.is_dram {
-                self.load(place, part)?;
-            } else if let Some(staged) = self.staged.remove(&(place, part.transfer, part.operand)) {
-                self.settle(place, part, staged)?;
+        self.fill(place)?;
+        let (count, inputs) = {
+            let reads = self.reads_of(place)?;
+            (reads.operands.len(), reads.inputs)
+        };
+        let mut taken =
+            (0..count).map(|operand| self.operand(place, operand)).collect::<Found<Vec<_>>>()?;
+        let is_read_past = self.is_read_past(place);
+        let tail = if is_read_past { WORD } else { 0 };
+        let output = self.room_with(place, lengths(&self.workload(place).extent), tail)?;
+        let weights = match taken.get(inputs).copied() {
+            Some(activations) => {
+                let rows = self.weights_of_activations(place, &activations)?;
+                taken.push(rows);
+                Some((rows.base, self.workload(place).weight.as_ref().map_or(0, first_output)))
             }
+            None => self.weights(place)?,
+        };
+        self.compute(place, &taken[..inputs], &output, weights)?;
+        if is_read_past {
+            self.extend(place, &output)?;
         }
-        let inputs: Vec<Tensor> =
-            (0..operands).map(|operand| self.operand(place, operand)).collect::<Found<_>>()?;
-        let output = self.room(place, lengths(&self.workload(place).extent))?;
-        let address = self.weights(place)?;
-        self.compute(place, &inputs, &output, address)?;
         self.give(place, &output)?;
-        for tensor in inputs.iter().chain([&output]) {
-            self.cores[place.0].space.free(tensor.base);
-        }
-        self.operands.retain(|(owner, _), _| *owner != place);
-        self.arrived.retain(|(owner, _), _| *owner != place);
-        let core = &mut self.cores[place.0];
-        core.brought.retain(|_, tensor| !inputs.iter().any(|input| input.base == tensor.base));
-        let over: Vec<i64> = core
-            .weights
-            .iter()
-            .filter(|(_, (_, last))| *last <= place.1)
-            .map(|(transfer, _)| *transfer)
-            .collect();
-        for transfer in over {
-            if let Some((address, _)) = core.weights.remove(&transfer) {
-                core.space.free(address);
+        taken.push(output);
+        self.free(place, &taken);
+        Ok(())
+    }
+
+    /// Brings what waits for the workload: what DRAM has, and what could not come to its place.
+    fn fill(&mut self, place: Place) -> Found<()> {
+        let staged = self.staged.remove(&place).unwrap_or_default().into_iter();
+        let staged = staged.map(|(part, tensor)| (part, Some(tensor)));
+        let parts = self.reads_of(place)?.parts.iter().cloned().map(|part| (part, None));
+        let mut late: Vec<_> = parts.chain(staged).collect();
+        // From the first channel on: a part's padding may lie over what comes behind it.
+        late.sort_by_key(|(part, _)| part.at[1]);
+        for (part, staged) in late {
+            match staged {
+                Some(staged) => self.settle(place, &part, staged)?,
+                None => self.load(place, &part)?,
             }
         }
         Ok(())
+    }
+
+    /// Gives back the room of tensors, and of weights that no later workload has.
+    fn free(&mut self, place: Place, tensors: &[Tensor]) {
+        for operand in 0..tensors.len() {
+            self.operands.remove(&(place, operand));
+            self.arrived.remove(&(place, operand));
+        }
+        let core = &mut self.cores[place.0];
+        tensors.iter().for_each(|tensor| core.space.free(tensor.base));
+        core.brought.retain(|_, first| !tensors.iter().any(|tensor| tensor.base == first.base));
+        let space = &mut core.space;
+        core.weights.retain(|_, (address, last)| {
+            let stays = *last > place.1;
+            if !stays {
+                space.free(*address);
+            }
+            stays
+        });
     }
 
     /// The tensor of an operand, with room.
@@ -230,27 +237,22 @@ impl<'s> Mesh<'s> {
         if let Some(tensor) = self.operands.get(&(place, operand)) {
             return Ok(*tensor);
         }
-        let [n, c, h, w] = lengths(&self.workload(place).ifmaps()[0].extent());
-        let tensor = self.room(place, [n, c + self.slack(place), h, w])?;
+        let Operand { size: [n, c, h, w], slack } = self.operand_of(place, operand)?;
+        let tensor = self.room(place, [n, c + slack, h, w])?;
         self.operands.insert((place, operand), tensor);
         Ok(tensor)
     }
 
-    /// Channels behind those of the operands of a workload: where parts are no whole words, the
-    /// padding of the last one needs a place in every pixel.
-    fn slack(&self, place: Place) -> i64 {
-        let channels = lengths(&self.workload(place).ifmaps()[0].extent())[1];
-        let parts = self.parts.get(&place).into_iter().flat_map(|(parts, _)| parts);
-        let has_odd = parts.into_iter().any(|part| !part.is_of_words(channels));
-        if has_odd { padded(channels) - channels + parts::WORD } else { 0 }
+    /// Room for a tensor `[N, C, H, W]` that a workload needs.
+    fn room(&mut self, place: Place, lengths: [i64; 4]) -> Found<Tensor> {
+        self.room_with(place, lengths, 0)
     }
 
-    /// Room for a tensor `[N, C, H, W]` that a workload needs.
-    fn room(&mut self, place: Place, [n, c, h, w]: [i64; 4]) -> Found<Tensor> {
-        let path = self.path(place);
-        let shape = [word(c, &path)?, word(h, &path)?, word(w, &path)?];
+    /// The same, with some bytes behind it.
+    fn room_with(&mut self, place: Place, [n, c, h, w]: [i64; 4], tail: i64) -> Found<Tensor> {
+        let shape = words([c, h, w], &self.path(place))?;
         let mut tensor = Tensor { region: 0, base: 0, format: DataFmt::Int8, shape };
-        tensor.base = self.bytes(place, tensor.address([n, 0, 0, 0]))?;
+        tensor.base = self.bytes(place, tensor.address([n, 0, 0, 0]) + tail)?;
         Ok(tensor)
     }
 
@@ -265,15 +267,12 @@ impl<'s> Mesh<'s> {
         })
     }
 
-    /// The weights of a workload in L2, loaded when they are not there; nothing without weights.
+    /// The weights of a workload in L2, loaded when they are not there: their address and first
+    /// output channel; nothing without weights.
     fn weights(&mut self, place: Place) -> Found<Option<(i64, i64)>> {
         let workload = self.workload(place);
         let Some(weight) = &workload.weight else { return Ok(None) };
         let path = self.path(place);
-        if weight.from_ofmap == Some(true) {
-            let message = "weights that are activations have no layout that is known";
-            return Err(fault("emit-from-ofmap", &path, message));
-        }
         let Some((transfer, (low, high))) = weight.transfers().next().zip(weight.channels()) else {
             return Err(fault("emit-weights", &path, "the weights come by no transfer"));
         };
@@ -282,8 +281,9 @@ impl<'s> Mesh<'s> {
         }
         let weights = self.dram.weights(&workload.layer_name, &path)?;
         let address = self.bytes(place, (high - low + 1) * weights.row())?;
-        self.load_weights(place, (low, high), address)?;
-        let later = self.schedule.cores[place.0].workloads[place.1..].iter();
+        let rows = (low, word(high - low + 1, &path)?);
+        self.step(place, instructions::load_weights(&weights, rows, (0, address)))?;
+        let later = self.origins.schedule.cores[place.0].workloads[place.1..].iter();
         let has = |workload: &&Workload| {
             let is_it = |resident: &Resident| {
                 resident.kind == ResidentKind::Weight
@@ -297,17 +297,12 @@ impl<'s> Mesh<'s> {
     }
 
     /// Where an instruction comes from.
-    fn origin(&self, place: Place, tile: i32) -> Found<Origin> {
+    fn instruction_origin(&self, place: Place, tile: i64) -> Found<Origin> {
         let path = self.path(place);
-        let number = |value: i64| {
-            i32::try_from(value).map_err(|_| fault("emit-range", &path, "a number is too large"))
-        };
-        let workload = self.workload(place);
-        let layer = self.layers.get(workload.layer_name.as_str()).copied().unwrap_or_default();
         Ok(Origin {
-            slyr: number(layer.into())?,
-            wkl: number(workload.workload_id)?,
-            tile,
+            slyr: signed(self.layer(place)?.number.into(), &path)?,
+            wkl: signed(self.workload(place).workload_id, &path)?,
+            tile: signed(tile, &path)?,
             ..Origin::default()
         })
     }
@@ -319,51 +314,35 @@ impl<'s> Mesh<'s> {
     fn finish(self) -> Found<Program> {
         let mut program = Program::default();
         for core in self.cores.into_iter().filter(|core| !core.steps.is_empty()) {
-            let control =
-                |op, workload| Step { configs: vec![], op, origin: Origin::default(), workload };
             let last = core.steps.last().map_or(0, |step| step.workload);
-            let mut steps = vec![control(CtSt {}.into(), 0)];
-            let table = rings::table(&[[0, L2]], &core.path)?;
-            steps.extend(table.into_iter().map(|op| control(op, 0)));
-            steps.extend(core.steps);
-            steps.push(control(CtEd {}.into(), last));
-            let mut issued = configure(steps);
-            tokens::synchronize(&mut issued, tokens::Rules::Mesh, &core.path)?;
-            let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
-            program.cores.push(Core { id: core.id, code });
+            let frame = Frame {
+                id: core.id,
+                path: &core.path,
+                begin: (Origin::default(), 0),
+                regions: &[[0, L2]],
+                end: (Origin::default(), last),
+                rules: tokens::Rules::Mesh,
+            };
+            program.cores.push(frame.around(core.steps)?);
         }
         program.cores.sort_by_key(|core| core.id);
         Ok(program)
     }
 }
 
-/// The windows of a layer, and its weights: output channels, and `[C, R, S]`.
-type Layer = ([Windows; 2], Option<(u32, [u32; 3])>);
+fn core_state(schedule: &Schedule, core: usize) -> Found<CoreState> {
+    let path = schedule.core_path(core);
+    Ok(CoreState {
+        id: word(schedule.cores[core].id, &path)?,
+        path,
+        steps: vec![],
+        space: Space::new(L2),
+        weights: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        brought: BTreeMap::new(),
+    })
+}
 
-fn windows_of(schedule: &Schedule, name: &str, workloads: &[&Workload]) -> Found<Layer> {
-    let path = format!("$ (layer `{name}`)");
-    let mut elements = None;
-    let mut k = 0;
-    let channels = workloads.first().and_then(|workload| workload.ifmaps().first());
-    let channels = channels.map_or(1, |ifmap| lengths(&ifmap.extent())[1]);
-    for weight in workloads.iter().filter_map(|workload| workload.weight.as_ref()) {
-        let Some((low, high)) = weight.channels() else { continue };
-        k = k.max(high + 1);
-        let block = weight.transfers().find_map(|transfer| schedule.dram_out(transfer));
-        if let Some(block) = block {
-            // Sizes are bits of eight-bit elements.
-            elements = Some(block.size / 8 / ((high - low + 1) * channels).max(1));
-        }
-    }
-    let unclear = || {
-        let message = format!("no windows explain what the workloads of `{name}` read");
-        fault("emit-windows", &path, message)
-    };
-    let found = geometry::kernel(workloads, elements).ok_or_else(unclear)?;
-    let Some(elements) = elements else { return Ok((found, None)) };
-    if elements != found[0].kernel * found[1].kernel {
-        return Err(unclear());
-    }
-    let kernel = [word(found[0].kernel, &path)?, word(found[1].kernel, &path)?];
-    Ok((found, Some((word(k, &path)?, [word(channels, &path)?, kernel[0], kernel[1]]))))
+fn first_output(weight: &irc_gemini_format::schedule::Weight) -> i64 {
+    weight.extent().axis(1).0
 }

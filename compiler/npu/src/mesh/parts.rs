@@ -1,32 +1,71 @@
-//! What a workload reads, part by part, and who makes it.
+//! What a workload reads, part by part, and where each part comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use irc_gemini_format::schedule::{
-    Extent, LayerKind, PlaceKind, Resident, ResidentKind, Schedule, Source, Workload,
+    Dialect, Extent, LayerKind, Place, PlaceKind, Resident, ResidentKind, Schedule, Source,
+    Transfers, Workload,
 };
 
+use super::activations::Piece;
+use super::dram::Kept;
 use crate::finding::{Found, fault};
 use crate::tensors::{corner, lengths};
 
-/// Place of a workload: of its core, of itself there.
-pub type Place = (usize, usize);
+/// What a workload reads.
+pub struct Reads {
+    /// First element `[N, C, H, W]` of what it reads as activations.
+    pub first: [i64; 4],
+    /// Its operands; activations that serve as weights are the last.
+    pub operands: Vec<Operand>,
+    /// Parts of all operands.
+    pub parts: Vec<Part>,
+    /// Operands that are not weights.
+    pub inputs: usize,
+}
+
+/// A tensor that a workload reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    /// Lengths `[N, C, H, W]`.
+    pub size: [i64; 4],
+    /// Channels behind its own: where parts are no whole words, the padding of the last one needs
+    /// a place in every pixel.
+    pub slack: i64,
+}
 
 /// A part of an operand that comes by one transfer.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The transfer.
-    pub transfer: i64,
     /// The operand it is of.
     pub operand: usize,
     /// First element in the operand's tensor, `[N, C, H, W]`.
     pub at: [i64; 4],
     /// What it is of the tensor it comes from, absolute.
     pub extent: Extent,
-    /// Layer that makes it; an input of the network has a name too.
-    pub layer: String,
-    /// Whether it comes from DRAM.
-    pub is_dram: bool,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a part comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A workload that makes it.
+    Workload {
+        /// The maker.
+        maker: Place,
+        /// Its transfer.
+        transfer: i64,
+    },
+    /// DRAM.
+    Dram {
+        /// The tensor there.
+        tensor: Kept,
+        /// Workloads that have to store it first.
+        makers: Vec<Place>,
+        /// Its transfer, when the file has one.
+        transfer: Option<i64>,
+    },
 }
 
 impl Part {
@@ -35,65 +74,14 @@ impl Part {
         let end = self.at[1] + lengths(&self.extent)[1];
         self.at[1] % WORD == 0 && (end % WORD == 0 || end == channels)
     }
-}
 
-/// The parts of all operands of a workload, and how many operands there are.
-///
-/// Channels of parts are those of all operands one after the other, but elementwise layers have
-/// those of every operand from 0 on: there a part that another covers is of the next operand.
-pub fn parts(workload: &Workload, path: &str) -> Found<(Vec<Part>, usize)> {
-    let Some(ifmap) = workload.ifmaps().first() else {
-        return Err(fault("emit-input", path, "the workload reads nothing"));
-    };
-    let whole = ifmap.extent();
-    let first = corner(&whole);
-    let is_own = |resident: &&Resident| {
-        resident.kind == ResidentKind::Ifmap && resident.workload_id == Some(workload.workload_id)
-    };
-    let mut all: Vec<(Part, Extent)> = vec![];
-    let residents: Vec<&Resident> = workload.buffer.iter().filter(is_own).collect();
-    for (count, resident) in residents.iter().enumerate() {
-        // Dialect C repeats tensors, down to each of their parts.
-        if residents[..count].iter().any(|other| other.source == resident.source) {
-            continue;
-        }
-        for (place, source) in resident.sources().iter().enumerate() {
-            if resident.sources()[..place].contains(source) {
-                continue;
-            }
-            let part = part(workload, source, first, &all, path)?;
-            all.push(part);
+    /// Workloads that have to be done before it is there.
+    pub fn makers(&self) -> &[Place] {
+        match &self.origin {
+            Origin::Workload { maker, .. } => std::slice::from_ref(maker),
+            Origin::Dram { makers, .. } => makers,
         }
     }
-    if all.is_empty() {
-        return Err(fault("emit-input", path, "what the workload reads is not in its buffer"));
-    }
-    let operands = all.iter().map(|(part, _)| part.operand + 1).max().unwrap_or(0);
-    let sizes = lengths(&whole);
-    for (part, _) in &all {
-        fits(part, sizes, path)?;
-    }
-    for operand in 0..operands {
-        let own = all.iter().filter(|(part, _)| part.operand == operand);
-        let brought: i64 = own.map(|(part, _)| part.extent.volume()).sum();
-        if brought < whole.volume() {
-            let wanted = whole.volume();
-            let message =
-                format!("of {wanted} elements that are read, {brought} come from anywhere");
-            return Err(fault("emit-input", path, message));
-        }
-    }
-    Ok((all.into_iter().map(|(part, _)| part).collect(), operands))
-}
-
-/// Whether a part is within its operand.
-fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Found<()> {
-    let size = lengths(&part.extent);
-    if (0..4).any(|axis| part.at[axis] < 0 || part.at[axis] + size[axis] > sizes[axis]) {
-        let message = format!("transfer {} brings more than the workload reads", part.transfer);
-        return Err(fault("emit-input", path, message));
-    }
-    Ok(())
 }
 
 /// Channels of a part with the padding that moves with them: whole words.
@@ -104,99 +92,249 @@ pub fn padded(channels: i64) -> i64 {
 /// Channels of a word of L2, of elements of a byte.
 pub const WORD: i64 = 8;
 
-/// A part, and the box it takes in the operands' channels.
-fn part(
-    workload: &Workload,
-    source: &Source,
-    first: [i64; 4],
-    all: &[(Part, Extent)],
-    path: &str,
-) -> Found<(Part, Extent)> {
-    let (Some(extent), Some([low, high])) = (source.extent(), source.channel) else {
-        return Err(fault("emit-input", path, "a part of what is read has no place"));
-    };
-    let (mut lower, mut upper) = (corner(&extent), last(&extent));
-    (lower[1], upper[1]) = (low, high);
-    let taken = Extent::new(lower, upper);
-    let layer = source.layer_name.clone().unwrap_or_default();
-    let operand = match workload.layer_type {
-        Some(LayerKind::ElementWise) => {
-            let known = all.iter().find(|(part, _)| part.layer == layer);
-            let is_free = |operand: &usize| {
-                !all.iter().any(|(part, other)| part.operand == *operand && other.overlaps(&taken))
-            };
-            let known = known.map(|(part, _)| part.operand);
-            known.or_else(|| (0..).find(is_free)).unwrap_or(0)
+/// A schedule with what tells where parts come from.
+pub struct Origins<'s> {
+    /// The schedule.
+    pub schedule: &'s Schedule,
+    /// Who makes what.
+    pub transfers: Transfers<'s>,
+    /// Workloads of every layer, by id.
+    pub by_layer: BTreeMap<&'s str, Vec<Place>>,
+    /// Workloads whose result goes to DRAM, and under which transfer.
+    pub stored: BTreeMap<Place, i64>,
+    /// Layers that read activations as weights, and which.
+    pub pieces: BTreeMap<&'s str, Vec<Piece<'s>>>,
+}
+
+impl<'s> Origins<'s> {
+    /// Looks through a schedule.
+    pub fn new(schedule: &'s Schedule) -> Found<Self> {
+        let mut all = Self {
+            schedule,
+            transfers: Transfers::new(schedule),
+            by_layer: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            pieces: BTreeMap::new(),
+        };
+        for (core, index, workload) in schedule.workloads() {
+            all.by_layer.entry(&workload.layer_name).or_default().push((core, index));
         }
-        _ => 0,
-    };
-    let part = Part {
-        transfer: source.transfer_id,
-        operand,
-        at: [0, 1, 2, 3].map(|axis| lower[axis] - first[axis]),
-        extent,
-        layer,
-        is_dram: source.kind == PlaceKind::Dram,
-    };
-    Ok((part, taken))
+        for places in all.by_layer.values_mut() {
+            places.sort_by_key(|(core, index)| schedule.cores[*core].workloads[*index].workload_id);
+        }
+        for block in schedule.dram.iter().flat_map(|group| &group.ins) {
+            let maker = all.transfers.maker(block.transfer_id);
+            all.stored.extend(maker.map(|maker| (maker, block.transfer_id)));
+        }
+        all.pieces = all.find_pieces()?;
+        Ok(all)
+    }
+
+    /// The workload at a place.
+    pub fn workload(&self, (core, index): Place) -> &'s Workload {
+        &self.schedule.cores[core].workloads[index]
+    }
+
+    /// What a workload reads.
+    pub fn reads(&self, place: Place) -> Found<Reads> {
+        let path = self.schedule.workload_path(place);
+        let inputs = self.inputs(place)?;
+        let count = inputs.taken.iter().map(|taken| taken.part.operand + 1).max().unwrap_or(0);
+        let mut sizes = vec![lengths(&inputs.whole); count];
+        let mut parts: Vec<Part> = inputs.taken.into_iter().map(|taken| taken.part).collect();
+        if let Some((size, weights)) = self.weights(place, count)? {
+            sizes.push(size);
+            parts.extend(weights);
+        }
+        for part in &parts {
+            fits(part, sizes[part.operand], &path)?;
+        }
+        let operand = |(operand, size): (usize, &[i64; 4])| {
+            let own = parts.iter().filter(|part| part.operand == operand);
+            let slack = slack(size[1], own.clone());
+            covered(size, own, &path).map(|()| Operand { size: *size, slack })
+        };
+        let operands = sizes.iter().enumerate().map(operand).collect::<Found<_>>()?;
+        Ok(Reads { first: corner(&inputs.whole), operands, parts, inputs: count })
+    }
+
+    /// The box that a workload reads as activations. Files written by hand tell it in the buffer
+    /// alone.
+    pub fn whole(&self, place: Place) -> Option<Extent> {
+        let workload = self.workload(place);
+        let told = workload.ifmaps().first().map(|ifmap| ifmap.extent());
+        told.or_else(|| own_inputs(workload).next()?.extent())
+    }
+
+    /// What a workload reads as activations.
+    ///
+    /// Channels of parts are those of all operands one after the other, but elementwise layers have
+    /// those of every operand from 0 on: there a part that another covers is of the next operand.
+    fn inputs(&self, place: Place) -> Found<Inputs<'s>> {
+        let workload = self.workload(place);
+        let path = self.schedule.workload_path(place);
+        let nothing = || fault("emit-input", &path, "the workload reads nothing");
+        let whole = self.whole(place).ok_or_else(nothing)?;
+        let mut all = Inputs { whole, taken: vec![] };
+        // Dialect C repeats tensors, down to each of their parts.
+        let mut tensors = HashSet::new();
+        for resident in own_inputs(workload).filter(|each| tensors.insert(each.sources())) {
+            let mut sources = HashSet::new();
+            for source in resident.sources().iter().filter(|source| sources.insert(*source)) {
+                let taken = self.input(place, source, &all)?;
+                all.taken.push(taken);
+            }
+        }
+        if all.taken.is_empty() {
+            let message = "what the workload reads is not in its buffer";
+            return Err(fault("emit-input", &path, message));
+        }
+        all.taken.extend(self.outside(place, &all));
+        Ok(all)
+    }
+
+    /// A part of what is read as activations.
+    fn input(&self, place: Place, source: &'s Source, all: &Inputs<'s>) -> Found<Taken<'s>> {
+        let workload = self.workload(place);
+        let path = self.schedule.workload_path(place);
+        let transfer = source.transfer_id;
+        let truth = || match source.kind {
+            PlaceKind::Dram => self.transfers.dram_out(transfer).map(|block| block.extent()),
+            PlaceKind::Core => self.transfers.extent(transfer),
+        };
+        let unknown = || fault("emit-input", &path, "a part of what is read has no place");
+        let extent = source.extent().or_else(truth).ok_or_else(unknown)?;
+        let (mut lower, mut upper) = (corner(&extent), last(&extent));
+        if let Some([low, high]) = source.channel {
+            (lower[1], upper[1]) = (low, high);
+        }
+        let (taken, layer) = (Extent::new(lower, upper), source.layer_name.as_deref());
+        let operand = match workload.layer_type {
+            Some(LayerKind::ElementWise) => all.operand(layer, &taken),
+            _ => 0,
+        };
+        let at = all.place(&taken);
+        let part = Part { operand, at, extent, origin: self.origin(place, source)? };
+        Ok(Taken { part, extent: taken, layer })
+    }
+
+    /// Where a source comes from.
+    pub fn origin(&self, place: Place, source: &Source) -> Found<Origin> {
+        let transfer = source.transfer_id;
+        if source.kind == PlaceKind::Dram {
+            return Ok(Origin::Dram {
+                tensor: Kept::Result(source.layer_name.clone().unwrap_or_default()),
+                makers: self.transfers.storers(transfer).collect(),
+                transfer: Some(transfer),
+            });
+        }
+        let path = self.schedule.workload_path(place);
+        let missing =
+            || fault("emit-input", &path, format!("no workload makes transfer {transfer}"));
+        let maker = self.transfers.maker(transfer).ok_or_else(missing)?;
+        Ok(Origin::Workload { maker, transfer })
+    }
+
+    /// What is read and comes from nowhere: inputs of the network that SET's main branch leaves out
+    /// of layers that read something else as well. They are the last channels, or the second operand
+    /// of an elementwise layer.
+    fn outside(&self, place: Place, all: &Inputs<'s>) -> Option<Taken<'s>> {
+        let workload = self.workload(place);
+        let boxes = || all.taken.iter().map(|taken| taken.extent);
+        let brought = boxes().map(|each| each.volume()).fold(0, i64::saturating_add);
+        let whole = all.whole;
+        let (operand, extent) = match workload.layer_type {
+            Some(LayerKind::ElementWise) => {
+                let is_one = all.taken.iter().all(|taken| taken.part.operand == 0);
+                let lacks = self.schedule.dialect == Dialect::B && is_one;
+                (1, (lacks && brought == whole.volume()).then_some(whole)?)
+            }
+            _ => {
+                let hull = boxes().reduce(|a, b| a.joined(&b))?;
+                let (end, channels) = (hull.axis(1).1, whole.axis(1).1);
+                let begin = Extent::new(corner(&whole), with_channel(last(&whole), end));
+                let is_begin = hull == begin && brought == hull.volume() && end < channels;
+                let rest = Extent::new(with_channel(corner(&whole), end + 1), last(&whole));
+                (0, is_begin.then_some(rest)?)
+            }
+        };
+        let tensor = Kept::Outside(workload.layer_name.clone());
+        let origin = Origin::Dram { tensor, makers: vec![], transfer: None };
+        let part = Part { operand, at: all.place(&extent), extent, origin };
+        Some(Taken { part, extent, layer: None })
+    }
+}
+
+/// Tensors of the buffer that a workload reads as activations.
+fn own_inputs(workload: &Workload) -> impl Iterator<Item = &Resident> {
+    workload.buffer.iter().filter(|resident| {
+        resident.kind == ResidentKind::Ifmap && resident.workload_id == Some(workload.workload_id)
+    })
+}
+
+/// What a workload reads as activations.
+struct Inputs<'s> {
+    whole: Extent,
+    taken: Vec<Taken<'s>>,
+}
+
+/// A part, the box it takes in the operands' channels, and the layer it is of.
+struct Taken<'s> {
+    part: Part,
+    extent: Extent,
+    layer: Option<&'s str>,
+}
+
+impl Inputs<'_> {
+    /// First element of a box relative to what is read.
+    fn place(&self, extent: &Extent) -> [i64; 4] {
+        let (at, first) = (corner(extent), corner(&self.whole));
+        [0, 1, 2, 3].map(|axis| at[axis] - first[axis])
+    }
+
+    /// The operand of an elementwise layer that a box is of: that of its layer, or the first in
+    /// which it is free.
+    fn operand(&self, layer: Option<&str>, extent: &Extent) -> usize {
+        let is_free = |operand: &usize| {
+            let mut own = self.taken.iter().filter(|taken| taken.part.operand == *operand);
+            !own.any(|taken| taken.extent.overlaps(extent))
+        };
+        let known = self.taken.iter().find(|taken| taken.layer == layer);
+        let known = known.map(|taken| taken.part.operand).filter(is_free);
+        known.or_else(|| (0..).find(is_free)).unwrap_or(0)
+    }
+}
+
+fn with_channel([n, _, h, w]: [i64; 4], channel: i64) -> [i64; 4] {
+    [n, channel, h, w]
 }
 
 fn last(extent: &Extent) -> [i64; 4] {
     [0, 1, 2, 3].map(|axis| extent.axis(axis).1)
 }
 
-/// Who makes what, by transfer.
-pub struct Makers {
-    /// The maker of a transfer between cores.
-    pub sent: BTreeMap<i64, Place>,
-    /// The makers of what DRAM gives out.
-    pub stored: BTreeMap<i64, Vec<Place>>,
-    /// Whether a workload's result goes to DRAM.
-    pub is_stored: BTreeMap<Place, bool>,
+/// Whether a part is within its operand.
+fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Found<()> {
+    let size = lengths(&part.extent);
+    if (0..4).any(|axis| part.at[axis] < 0 || part.at[axis] + size[axis] > sizes[axis]) {
+        let message = format!("{} is more than the workload reads", part.extent);
+        return Err(fault("emit-input", path, message));
+    }
+    Ok(())
 }
 
-impl Makers {
-    /// Looks through a schedule.
-    pub fn new(schedule: &Schedule) -> Self {
-        let mut all =
-            Self { sent: BTreeMap::new(), stored: BTreeMap::new(), is_stored: BTreeMap::new() };
-        let mut by_id = BTreeMap::new();
-        for (core, index, workload) in schedule.workloads() {
-            by_id.insert(workload.workload_id, (core, index));
-            for part in workload.ofmaps() {
-                all.sent.insert(part.transfer_id, (core, index));
-            }
-            // Dialect C lists what is sent beside the wrong workload at times: the maker is the one of
-            // the core whose part it is.
-            let results = workload.buffer.iter();
-            let results = results.filter(|resident| resident.kind == ResidentKind::Ofmap);
-            for resident in results {
-                for sent in resident.destinations.iter().flatten() {
-                    let extent = Extent { lower: sent.lower, upper: sent.upper };
-                    let is_maker = |other: &Workload| {
-                        Some(other.layer_name.as_str()) == resident.layer()
-                            && other.extent.contains(&extent)
-                    };
-                    let own = &schedule.cores[core].workloads;
-                    if let Some(maker) = own.iter().position(is_maker) {
-                        all.sent.entry(sent.transfer_id).or_insert((core, maker));
-                    }
-                }
-            }
-        }
-        let ins = schedule.dram.iter().flat_map(|group| &group.ins);
-        let mut maker_of = BTreeMap::new();
-        for block in ins {
-            if let Some(place) = by_id.get(&block.workload_id) {
-                maker_of.insert(block.transfer_id, *place);
-                all.is_stored.insert(*place, true);
-            }
-        }
-        for block in schedule.dram.iter().flat_map(|group| &group.outs) {
-            let related = block.related_ifmap.iter().flatten();
-            let makers = related.filter_map(|transfer| maker_of.get(transfer).copied());
-            all.stored.entry(block.transfer_id).or_default().extend(makers);
-        }
-        all
+/// Whether parts bring all of an operand.
+fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &str) -> Found<()> {
+    let wanted: i64 = size.iter().product();
+    let brought = parts.map(|part| part.extent.volume()).fold(0, i64::saturating_add);
+    if brought < wanted {
+        let message = format!("of {wanted} elements that are read, {brought} come from anywhere");
+        return Err(fault("emit-input", path, message));
     }
+    Ok(())
+}
+
+fn slack<'p>(channels: i64, mut parts: impl Iterator<Item = &'p Part>) -> i64 {
+    let has_odd = parts.any(|part| !part.is_of_words(channels));
+    if has_odd { padded(channels) - channels + WORD } else { 0 }
 }

@@ -1,29 +1,33 @@
 //! What moves between cores and DRAM, and between cores.
 
-use irc_npu::op::{
-    DtCal, DtCfg, LdaCfg, LdaMov, LdwCfg, LdwMov, SiCfg, SiMov, SoCfg, SoMov, StaCfg, StaMov,
-};
+use std::collections::BTreeMap;
 
-use super::parts::{Part, Place, padded};
+use irc_gemini_format::schedule::{Extent, Place};
+use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
+
+use super::dram::Kept;
+use super::parts::{Origin, Part, WORD, padded};
 use super::{Mesh, Taken};
-use crate::finding::{Found, fault, word};
+use crate::finding::{Found, fault, word, words};
+use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, Made};
 use crate::step::Step;
 use crate::tensors::{Spot, Tensor, corner, lengths};
 
 impl Mesh<'_> {
-    /// Loads a part of an operand, after its makers on other cores have stored it.
+    /// Loads a part of an operand from DRAM, after its makers on other cores have stored it; one
+    /// that comes from a workload has come already.
     pub(super) fn load(&mut self, place: Place, part: &Part) -> Found<()> {
+        let Origin::Dram { tensor: kept, makers, transfer } = &part.origin else { return Ok(()) };
         let path = self.path(place);
-        for maker in self.makers.stored.get(&part.transfer).cloned().unwrap_or_default() {
-            if maker.0 != place.0 && self.cores[place.0].seen.insert(maker) {
-                self.announce(maker, place, part.transfer)?;
+        for maker in makers {
+            if maker.0 != place.0 && self.cores[place.0].seen.insert(*maker) {
+                self.announce(*maker, place)?;
             }
         }
         let tensor = self.operand(place, part.operand)?;
         self.arrive(place, part)?;
-        if let Some(first) = self.cores[place.0].brought.get(&part.transfer).copied()
-            && first.base != tensor.base
-        {
+        let brought = transfer.and_then(|id| self.cores[place.0].brought.get(&id).copied());
+        if let Some(first) = brought.filter(|first| first.base != tensor.base) {
             // An earlier reader's operand begins where the part does only when it is all of it.
             let same = first.shape == tensor.shape && part.at == [0; 4];
             if same && lengths(&part.extent)[1..] == first.shape.map(i64::from) {
@@ -32,24 +36,12 @@ impl Mesh<'_> {
                 return self.copy(place, lengths(&part.extent), from, to);
             }
         }
-        let from = self.dram.activations(&part.layer, &path)?;
-        let config = LdaCfg {
-            sme: 1,
-            rs: 0,
-            bas: 0,
-            df: tensor.format,
-            s_tile: from.shape,
-            d_tile: tensor.shape,
-        };
-        let op = LdaMov {
-            rs: 0,
-            dbsg: 0,
-            st_addr: self.dram.address(&part.layer, &part.extent, &path)?,
-            dt_addr: Spot { tensor, at: part.at }.address([0; 4]),
-            tile: tile_of(lengths(&part.extent), &path)?,
-        };
-        self.step(place, vec![config.into()], op)?;
-        self.cores[place.0].brought.insert(part.transfer, tensor);
+        let from = self.dram.activations(kept, &path)?;
+        let to = Spot { tensor, at: part.at };
+        let tile = words(lengths(&part.extent), &path)?;
+        let at = from.address(corner(&part.extent));
+        self.step(place, instructions::load(ACTIVATIONS, &from, at, &to, tile))?;
+        self.cores[place.0].brought.extend(transfer.map(|id| (id, tensor)));
         Ok(())
     }
 
@@ -61,8 +53,8 @@ impl Mesh<'_> {
         let path = self.path(place);
         let size = lengths(&part.extent);
         let spill = padded(size[1]) - size[1];
-        let whole = lengths(&self.workload(place).ifmaps()[0].extent());
-        let room = whole[1] + self.slack(place);
+        let operand = self.operand_of(place, part.operand)?;
+        let room = operand.size[1] + operand.slack;
         let there = self.arrived.entry((place, part.operand)).or_default();
         let is_hurt = |(at, other): &&Taken| {
             let overlaps = |axis: usize, from: i64, length: i64| {
@@ -74,8 +66,7 @@ impl Mesh<'_> {
         let beyond = part.at[1] + padded(size[1]) > padded(room);
         if spill > 0 && (beyond || there.iter().any(|other| is_hurt(&other))) {
             let message = format!(
-                "transfer {} brings channels {} to {}, whose padding is over others",
-                part.transfer,
+                "channels {} to {} come with padding that is over others",
                 part.at[1],
                 part.at[1] + size[1] - 1,
             );
@@ -85,80 +76,90 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// Tells the core of `to` that what `from` stores is there: a transfer of nothing.
-    fn announce(&mut self, from: Place, to: Place, transfer: i64) -> Found<()> {
+    /// Tells the core of `to` that what `from` stores is there: a transfer of nothing, under the id
+    /// of what is stored.
+    fn announce(&mut self, from: Place, to: Place) -> Found<()> {
         let path = self.path(to);
-        let xfer = word(transfer, &path)?;
+        let stored = self.origins.stored.get(&from).copied();
+        let missing = || fault("emit-dram", &path, "what is loaded has not been stored");
+        let xfer = word(stored.ok_or_else(missing)?, &path)?;
         let (giver, taker) = (self.cores[from.0].id, self.cores[to.0].id);
         let out = SoMov { core: taker, xfer, sbsg: 0, st_addr: 0, tile: [0; 4] };
-        self.step(from, vec![], out)?;
+        self.step(from, (vec![], out.into()))?;
         let back = SiMov { core: giver, xfer, dbsg: 0, dt_addr: 0, tile: [0; 4] };
-        self.step(to, vec![], back)
-    }
-
-    /// Loads weights to L2.
-    pub(super) fn load_weights(
-        &mut self,
-        place: Place,
-        (low, high): (i64, i64),
-        address: i64,
-    ) -> Found<()> {
-        let path = self.path(place);
-        let weights = self.dram.weights(&self.workload(place).layer_name, &path)?;
-        let [c, r, s] = weights.size;
-        let config = LdwCfg {
-            rs: 1,
-            bas: 1,
-            df: weights.format,
-            mkc: 0,
-            mken: 0,
-            sw_size: weights.size,
-            dw_size: weights.size,
-        };
-        let op = LdwMov {
-            rs: 1,
-            dbsg: 0,
-            st_addr: weights.base + low * weights.row(),
-            dt_addr: address,
-            w_size: [word(high - low + 1, &path)?, c, r, s],
-        };
-        self.step(place, vec![config.into()], op)
+        self.step(to, (vec![], back.into()))
     }
 
     /// Gives a result to all that take it: DRAM, workloads of the core, other cores.
+    ///
+    /// A transfer goes once to each core. Further workloads there copy what has come.
     pub(super) fn give(&mut self, place: Place, output: &Tensor) -> Found<()> {
-        if self.makers.is_stored.contains_key(&place) {
+        if self.origins.stored.contains_key(&place) {
             self.store(place, output)?;
         }
+        let mut landed: BTreeMap<(usize, i64), (Extent, Spot)> = BTreeMap::new();
         for (reader, part) in self.readers.remove(&place).unwrap_or_default() {
-            let path = self.path(place);
-            let made = corner(&self.workload(place).extent);
-            let first = corner(&part.extent);
-            let from = [0, 1, 2, 3].map(|axis| first[axis] - made[axis]);
-            let size = lengths(&self.workload(place).extent);
-            let part_size = lengths(&part.extent);
-            if (0..4).any(|axis| from[axis] < 0 || from[axis] + part_size[axis] > size[axis]) {
-                let message = format!("transfer {} is not of what is made", part.transfer);
-                return Err(fault("emit-transfer", &path, message));
-            }
-            // Channels that begin within a word are read on into the next pixel; what comes of that
-            // lands in padding, or under what arrives later.
-            let whole = lengths(&self.workload(reader).ifmaps()[0].extent())[1];
-            let (tensor, at) = if part.is_of_words(whole) {
-                self.arrive(reader, &part)?;
-                (self.operand(reader, part.operand)?, part.at)
-            } else {
-                let staged = self.room(reader, part_size)?;
-                self.staged.insert((reader, part.transfer, part.operand), staged);
-                (staged, [0; 4])
-            };
-            let (from, to) = (Spot { tensor: *output, at: from }, Spot { tensor, at });
-            match reader.0 == place.0 {
-                true => self.copy(place, part_size, from, to)?,
-                false => self.send(place, reader, &part, from, to)?,
+            let Origin::Workload { transfer, .. } = part.origin else { continue };
+            let from = self.within(place, &part, output)?;
+            let (to, size) = (self.landing(reader, &part)?, lengths(&part.extent));
+            let there = landed.get(&(reader.0, transfer));
+            match there.filter(|(extent, _)| *extent == part.extent) {
+                Some((_, first)) => self.copy(reader, size, *first, to)?,
+                None if reader.0 == place.0 => self.copy(place, size, from, to)?,
+                None => {
+                    self.send(place, reader, transfer, size, (from, to))?;
+                    landed.insert((reader.0, transfer), (part.extent, to));
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether a reader of a result moves more than its last pixel has: words from within a word on.
+    pub(super) fn is_read_past(&self, place: Place) -> bool {
+        let made = self.workload(place).extent.axis(1);
+        let past = |(_, part): &(Place, Part)| {
+            let (low, high) = part.extent.axis(1);
+            low - made.0 + padded(high - low + 1) > padded(made.1 - made.0 + 1)
+        };
+        self.readers.get(&place).is_some_and(|readers| readers.iter().any(past))
+    }
+
+    /// Fills the word behind a result: with a copy of its last, as it lands where it is not read.
+    pub(super) fn extend(&mut self, place: Place, output: &Tensor) -> Found<()> {
+        let [n, ..] = lengths(&self.workload(place).extent);
+        let end = output.address([n, 0, 0, 0]);
+        let word = |base: i64| {
+            let shape = [WORD as u32, 1, 1];
+            Spot { tensor: Tensor { base, shape, ..*output }, at: [0; 4] }
+        };
+        self.copy(place, [1, WORD, 1, 1], word(end - WORD), word(end))
+    }
+
+    /// Where a part lies in a result.
+    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Found<Spot> {
+        let whole = self.workload(place).extent;
+        if !whole.contains(&part.extent) {
+            let message = format!("{} is not of {whole}, which the workload makes", part.extent);
+            return Err(fault("emit-transfer", &self.path(place), message));
+        }
+        let (made, first) = (corner(&whole), corner(&part.extent));
+        let at = [0, 1, 2, 3].map(|axis| first[axis] - made[axis]);
+        Ok(Spot { tensor: *output, at })
+    }
+
+    /// Where a part goes: to its operand, or beside it.
+    ///
+    /// Channels that begin within a word are read on into the next pixel; what comes of that lands in
+    /// padding, or under what arrives later.
+    fn landing(&mut self, reader: Place, part: &Part) -> Found<Spot> {
+        if part.is_of_words(self.operand_of(reader, part.operand)?.size[1]) {
+            self.arrive(reader, part)?;
+            return Ok(Spot { tensor: self.operand(reader, part.operand)?, at: part.at });
+        }
+        let staged = self.room(reader, lengths(&part.extent))?;
+        self.staged.entry(reader).or_default().push((part.clone(), staged));
+        Ok(Spot { tensor: staged, at: [0; 4] })
     }
 
     /// Copies a part that waited into its operand.
@@ -174,39 +175,16 @@ impl Mesh<'_> {
     fn store(&mut self, place: Place, output: &Tensor) -> Found<()> {
         let path = self.path(place);
         let workload = self.workload(place);
-        let into = self.dram.activations(&workload.layer_name, &path)?;
-        let config = StaCfg {
-            sme: 1,
-            rs: 0,
-            bas: 0,
-            df: output.format,
-            s_tile: output.shape,
-            d_tile: into.shape,
-        };
-        let op = StaMov {
-            rs: 0,
-            sbsg: 0,
-            st_addr: output.base,
-            dt_addr: self.dram.address(&workload.layer_name, &workload.extent, &path)?,
-            tile: tile_of(lengths(&workload.extent), &path)?,
-        };
-        self.step(place, vec![config.into()], op)
+        let into = self.dram.activations(&Kept::Result(workload.layer_name.clone()), &path)?;
+        let tile = words(lengths(&workload.extent), &path)?;
+        let at = into.address(corner(&workload.extent));
+        self.step(place, instructions::store(output, 1, &into, at, tile))
     }
 
     /// Copies within the core.
     fn copy(&mut self, place: Place, size: [i64; 4], from: Spot, to: Spot) -> Found<()> {
-        let path = self.path(place);
-        let config =
-            DtCfg { df: from.tensor.format, s_tile: from.tensor.shape, d_tile: to.tensor.shape };
-        let op = DtCal {
-            order: 0,
-            sbsg: 0,
-            dbsg: 0,
-            st_addr: from.address([0; 4]),
-            dt_addr: to.address([0; 4]),
-            tile: tile_of(size, &path)?,
-        };
-        self.step(place, vec![config.into()], op)
+        let tile = words(size, &self.path(place))?;
+        self.step(place, instructions::copy(AS_IT_IS, &from, &to, tile))
     }
 
     /// Sends a part to a workload of another core, which receives it at once.
@@ -214,36 +192,25 @@ impl Mesh<'_> {
         &mut self,
         place: Place,
         reader: Place,
-        part: &Part,
-        from: Spot,
-        to: Spot,
+        transfer: i64,
+        size: [i64; 4],
+        (from, to): (Spot, Spot),
     ) -> Found<()> {
         let path = self.path(place);
-        let xfer = word(part.transfer, &path)?;
-        let tile = tile_of(lengths(&part.extent), &path)?;
+        let (xfer, tile) = (word(transfer, &path)?, words(size, &path)?);
         let (giver, taker) = (self.cores[place.0].id, self.cores[reader.0].id);
         let config = SoCfg { df: from.tensor.format, s_tile: from.tensor.shape };
         let out = SoMov { core: taker, xfer, sbsg: 0, st_addr: from.address([0; 4]), tile };
-        self.step(place, vec![config.into()], out)?;
+        self.step(place, (vec![config.into()], out.into()))?;
         let config = SiCfg { df: to.tensor.format, d_tile: to.tensor.shape };
         let back = SiMov { core: giver, xfer, dbsg: 0, dt_addr: to.address([0; 4]), tile };
-        self.step(reader, vec![config.into()], back)
+        self.step(reader, (vec![config.into()], back.into()))
     }
 
     /// Issues an instruction that is no tile.
-    pub(super) fn step(
-        &mut self,
-        place: Place,
-        configs: Vec<irc_npu::Op>,
-        op: impl Into<irc_npu::Op>,
-    ) -> Found<()> {
-        let origin = self.origin(place, -1)?;
-        self.push(place.0, Step { configs, op: op.into(), origin, workload: place.1 });
+    pub(super) fn step(&mut self, place: Place, (configs, op): Made) -> Found<()> {
+        let origin = self.instruction_origin(place, -1)?;
+        self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
     }
-}
-
-/// Lengths as a tile.
-pub fn tile_of([n, c, h, w]: [i64; 4], path: &str) -> Found<[u32; 4]> {
-    Ok([word(n, path)?, word(c, path)?, word(h, path)?, word(w, path)?])
 }

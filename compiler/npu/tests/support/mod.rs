@@ -6,9 +6,9 @@ use irc_diag::{Diagnostic, Sink, Source, render};
 use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::Schedule;
 use irc_gemini_format::{Options, frontend, schedule, source};
+use irc_npu::Program;
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
-use irc_npu::{Instruction, Program};
 
 /// The folder of the published files; none, and a line that says so, when it is absent.
 #[allow(dead_code, reason = "not every test file reads the corpus")]
@@ -57,18 +57,4 @@ pub fn findings(program: &Program) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     verify::verify(program, None, &Machine::default(), &mut sink);
     sink.into_diagnostics()
-}
-
-/// Whether two instructions are equal, whatever the order of lists that mean sets.
-#[allow(dead_code, reason = "not every test file compares")]
-pub fn same(a: &Instruction, b: &Instruction) -> bool {
-    let layers = |instruction: &Instruction| {
-        let mut origin = instruction.origin.clone();
-        origin.clyr.sort_unstable();
-        origin
-    };
-    a.op == b.op
-        && layers(a) == layers(b)
-        && a.tokens.prev.same(&b.tokens.prev)
-        && a.tokens.next.same(&b.tokens.next)
 }

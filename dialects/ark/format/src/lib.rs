@@ -9,11 +9,9 @@
 //! `d8bbaebd`; where its documents differ from what it writes, the files win.
 
 mod kind;
-mod names;
 
 pub mod json;
 pub mod model;
 pub mod plan;
 
 pub use kind::FileKind;
-pub use names::nearest;

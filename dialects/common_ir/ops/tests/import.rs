@@ -279,6 +279,23 @@ fn what_the_structure_depends_on_is_named() {
 }
 
 #[test]
+fn a_size_that_is_given_is_that_of_all_inputs_that_name_it() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N", "2"]), floats("y", &["N", "M"])],
+            outputs: vec![Value::untyped("z")],
+            nodes: vec![Node::new("Neg", ["y"], ["z"])],
+            ..Graph::default()
+        },
+    );
+    let shapes = [("x".to_owned(), vec![3, 2])].into();
+    let options = ImportOptions { shapes, ..ImportOptions::default() };
+    let graph = import(&module, &options).expect("a known shape").graph;
+    assert_eq!(graph.ty(graph.outputs[0].1).to_string(), "f32[3,M]");
+}
+
+#[test]
 fn sizes_are_what_the_model_says() {
     let module = onnx(
         13,

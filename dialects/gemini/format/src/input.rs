@@ -1,8 +1,9 @@
 //! Files as they lie on disk, compressed or not.
 
-use std::io::Read;
+use std::borrow::Cow;
+use std::io::{Read, Write};
 
-use flate2::read::MultiGzDecoder;
+use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use irc_diag::{Diagnostic, Source};
 
 /// Most bytes that a compressed file may hold.
@@ -16,8 +17,16 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// # Errors
 /// A finding when the file is damaged or holds more than 256 MiB.
 pub fn source(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
+    Ok(Source::from_bytes(name, &unpacked(bytes)?))
+}
+
+/// The bytes of a file, unpacked when it is a gzip file.
+///
+/// # Errors
+/// As [`source`].
+pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Box<Diagnostic>> {
     if !bytes.starts_with(&GZIP) {
-        return Ok(Source::from_bytes(name, bytes));
+        return Ok(Cow::Borrowed(bytes));
     }
     let mut unpacked = vec![];
     let read = MultiGzDecoder::new(bytes).take(MAX_UNPACKED + 1).read_to_end(&mut unpacked);
@@ -27,21 +36,20 @@ pub fn source(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
         Ok(_) if unpacked.len() as u64 > MAX_UNPACKED => {
             refuse(format!("the gzip file holds more than {MAX_UNPACKED} bytes"))
         }
-        Ok(_) => Ok(Source::from_bytes(name, &unpacked)),
+        Ok(_) => Ok(Cow::Owned(unpacked)),
     }
+}
+
+/// A gzip file that holds the bytes; without a time, so that equal bytes give equal files.
+pub fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(vec![], Compression::default());
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.expect("memory takes all that is written")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
-
-    fn packed(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
-        encoder.write_all(bytes).expect("memory");
-        encoder.finish().expect("memory")
-    }
 
     #[test]
     fn compressed_files_are_unpacked() {

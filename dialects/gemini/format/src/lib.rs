@@ -14,12 +14,10 @@ mod read;
 mod record;
 
 pub mod frontend;
-pub mod json;
 pub mod schedule;
 
-pub use input::source;
-pub use json::place;
+pub use input::{packed, source, unpacked};
 pub use kind::FileKind;
-pub use pair::check_pair;
-pub use read::Options;
+pub use pair::{check_pair, operands};
+pub use read::{Options, place, tree};
 pub use record::{Extra, Nullable};

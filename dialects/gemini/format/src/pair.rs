@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use irc_diag::{Diagnostic, Sink};
 
 use crate::frontend::{Frontend, FrontendLayer, element_bits};
-use crate::schedule::{LayerKind, Schedule, Workload};
+use crate::schedule::{Ifmap, LayerKind, Schedule, Transfers, Workload};
 
 /// Every finding in a schedule of dialect A that is meant to run the layers of a frontend file.
 ///
@@ -18,7 +18,7 @@ pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
     // Extents of each layer as scheduled, and where its first workload stands.
     let mut made: BTreeMap<&str, ([i64; 4], String)> = BTreeMap::new();
     for (core, index, workload) in schedule.workloads() {
-        let path = format!("{}[{index}]", schedule.core_path(core));
+        let path = schedule.workload_path((core, index));
         let name = workload.layer_name.as_str();
         let Some(layer) = layers.get(name) else {
             let message = format!("the frontend file has no layer `{name}`");
@@ -49,6 +49,52 @@ pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
         }
     }
     sink.into_diagnostics()
+}
+
+/// Which of the activations that a layer reads, by place in [`FrontendLayer::previous_layer`], each
+/// `ifmap` of a workload is.
+///
+/// Schedules list the two operands of a sum in either order, so that who makes each tells; what no
+/// layer makes is the operand that is left, or has the name that its source in the buffer gives.
+/// Nothing where neither tells.
+pub fn operands(
+    schedule: &Schedule,
+    transfers: &Transfers<'_>,
+    workload: &Workload,
+    layer: &FrontendLayer,
+) -> Option<Vec<usize>> {
+    let [first, second] = workload.ifmaps() else {
+        return Some((0..workload.ifmaps().len()).collect());
+    };
+    let names = layer.previous_layer.get(..2)?;
+    let place = |ifmap: &Ifmap| {
+        let name = name_of(schedule, transfers, workload, ifmap)?;
+        names.iter().position(|other| other == name)
+    };
+    match (place(first), place(second)) {
+        // The same tensor twice: either is the first.
+        (Some(0), Some(0)) if names[0] == names[1] => Some(vec![0, 1]),
+        (Some(a), Some(b)) if a == b => None,
+        (Some(0), _) | (None, Some(1)) => Some(vec![0, 1]),
+        (Some(_), _) | (None, Some(_)) => Some(vec![1, 0]),
+        (None, None) => None,
+    }
+}
+
+/// The name of a layer's result or of an input of the network that a workload reads.
+fn name_of<'s>(
+    schedule: &'s Schedule,
+    transfers: &Transfers<'s>,
+    workload: &'s Workload,
+    ifmap: &Ifmap,
+) -> Option<&'s str> {
+    let makers = |id| transfers.maker(id).into_iter().chain(transfers.storers(id));
+    if let Some((core, index)) = ifmap.transfer_id.iter().flat_map(makers).next() {
+        return Some(&schedule.cores[core].workloads[index].layer_name);
+    }
+    let mut sources = workload.buffer.iter().flat_map(|resident| resident.sources());
+    let own = sources.find(|source| ifmap.transfer_id.iter().any(|id| id == source.transfer_id));
+    own.and_then(|source| source.layer_name.as_deref())
 }
 
 fn check_workload(workload: &Workload, layer: &FrontendLayer, path: &str, sink: &mut Sink) {

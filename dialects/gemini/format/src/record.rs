@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::json::{At, Json, Member, Node, Number, Value};
-use crate::read::Reader;
+use irc_json::{At, Json, Member, Node, Number, Reader, Value};
 
 /// A value of a key: how it is read and written.
 pub(crate) trait Field: Sized {
@@ -41,12 +40,6 @@ impl Extra {
         let key = |member: &Member<'_>| member.key.as_ref().into();
         let order = if is_sorted { vec![] } else { members.iter().map(key).collect() };
         Extra(Some(Box::new(Beside { unknown, order })))
-    }
-
-    /// An extra that has keys written in this order.
-    pub fn ordered<'k>(keys: impl IntoIterator<Item = &'k str>) -> Extra {
-        let order = keys.into_iter().map(Into::into).collect();
-        Extra(Some(Box::new(Beside { unknown: vec![], order })))
     }
 
     /// Keys the format does not know, with their values.
@@ -99,36 +92,36 @@ macro_rules! record {
 
         impl crate::record::Field for $name {
             fn read(
-                reader: &mut crate::read::Reader<'_>,
-                node: &crate::json::Node<'_>,
-                at: &crate::json::At<'_>,
+                reader: &mut irc_json::Reader<'_>,
+                node: &irc_json::Node<'_>,
+                at: &irc_json::At<'_>,
             ) -> Option<Self> {
-                let members = reader.members(node, at)?;
+                let object = reader.object(node, at)?;
                 $(let mut $field: Option<Option<$kind>> = None;)*
                 let mut unknown = vec![];
-                for member in members {
+                for member in object.members {
                     let key: &str = &member.key;
                     $(if key == crate::record::key!($($key)? $field) {
                         let read = <$kind as crate::record::Field>::read;
                         $field = Some(read(reader, &member.value, &at.key(key)));
                         continue;
                     })*
-                    reader.unknown(member, at, Self::KEYS);
-                    unknown.push((key.into(), crate::json::Json::of(&member.value)));
+                    crate::read::unknown(reader, member, at, Self::KEYS);
+                    unknown.push((key.into(), irc_json::Json::of(&member.value)));
                 }
                 $(let $field = $field.unwrap_or_else(|| {
                     let absent = <$kind as crate::record::Field>::absent();
                     if absent.is_none() {
-                        reader.missing(node, at, crate::record::key!($($key)? $field));
+                        reader.missing(&object, crate::record::key!($($key)? $field));
                     }
                     absent
                 });)*
-                let extra = crate::record::Extra::new(members, unknown);
+                let extra = crate::record::Extra::new(object.members, unknown);
                 Some(Self { $($field: $field?,)* extra })
             }
 
-            fn write(&self) -> Option<crate::json::Json> {
-                let mut members: Vec<(Box<str>, crate::json::Json)> = vec![];
+            fn write(&self) -> Option<irc_json::Json> {
+                let mut members: Vec<(Box<str>, irc_json::Json)> = vec![];
                 $(if let Some(value) = crate::record::Field::write(&self.$field) {
                     members.push((crate::record::key!($($key)? $field).into(), value));
                 })*
@@ -184,9 +177,9 @@ macro_rules! names {
 
         impl crate::record::Field for $name {
             fn read(
-                reader: &mut crate::read::Reader<'_>,
-                node: &crate::json::Node<'_>,
-                at: &crate::json::At<'_>,
+                reader: &mut irc_json::Reader<'_>,
+                node: &irc_json::Node<'_>,
+                at: &irc_json::At<'_>,
             ) -> Option<Self> {
                 let name = reader.string(node, at)?;
                 let found = Self::from_name(name);
@@ -196,8 +189,8 @@ macro_rules! names {
                 found
             }
 
-            fn write(&self) -> Option<crate::json::Json> {
-                Some(crate::json::Json::String(self.name().into()))
+            fn write(&self) -> Option<irc_json::Json> {
+                Some(irc_json::Json::String(self.name().into()))
             }
         }
 
@@ -218,9 +211,9 @@ pub(crate) fn unknown_name(
     names: &[&str],
     (node, at): (&Node<'_>, &At<'_>),
 ) {
-    let message = format!("unknown name `{}`", crate::read::clip(name));
+    let message = format!("unknown name `{}`", irc_diag::clip(name));
     let mut finding = irc_diag::Diagnostic::error("gem-unknown-name", message);
-    finding = match crate::read::nearest(name, names) {
+    finding = match irc_diag::nearest(name, names.iter().copied()) {
         Some(near) => finding.help(format!("did you mean `{near}`?")),
         None => finding.help(format!("expected one of {}", names.join(", "))),
     };
@@ -260,13 +253,7 @@ impl<T: Field> Field for Nullable<T> {
 
 impl<T: Field> Field for Vec<T> {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
-        let elements = reader.elements(node, at)?;
-        let mut all = Vec::with_capacity(elements.len());
-        // Every element is looked at before any failure counts.
-        for (index, element) in elements.iter().enumerate() {
-            all.extend(T::read(reader, element, &at.index(index)));
-        }
-        (all.len() == elements.len()).then_some(all)
+        reader.list(node, at, T::read)
     }
 
     fn write(&self) -> Option<Json> {
@@ -290,7 +277,7 @@ impl<T: Field, const N: usize> Field for [T; N] {
 
 impl Field for i64 {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
-        reader.integer(node, at)
+        crate::read::integer(reader, node, at)
     }
 
     fn write(&self) -> Option<Json> {
@@ -300,13 +287,7 @@ impl Field for i64 {
 
 impl Field for bool {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
-        match node.value {
-            Value::Bool(value) => Some(value),
-            _ => {
-                reader.wrong_type("a boolean", node, at);
-                None
-            }
-        }
+        reader.boolean(node, at)
     }
 
     fn write(&self) -> Option<Json> {
@@ -326,17 +307,15 @@ impl Field for String {
 
 impl Field for Number {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
-        match node.value {
-            Value::Number(text) => Some(Number::spelt(text)),
-            _ => {
-                reader.wrong_type("a number", node, at);
-                None
-            }
+        let number = Number::of(node);
+        if number.is_none() {
+            reader.wrong_type("a number", node, at);
         }
+        number
     }
 
     fn write(&self) -> Option<Json> {
-        Some(Json::number(self.clone()))
+        Some(self.clone().into())
     }
 }
 

@@ -3,7 +3,6 @@
 #[path = "support/corpus.rs"]
 mod support;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use irc_diag::Sink;
@@ -38,23 +37,6 @@ fn what_is_read_is_written_back() {
     }
 }
 
-/// Files that were written by hand to try a simulator: their sizes are of elements of two widths, and
-/// one sends results to workloads of other cores than it says.
-const BY_HAND: [(&str, &[&str]); 3] = [
-    ("mb1_p2p_ir.json", &["gem-b1-block", "gem-t5-out-size", "gem-w3-result-size"]),
-    ("mb2_dram_only_ir.json", &["gem-b1-block", "gem-t5-out-size", "gem-w3-result-size"]),
-    (
-        "test_ir.json",
-        &[
-            "gem-b1-block",
-            "gem-o4-destination",
-            "gem-o5-unsent",
-            "gem-o7-lost-result",
-            "gem-w3-result-size",
-        ],
-    ),
-];
-
 #[test]
 fn published_files_have_no_error() {
     for path in corpus() {
@@ -67,11 +49,8 @@ fn published_files_have_no_error() {
             _ => drop(schedule::parse(&source, &Options::default(), &mut sink)),
         }
         let found = sink.into_diagnostics();
-        let errors: BTreeSet<&str> =
-            found.iter().filter(|finding| finding.is_error()).map(|finding| finding.code).collect();
-        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let expected = BY_HAND.iter().find(|(file, _)| *file == name).map_or(&[][..], |row| row.1);
-        assert_eq!(errors.into_iter().collect::<Vec<_>>(), expected, "{name}: {found:#?}");
+        let name = path.display();
+        assert_eq!(found.iter().find(|finding| finding.is_error()), None, "{name}");
         let unplaced = found.iter().find(|finding| finding.primary_span().is_none());
         assert_eq!(unplaced, None, "{name}");
         // A warning says why what it is about is accepted.

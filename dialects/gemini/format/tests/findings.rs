@@ -53,6 +53,20 @@ fn a_tensor_that_no_region_can_hold_says_so() {
 }
 
 #[test]
+fn the_ring_table_holds_sixteen_regions() {
+    let codes = |count: i64| {
+        let mut value: serde_json::Value = serde_json::from_str(RINGS).expect("JSON");
+        let regions = (0..count).map(|place| serde_json::json!([1024 * place, 1024 * (place + 1)]));
+        value["0"][0]["ring_buffer_info"] = regions.collect();
+        value["buffersize"] = serde_json::json!(1024 * count);
+        let (_, findings) = found(&value.to_string());
+        findings.into_iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert!(!codes(16).contains(&"gem-r2-ring-table"));
+    assert!(codes(17).contains(&"gem-r2-ring-table"));
+}
+
+#[test]
 fn a_deadlock_shows_who_waits_for_whom() {
     // The second core's space for what the first sends comes one workload later.
     let mut value: serde_json::Value = serde_json::from_str(TWO_CORES).expect("JSON");

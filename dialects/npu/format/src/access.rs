@@ -103,7 +103,13 @@ pub fn accesses(registers: &Registers, op: &Op) -> Found<Vec<Access>> {
         Op::DtCal(op) => {
             let cfg = configured(registers.dt.as_ref(), "dt_cfg")?;
             to.tile(false, op.sbsg, op.st_addr, cfg.df, cfg.s_tile, op.tile)?;
-            to.tile(true, op.dbsg, op.dt_addr, cfg.df, cfg.d_tile, op.tile)?;
+            let [n, c, h, w] = op.tile;
+            let made = match op.order {
+                0 => op.tile,
+                1 => [n, h, c, w],
+                _ => return Err(Trouble::Field("Order is neither 0 nor 1")),
+            };
+            to.tile(true, op.dbsg, op.dt_addr, cfg.df, cfg.d_tile, made)?;
         }
         Op::SoMov(op) if op.tile != [0; 4] => {
             let cfg = configured(registers.so.as_ref(), "so_cfg")?;

@@ -9,8 +9,8 @@ use crate::{Engine, Engines, Number};
 pub trait Field: Sized {
     /// Takes the field from a listing.
     fn read(value: &Spanned<'_>) -> Result<Self, Finding>;
-    /// Appends it as a listing has it.
-    fn print(&self, out: &mut String);
+    /// It as a listing has it.
+    fn value(&self) -> Value<'static>;
     /// Appends its bytes.
     fn encode(&self, out: &mut Vec<u8>);
     /// Takes it from bytes.
@@ -30,8 +30,8 @@ impl Field for Number {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        out.push_str(&self.to_string());
+    fn value(&self) -> Value<'static> {
+        Value::Number(*self)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -68,8 +68,8 @@ impl Field for i64 {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        out.push_str(&self.to_string());
+    fn value(&self) -> Value<'static> {
+        Value::Number(Number::Int(*self))
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -95,8 +95,8 @@ macro_rules! narrow {
                 })
             }
 
-            fn print(&self, out: &mut String) {
-                out.push_str(&self.to_string());
+            fn value(&self) -> Value<'static> {
+                i64::from(*self).value()
             }
 
             fn encode(&self, out: &mut Vec<u8>) {
@@ -121,8 +121,8 @@ impl Field for bool {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        out.push_str(if *self { "True" } else { "False" });
+    fn value(&self) -> Value<'static> {
+        Value::Bool(*self)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -140,12 +140,17 @@ impl Field for bool {
 
 impl<E: Named + PartialEq> Field for E {
     fn read(value: &Spanned<'_>) -> Result<Self, Finding> {
-        let Value::Named { class, name, number } = value.value else {
-            return Err(wrong_type(value, &format!("a value of `{}`", E::CLASS)));
+        let is_it = |(_, name, number): &&(E, &str, u8)| match &value.value {
+            Value::Named { class, name: other, number: of } => {
+                (E::CLASS, *name, i64::from(*number)) == (*class, *other, *of)
+            }
+            Value::Name(other) => name == other,
+            _ => false,
         };
-        let known = E::ALL
-            .iter()
-            .find(|row| E::CLASS == class && row.1 == name && i64::from(row.2) == number);
+        if !matches!(value.value, Value::Named { .. } | Value::Name(_)) {
+            return Err(wrong_type(value, &format!("a value of `{}`", E::CLASS)));
+        }
+        let known = E::ALL.iter().find(is_it);
         known.map(|row| row.0).ok_or_else(|| {
             let all: Vec<_> =
                 E::ALL.iter().map(|row| format!("`<{}.{}: {}>`", E::CLASS, row.1, row.2)).collect();
@@ -154,9 +159,9 @@ impl<E: Named + PartialEq> Field for E {
         })
     }
 
-    fn print(&self, out: &mut String) {
+    fn value(&self) -> Value<'static> {
         let (name, number) = name_of(*self);
-        out.push_str(&format!("<{}.{name}: {number}>", E::CLASS));
+        Value::Named { class: E::CLASS, name, number: number.into() }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -175,20 +180,8 @@ fn items<'v, 's>(value: &'v Spanned<'s>, expected: &str) -> Result<&'v [Spanned<
     }
 }
 
-/// Appends `[a, b]`.
-fn print_list<T>(
-    items: impl IntoIterator<Item = T>,
-    out: &mut String,
-    print: impl Fn(T, &mut String),
-) {
-    out.push('[');
-    for (i, item) in items.into_iter().enumerate() {
-        if i > 0 {
-            out.push_str(", ");
-        }
-        print(item, out);
-    }
-    out.push(']');
+fn list<T: Field>(items: &[T]) -> Value<'static> {
+    Value::List(items.iter().map(|item| Spanned::nowhere(item.value())).collect())
 }
 
 impl<const N: usize> Field for [u32; N] {
@@ -201,8 +194,8 @@ impl<const N: usize> Field for [u32; N] {
         })
     }
 
-    fn print(&self, out: &mut String) {
-        print_list(self, out, u32::print);
+    fn value(&self) -> Value<'static> {
+        list(self)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -223,8 +216,8 @@ impl Field for Vec<u32> {
         items(value, "a list of numbers")?.iter().map(u32::read).collect()
     }
 
-    fn print(&self, out: &mut String) {
-        print_list(self, out, u32::print);
+    fn value(&self) -> Value<'static> {
+        list(self)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -246,12 +239,8 @@ impl<A: Field, B: Field> Field for (A, B) {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        out.push('[');
-        self.0.print(out);
-        out.push_str(", ");
-        self.1.print(out);
-        out.push(']');
+    fn value(&self) -> Value<'static> {
+        Value::List(vec![Spanned::nowhere(self.0.value()), Spanned::nowhere(self.1.value())])
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -282,12 +271,9 @@ impl Field for Engines {
         Ok(engines)
     }
 
-    fn print(&self, out: &mut String) {
-        print_list(self.iter(), out, |engine, out| {
-            out.push('\'');
-            out.push_str(engine.name());
-            out.push('\'');
-        });
+    fn value(&self) -> Value<'static> {
+        let name = |engine: Engine| Spanned::nowhere(Value::Text(engine.name()));
+        Value::List(self.iter().map(name).collect())
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -8,6 +8,7 @@
 //! * [`listing`]: the published text of programs and of traces, read and printed.
 //! * [`binary`]: a compact form of the same.
 //! * [`registers`], [`access`]: what an instruction reads and writes, given those before it.
+//! * [`compare`]: where two programs differ.
 //! * [`verify`]: whether a program is right whatever the time its instructions take.
 //!
 //! The source is the documents and listings of the repository jingweicai/Gemini-Compiler-IR. It
@@ -17,12 +18,12 @@
 pub mod access;
 pub mod area;
 pub mod binary;
+mod compare;
 mod engine;
 pub mod enums;
 mod field;
 pub mod layout;
 pub mod listing;
-mod names;
 mod number;
 pub mod op;
 mod program;
@@ -30,6 +31,7 @@ pub mod registers;
 
 pub mod verify;
 
+pub use compare::{compare, same};
 pub use engine::{Engine, Engines};
 pub use number::Number;
 pub use op::Op;

@@ -10,7 +10,7 @@ use crate::enums::{
     Treed, XCutMode, YCutMode,
 };
 use crate::field::Field;
-use crate::listing::{Dict, Finding};
+use crate::listing::{Dict, Finding, Spanned, Value};
 use crate::{Engine, Number};
 
 macro_rules! instructions {
@@ -57,27 +57,19 @@ macro_rules! instructions {
                 }
             }
 
-            /// Appends the fields as `'KEY': value` with commas between.
-            pub(crate) fn print(&self, out: &mut String) {
+            /// The fields by key, in the order of listings.
+            pub fn fields(&self) -> Vec<(&'static str, Value<'static>)> {
                 match self {
-                    $(Self::$op($op { $($field,)* }) => {
-                        let mut _first = true;
-                        $(
-                            out.push_str(if _first {
-                                concat!("'", $key, "': ")
-                            } else {
-                                concat!(", '", $key, "': ")
-                            });
-                            _first = false;
-                            Field::print($field, out);
-                        )*
-                    })+
+                    $(Self::$op($op { $($field,)* }) => vec![$(($key, Field::value($field)),)*],)+
                 }
             }
 
-            /// Whether there are no fields.
-            pub(crate) fn is_bare(&self) -> bool {
-                match self { $(Self::$op(_) => [$($key,)* ""].len() == 1,)+ }
+            /// Keys of the fields of the instruction of a name; nothing when there is none.
+            pub fn keys(name: &str) -> Option<&'static [&'static str]> {
+                match name {
+                    $($name => Some(&[$($key,)*]),)+
+                    _ => None,
+                }
             }
 
             /// Appends the number of the instruction and its fields.
@@ -111,6 +103,24 @@ macro_rules! instructions {
             }
         })+
     };
+}
+
+impl Op {
+    /// The instruction of a name with these fields, in any order.
+    ///
+    /// # Errors
+    /// What is wrong: no instruction has the name, or it has other fields.
+    pub fn of_fields(name: &str, fields: Vec<(&str, Value<'_>)>) -> Result<Op, String> {
+        let spanned = |(key, value)| (Spanned::nowhere(Value::Text(key)), Spanned::nowhere(value));
+        let fields = Spanned::nowhere(Value::Dict(fields.into_iter().map(spanned).collect()));
+        let read = || {
+            let mut fields = Dict::new(&fields)?;
+            let op = Op::read(name, &mut fields).transpose()?;
+            fields.finish().map(|()| op)
+        };
+        let op = read().map_err(|finding: Finding| finding.message)?;
+        op.ok_or_else(|| format!("no instruction is called '{name}'"))
+    }
 }
 
 // New instructions go to the end: the place in this table is the number in the binary form.
@@ -505,7 +515,7 @@ instructions! {
 
     /// Copy within L2.
     DtCal "dt_cal" Dt run {
-        /// Order of dimensions: 0 stays as it is.
+        /// Order of dimensions: 0 stays as it is; 1 exchanges channels and rows (decided here).
         order "Order": u32,
         /// Ring region of the source.
         sbsg "SBSG": u32,
@@ -515,7 +525,7 @@ instructions! {
         st_addr "STaddr": i64,
         /// Destination in L2.
         dt_addr "DTaddr": i64,
-        /// Batch, channels, height, width moved.
+        /// Batch, channels, height, width moved, as the source has them.
         tile "Tile": [u32; 4],
     }
 

@@ -80,7 +80,7 @@ pub struct Registers {
     pub so: Option<SoCfg>,
     /// Image of the batch that the vector operation at this place is for.
     pub image: u32,
-    /// The vector operation before it, its workload and tile.
+    /// The first of a row of equal vector operations up to it, its workload and tile.
     vector: Option<(Op, i32, i32)>,
 }
 
@@ -126,19 +126,20 @@ impl Registers {
     }
 
     /// Vector operations have no batch, and published programs repeat one with the same operands,
-    /// tile by tile, for as many images: tile `i` is taken to be for image `i`.
+    /// tile by tile, for as many images. A tile is taken to be for the image of its number, counted
+    /// from the first of the row; numbers go as strings do: 0, 1, 10, 11, 2.
     fn count_images(&mut self, Instruction { op, origin, .. }: &Instruction) {
         if op.is_config() {
             self.vector = None;
             return;
         }
-        let repeats = self.vector.as_ref().is_some_and(|(before, workload, tile)| {
-            before == op && *workload == origin.wkl && tile.checked_add(1) == Some(origin.tile)
+        let first = self.vector.as_ref().and_then(|(before, workload, first)| {
+            (before == op && *workload == origin.wkl).then_some(*first)
         });
-        self.image = if repeats { self.image.saturating_add(1) } else { 0 };
-        match &mut self.vector {
-            Some((_, _, tile)) if repeats => *tile = origin.tile,
-            vector => *vector = Some((op.clone(), origin.wkl, origin.tile)),
+        let image = first.and_then(|first| origin.tile.checked_sub(first));
+        self.image = image.and_then(|image| u32::try_from(image).ok()).unwrap_or(0);
+        if first.is_none() {
+            self.vector = Some((op.clone(), origin.wkl, origin.tile));
         }
     }
 
@@ -175,6 +176,26 @@ fn set<T>(sets: &mut [T; SETS], number: u32) -> Result<&mut T, &'static str> {
 mod tests {
     use super::*;
     use crate::Origin;
+
+    /// Tiles go in the order of their numbers as strings.
+    #[test]
+    fn a_repeated_vector_operation_is_for_the_image_of_its_tile() {
+        let listing = include_str!("../tests/data/small.txt");
+        let source = irc_diag::Source::new("small.txt", listing);
+        let limits = crate::listing::Limits::default();
+        let read = crate::listing::parse(&source, limits, &mut irc_diag::Sink::new());
+        let code = read.expect("a right listing").program.cores.remove(0).code;
+        let vector = code.into_iter().find(|instruction| instruction.op.name() == "vp_self");
+        let mut vector = vector.expect("a vector operation");
+        let mut registers = Registers::default();
+        for (tile, image) in [(0, 0), (1, 1), (10, 10), (11, 11), (2, 2), (9, 9)] {
+            vector.origin.tile = tile;
+            assert_eq!(registers.write(&vector), Ok(()));
+            assert_eq!(registers.image, image, "tile {tile}");
+        }
+        vector.origin.wkl += 1;
+        assert_eq!((registers.write(&vector), registers.image), (Ok(()), 0));
+    }
 
     #[test]
     fn regions_are_given_by_size_and_last_kib() {

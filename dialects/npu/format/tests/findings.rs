@@ -5,6 +5,7 @@ mod support;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu::binary::{decode, encode, seal};
 use irc_npu::listing::{self, Limits};
+use irc_npu::{Core, Program, compare};
 use support::{SMALL, TWO_CORES, read};
 
 fn findings(text: &str, limits: Limits) -> Vec<Diagnostic> {
@@ -126,6 +127,31 @@ fn every_changed_byte_of_a_binary_is_found() {
     }
 }
 
+#[test]
+fn a_binary_that_is_cut_off_says_so_and_where() {
+    let packed = encode(&read(TWO_CORES).program);
+    let said = |len: usize| decode(&packed[..len]).expect_err("cut off").to_string();
+    let half = said(packed.len() / 2);
+    let place = format!("at byte {0}: cut off or damaged, of {0} bytes: ", packed.len() / 2);
+    assert!(half.starts_with(&place), "{half}");
+    assert!(half.contains("in instruction ") && half.ends_with(" of 2"), "{half}");
+    assert!(said(packed.len() - 4).ends_with("the checksum is missing"));
+    let mut changed = packed.clone();
+    *changed.last_mut().expect("a byte") ^= 1;
+    let fault = decode(&changed).expect_err("changed").to_string();
+    assert!(fault.ends_with("the checksum differs"), "{fault}");
+}
+
+#[test]
+fn programs_without_instructions_come_back() {
+    let empty = Core { id: 0, code: vec![] };
+    for cores in [vec![], vec![empty.clone()], vec![empty.clone(), Core { id: 3, code: vec![] }]] {
+        let program = Program { cores };
+        assert_eq!(read(&listing::write(&program)).program, program);
+        assert_eq!(decode(&encode(&program)), Ok(program));
+    }
+}
+
 /// With the checksum made right again, whatever is read is written back as it was.
 #[test]
 fn what_a_binary_reader_takes_it_gives_back() {
@@ -142,4 +168,24 @@ fn what_a_binary_reader_takes_it_gives_back() {
         }
     }
     assert!(taken > 100, "{taken}");
+}
+
+#[test]
+fn programs_that_differ_are_compared_instruction_by_instruction() {
+    let listing = read(SMALL);
+    let compared = |text: &str| {
+        let mut sink = Sink::new();
+        compare(&listing.program, Some(&listing.spans), &read(text).program, &mut sink);
+        sink.into_diagnostics()
+    };
+    assert_eq!(compared(SMALL), []);
+    let all = compared(&SMALL.replacen("'wkl': ", "'wkl': 1", 1));
+    assert_eq!(all.len(), 1, "{all:#?}");
+    assert!(all[0].message.ends_with("of core 0: differs in `wkl`"), "{}", all[0].message);
+    assert_eq!(all[0].primary_span(), listing.spans.get(0, 0));
+    let shorter: String = SMALL.split_inclusive('\n').skip(1).collect();
+    let all = compared(&shorter);
+    assert!(all.len() > 1 && all.iter().all(|finding| finding.code == "npu-differs"), "{all:#?}");
+    let cores = compared(TWO_CORES);
+    assert_eq!((cores.len(), cores[0].code), (1, "npu-differs"));
 }

@@ -44,8 +44,8 @@ pub struct CoreMemory {
 /// Largest WL0 that a program may ask for: none is known to be larger.
 pub(super) const MAX_WL0: usize = 64 << 20;
 
-/// Largest DRAM behind a base register that stores may ask for.
-const MAX_DRAM: usize = 1 << 32;
+/// Most bytes of DRAM behind a base register that stores may ask for.
+pub const MAX_DRAM: usize = 1 << 32;
 
 impl CoreMemory {
     /// Copies bytes out of a ring region.

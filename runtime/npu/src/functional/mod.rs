@@ -15,6 +15,7 @@
 //!   `STaddr1`, `IQK1 x + IQB1` for that at `STaddr`: so it is in every published sum.
 //!   In between it computes in single precision (decided here).
 //! * `GPMD` 69 is a sum with ReLU, as every published sum has one; 5 is a sum without (decided here).
+//! * A copy of order 1 exchanges channels and rows (decided here).
 //! * Rounding is to nearest, ties to even (decided here; `ROUND` does not say).
 //!
 //! Order is any that tokens allow: for a program that the verifier passes, all give the same bytes.
@@ -29,7 +30,7 @@ use std::fmt;
 
 use irc_npu::{Program, verify};
 
-pub use memory::{CoreMemory, Memory};
+pub use memory::{CoreMemory, MAX_DRAM, Memory};
 use task::Task;
 
 /// Why a program cannot be run.
@@ -113,6 +114,7 @@ impl Runner<'_> {
                 let bytes = own.read_tile(from)?;
                 own.write_tile(to, &bytes)
             }
+            Task::Transpose(transpose) => transpose.run(own),
             Task::Convolve(convolution) => convolve::run(convolution, own),
             Task::Vector(vector) => vector::run(vector, own),
             Task::Send { .. } | Task::Receive { .. } => Ok(()),

@@ -102,6 +102,34 @@ impl Store {
     }
 }
 
+/// A copy that exchanges channels and rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Transpose {
+    pub from: Tile,
+    pub to: Tile,
+    /// Bytes of an element.
+    pub element: usize,
+}
+
+impl Transpose {
+    pub fn run(&self, core: &mut CoreMemory) -> Result<(), String> {
+        let Self { from, to, element } = *self;
+        let [_, rows, columns] = from.shape.map(|size| size as usize);
+        let channels = to.shape[1] as usize;
+        let bytes = core.read_tile(&from)?;
+        let mut made = vec![0; to.bytes()];
+        for (pixel, source) in bytes.chunks_exact(from.channel_bytes.max(1)).enumerate() {
+            let (image, row, column) =
+                (pixel / (rows * columns), pixel / columns % rows, pixel % columns);
+            for (channel, value) in source.chunks_exact(element).take(channels).enumerate() {
+                let target = (image * channels + channel) * columns + column;
+                made[target * to.channel_bytes + row * element..][..element].copy_from_slice(value);
+            }
+        }
+        core.write_tile(&to, &made)
+    }
+}
+
 /// Weights on their way.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
@@ -227,6 +255,7 @@ pub enum Task {
     LoadWeights(Weights),
     Weights(Weights),
     Copy { from: Tile, to: Tile },
+    Transpose(Transpose),
     Convolve(Convolution),
     Vector(Vector),
     Send { to: u32, transfer: u32, tile: Tile },
@@ -321,12 +350,13 @@ fn task(registers: &Registers, op: &Op) -> Result<Option<Task>, String> {
         Op::VpPool(op) => pooling(registers, op)?,
         Op::DtCal(op) => {
             let cfg = registers.dt.as_ref().ok_or_else(missing)?;
-            if op.order != 0 {
-                return Err("copies in another order of dimensions are not modelled".into());
-            }
-            Task::Copy {
-                from: tile(op.sbsg, op.st_addr, cfg.df, cfg.s_tile, op.tile)?,
-                to: tile(op.dbsg, op.dt_addr, cfg.df, cfg.d_tile, op.tile)?,
+            let from = tile(op.sbsg, op.st_addr, cfg.df, cfg.s_tile, op.tile)?;
+            let [n, c, h, w] = op.tile;
+            let made = if op.order == 0 { op.tile } else { [n, h, c, w] };
+            let to = tile(op.dbsg, op.dt_addr, cfg.df, cfg.d_tile, made)?;
+            match op.order {
+                0 => Task::Copy { from, to },
+                _ => Task::Transpose(Transpose { from, to, element: cfg.df.bytes() as usize }),
             }
         }
         Op::SoMov(op) if op.tile != [0; 4] => {

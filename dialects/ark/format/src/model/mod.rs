@@ -10,6 +10,7 @@
 mod canonical;
 mod hazard;
 pub(crate) mod links;
+mod number;
 mod old_matmul;
 mod op;
 mod parse;

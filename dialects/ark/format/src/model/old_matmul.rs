@@ -1,31 +1,28 @@
 //! Arguments of `Matmul` in the first generation: they repeat what its tensors say.
 
 use irc_diag::Diagnostic;
-use jsonc_parser::ast::Value;
+use irc_json::{At, Node, Reader};
 
 use super::shape::{Mnk, mnk};
 use super::{Op, OpKind, Tensor};
-use crate::json::{At, Reader};
 
 /// Names of the arguments, none of which is read.
 pub(super) const NAMES: [&str; 4] = ["InputDimNC", "OtherDimNC", "ShapeMNK", "StridesACDB"];
 
 /// Warns of each argument that says another thing than the tensors of the op, which count.
-pub(super) fn check<'t>(reader: &mut Reader<'_>, op: &Op, args: &'t Value<'t>, at: &At<'_>) {
+pub(super) fn check(reader: &mut Reader<'_>, op: &Op, args: &Node<'_>, at: &At<'_>) {
     let ([input, other], [output], OpKind::Matmul) = (&op.reads[..], &op.writes[..], op.kind)
     else {
         return;
     };
-    let Some(args) = args.as_object() else { return };
-    for property in &args.properties {
-        let name = property.name.as_str();
+    for member in args.members().unwrap_or_default() {
+        let name: &str = &member.key;
         let Some(derived) = derive(op, name, [input, other, output]) else { continue };
-        let value = property.value.as_object().and_then(|arg| arg.get("DIMS"));
-        let Some(found) = value.and_then(|value| numbers(&value.value)) else { continue };
+        let Some(found) = member.value.get("DIMS").and_then(numbers) else { continue };
         if found != derived {
             let message = format!("`{name}` is {found:?}, the tensors say {derived:?}: they count");
             let finding = Diagnostic::warning("ark-generation", message);
-            reader.report(finding, &property.value, &at.key(name), "another shape");
+            reader.report(finding, member.value.span(), &at.key(name), "another shape");
         }
     }
 }
@@ -56,7 +53,7 @@ fn batch(tensor: &Tensor) -> Vec<i64> {
     vec![from_end(4), from_end(3)]
 }
 
-fn numbers(value: &Value<'_>) -> Option<Vec<i64>> {
-    let number = |value: &Value<'_>| value.as_number_lit()?.value.parse().ok();
-    value.as_array()?.elements.iter().map(number).collect()
+fn numbers(value: &Node<'_>) -> Option<Vec<i64>> {
+    let number = |value: &Node<'_>| value.number()?.parse().ok();
+    value.elements()?.iter().map(number).collect()
 }

@@ -6,7 +6,6 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 
 use super::Tensor;
-use crate::names::nearest;
 
 /// An argument of kind FLOAT: a 32-bit float compared by its bits.
 #[derive(Clone, Copy, Debug)]
@@ -378,7 +377,7 @@ impl OpKind {
     /// The registered name most like `name`, for a hint.
     pub fn nearest(name: &str) -> Option<OpKind> {
         let names = OpKind::ALL.iter().map(|kind| kind.name());
-        OpKind::from_name(nearest(name, names)?)
+        OpKind::from_name(irc_diag::nearest(name, names)?)
     }
 }
 

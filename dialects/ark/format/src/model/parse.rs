@@ -1,13 +1,14 @@
 //! From text to a [`Model`], with every finding placed.
 
+use std::collections::BTreeSet;
+
 use irc_diag::{Diagnostic, Sink, Source};
-use jsonc_parser::ast::Value;
-use jsonc_parser::common::Ranged;
+use irc_json::{At, Object, Reader, place_in};
 
 use super::canonical::Lines;
 use super::validate::{self, Edges};
 use super::{Model, Node, Op, canonical, read};
-use crate::json::{self, At, Object, OpPlace, Reader};
+use crate::json::{self, FORMAT, OpPlace, accepted, check_keys, integers};
 
 /// How to read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,9 +77,8 @@ pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Docu
         return Some(document);
     }
     let before = sink.error_count();
-    let text = json::prepare(source, sink)?;
-    let tree = json::tree(&text, sink)?;
-    let document = read_document(&tree, (source.text(), &text), options, sink);
+    let tree = json::tree(source, sink)?;
+    let document = read_document(&tree, source.text(), options, sink);
     document.filter(|_| sink.error_count() == before)
 }
 
@@ -101,39 +101,44 @@ struct PartialNode {
 }
 
 fn read_document(
-    tree: &Value<'_>,
-    (original, text): (&str, &str),
+    tree: &irc_json::Node<'_>,
+    text: &str,
     options: &Options,
     sink: &mut Sink,
 ) -> Option<Document> {
-    let mut reader = Reader::new(sink, options.strict);
+    let mut reader = Reader::new(sink, &FORMAT, options.strict);
     let object = reader.object(tree, &At::ROOT)?;
-    reader.check_keys(&object, &["Rank", "WorldSize", "Nodes"]);
+    check_keys(&mut reader, &object, &["Rank", "WorldSize", "Nodes"]);
     let rank = rank(&mut reader, &object, "Rank");
     let world_size = rank_count(&mut reader, &object);
     let nodes = nodes(&mut reader, &object);
     if options.validate {
         let mut found = check(rank.zip(world_size), nodes.as_deref().unwrap_or_default());
-        found.iter_mut().for_each(|finding| json::place_in(tree, finding));
+        found.iter_mut().for_each(|finding| place_in(tree, finding));
         // A literal that was no number has been reported; what stands in for it means nothing.
-        let mended = |at: usize| original.as_bytes().get(at) != text.as_bytes().get(at);
-        found.retain(|finding| !finding.primary_span().is_some_and(|span| mended(span.start)));
+        let told = sink.diagnostics().iter().filter(|finding| finding.code == FORMAT.non_finite);
+        let told: BTreeSet<usize> = told.filter_map(start).collect();
+        found.retain(|finding| start(finding).is_none_or(|start| !told.contains(&start)));
         sink.extend(found);
     }
     let (nodes, origins) = flatten(nodes?, text)?;
     Some(Document { model: Model { rank: rank?, world_size: world_size?, nodes }, origins })
 }
 
-fn rank(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) -> Option<i64> {
+fn start(finding: &Diagnostic) -> Option<usize> {
+    finding.primary_span().map(|span| span.start)
+}
+
+fn rank(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &'static str) -> Option<i64> {
     let value = reader.required(object, key)?;
     reader.integer(value, &object.at.key(key), "an integer")
 }
 
-fn rank_count(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<i64> {
+fn rank_count(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<i64> {
     rank(reader, object, "WorldSize")
 }
 
-fn nodes(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<Vec<PartialNode>> {
+fn nodes(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<Vec<PartialNode>> {
     let value = reader.required(object, "Nodes")?;
     let at = object.at.key("Nodes");
     let elements = reader.array(value, &at)?;
@@ -141,17 +146,17 @@ fn nodes(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<Vec<Partial
     Some(elements.iter().enumerate().map(read).collect())
 }
 
-fn node<'t>(
+fn node(
     reader: &mut Reader<'_>,
-    value: &'t Value<'t>,
+    value: &irc_json::Node<'_>,
     index: usize,
     at: &At<'_>,
 ) -> PartialNode {
-    let (offset, len) = (value.start(), value.end() - value.start());
+    let (offset, len) = (value.span().start, value.span().len());
     let Some(object) = reader.object(value, at) else {
         return PartialNode { edges: None, ops: vec![(OpPlace::Node(index), None)], offset, len };
     };
-    reader.check_keys(&object, &["Id", "ProducerNodeIds", "ConsumerNodeIds", "Op", "Ops"]);
+    check_keys(reader, &object, &["Id", "ProducerNodeIds", "ConsumerNodeIds", "Op", "Ops"]);
     let id = reader
         .required(&object, "Id")
         .and_then(|value| reader.integer(value, &at.key("Id"), "a non-negative integer"));
@@ -169,37 +174,37 @@ fn node<'t>(
 
 fn node_ids(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     key: &'static str,
 ) -> Option<Vec<u64>> {
     let value = reader.required(object, key)?;
-    reader.integers(value, &object.at.key(key), "a non-negative integer")
+    integers(reader, value, &object.at.key(key), "a non-negative integer")
 }
 
 /// `Op`, or `Ops` of the older generation.
 fn ops(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     node: usize,
 ) -> Vec<(OpPlace, Option<Op>)> {
     let Some(list) = object.get("Ops").filter(|_| object.get("Op").is_none()) else {
         let place = OpPlace::Node(node);
         let value = reader.required(object, "Op");
-        return vec![(place, value.and_then(|v| read::op(reader, v, &At::op(place), &[])))];
+        return vec![(place, value.and_then(|v| read::op(reader, v, &place.at(), &[])))];
     };
     let at = object.at.key("Ops");
     let Some(elements) = reader.array(list, &at) else {
         return vec![(OpPlace::Node(node), None)];
     };
-    reader.accepted("`Ops` is read as a chain of nodes of one op each", list, &at);
+    accepted(reader, "`Ops` is read as a chain of nodes of one op each", list, &at);
     if elements.is_empty() {
         let finding = Diagnostic::error("ark-arity", "a node needs at least one op");
-        reader.report(finding, list, &at, "no op here");
+        reader.report(finding, list.span(), &at, "no op here");
         return vec![(OpPlace::Node(node), None)];
     }
     let read = |(index, value)| {
         let place = OpPlace::NodeOps(node, index);
-        (place, read::op(reader, value, &At::op(place), &[]))
+        (place, read::op(reader, value, &place.at(), &[]))
     };
     elements.iter().enumerate().map(read).collect()
 }

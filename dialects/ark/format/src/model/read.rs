@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use irc_diag::{Diagnostic, Sink};
-use jsonc_parser::ast::Value;
+use irc_diag::{Diagnostic, Sink, clip};
+use irc_json::{At, Node, Object, Reader};
 
 use super::{Arg, ArgKind, Buffer, DataType, Float, Op, OpKind, Tensor, old_matmul, validate};
-use crate::json::{At, Object, Reader, clip};
+use crate::json::{FORMAT, accepted, check_keys, float, integers, report_object, report_within};
 
 const OP_KEYS: [&str; 7] =
     ["Type", "Name", "IsVirtual", "ReadTensors", "WriteTensors", "ResultTensors", "Args"];
@@ -33,15 +33,15 @@ const NEWER_OPS: [&str; 9] = [
 /// Reads an op; `extra` names further keys the caller reads itself.
 ///
 /// Returns nothing when any part could not be read; every such part has been reported.
-pub(crate) fn op<'t>(
+pub(crate) fn op(
     reader: &mut Reader<'_>,
-    value: &'t Value<'t>,
+    value: &Node<'_>,
     at: &At<'_>,
     extra: &[&str],
 ) -> Option<Op> {
     let object = reader.object(value, at)?;
     let known: Vec<&str> = OP_KEYS.iter().chain(extra).copied().collect();
-    reader.check_keys(&object, &known);
+    check_keys(reader, &object, &known);
     let kind = reader.required(&object, "Type").and_then(|v| kind(reader, v, &at.key("Type")));
     let name = reader.required(&object, "Name").and_then(|v| reader.string(v, &at.key("Name")));
     let is_virtual =
@@ -65,31 +65,29 @@ pub(crate) fn op<'t>(
 }
 
 /// Checks the tensors of an op that is not whole, which nothing else will.
-fn check_readable_tensors(reader: &mut Reader<'_>, object: &Object<'_, '_>) {
+fn check_readable_tensors(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) {
     for key in ["ReadTensors", "WriteTensors", "ResultTensors"] {
-        let elements = object.get(key).and_then(Value::as_array);
-        let elements = elements.map_or(&[][..], |array| &array.elements[..]);
+        let elements = object.get(key).and_then(Node::elements).unwrap_or_default();
         for (index, value) in elements.iter().enumerate() {
             // What cannot be read has been reported already.
             let mut silent = Sink::with_limit(0);
             let place = object.at.key(key);
             let place = place.index(index);
-            let read = tensor(&mut Reader::new(&mut silent, false), value, &place);
+            let read = tensor(&mut Reader::new(&mut silent, &FORMAT, false), value, &place);
             if let Some(tensor) = read.filter(|_| !silent.has_errors()) {
-                reader.report_within(validate::check_tensor(&tensor), value, &place);
+                report_within(reader, validate::check_tensor(&tensor), value, &place);
             }
         }
     }
 }
 
-fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKind> {
-    let Value::StringLit(literal) = value else {
+fn kind(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<OpKind> {
+    let Some(name) = value.text() else {
         reader.wrong_type("the name of an op type", value, at);
         return None;
     };
-    let name: &str = &literal.value;
     if name == "Placeholder" {
-        reader.accepted("op type `Placeholder` is read as a virtual `Tensor`", value, at);
+        accepted(reader, "op type `Placeholder` is read as a virtual `Tensor`", value, at);
         return Some(OpKind::Tensor);
     }
     let kind = OpKind::from_name(name);
@@ -103,22 +101,22 @@ fn kind(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<OpKin
         if let Some(near) = OpKind::nearest(name) {
             finding = finding.help(format!("did you mean `{near}`?"));
         }
-        reader.report(finding, value, at, "not an op type of this format");
+        reader.report(finding, value.span(), at, "not an op type of this format");
     }
     kind
 }
 
-fn report_newer(reader: &mut Reader<'_>, name: &str, value: &Value<'_>, at: &At<'_>) {
+fn report_newer(reader: &mut Reader<'_>, name: &str, value: &Node<'_>, at: &At<'_>) {
     let message = format!("op type `{name}` belongs to a later generation of the format");
     let finding = Diagnostic::error("ark-unknown-op", message)
         .with_note("ARK writes it since 2026 (G4); models are read up to the branch of October 2024 (G3)")
         .help("write the model with the ops of that generation; Softmax is ReduceMax, Sub, Exp, ReduceSum, Div");
-    reader.report(finding, value, at, "not read yet");
+    reader.report(finding, value.span(), at, "not read yet");
 }
 
 fn tensors(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     key: &'static str,
 ) -> Option<Vec<Tensor>> {
     let value = reader.required(object, key)?;
@@ -131,9 +129,9 @@ fn tensors(
 }
 
 /// Reads a tensor.
-fn tensor<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Tensor> {
+fn tensor(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Tensor> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &TENSOR_KEYS);
+    check_keys(reader, &object, &TENSOR_KEYS);
     let id = id(reader, &object);
     let dtype = reader
         .required(&object, "DataType")
@@ -161,32 +159,36 @@ fn tensor<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Opt
 fn with_a_dimension(
     reader: &mut Reader<'_>,
     mut tensor: Tensor,
-    value: &Value<'_>,
+    value: &Node<'_>,
     at: &At<'_>,
 ) -> Tensor {
     let all = [&tensor.shape, &tensor.strides, &tensor.offsets, &tensor.padded_shape];
     if all.iter().all(|dims| dims.is_empty()) {
-        reader.accepted("empty `Shape` is read as [1]", value, at);
+        accepted(reader, "empty `Shape` is read as [1]", value, at);
         (tensor.shape, tensor.strides) = (vec![1], vec![1]);
         (tensor.offsets, tensor.padded_shape) = (vec![0], vec![1]);
     }
     tensor
 }
 
-fn id(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<u64> {
+fn id(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<u64> {
     let value = reader.required(object, "Id")?;
     reader.integer(value, &object.at.key("Id"), "a non-negative integer")
 }
 
-fn dims(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) -> Option<Vec<i64>> {
+fn dims(
+    reader: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &'static str,
+) -> Option<Vec<i64>> {
     let value = reader.required(object, key)?;
-    reader.integers(value, &object.at.key(key), "a 64-bit integer")
+    integers(reader, value, &object.at.key(key), "a 64-bit integer")
 }
 
 /// `PaddedShape`, or `Pads` of the first generation, or neither: then the shape itself.
 fn padded_shape(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     shape: Option<&[i64]>,
 ) -> Option<Vec<i64>> {
     if object.get("PaddedShape").is_some() {
@@ -194,42 +196,42 @@ fn padded_shape(
     }
     let Some(value) = object.get("Pads") else {
         let finding = Diagnostic::warning("ark-generation", "no `PaddedShape`: `Shape` is taken");
-        reader.report_object(finding, object);
+        report_object(reader, finding, object);
         return shape.map(<[i64]>::to_vec);
     };
     let at = object.at.key("Pads");
-    let pads: Vec<i64> = reader.integers(value, &at, "a 64-bit integer")?;
+    let pads: Vec<i64> = integers(reader, value, &at, "a 64-bit integer")?;
     if shape.is_some_and(|shape| shape.len() != pads.len()) || pads.iter().any(|&pad| pad != 1) {
         let finding = Diagnostic::error("ark-pads", "`Pads` must be ones, one for each dimension");
-        reader.report(finding, value, &at, "not all ones");
+        reader.report(finding, value.span(), &at, "not all ones");
         return None;
     }
-    reader.accepted("`Pads` is read as no padding", value, &at);
+    accepted(reader, "`Pads` is read as no padding", value, &at);
     shape.map(<[i64]>::to_vec)
 }
 
-fn data_type(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<DataType> {
-    let Value::StringLit(literal) = value else {
+fn data_type(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<DataType> {
+    let Some(name) = value.text() else {
         reader.wrong_type("the name of a data type", value, at);
         return None;
     };
-    let dtype = DataType::from_name(&literal.value);
+    let dtype = DataType::from_name(name);
     if dtype.is_none() {
-        let message = format!("unknown data type `{}`", clip(&literal.value));
+        let message = format!("unknown data type `{}`", clip(name));
         let names: Vec<&str> = DataType::ALL.iter().map(|dtype| dtype.name()).collect();
         let finding = Diagnostic::error("ark-unknown-dtype", message)
             .help(format!("the data types are {}", names.join(", ")));
-        reader.report(finding, value, at, "not a data type of this format");
+        reader.report(finding, value.span(), at, "not a data type of this format");
     }
     dtype
 }
 
-fn buffer<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Buffer> {
+fn buffer(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Buffer> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &BUFFER_KEYS);
+    check_keys(reader, &object, &BUFFER_KEYS);
     if let Some(external) = object.get("IsExternal") {
         reader.boolean(external, &at.key("IsExternal"))?;
-        reader.accepted("`IsExternal` is ignored", external, &at.key("IsExternal"));
+        accepted(reader, "`IsExternal` is ignored", external, &at.key("IsExternal"));
     }
     let id = id(reader, &object);
     let rank = reader
@@ -242,7 +244,7 @@ fn buffer<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Opt
 
 fn tags(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     key: &'static str,
 ) -> Option<Vec<[i64; 2]>> {
     let value = reader.required(object, key)?;
@@ -253,30 +255,29 @@ fn tags(
     all.into_iter().collect()
 }
 
-fn tag(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<[i64; 2]> {
-    if value.as_array().is_none_or(|pair| pair.elements.len() != 2) {
+fn tag(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<[i64; 2]> {
+    if value.elements().is_none_or(|pair| pair.len() != 2) {
         reader.wrong_type("a pair [remote rank, tag]", value, at);
         return None;
     }
-    reader.integers(value, at, "a 64-bit integer")?.try_into().ok()
+    integers(reader, value, at, "a 64-bit integer")?.try_into().ok()
 }
 
 /// Reads `Args`; `kind` decides which older spellings are understood.
-fn args<'t>(
+fn args(
     reader: &mut Reader<'_>,
     kind: Option<OpKind>,
-    value: &'t Value<'t>,
+    value: &Node<'_>,
     at: &At<'_>,
 ) -> Option<BTreeMap<String, Arg>> {
     let object = reader.object(value, at)?;
-    reader.check_duplicates(&object);
     let mut args = BTreeMap::new();
     let mut complete = true;
     for (key, value) in object.entries() {
         let at = at.key(key);
         if kind == Some(OpKind::Matmul) && old_matmul::NAMES.contains(&key) {
             let message = format!("`{key}` is dropped: the shapes and strides say it");
-            reader.accepted(&message, value, &at);
+            accepted(reader, &message, value, &at);
             continue;
         }
         let arg = arg(reader, value, &at);
@@ -291,18 +292,18 @@ fn current_name(
     reader: &mut Reader<'_>,
     kind: Option<OpKind>,
     key: &str,
-    value: &Value<'_>,
+    value: &Node<'_>,
     at: &At<'_>,
 ) -> String {
     let scales = matches!(kind, Some(OpKind::ScalarAdd | OpKind::ScalarMul));
     if scales && key == "Value" {
-        reader.accepted("`Value` is read as `Factor`", value, at);
+        accepted(reader, "`Value` is read as `Factor`", value, at);
         return "Factor".into();
     }
     key.into()
 }
 
-fn arg<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Arg> {
+fn arg(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Arg> {
     let object = reader.object(value, at)?;
     let mut entries = object.entries();
     let (Some((name, inner)), None) = (entries.next(), entries.next()) else {
@@ -314,34 +315,29 @@ fn arg<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option
         let message = format!("unknown argument type `{}`", clip(name));
         let finding = Diagnostic::error("ark-unknown-arg-type", message)
             .help(format!("the argument types are {}", names.join(", ")));
-        reader.report(finding, value, at, "");
+        reader.report(finding, value.span(), at, "");
         return None;
     };
     arg_value(reader, kind, inner, &at.key(name))
 }
 
-fn arg_value<'t>(
-    reader: &mut Reader<'_>,
-    kind: ArgKind,
-    value: &'t Value<'t>,
-    at: &At<'_>,
-) -> Option<Arg> {
+fn arg_value(reader: &mut Reader<'_>, kind: ArgKind, value: &Node<'_>, at: &At<'_>) -> Option<Arg> {
     Some(match kind {
         ArgKind::Int => Arg::Int(reader.integer(value, at, "a 32-bit integer")?),
         ArgKind::Int64 => Arg::Int64(reader.integer(value, at, "a 64-bit integer")?),
         ArgKind::Uint32 => Arg::Uint32(reader.integer(value, at, "an unsigned 32-bit integer")?),
         ArgKind::Uint64 => Arg::Uint64(reader.integer(value, at, "an unsigned 64-bit integer")?),
         ArgKind::Bool => Arg::Bool(reader.boolean(value, at)?),
-        ArgKind::Float => Arg::Float(Float(reader.float(value, at)?)),
-        ArgKind::Dims => Arg::Dims(reader.integers(value, at, "a 64-bit integer")?),
+        ArgKind::Float => Arg::Float(Float(float(reader, value, at)?)),
+        ArgKind::Dims => Arg::Dims(integers(reader, value, at, "a 64-bit integer")?),
         ArgKind::Tensor => Arg::Tensor(Box::new(tensor(reader, value, at)?)),
         ArgKind::Offset => offset(reader, value, at)?,
     })
 }
 
-fn offset<'t>(reader: &mut Reader<'_>, value: &'t Value<'t>, at: &At<'_>) -> Option<Arg> {
+fn offset(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Arg> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &["BufferId", "Value"]);
+    check_keys(reader, &object, &["BufferId", "Value"]);
     let buffer_id = reader
         .required(&object, "BufferId")
         .and_then(|value| reader.integer(value, &at.key("BufferId"), "a non-negative integer"));

@@ -2,8 +2,10 @@
 
 use std::fmt::{Display, Write};
 
+use irc_json::write_string;
+
+use super::number::write_float;
 use super::{Arg, Buffer, Model, Node, Op, Tensor};
-use crate::json::{write_float, write_string};
 
 /// Text that grows; formatting into it cannot fail.
 #[derive(Default)]

@@ -1,13 +1,13 @@
 //! From text to a [`Plan`], with every finding placed.
 
-use irc_diag::{Diagnostic, Sink, Source};
-use jsonc_parser::ast::Value;
+use irc_diag::{Diagnostic, Sink, Source, clip};
+use irc_json::{At, Node, Object, Reader, Value, place_in};
 
 use super::{
     Architecture, Config, ConfigValue, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup,
     TaskGroup, TaskInfo, check, config_keys,
 };
-use crate::json::{self, At, Object, OpPlace, Reader, clip};
+use crate::json::{self, FORMAT, OpPlace, check_keys, check_known, integers, report_object};
 use crate::model::{OpKind, Options, read};
 
 const PLAN_KEYS: [&str; 7] = [
@@ -25,20 +25,19 @@ const PLAN_KEYS: [&str; 7] = [
 /// Returns nothing when there was an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Plan> {
     let before = sink.error_count();
-    let text = json::prepare(source, sink)?;
-    let tree = json::tree(&text, sink)?;
-    let plan = plan(&mut Reader::new(sink, options.strict), &tree)?;
+    let tree = json::tree(source, sink)?;
+    let plan = plan(&mut Reader::new(sink, &FORMAT, options.strict), &tree)?;
     if options.validate {
         let mut found = check(&plan);
-        found.iter_mut().for_each(|finding| json::place_in(&tree, finding));
+        found.iter_mut().for_each(|finding| place_in(&tree, finding));
         sink.extend(found);
     }
     (sink.error_count() == before).then_some(plan)
 }
 
-fn plan(reader: &mut Reader<'_>, tree: &Value<'_>) -> Option<Plan> {
+fn plan(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Plan> {
     let object = reader.object(tree, &At::ROOT)?;
-    reader.check_keys(&object, &PLAN_KEYS);
+    check_keys(reader, &object, &PLAN_KEYS);
     let rank = integer(reader, &object, "Rank");
     let world_size = integer(reader, &object, "WorldSize");
     let architecture = architecture(reader, &object);
@@ -58,7 +57,7 @@ fn plan(reader: &mut Reader<'_>, tree: &Value<'_>) -> Option<Plan> {
 }
 
 /// Integers of a plan are read as 32 bits, as ARK does, so that sums of them cannot overflow.
-fn integer(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) -> Option<i64> {
+fn integer(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &'static str) -> Option<i64> {
     let value = reader.required(object, key)?;
     let number: i32 = reader.integer(value, &object.at.key(key), "a 32-bit integer")?;
     Some(number.into())
@@ -67,9 +66,9 @@ fn integer(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) 
 /// Elements of the array of a key, each read by `read`; every one is read before a failure counts.
 fn list<T>(
     reader: &mut Reader<'_>,
-    object: &Object<'_, '_>,
+    object: &Object<'_, '_, '_>,
     key: &'static str,
-    read: impl Fn(&mut Reader<'_>, &Value<'_>, usize, &At<'_>) -> Option<T>,
+    read: impl Fn(&mut Reader<'_>, &Node<'_>, usize, &At<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let value = reader.required(object, key)?;
     let at = object.at.key(key);
@@ -79,12 +78,12 @@ fn list<T>(
     all.into_iter().collect()
 }
 
-fn architecture(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<Architecture> {
+fn architecture(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<Architecture> {
     let Some(value) = object.get("Architecture") else {
         let message = "no `Architecture`: `ANY` is taken";
         let finding = Diagnostic::warning("ark-generation", message)
             .with_note("ARK refuses a plan without it since August 2024");
-        reader.report_object(finding, object);
+        report_object(reader, finding, object);
         return Some(Architecture::Any);
     };
     let at = object.at.key("Architecture");
@@ -95,33 +94,32 @@ fn architecture(reader: &mut Reader<'_>, object: &Object<'_, '_>) -> Option<Arch
         let message = format!("unknown architecture `{}`", clip(name));
         let finding = Diagnostic::error("plan-unknown-architecture", message);
         let finding = finding.help(format!("the architectures are {names}"));
-        reader.report(finding, value, &at, "");
+        reader.report(finding, value.span(), &at, "");
     }
     architecture
 }
 
 fn task_info(
     reader: &mut Reader<'_>,
-    value: &Value<'_>,
+    value: &Node<'_>,
     index: usize,
     at: &At<'_>,
 ) -> Option<TaskInfo> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &["Id", "NumWarps", "SramBytes", "Ops"]);
+    check_keys(reader, &object, &["Id", "NumWarps", "SramBytes", "Ops"]);
     let id = integer(reader, &object, "Id");
     let num_warps = integer(reader, &object, "NumWarps");
     let sram_bytes = integer(reader, &object, "SramBytes");
     let ops = list(reader, &object, "Ops", |reader, value, op, _| {
-        plan_op(reader, value, &At::op(OpPlace::Task(index, op)))
+        plan_op(reader, value, &OpPlace::Task(index, op).at())
     });
     Some(TaskInfo { id: id?, num_warps: num_warps?, sram_bytes: sram_bytes?, ops: ops? })
 }
 
-fn plan_op(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<PlanOp> {
+fn plan_op(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<PlanOp> {
     let op = read::op(reader, value, at, &["Config"]);
     // The op reader has reported a value that is no object.
-    let Value::Object(_) = value else { return None };
-    let object = reader.object(value, at)?;
+    let object = Object::of(value, at)?;
     let kind = op.as_ref().map(|op| op.kind);
     let config = reader
         .required(&object, "Config")
@@ -131,18 +129,15 @@ fn plan_op(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<Pl
 
 fn config(
     reader: &mut Reader<'_>,
-    value: &Value<'_>,
+    value: &Node<'_>,
     kind: Option<OpKind>,
     at: &At<'_>,
 ) -> Option<Config> {
     let object = reader.object(value, at)?;
-    match kind {
-        Some(kind) => {
-            let known: Vec<&str> = config_keys(kind).iter().map(|key| key.name).collect();
-            let message = |key: &str| format!("key `{key}` is ignored: `{kind}` does not read it");
-            reader.check_known(&object, &known, "plan-unknown-config", message);
-        }
-        None => reader.check_duplicates(&object),
+    if let Some(kind) = kind {
+        let known: Vec<&str> = config_keys(kind).iter().map(|key| key.name).collect();
+        let message = |key: &str| format!("key `{key}` is ignored: `{kind}` does not read it");
+        check_known(reader, &object, &known, "plan-unknown-config", message);
     }
     let mut config = Config::default();
     let mut complete = true;
@@ -154,14 +149,14 @@ fn config(
     complete.then_some(config)
 }
 
-fn config_value(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Option<ConfigValue> {
+fn config_value(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<ConfigValue> {
     let expected = "a 32-bit integer";
-    Some(match value {
-        Value::BooleanLit(literal) => ConfigValue::Bool(literal.value),
-        Value::StringLit(literal) => ConfigValue::Text(literal.value.to_string()),
-        Value::NumberLit(_) => ConfigValue::Int(reader.integer::<i32>(value, at, expected)?.into()),
+    Some(match &value.value {
+        Value::Bool(value) => ConfigValue::Bool(*value),
+        Value::String(text) => ConfigValue::Text(text.to_string()),
+        Value::Number(_) => ConfigValue::Int(reader.integer::<i32>(value, at, expected)?.into()),
         Value::Array(_) => {
-            let numbers: Vec<i32> = reader.integers(value, at, expected)?;
+            let numbers: Vec<i32> = integers(reader, value, at, expected)?;
             ConfigValue::Ints(numbers.into_iter().map(i64::from).collect())
         }
         _ => {
@@ -171,10 +166,10 @@ fn config_value(reader: &mut Reader<'_>, value: &Value<'_>, at: &At<'_>) -> Opti
     })
 }
 
-fn range(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) -> Option<Range> {
+fn range(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &'static str) -> Option<Range> {
     let value = reader.required(object, key)?;
     let at = object.at.key(key);
-    let numbers: Vec<i32> = reader.integers(value, &at, "a 32-bit integer")?;
+    let numbers: Vec<i32> = integers(reader, value, &at, "a 32-bit integer")?;
     match numbers[..] {
         [begin, end] => Some(Range::new(begin.into(), end.into())),
         [begin, end, step] => {
@@ -190,12 +185,12 @@ fn range(reader: &mut Reader<'_>, object: &Object<'_, '_>, key: &'static str) ->
 
 fn processor_group(
     reader: &mut Reader<'_>,
-    value: &Value<'_>,
+    value: &Node<'_>,
     _: usize,
     at: &At<'_>,
 ) -> Option<ProcessorGroup> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &["ProcessorRange", "ResourceGroups"]);
+    check_keys(reader, &object, &["ProcessorRange", "ResourceGroups"]);
     let processor_range = range(reader, &object, "ProcessorRange");
     let resource_groups = list(reader, &object, "ResourceGroups", resource_group);
     Some(ProcessorGroup { processor_range: processor_range?, resource_groups: resource_groups? })
@@ -203,12 +198,12 @@ fn processor_group(
 
 fn resource_group(
     reader: &mut Reader<'_>,
-    value: &Value<'_>,
+    value: &Node<'_>,
     _: usize,
     at: &At<'_>,
 ) -> Option<ResourceGroup> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &["ProcessorRange", "WarpRange", "SramRange", "TaskGroups"]);
+    check_keys(reader, &object, &["ProcessorRange", "WarpRange", "SramRange", "TaskGroups"]);
     let processor_range = range(reader, &object, "ProcessorRange");
     let warp_range = range(reader, &object, "WarpRange");
     let sram_range = range(reader, &object, "SramRange");
@@ -223,12 +218,12 @@ fn resource_group(
 
 fn task_group(
     reader: &mut Reader<'_>,
-    value: &Value<'_>,
+    value: &Node<'_>,
     _: usize,
     at: &At<'_>,
 ) -> Option<TaskGroup> {
     let object = reader.object(value, at)?;
-    reader.check_keys(&object, &["TaskId", "TaskRange", "Granularity"]);
+    check_keys(reader, &object, &["TaskId", "TaskRange", "Granularity"]);
     let task_id = integer(reader, &object, "TaskId");
     let task_range = range(reader, &object, "TaskRange");
     let granularity = integer(reader, &object, "Granularity");

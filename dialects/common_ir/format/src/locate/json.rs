@@ -3,96 +3,80 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use irc_diag::Sink;
+use irc_json::{Format, Node};
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
 use crate::schema::{Excess, MAX_ITEMS};
 
 /// A JSON file.
-pub(crate) struct Json<'a>(Value<'a>);
+pub(crate) struct Json<'a>(Node<'a>);
+
+/// Deepest nesting read, which is what the deserializer takes; a level of messages has an object and
+/// often a list.
+const MAX_DEPTH: usize = 127;
+
+/// How much of a file is read; every finding is the deserializer's, so that none is told here.
+const FORMAT: Format = Format {
+    max_depth: MAX_DEPTH,
+    // Beside the outermost value, each stands after a bracket or a comma.
+    max_values: MAX_ITEMS + 1,
+    max_bytes: u32::MAX,
+    ..Format::of("cir-syntax")
+};
 
 impl<'a> Json<'a> {
     /// Nothing for what is not JSON.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        if excess(text).is_some() {
-            return None;
-        }
-        parse_to_ast(text, &CollectOptions::default(), &strict()).ok()?.value.map(Json)
-    }
-}
-
-/// Options that hold the parser to RFC 8259.
-fn strict() -> ParseOptions {
-    ParseOptions {
-        allow_comments: false,
-        allow_loose_object_property_names: false,
-        allow_trailing_commas: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
+        irc_json::tree(text, &FORMAT, &mut Sink::with_limit(0)).map(Json)
     }
 }
 
 impl<'a> Tree for Json<'a> {
     type Node<'t>
-        = &'t Value<'a>
+        = &'t Node<'a>
     where
         Self: 't;
 
-    fn root(&self) -> &Value<'a> {
+    fn root(&self) -> &Node<'a> {
         &self.0
     }
 
-    fn children<'t>(&'t self, node: &&'t Value<'a>, field: &FieldDescriptor) -> Vec<&'t Value<'a>> {
-        match node.as_object().and_then(|object| property(object, field)) {
-            Some(Value::Array(array)) if field.is_list() => array.elements.iter().collect(),
-            Some(value) => vec![value],
-            None => vec![],
-        }
+    fn children<'t>(&'t self, node: &&'t Node<'a>, field: &FieldDescriptor) -> Vec<&'t Node<'a>> {
+        values(node, field).iter().collect()
     }
 
     fn child<'t>(
         &'t self,
-        node: &&'t Value<'a>,
+        node: &&'t Node<'a>,
         field: &FieldDescriptor,
         index: usize,
-    ) -> Result<&'t Value<'a>, usize> {
-        let property = node.as_object().and_then(|object| property(object, field));
-        let (found, count) = match property {
-            Some(Value::Array(array)) if field.is_list() => {
-                (array.elements.get(index), array.elements.len())
-            }
-            Some(value) => (Some(value).filter(|_| index == 0), 1),
-            None => (None, 0),
-        };
-        found.ok_or(count)
+    ) -> Result<&'t Node<'a>, usize> {
+        let values = values(node, field);
+        values.get(index).ok_or(values.len())
     }
 
-    fn span(&self, node: &&Value<'a>) -> Range<usize> {
-        node.start()..node.end()
+    fn span(&self, node: &&Node<'a>) -> Range<usize> {
+        node.span()
     }
 
-    fn text<'t>(&'t self, node: &&'t Value<'a>) -> Option<Cow<'t, str>> {
-        match node {
-            Value::StringLit(text) => Some(Cow::Borrowed(&*text.value)),
-            _ => None,
-        }
+    fn text<'t>(&'t self, node: &&'t Node<'a>) -> Option<Cow<'t, str>> {
+        node.text().map(Cow::Borrowed)
     }
 }
 
-fn property<'t, 'a>(object: &'t Object<'a>, field: &FieldDescriptor) -> Option<&'t Value<'a>> {
-    let property = object.get(field.json_name()).or_else(|| object.get(field.name()));
-    property.map(|property| &property.value)
+/// The values of a field, by either of its names.
+fn values<'t, 'a>(node: &'t Node<'a>, field: &FieldDescriptor) -> &'t [Node<'a>] {
+    let Some(value) = node.get(field.json_name()).or_else(|| node.get(field.name())) else {
+        return &[];
+    };
+    let list = value.elements().filter(|_| field.is_list());
+    list.unwrap_or(std::slice::from_ref(value))
 }
 
 /// The first bound the text goes beyond.
 pub(crate) fn excess(text: &str) -> Option<Excess> {
-    // What the deserializer of JSON takes; a level of messages has an object and often a list.
-    const DEEPEST: usize = 127;
     let (mut depth, mut items, mut in_string, mut is_escaped) = (0_usize, 0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -105,7 +89,7 @@ pub(crate) fn excess(text: &str) -> Option<Excess> {
             b',' => items += 1,
             _ => {}
         }
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Some(Excess::Depth(at));
         }
         if items > MAX_ITEMS {
@@ -121,7 +105,7 @@ mod tests {
 
     #[test]
     fn brackets_count_outside_strings() {
-        assert_eq!(excess(&"[".repeat(1000)), Some(Excess::Depth(127)));
+        assert_eq!(excess(&"[".repeat(1000)), Some(Excess::Depth(MAX_DEPTH)));
         assert_eq!(excess(&format!("[{:?}]", "[\"".repeat(1000))), None);
     }
 }

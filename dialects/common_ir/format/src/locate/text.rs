@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
+use irc_diag::literal_length;
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
@@ -135,7 +136,7 @@ impl<'a> Lexer<'a> {
         let rest = &self.text[self.at..];
         let first = rest.chars().next()?;
         let length = match first {
-            '"' | '\'' => string_length(rest, first),
+            '"' | '\'' => literal_length(rest, first),
             c if is_mark(c) => 1,
             _ => rest.find(ends_word).unwrap_or(rest.len()).max(first.len_utf8()),
         };
@@ -219,20 +220,6 @@ fn is_mark(c: char) -> bool {
 
 fn ends_word(c: char) -> bool {
     is_mark(c) || c.is_whitespace() || matches!(c, '"' | '\'' | '#')
-}
-
-/// Length of the string at the start of `text`, with its quotes; all of it when it does not end.
-fn string_length(text: &str, quote: char) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            c if c == quote => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -10,16 +10,33 @@ use irc_tl::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Symbols for names of a file, which may be any text.
+/// Symbols for names of a file, which may be any text, or the sizes that they are.
 #[derive(Default)]
 pub(super) struct Symbols {
+    known: BTreeMap<String, i64>,
     of_name: BTreeMap<String, String>,
     taken: BTreeSet<String>,
 }
 
 impl Symbols {
+    /// Takes the sizes that shapes of inputs give to the names in them.
+    fn learn(&mut self, inputs: &[model::Value], shapes: &BTreeMap<String, Vec<i64>>) {
+        for input in inputs {
+            let Some(given) = shapes.get(input.name()) else { continue };
+            let dims = stated(input).map_or(&[][..], |shape| &shape.dims);
+            for (dim, size) in dims.iter().zip(given) {
+                if let model::Dim::Variable(name) = dim {
+                    self.known.entry(name.clone()).or_insert(*size);
+                }
+            }
+        }
+    }
+
     /// The symbol of a name: other names have others.
     fn of(&mut self, name: &str) -> Dim {
+        if let Some(size) = self.known.get(name) {
+            return Dim::Known(*size);
+        }
         if let Some(symbol) = self.of_name.get(name) {
             return Dim::symbol(symbol);
         }
@@ -81,6 +98,7 @@ impl Importer<'_> {
         scope: &mut Scope<'_>,
         defaults: &BTreeMap<String, Constant>,
     ) {
+        self.symbols.learn(&graph.inputs, &self.options.shapes);
         // Those of known value come last: the checks of it make symbols of their own.
         let known = |input: &&model::Value| self.options.values.contains_key(input.name());
         let (known, open): (Vec<_>, Vec<_>) =
@@ -196,8 +214,7 @@ impl Importer<'_> {
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
         if let Some(given) = given {
-            let stated = tensor.shape.as_ref().or(input.shape.as_ref());
-            if stated.is_some_and(|stated| !fits(given, stated)) {
+            if stated(input).is_some_and(|stated| !fits(given, stated)) {
                 let found = TensorType::new(dtype, given.clone());
                 let message =
                     format!("the model says {tensor}, the shape given is that of {found}");
@@ -205,7 +222,7 @@ impl Importer<'_> {
             }
             return Ok(TensorType::new(dtype, given.clone()).into());
         }
-        let Some(shape) = tensor.shape.as_ref().or(input.shape.as_ref()) else {
+        let Some(shape) = stated(input) else {
             return Err(Open::shape("its rank is not known; give the shape of the input"));
         };
         let mut dims = vec![];
@@ -235,6 +252,12 @@ impl Importer<'_> {
         let shape = shape.ok_or_else(open)?;
         Ok(TensorType::new(DType::F32, shape.clone()).into())
     }
+}
+
+/// The shape that the model states of an input that is a tensor.
+fn stated(input: &model::Value) -> Option<&model::Shape> {
+    let Some(model::Type::Tensor(tensor)) = &input.ty else { return None };
+    tensor.shape.as_ref().or(input.shape.as_ref())
 }
 
 /// Whether a shape is one that the model allows.

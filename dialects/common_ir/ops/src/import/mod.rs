@@ -26,8 +26,9 @@ pub struct ImportOptions {
     /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
     /// others. For inputs that its structure depends on.
     pub values: BTreeMap<String, Constant>,
-    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. An
-    /// input of which the model says nothing is of floats.
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. What
+    /// the model calls the sizes is as large in other inputs too. An input of which the model says
+    /// nothing is of floats.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs that are no tensors are made of tensors.
     pub structures: BTreeMap<String, Structure>,

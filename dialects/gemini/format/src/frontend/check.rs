@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::{Frontend, FrontendLayer};
+use super::{Frontend, FrontendLayer, values};
 
 /// Largest extent of a tensor.
 const MAX_EXTENT: i64 = 1 << 24;
@@ -20,6 +20,7 @@ pub fn check(frontend: &Frontend) -> Vec<Diagnostic> {
     for (index, (name, layer)) in layers {
         let mut rules = Rules { frontend, places: &places, name, layer, sink: &mut sink };
         rules.identity(index);
+        rules.values();
         if rules.form() {
             rules.edges(index);
             rules.shapes();
@@ -28,8 +29,8 @@ pub fn check(frontend: &Frontend) -> Vec<Diagnostic> {
     sink.into_diagnostics()
 }
 
-/// The JSON path of a layer.
-pub(super) fn path(name: &str) -> String {
+/// The JSON path of a layer in its file.
+pub fn layer_path(name: &str) -> String {
     format!("$[{name:?}]")
 }
 
@@ -44,7 +45,7 @@ struct Rules<'f, 's> {
 impl Rules<'_, '_> {
     fn error(&mut self, code: &'static str, key: &str, message: String) {
         let message = format!("layer `{}`: {message}", self.name);
-        let path = format!("{}.{key}", path(self.name));
+        let path = format!("{}.{key}", layer_path(self.name));
         self.sink.push(Diagnostic::error(code, message).path(path));
     }
 
@@ -56,6 +57,12 @@ impl Rules<'_, '_> {
         if self.layer.layer_index != index as i64 {
             let message = format!("it stands at place {index}, not {}", self.layer.layer_index);
             self.error("gem-n2-index", "layer_index", message);
+        }
+    }
+
+    fn values(&mut self) {
+        for (key, why) in values::wrong(self.layer) {
+            self.error("gem-n11-value", &key, why);
         }
     }
 
@@ -96,7 +103,7 @@ impl Rules<'_, '_> {
         {
             for (index, name) in types.iter().enumerate() {
                 if element_bits(name).is_none() {
-                    let message = format!("unknown element type `{}`", crate::read::clip(name));
+                    let message = format!("unknown element type `{}`", irc_diag::clip(name));
                     self.error("gem-n12-dtype", &format!("{key}[{index}]"), message);
                 }
             }
@@ -208,10 +215,8 @@ impl Rules<'_, '_> {
         let layer = self.layer;
         let [n, _, h, w] = layer.input_shape[0][..] else { return None };
         let ([top, bottom, left, right], stride, kernel) = (layer.padding?, layer.stride?, kernel?);
-        let rounds_up = matches!(
-            layer.ceil_mode,
-            Some(crate::json::Json::Bool(true) | crate::json::Json::Int(1))
-        );
+        let rounds_up =
+            matches!(layer.ceil_mode, Some(irc_json::Json::Bool(true) | irc_json::Json::Int(1)));
         let along = |extent: i64, padding: i64, axis: usize| {
             let room = extent + padding - kernel[axis];
             let steps = if rounds_up { room + stride[axis] - 1 } else { room } / stride[axis];
@@ -235,7 +240,9 @@ impl Rules<'_, '_> {
                 format!("weights {weight:?} do not fit the input {input:?} and the kernel");
             self.error("gem-n9-weight-shape", "input_shape", message);
         }
-        if layer.input_dtype[0] == "int8" && layer.quant_info.is_none() {
+        let constants = layer.quant_info.as_ref();
+        let constants = constants.filter(|all| all.input_scale1.is_some());
+        if layer.input_dtype[0] == "int8" && constants.is_none() {
             let message = "it reads int8, but has no constants of quantisation";
             self.error("gem-n14-quantization", "operation", message.into());
         }

@@ -1,7 +1,7 @@
 //! One layer of a frontend file.
 
-use crate::json::{At, Json, Node, Number};
-use crate::read::Reader;
+use irc_json::{At, Json, Node, Number, Reader};
+
 use crate::record::{Extra, Field, Nullable, names, record};
 
 names! {
@@ -164,7 +164,7 @@ pub(super) fn read_map<T: Field>(
     node: &Node<'_>,
     at: &At<'_>,
 ) -> Option<(Vec<(String, T)>, Extra)> {
-    let members = reader.members(node, at)?;
+    let members = reader.object(node, at)?.members;
     let mut all = vec![];
     for member in members {
         let value = T::read(reader, &member.value, &at.key(&member.key));

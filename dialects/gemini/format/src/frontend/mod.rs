@@ -3,10 +3,11 @@
 mod check;
 mod layer;
 mod parse;
+mod values;
 mod write;
 
-pub use check::check;
 pub(crate) use check::element_bits;
+pub use check::{check, layer_path};
 pub use layer::{Activation, FrontendLayer, Group, Modules, Quantization};
 pub use parse::parse;
 pub use write::write;

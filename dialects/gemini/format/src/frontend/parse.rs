@@ -1,23 +1,24 @@
 //! From text to a [`Frontend`], with every finding placed.
 
 use irc_diag::{Sink, Source};
+use irc_json::{At, Reader, place_in};
 
 use super::layer::read_map;
 use super::{Frontend, check};
-use crate::json::{self, At};
-use crate::read::{Options, Reader};
+use crate::read::{self, Options};
 
 /// Reads a frontend file; every finding goes to `sink`.
 ///
 /// Returns nothing when there was an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Frontend> {
     let before = sink.error_count();
-    let tree = json::parse(source, sink)?;
-    let (layers, extra) = read_map(&mut Reader::new(sink, options.strict), &tree, &At::ROOT)?;
+    let tree = read::tree(source, sink)?;
+    let (layers, extra) =
+        read_map(&mut Reader::new(sink, &read::FORMAT, options.strict), &tree, &At::ROOT)?;
     let frontend = Frontend { layers, extra };
     if options.validate && sink.error_count() == before {
         let mut found = check(&frontend);
-        found.iter_mut().for_each(|finding| json::place_in(&tree, finding));
+        found.iter_mut().for_each(|finding| place_in(&tree, finding));
         sink.extend(found);
     }
     (sink.error_count() == before).then_some(frontend)

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::json::{At, Json, Node, Value};
-use crate::read::Reader;
+use irc_json::{At, Json, Node, Reader, Value};
+
 use crate::record::Field;
 
 /// Most coordinates of a point.
@@ -68,7 +68,7 @@ impl fmt::Debug for Coords {
 impl Field for Coords {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
         match &node.value {
-            Value::Number(_) => reader.integer(node, at).map(Coords::plain),
+            Value::Number(_) => crate::read::integer(reader, node, at).map(Coords::plain),
             Value::Array(elements) if (1..=MAX_RANK).contains(&elements.len()) => {
                 Coords::list(&Vec::read(reader, node, at)?)
             }
@@ -238,7 +238,7 @@ impl Ids {
 impl Field for Ids {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
         match &node.value {
-            Value::Number(_) => reader.integer(node, at).map(Ids::Plain),
+            Value::Number(_) => crate::read::integer(reader, node, at).map(Ids::Plain),
             Value::Array(elements)
                 if matches!(elements.first(), Some(Node { value: Value::Array(_), .. })) =>
             {

@@ -33,7 +33,8 @@ pub use transfers::{Place, Transfers};
 pub use workload::{Ifmap, LayerKind, Ofmap, Weight, Workload};
 pub use write::write;
 
-use crate::json::Json;
+use irc_json::Json;
+
 use crate::record::Extra;
 
 /// The dialects of schedules.
@@ -106,16 +107,15 @@ impl Schedule {
         format!("$[\"{}\"]", self.cores[core].id)
     }
 
+    /// The path of a workload in its file.
+    pub fn workload_path(&self, (core, index): Place) -> String {
+        format!("{}[{index}]", self.core_path(core))
+    }
+
     /// Every workload, with the index of its core and its own there.
     pub fn workloads(&self) -> impl Iterator<Item = (usize, usize, &Workload)> {
         self.cores.iter().enumerate().flat_map(|(core, Core { workloads, .. })| {
             workloads.iter().enumerate().map(move |(index, workload)| (core, index, workload))
         })
-    }
-
-    /// The tensor that DRAM gives out under a transfer id.
-    pub fn dram_out(&self, transfer: i64) -> Option<&DramOut> {
-        let mut all = self.dram.iter().flat_map(|group| &group.outs);
-        all.find(|out| out.transfer_id == transfer)
     }
 }

@@ -1,10 +1,10 @@
 //! From text to a [`Schedule`], with every finding placed.
 
 use irc_diag::{Diagnostic, Sink, Source};
+use irc_json::{At, Json, Member, Node, Object, Reader, place_in};
 
 use super::{Core, Dialect, DramGroup, Limits, Schedule, Workload, check};
-use crate::json::{self, At, Json, Member, Node, Value};
-use crate::read::{Options, Reader};
+use crate::read::{self, Options};
 use crate::record::{Extra, Field};
 
 /// Keys of the outermost object that are no core.
@@ -20,18 +20,19 @@ pub(crate) fn is_schedule_key(key: &str) -> bool {
 /// Returns nothing when there was an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Schedule> {
     let before = sink.error_count();
-    let tree = json::parse(source, sink)?;
-    let schedule = schedule(&mut Reader::new(sink, options.strict), &tree)?;
+    let tree = read::tree(source, sink)?;
+    let schedule = schedule(&mut Reader::new(sink, &read::FORMAT, options.strict), &tree)?;
     if options.validate {
         let mut found = check(&schedule, &Limits::default());
-        found.iter_mut().for_each(|finding| json::place_in(&tree, finding));
+        found.iter_mut().for_each(|finding| place_in(&tree, finding));
         sink.extend(found);
     }
     (sink.error_count() == before).then_some(schedule)
 }
 
 fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
-    let members = reader.members(tree, &At::ROOT)?;
+    let object = reader.object(tree, &At::ROOT)?;
+    let members = object.members;
     let dialect = dialect_of(tree, members);
     let (mut unknown, mut cores, mut core_count) = (vec![], vec![], 0);
     for member in members {
@@ -41,24 +42,27 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
             let workloads = Vec::<Workload>::read(reader, &member.value, &At::ROOT.key(key));
             cores.extend(workloads.map(|workloads| Core { id, workloads }));
         } else if !keys_of(dialect).contains(&key) {
-            reader.unknown(member, &At::ROOT, keys_of(dialect));
+            read::unknown(reader, member, &At::ROOT, keys_of(dialect));
             unknown.push((key.into(), Json::of(&member.value)));
         }
     }
     let buffersize = match dialect {
-        Dialect::A => required(reader, tree, &At::ROOT, "buffersize").map(Some),
+        Dialect::A => required(reader, &object, "buffersize").map(Some),
         Dialect::B | Dialect::C => Some(None),
     };
-    let dram = dram(reader, tree, dialect);
+    let dram = dram(reader, &object, dialect);
     let metadata_at = At::ROOT.key("metadata");
-    let (mesh, at) = match dialect {
-        Dialect::A | Dialect::B => (Some(tree), &At::ROOT),
-        Dialect::C => (metadata(reader, tree), &metadata_at),
+    let mesh = match dialect {
+        Dialect::A | Dialect::B => Some(object),
+        Dialect::C => {
+            let metadata = reader.required(&object, "metadata");
+            metadata.and_then(|node| reader.object(node, &metadata_at))
+        }
     };
     let [xlen, ylen, top_batch_cut] = ["xlen", "ylen", "top_batch_cut"]
-        .map(|key| mesh.and_then(|mesh| required(reader, mesh, at, key)));
+        .map(|key| mesh.and_then(|mesh| required(reader, &mesh, key)));
     let (ports, metadata_extra) = match (dialect, mesh) {
-        (Dialect::C, Some(mesh)) => ports(reader, mesh, at),
+        (Dialect::C, Some(metadata)) => ports(reader, &metadata),
         _ => (None, Extra::default()),
     };
     let extra = Extra::new(members, unknown);
@@ -89,11 +93,9 @@ fn dialect_of(tree: &Node<'_>, members: &[Member<'_>]) -> Dialect {
     if tree.get("DRAM").is_some() || tree.get("metadata").is_some() {
         return Dialect::C;
     }
-    let has_rings = |member: &Member<'_>| match &member.value.value {
-        Value::Array(workloads) => {
-            workloads.first().is_some_and(|first| first.get("ring_buffer_info").is_some())
-        }
-        _ => false,
+    let has_rings = |member: &Member<'_>| {
+        let first = member.value.elements().and_then(|workloads| workloads.first());
+        first.is_some_and(|first| first.get("ring_buffer_info").is_some())
     };
     if tree.get("buffersize").is_some() || members.iter().any(has_rings) {
         return Dialect::A;
@@ -109,33 +111,28 @@ fn core_id(key: &str) -> Option<i64> {
 
 fn required<T: Field>(
     reader: &mut Reader<'_>,
-    object: &Node<'_>,
-    at: &At<'_>,
+    object: &Object<'_, '_, '_>,
     key: &'static str,
 ) -> Option<T> {
-    match object.get(key) {
-        Some(node) => T::read(reader, node, &at.key(key)),
-        None => {
-            reader.missing(object, at, key);
-            None
-        }
-    }
+    let node = reader.required(object, key)?;
+    T::read(reader, node, &object.at.key(key))
 }
 
-fn dram(reader: &mut Reader<'_>, tree: &Node<'_>, dialect: Dialect) -> Option<Vec<DramGroup>> {
+fn dram(
+    reader: &mut Reader<'_>,
+    tree: &Object<'_, '_, '_>,
+    dialect: Dialect,
+) -> Option<Vec<DramGroup>> {
     let key = match dialect {
         Dialect::A | Dialect::B => "-1",
         Dialect::C => "DRAM",
     };
-    let Some(node) = tree.get(key) else {
-        reader.missing(tree, &At::ROOT, key);
-        return None;
-    };
-    let at = At::ROOT.key(key);
+    let node = reader.required(tree, key)?;
+    let at = tree.at.key(key);
     if dialect != Dialect::C {
         return Some(vec![dram_group(reader, node, &at, 0)?]);
     }
-    let members = reader.members(node, &at)?;
+    let members = reader.object(node, &at)?.members;
     let mut groups = vec![];
     for member in members {
         let Some(id) = core_id(&member.key) else {
@@ -150,35 +147,23 @@ fn dram(reader: &mut Reader<'_>, tree: &Node<'_>, dialect: Dialect) -> Option<Ve
 }
 
 fn dram_group(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>, id: i64) -> Option<DramGroup> {
-    let members = reader.members(node, at)?;
+    let object = reader.object(node, at)?;
     let mut unknown = vec![];
-    for member in members.iter().filter(|member| !["in", "out"].contains(&&*member.key)) {
-        reader.unknown(member, at, &["in", "out"]);
+    for member in object.members.iter().filter(|member| !["in", "out"].contains(&&*member.key)) {
+        read::unknown(reader, member, at, &["in", "out"]);
         unknown.push((member.key.as_ref().into(), Json::of(&member.value)));
     }
-    let ins = required(reader, node, at, "in");
-    let outs = required(reader, node, at, "out");
-    Some(DramGroup { id, ins: ins?, outs: outs?, extra: Extra::new(members, unknown) })
-}
-
-fn metadata<'n, 't>(reader: &mut Reader<'_>, tree: &'n Node<'t>) -> Option<&'n Node<'t>> {
-    let node = tree.get("metadata");
-    match node {
-        Some(node) => reader.members(node, &At::ROOT.key("metadata")).map(|_| node),
-        None => {
-            reader.missing(tree, &At::ROOT, "metadata");
-            None
-        }
-    }
+    let ins = required(reader, &object, "in");
+    let outs = required(reader, &object, "out");
+    Some(DramGroup { id, ins: ins?, outs: outs?, extra: Extra::new(object.members, unknown) })
 }
 
 /// Where the DRAM ports stand, and what else `metadata` holds.
-fn ports(reader: &mut Reader<'_>, metadata: &Node<'_>, at: &At<'_>) -> (Option<Json>, Extra) {
+fn ports(reader: &mut Reader<'_>, metadata: &Object<'_, '_, '_>) -> (Option<Json>, Extra) {
     const KNOWN: [&str; 4] = ["DRAM", "top_batch_cut", "xlen", "ylen"];
-    let Value::Object(members) = &metadata.value else { return (None, Extra::default()) };
-    let mut unknown = vec![];
+    let (members, mut unknown) = (metadata.members, vec![]);
     for member in members.iter().filter(|member| !KNOWN.contains(&&*member.key)) {
-        reader.unknown(member, at, &KNOWN);
+        read::unknown(reader, member, metadata.at, &KNOWN);
         unknown.push((member.key.as_ref().into(), Json::of(&member.value)));
     }
     (metadata.get("DRAM").map(Json::of), Extra::new(members, unknown))

@@ -164,11 +164,6 @@ impl Resident {
         }
     }
 
-    /// The part that came by a transfer.
-    pub fn part(&self, transfer: i64) -> Option<&Source> {
-        self.sources().iter().find(|source| source.transfer_id == transfer)
-    }
-
     /// Transfers it consists of.
     pub fn transfers(&self) -> impl Iterator<Item = i64> + use<'_> {
         self.transfer_id.iter().flat_map(Ids::iter)

@@ -1,8 +1,8 @@
 //! Tiles of a workload: what the intra-core compiler chose, in dialect A.
 
+use irc_json::{At, Json, Node, Number, Reader};
+
 use super::{Coords, Extent};
-use crate::json::{At, Json, Node, Number};
-use crate::read::Reader;
 use crate::record::{Extra, Field, names, record};
 
 names! {
@@ -98,7 +98,7 @@ const PREFIX: &str = "tile_num_";
 
 impl Field for Tiles {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
-        let members = reader.members(node, at)?;
+        let members = reader.object(node, at)?.members;
         let (mut tiles, mut unknown) = (vec![], vec![]);
         let mut count = 0;
         for member in members {
@@ -107,7 +107,7 @@ impl Field for Tiles {
                 (number.to_string() == digits).then_some(number)
             });
             let Some(number) = number else {
-                reader.unknown(member, at, &["tile_num_0"]);
+                crate::read::unknown(reader, member, at, &["tile_num_0"]);
                 unknown.push((member.key.as_ref().into(), Json::of(&member.value)));
                 continue;
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check::{Facts, arrivals};
-use super::{Extent, Schedule};
+use super::{DramIn, DramOut, Extent, Schedule};
 
 /// A workload: the index of its core in the schedule, and its own there.
 pub type Place = (usize, usize);
@@ -39,7 +39,24 @@ impl<'s> Transfers<'s> {
 
     /// Whether DRAM takes a transfer in.
     pub fn is_stored(&self, transfer: i64) -> bool {
-        self.0.ins.contains_key(&transfer)
+        self.dram_in(transfer).is_some()
+    }
+
+    /// What DRAM gives out under a transfer.
+    pub fn dram_out(&self, transfer: i64) -> Option<&'s DramOut> {
+        self.0.outs.get(&transfer).map(|(_, _, out)| *out)
+    }
+
+    /// What DRAM takes in under a transfer.
+    pub fn dram_in(&self, transfer: i64) -> Option<&'s DramIn> {
+        self.0.ins.get(&transfer).map(|(_, _, block)| *block)
+    }
+
+    /// The workloads that store what DRAM gives out under a transfer.
+    pub fn storers(&self, transfer: i64) -> impl Iterator<Item = Place> {
+        let out = self.dram_out(transfer);
+        let related = out.into_iter().flat_map(|out| out.related_ifmap.iter().flatten());
+        related.filter_map(|stored| self.maker(*stored))
     }
 
     /// For each use of a transfer, the index on that core of the first of the unbroken row of

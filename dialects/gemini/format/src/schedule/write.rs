@@ -1,7 +1,8 @@
 //! Writing a schedule back.
 
+use irc_json::{Json, Layout};
+
 use super::{Dialect, DramGroup, Schedule};
-use crate::json::{Json, Layout};
 use crate::record::{Extra, Field};
 
 type Members = Vec<(Box<str>, Json)>;

@@ -137,6 +137,24 @@ pub fn all() -> Vec<Row> {
         vec![set("/0", json!([])), Drop("/2")],
     );
     row(
+        "cores count from 0, a size is of two bytes",
+        "gem-w5-other-size",
+        TwoCores,
+        vec![set("/0", json!([])), Drop("/2"), set("/1/0/ofmap_size", json!(2048))],
+    );
+    row(
+        "cores count from 0, nothing reads a result",
+        "gem-o8-unread-result",
+        TwoCores,
+        vec![set("/0", json!([])), Drop("/2")],
+    );
+    row(
+        "cores count from 0, a destination is not there",
+        "gem-o9-no-destination",
+        TwoCores,
+        vec![set("/0", json!([])), Drop("/2")],
+    );
+    row(
         "a workload has another's id",
         "gem-w1-workload-id",
         TwoCores,
@@ -267,6 +285,37 @@ pub fn all() -> Vec<Row> {
         "gem-o7-lost-result",
         TwoCores,
         vec![set("/2/3/ofmap/0/destination", json!([]))],
+    );
+
+    row(
+        "a tile is of another layer",
+        "gem-k6-tile-layer",
+        Rings,
+        vec![set("/0/0/tile_info/tile_num_0/layer_name", json!("l1_conv"))],
+    );
+    row(
+        "a tensor is for another layer",
+        "gem-b27-layer",
+        TwoCores,
+        vec![set("/1/0/buffer/0/layer", json!("x"))],
+    );
+    row(
+        "an earlier workload is the last maker",
+        "gem-f10-last-maker",
+        TwoCores,
+        vec![set("/1/2/ifmap/max_workload_id", json!(0))],
+    );
+    row(
+        "no workload wants a tensor first",
+        "gem-q6-priority",
+        Allocated,
+        vec![set("/1/0/buffer/0/priority", json!(99))],
+    );
+    row(
+        "a scale is negative",
+        "gem-n11-value",
+        Frontend,
+        vec![set("/l0_conv/quant_info/output_scale", json!(-1))],
     );
 
     // DRAM.
@@ -578,7 +627,7 @@ pub fn all() -> Vec<Row> {
         Rings,
         vec![set(
             "/0/0/ring_buffer_info",
-            json!([[0, 2048], [2048, 4096], [4096, 5120], [5120, 6144], [6144, 8192]]),
+            json!((0..17).map(|place| [1024 * place, 1024 * (place + 1)]).collect::<Vec<_>>()),
         )],
     );
     row(
@@ -768,6 +817,12 @@ pub fn all() -> Vec<Row> {
             set("/0/0/buffer/1/tensor_order", json!(7)),
             set("/0/6/buffer/1/tensor_order", json!(1)),
         ],
+    );
+    row(
+        "a result that is never sent",
+        "gem-q7-never-sent",
+        Rings,
+        vec![set("/0/7/buffer/2/start_send", json!(false))],
     );
     row(
         "a row from L2 has a place",

@@ -10,7 +10,24 @@ pub struct Fault {
     /// Offset in the file.
     pub offset: usize,
     /// What is wrong there.
-    pub message: &'static str,
+    pub message: String,
+    /// Whether the file ends before what it states does.
+    pub is_end: bool,
+}
+
+impl Fault {
+    /// A fault that is not the end of the file.
+    pub fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into(), is_end: false }
+    }
+
+    /// Names what the file ends in, if that is the fault.
+    pub fn within(self, place: impl FnOnce() -> String) -> Self {
+        match self.is_end {
+            true => Self { message: format!("{}, in {}", self.message, place()), ..self },
+            false => self,
+        }
+    }
 }
 
 impl fmt::Display for Fault {
@@ -40,8 +57,13 @@ impl<'b> Bytes<'b> {
     }
 
     /// A fault at the present place.
-    pub fn fault(&self, message: &'static str) -> Fault {
-        Fault { offset: self.at, message }
+    pub fn fault(&self, message: &str) -> Fault {
+        Fault::new(self.at, message)
+    }
+
+    /// The fault of a file that ends before what it states does.
+    fn end(&self, message: &str) -> Fault {
+        Fault { is_end: true, ..self.fault(message) }
     }
 
     /// Number of bytes left.
@@ -58,7 +80,7 @@ impl<'b> Bytes<'b> {
     /// The next bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let rest = &self.bytes[self.at..];
-        let array = rest.first_chunk().ok_or_else(|| self.fault("the file ends too early"))?;
+        let array = rest.first_chunk().ok_or_else(|| self.end("the file ends too early"))?;
         self.at += N;
         Ok(*array)
     }
@@ -85,6 +107,6 @@ impl<'b> Bytes<'b> {
     pub fn count(&mut self, least: usize) -> Result<usize, Fault> {
         let count = self.varint()?;
         let fits = usize::try_from(count).ok().filter(|count| *count <= self.left() / least);
-        fits.ok_or_else(|| self.fault("a count exceeds the file"))
+        fits.ok_or_else(|| self.end("a count exceeds the file"))
     }
 }

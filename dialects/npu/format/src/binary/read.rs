@@ -6,17 +6,49 @@ use crate::Op;
 use crate::field::Field;
 use crate::program::{Core, Instruction, Origin, Program, Tokens};
 
+/// Bytes of magic and version.
+const START: usize = MAGIC.len() + 2;
+
 /// The program of a binary form.
 ///
 /// # Errors
 /// The first place where the bytes are not what [`super::encode`] writes.
 pub fn decode(file: &[u8]) -> Result<Program, Fault> {
-    let mut bytes = Bytes::new(checked(file)?);
-    let _: [u8; MAGIC.len() + 2] = bytes.array()?;
+    if !file.starts_with(&MAGIC) {
+        return Err(Fault::new(0, "not a program: the first bytes differ"));
+    }
+    let version = file.get(MAGIC.len()..START);
+    if version.is_some_and(|version| version != VERSION.to_le_bytes()) {
+        return Err(Fault::new(MAGIC.len(), "unknown version, expected 1"));
+    }
+    match file.split_last_chunk::<4>() {
+        Some((body, crc)) if u32::from_le_bytes(*crc) == crc32(body) => decode_body(body),
+        _ => Err(unsealed(file)),
+    }
+}
+
+/// What is wrong with a file whose last bytes are not its checksum: they are missing, or it was changed.
+fn unsealed(file: &[u8]) -> Fault {
+    let size = file.len();
+    match decode_body(file) {
+        Ok(_) => Fault::new(size, format!("cut off, of {size} bytes: the checksum is missing")),
+        Err(fault) if fault.is_end => {
+            let message = format!("cut off or damaged, of {size} bytes: {}", fault.message);
+            Fault { message, ..fault }
+        }
+        _ => Fault::new(size.saturating_sub(4), "the checksum differs"),
+    }
+}
+
+/// The program between the first bytes and the checksum.
+fn decode_body(body: &[u8]) -> Result<Program, Fault> {
+    let mut bytes = Bytes::new(body);
+    let _: [u8; START] = bytes.array()?;
     let count = bytes.count(2)?;
     let mut cores: Vec<Core> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let core = decode_core(&mut bytes)?;
+    for number in 1..=count {
+        let core = decode_core(&mut bytes);
+        let core = core.map_err(|fault| fault.within(|| format!("core {number} of {count}")))?;
         if cores.last().is_some_and(|last| last.id >= core.id) {
             return Err(bytes.fault("cores are not in ascending order"));
         }
@@ -28,31 +60,14 @@ pub fn decode(file: &[u8]) -> Result<Program, Fault> {
     }
 }
 
-/// The file without its checksum, once magic, version and checksum are right.
-fn checked(file: &[u8]) -> Result<&[u8], Fault> {
-    if !file.starts_with(&MAGIC) {
-        return Err(Fault { offset: 0, message: "not a program: the first bytes differ" });
-    }
-    let version = file.get(MAGIC.len()..MAGIC.len() + 2);
-    if version.is_some_and(|version| version != VERSION.to_le_bytes()) {
-        return Err(Fault { offset: MAGIC.len(), message: "unknown version, expected 1" });
-    }
-    let Some((body, crc)) = file.split_last_chunk::<4>() else {
-        return Err(Fault { offset: file.len(), message: "the file ends too early" });
-    };
-    match u32::from_le_bytes(*crc) == crc32(body) {
-        true => Ok(body),
-        false => Err(Fault { offset: body.len(), message: "the checksum differs" }),
-    }
-}
-
 fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Fault> {
     let id = u32::decode(bytes)?;
     let count = bytes.count(2)?;
     let mut code: Vec<Instruction> = vec![];
-    for _ in 0..count {
-        let instruction = decode_instruction(code.last(), bytes)?;
-        code.push(instruction);
+    for number in 1..=count {
+        let instruction = decode_instruction(code.last(), bytes);
+        let place = || format!("instruction {number} of {count}");
+        code.push(instruction.map_err(|fault| fault.within(place))?);
     }
     Ok(Core { id, code })
 }

@@ -1,5 +1,6 @@
 //! The values of a listing: what Python prints.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use irc_diag::Diagnostic;
@@ -19,7 +20,7 @@ pub fn fault(span: Range<usize>, code: &'static str, message: impl Into<String>)
 }
 
 /// A value with its place in the text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Spanned<'s> {
     /// The value.
     pub value: Value<'s>,
@@ -28,7 +29,7 @@ pub struct Spanned<'s> {
 }
 
 /// A value of a listing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value<'s> {
     /// `-3`, `0.5`.
     Number(Number),
@@ -47,10 +48,19 @@ pub enum Value<'s> {
         /// Number of the value.
         number: i64,
     },
+    /// A named value by its name alone; no listing has it.
+    Name(Cow<'s, str>),
     /// `[a, b]`.
     List(Vec<Spanned<'s>>),
     /// `{'a': b}`.
     Dict(Vec<(Spanned<'s>, Spanned<'s>)>),
+}
+
+impl<'s> Spanned<'s> {
+    /// A value that stands in no text.
+    pub fn nowhere(value: Value<'s>) -> Self {
+        Self { value, span: 0..0 }
+    }
 }
 
 impl Value<'_> {
@@ -62,7 +72,7 @@ impl Value<'_> {
             Self::Bool(_) => "a truth value",
             Self::Text(_) => "a text",
             Self::Word(_) => "a bare word",
-            Self::Named { .. } => "a named value",
+            Self::Named { .. } | Self::Name(_) => "a named value",
             Self::List(_) => "a list",
             Self::Dict(_) => "a dictionary",
         }
@@ -296,6 +306,8 @@ impl<'v, 's> Dict<'v, 's> {
         let left = (0..self.entries.len()).find(|i| self.taken >> i & 1 == 0);
         let Some(left) = left else { return Ok(()) };
         let key = &self.entries[left].0;
-        Err(fault(key.span.clone(), "npu-unknown-key", "the instruction has no such field"))
+        let Value::Text(name) = key.value else { return Ok(()) };
+        let message = format!("the instruction has no field `{name}`");
+        Err(fault(key.span.clone(), "npu-unknown-key", message))
     }
 }

@@ -13,6 +13,7 @@ mod lex;
 mod read;
 mod write;
 
-pub(crate) use lex::{Dict, Finding, Spanned, Value, fault};
+pub(crate) use lex::{Dict, Finding, fault};
+pub use lex::{Spanned, Value};
 pub use read::{Limits, Listing, Trace, parse, parse_trace};
 pub use write::{write, write_instruction, write_trace};

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use irc_diag::{Diagnostic, Sink, Source};
+use irc_diag::{Diagnostic, Sink, Source, nearest};
 
 use super::lex::{Dict, Finding, Lexer, Spanned, Value, fault};
+use crate::Op;
 use crate::program::{Core, Instruction, Origin, Program, Spans, Time, Tokens};
-use crate::{Op, names};
 
 /// What a reader accepts at most.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ fn read_op(name: &Spanned<'_>, fields: &Spanned<'_>) -> Result<(Op, Tokens), Fin
     let mut fields = Dict::new(fields)?;
     let op = Op::read(word, &mut fields).unwrap_or_else(|| {
         let finding = fault(name.span.clone(), "npu-unknown-instruction", "unknown instruction");
-        Err(match names::nearest(word, Op::NAMES) {
+        Err(match nearest(word, Op::NAMES.iter().copied()) {
             Some(near) => finding.help(format!("did you mean `{near}`?")).into(),
             None => finding,
         })

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use super::Value;
 use crate::field::Field;
 use crate::program::{Instruction, Origin, Program, Time};
 
-/// The listing of a program, in the published form; core 0 alone needs no `# core` line.
+/// The listing of a program, in the published form; core 0 alone needs no `# core` line, unless it has
+/// no instruction.
 pub fn write(program: &Program) -> String {
     write_all(program, |_, _| None)
 }
@@ -22,7 +24,7 @@ pub fn write_trace(program: &Program, times: &[Vec<Time>]) -> String {
 fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> String {
     // A published line has about 240 bytes.
     let mut out = String::with_capacity(240 * program.len());
-    let bare = matches!(&program.cores[..], [core] if core.id == 0);
+    let bare = matches!(&program.cores[..], [core] if core.id == 0 && !core.code.is_empty());
     for (place, core) in program.cores.iter().enumerate() {
         if !bare {
             // Writing to a String cannot fail.
@@ -52,20 +54,56 @@ fn line(instruction: &Instruction, time: Option<(usize, Time)>, out: &mut String
         let _ = write!(out, ", {{'inst_idx': {number}, 'time': [{start}, {end}]}}");
     }
     out.push_str(", {");
-    instruction.op.print(out);
+    let mut fields = instruction.op.fields();
     if !instruction.op.is_config() {
-        out.push_str(if instruction.op.is_bare() { "'Prev_Insts': " } else { ", 'Prev_Insts': " });
-        instruction.tokens.prev.print(out);
-        out.push_str(", 'Next_Insts': ");
-        instruction.tokens.next.print(out);
+        fields.push(("Prev_Insts", instruction.tokens.prev.value()));
+        fields.push(("Next_Insts", instruction.tokens.next.value()));
     }
+    separated(&fields, out, |(key, value), out| {
+        let _ = write!(out, "'{key}': ");
+        print(value, out);
+    });
     out.push_str("}]");
+}
+
+fn print(value: &Value<'_>, out: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = match value {
+        Value::Number(number) => write!(out, "{number}"),
+        Value::Bool(flag) => write!(out, "{}", if *flag { "True" } else { "False" }),
+        Value::Text(text) => write!(out, "'{text}'"),
+        Value::Word(word) => write!(out, "{word}"),
+        Value::Name(name) => write!(out, "{name}"),
+        Value::Named { class, name, number } => write!(out, "<{class}.{name}: {number}>"),
+        Value::List(items) => {
+            out.push('[');
+            separated(items, out, |item, out| print(&item.value, out));
+            write!(out, "]")
+        }
+        Value::Dict(entries) => {
+            out.push('{');
+            separated(entries, out, |(key, value), out| {
+                print(&key.value, out);
+                out.push_str(": ");
+                print(&value.value, out);
+            });
+            write!(out, "}}")
+        }
+    };
+}
+
+/// Prints items with commas between.
+fn separated<T>(items: &[T], out: &mut String, print: impl Fn(&T, &mut String)) {
+    for (index, item) in items.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        print(item, out);
+    }
 }
 
 fn origin(origin: &Origin, out: &mut String) {
     let _ = write!(out, "{{'slyr': {}, 'clyr': ", origin.slyr);
-    origin.clyr.print(out);
+    print(&origin.clyr.value(), out);
     let _ = write!(out, ", 's_flyr': {}, 'c_flyr': ", origin.s_flyr);
-    origin.c_flyr.print(out);
+    print(&origin.c_flyr.value(), out);
     let _ = write!(out, ", 'wkl': {}, 'tile': {}}}", origin.wkl, origin.tile);
 }

@@ -1,8 +1,8 @@
 //! Ops that meet other ranks.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::{DataType, Op, OpKind, Tensor};
 
 /// Most peers of a reducing receive.

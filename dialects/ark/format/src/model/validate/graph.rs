@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::Node;
 
 /// Id and edges of a node.

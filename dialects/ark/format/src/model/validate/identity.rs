@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use irc_diag::{Diagnostic, Sink};
 
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Buffer, Op, Tensor};
 
 /// Where a tensor is mentioned.
@@ -19,7 +19,7 @@ struct Mention {
 impl Mention {
     /// Path of a value of the tensor, or of the tensor itself when `tail` is empty.
     fn path(self, tail: &str) -> String {
-        let at = At::op(self.place);
+        let at = self.place.at();
         let at = at.key(self.key);
         format!("{}{tail}", at.index(self.index))
     }
@@ -111,7 +111,7 @@ pub(super) fn check_order(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
                 if made > position {
                     let message = format!("tensor {} is used before it is made", tensor.id);
                     let mention = Mention { place, key, index };
-                    let maker = At::op(maker);
+                    let maker = maker.at();
                     let finding = Diagnostic::error("ark-use-before-result", message)
                         .path(mention.path(".Id"))
                         .related(maker.key("ResultTensors").to_string(), "it is made here");

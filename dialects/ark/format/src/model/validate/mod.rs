@@ -13,9 +13,10 @@ mod shapes;
 mod tensor;
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::{Model, Op, Tensor};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 
 pub(crate) use graph::Edges;
 
@@ -82,7 +83,7 @@ pub(crate) fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], s
 
 /// Checks ops one by one, and that they agree on the tensors and buffers they share.
 pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink: &mut Sink) {
-    ops.iter().for_each(|(place, op)| op::check(op, &At::op(*place), ranks, sink));
+    ops.iter().for_each(|(place, op)| op::check(op, &place.at(), ranks, sink));
     identity::check(ops, sink);
 }
 

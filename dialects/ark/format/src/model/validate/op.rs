@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::{communicate, overlap, shapes, tensor};
-use crate::json::At;
 use crate::model::{Arg, Op, OpKind, Tensor};
 
 /// Checks one op.

@@ -1,8 +1,8 @@
 //! Operands and outputs of one op that share bytes.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::{Op, OpKind, Region, Tensor};
 
 /// An op may overwrite an operand only element by element: its tasks run in any order, and each reads

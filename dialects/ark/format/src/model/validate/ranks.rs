@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Op, Tensor};
 
 /// Buffers lie on ranks of the world, and only communication touches those of another rank.
 pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink: &mut Sink) {
     let mut seen = BTreeSet::new();
     for (place, op) in ops {
-        let at = At::op(*place);
+        let at = place.at();
         let lists = [
             ("ReadTensors", &op.reads),
             ("WriteTensors", &op.writes),
@@ -35,7 +36,7 @@ pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink
 pub(super) fn check_tags(ops: &[(OpPlace, &Op)], rank: i64, sink: &mut Sink) {
     let mut owners: BTreeMap<(&str, [i64; 2]), (u64, String)> = BTreeMap::new();
     for (place, op) in ops {
-        for (path, tensor) in local_tensors(op, &At::op(*place), rank) {
+        for (path, tensor) in local_tensors(op, &place.at(), rank) {
             let buffer = &tensor.buffer;
             for (key, tags) in [("SendTags", &buffer.send_tags), ("RecvTags", &buffer.recv_tags)] {
                 for tag in tags.iter().filter(|[peer, _]| *peer != -1) {

@@ -1,8 +1,8 @@
 //! Shapes and data types of computing ops.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::{DataType, Op, OpKind, Tensor, shape};
 
 /// Checks the shapes and data types of an op whose signature holds.

@@ -1,9 +1,9 @@
 //! What ARK's tensor constructor demands.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::MAX_BUFFER_BYTES;
-use crate::json::At;
 use crate::model::Tensor;
 
 /// Most dimensions of a tensor.

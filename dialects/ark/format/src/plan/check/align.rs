@@ -1,10 +1,10 @@
 //! Kernels that move several elements at a time need them at multiples of what they move.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::lanes::{Lanes, vector};
 use super::memory::Memory;
-use crate::json::At;
 use crate::model::{DataType, OpKind, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;

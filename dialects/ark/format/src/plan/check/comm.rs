@@ -1,9 +1,10 @@
 //! What one plan alone shows of its communication.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::{ops, packets};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{OpKind, Tensor};
 use crate::plan::tiling::four;
 use crate::plan::{Plan, PlanOp};
@@ -11,7 +12,7 @@ use crate::plan::{Plan, PlanOp};
 /// Checks ranks, channels and the layout of what is sent.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
-        let at = At::op(place);
+        let at = place.at();
         check_tags(plan, plan_op, &at, sink);
         match plan_op.op.kind {
             OpKind::Send => {
@@ -114,7 +115,7 @@ fn check_done(plan: &Plan, done: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let channel = done.config.text("ChannelType");
     if let Some((place, _)) = sends.find(|(_, op)| op.config.text("ChannelType") != channel) {
         let config = at.key("Config");
-        let send = At::op(place);
+        let send = place.at();
         let finding = Diagnostic::error("plan-channel", "the send uses another channel")
             .path(config.key("ChannelType").to_string())
             .related(send.key("Config").key("ChannelType").to_string(), "it is here");

@@ -1,14 +1,15 @@
 //! The keys of a config that ARK's code generator reads.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::OpKind;
 use crate::plan::{ConfigValue, PlanOp};
 
 /// Checks that the config of an op has the keys its kind needs, with sensible values.
 pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
-    let at = At::op(place);
+    let at = place.at();
     let at = at.key("Config");
     for &(key, kind) in required(op.op.kind) {
         match op.config.get(key) {

@@ -6,7 +6,7 @@
 use irc_diag::{Diagnostic, Sink};
 
 use super::order::touch::{self, Spot, Witness};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Region, Tensor};
 use crate::plan::{
     Plan, PlanOp, Range, TaskGroup,
@@ -131,8 +131,8 @@ fn check_pair(
             Diagnostic::warning("plan-fused-unproven", message)
         }
     };
-    let at = At::op(OpPlace::Task(task, later.op));
-    let other = At::op(OpPlace::Task(task, earlier.op));
+    let at = OpPlace::Task(task, later.op).at();
+    let other = OpPlace::Task(task, earlier.op).at();
     let finding = finding
         .path(at.key(later.key).index(later.index).to_string())
         .related(other.key(earlier.key).index(earlier.index).to_string(), "touched here")

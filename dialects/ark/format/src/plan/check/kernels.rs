@@ -1,10 +1,10 @@
 //! What ARK's kernels demand of the ops they run.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::memory::Memory;
 use super::{align, lanes, matmul, ops};
-use crate::json::At;
 use crate::model::{Op, OpKind};
 use crate::plan::{Plan, PlanOp};
 
@@ -12,7 +12,7 @@ use crate::plan::{Plan, PlanOp};
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let memory = Memory::of(plan);
     for (place, plan_op) in ops(plan) {
-        let at = At::op(place);
+        let at = place.at();
         match plan_op.op.kind {
             OpKind::Matmul => matmul::check(plan, plan_op, &at, sink),
             OpKind::Transpose => check_transpose(&plan_op.op, &at, sink),

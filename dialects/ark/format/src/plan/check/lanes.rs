@@ -5,9 +5,9 @@
 //! does nothing; one whose first is inside stores all it takes.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::memory::Memory;
-use crate::json::At;
 use crate::model::{OpKind, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;

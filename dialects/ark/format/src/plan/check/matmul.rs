@@ -1,8 +1,8 @@
 //! Tiles for which ARK has a matrix kernel.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::{DataType, Op, Tensor, shape};
 use crate::plan::tiling::four;
 use crate::plan::{Architecture, Plan, PlanOp};

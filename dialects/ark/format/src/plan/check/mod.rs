@@ -28,7 +28,7 @@ mod warps;
 use irc_diag::{Diagnostic, Sink};
 
 use super::{Plan, PlanOp, ResourceGroup, tiling};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Op, validate};
 
 pub use config::{ConfigKey, config_keys, expected_config};
@@ -74,7 +74,7 @@ fn check_ops(plan: &Plan, sink: &mut Sink) {
     for (place, _) in ops.iter().filter(|(_, op)| op.is_virtual) {
         let message = "a virtual op computes nothing and cannot be in a plan";
         let finding = Diagnostic::error("plan-virtual-op", message);
-        sink.push(finding.path(At::op(*place).key("IsVirtual").to_string()));
+        sink.push(finding.path(place.at().key("IsVirtual").to_string()));
     }
     let world = Some((plan.rank, plan.world_size));
     validate::check_ops(&ops, world, sink);

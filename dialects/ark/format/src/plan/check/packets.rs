@@ -6,8 +6,8 @@
 //! it receives. Kernels that reduce do not look where a tensor ends.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
-use crate::json::At;
 use crate::model::{OpKind, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;

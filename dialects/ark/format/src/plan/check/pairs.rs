@@ -6,7 +6,7 @@ use irc_diag::Diagnostic;
 
 use super::ops;
 use super::ranks::Link;
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{OpKind, Tensor};
 use crate::plan::{Plan, PlanOp};
 
@@ -69,7 +69,7 @@ fn uses_packets(kind: OpKind) -> bool {
 }
 
 fn compare(sender: &End<'_>, receiver: &End<'_>) -> Vec<(usize, Diagnostic)> {
-    let at = At::op(receiver.place);
+    let at = receiver.place.at();
     let mut found = vec![];
     let mut report = |path: String, what: &str| {
         let message = format!("the op that sends this uses {what}");

@@ -3,7 +3,7 @@
 use irc_diag::{Diagnostic, Sink};
 
 use super::{ops, resource_groups, resource_path};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::plan::{Plan, ResourceGroup, TaskInfo, slots};
 
 /// Bytes of on-chip memory the executor keeps for itself.
@@ -73,7 +73,7 @@ fn check_tasks(plan: &Plan, sink: &mut Sink) {
     for (place, op) in ops(plan) {
         let OpPlace::Task(task, _) = place else { continue };
         let info = &plan.task_infos[task];
-        let at = At::op(place);
+        let at = place.at();
         let at = at.key("Config");
         let needs = [
             ("NumWarps", info.num_warps, "plan-warps"),

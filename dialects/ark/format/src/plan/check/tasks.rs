@@ -4,7 +4,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::distribute::{advance, faults};
 use super::{resource_groups, resource_path};
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::OpKind;
 use crate::plan::tiling::{derived_tasks, num_tasks};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskInfo};
@@ -23,7 +23,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
 fn check_counts(task: usize, info: &TaskInfo, sink: &mut Sink) {
     let first = info.ops.first().and_then(num_tasks);
     for (index, op) in info.ops.iter().enumerate() {
-        let at = At::op(OpPlace::Task(task, index));
+        let at = OpPlace::Task(task, index).at();
         let at = at.key("Config");
         let path = at.key("NumTasks").to_string();
         let (stated, derived) = (num_tasks(op), derived_tasks(op));
@@ -37,7 +37,7 @@ fn check_counts(task: usize, info: &TaskInfo, sink: &mut Sink) {
             && let (Some(stated), Some(first)) = (stated, first)
         {
             let message = format!("ops of one task differ in `NumTasks`: {first} and {stated}");
-            let place = At::op(OpPlace::Task(task, 0));
+            let place = OpPlace::Task(task, 0).at();
             let finding = Diagnostic::error("plan-fused-tasks", message)
                 .path(path)
                 .related(place.key("Config").to_string(), "the first op is here");

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::order::touch::{Access, Spot, Witness, accesses};
 use super::resource_groups;
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Op, Tensor};
 use crate::plan::{Plan, Range, TaskGroup};
 
@@ -51,7 +52,7 @@ impl Step<'_> {
     }
 
     fn at(&self) -> At<'static> {
-        At::op(OpPlace::Task(self.task, self.index))
+        OpPlace::Task(self.task, self.index).at()
     }
 }
 

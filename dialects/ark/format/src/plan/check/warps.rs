@@ -7,10 +7,11 @@
 //! themselves.
 
 use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
 
 use super::distribute::advance;
 use super::ops;
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Op, OpKind, Region};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo, slots};
 
@@ -21,7 +22,7 @@ const MAX_PROCESSORS: i64 = 4096;
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
         let OpPlace::Task(task, index) = place else { continue };
-        check_op(&plan.task_infos[task], index, plan_op, &At::op(place), sink);
+        check_op(&plan.task_infos[task], index, plan_op, &place.at(), sink);
     }
     for group in 0..plan.processor_groups.len() {
         check_group(plan, group, sink);

@@ -5,7 +5,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::super::{DramIn, DramOut, Target};
 use super::boxes;
-use super::facts::{Facts, Place, in_path, out_path, used};
+use super::facts::{Facts, Place, in_path, out_path};
 use super::published::Published;
 
 /// Checks every block.
@@ -86,7 +86,7 @@ fn destination(
             sink.push(Diagnostic::error("gem-d2-layer", message()).path(path));
         }
     }
-    if !used(workload).contains(&transfer) {
+    if !facts.is_user(place, transfer) {
         let message = format!("{} does not use transfer {transfer}", facts.name(place));
         sink.push(Diagnostic::error("gem-d3-unused", message).path(path));
     }
@@ -107,12 +107,11 @@ fn users(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
         wrong(format!("transfer {} names a workload twice", out.transfer_id));
     }
     let users = facts.users(out.transfer_id);
-    let is_first = |user: &Place| {
-        let core = user.0;
-        users.iter().find(|other| other.0 == core) == Some(user)
-    };
-    let must = |user: &&Place| !out.is_weight() || is_first(user);
-    if let Some(user) = users.iter().filter(must).find(|user| !named.contains(user)) {
+    let is_first =
+        |at: usize| at.checked_sub(1).is_none_or(|before| users[before].0 != users[at].0);
+    let must = |(at, _): &(usize, &Place)| !out.is_weight() || is_first(*at);
+    let mut missed = users.iter().enumerate().filter(must).map(|(_, user)| user);
+    if let Some(user) = missed.find(|user| named.binary_search(user).is_err()) {
         wrong(format!("transfer {} does not name {}", out.transfer_id, facts.name(*user)));
     }
 }

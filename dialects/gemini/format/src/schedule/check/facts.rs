@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::{
-    Dialect, DramIn, DramOut, Extent, Ids, Resident, ResidentKind, Schedule, Target, Workload,
+    Core, Dialect, DramIn, DramOut, Extent, Ids, Resident, ResidentKind, Schedule, Target, Workload,
 };
 
 pub(super) use super::super::Place;
@@ -12,8 +12,13 @@ pub(super) use super::super::Place;
 pub(in super::super) struct Facts<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
-    /// Index of each core by its id.
-    pub cores: HashMap<i64, usize>,
+    /// Whether it is a file of dialect B that counts cores from 0, as files written by hand do and
+    /// no program does.
+    pub is_by_hand: bool,
+    /// Names of layers.
+    layers: HashSet<&'s str>,
+    /// Residents of every snapshot with their indices, by core.
+    snapshots: Vec<Vec<Snapshot<'s>>>,
     /// Workloads by id; of dialect A by core and id.
     workloads: HashMap<(i64, i64), Place>,
     /// What DRAM gives out: group, index there, and block; the first of an id.
@@ -26,9 +31,12 @@ pub(in super::super) struct Facts<'s> {
     pub results: Vec<Made<'s>>,
     /// The first result of each transfer.
     result_of: HashMap<i64, usize>,
-    /// Workloads that use each transfer, in the order of the file.
+    /// Workloads that use each transfer, ascending.
     users: HashMap<i64, Vec<Place>>,
 }
+
+/// The residents of a snapshot with their indices.
+pub(super) type Snapshot<'s> = Vec<(usize, &'s Resident)>;
 
 /// A part of a result, under its transfer.
 pub(in super::super) struct Made<'s> {
@@ -58,18 +66,13 @@ impl Made<'_> {
     /// Its JSON path.
     pub fn path(&self, schedule: &Schedule) -> String {
         match self.spot {
-            Spot::Ofmap(index) => format!("{}.ofmap[{index}]", path(schedule, self.place)),
+            Spot::Ofmap(index) => format!("{}.ofmap[{index}]", schedule.workload_path(self.place)),
             Spot::Sent(holder, index, part) => {
-                let holder = path(schedule, (self.place.0, holder));
+                let holder = schedule.workload_path((self.place.0, holder));
                 format!("{holder}.buffer[{index}].destinations[{part}]")
             }
         }
     }
-}
-
-/// The JSON path of a workload.
-pub(super) fn path(schedule: &Schedule, (core, index): Place) -> String {
-    format!("{}[{index}]", schedule.core_path(core))
 }
 
 /// A workload in words.
@@ -101,7 +104,9 @@ impl<'s> Facts<'s> {
     pub fn new(schedule: &'s Schedule) -> Self {
         let mut facts = Facts {
             schedule,
-            cores: HashMap::new(),
+            is_by_hand: is_by_hand(schedule),
+            layers: HashSet::new(),
+            snapshots: schedule.cores.iter().map(|core| snapshots(schedule, core)).collect(),
             workloads: HashMap::new(),
             outs: HashMap::new(),
             ins: HashMap::new(),
@@ -110,12 +115,10 @@ impl<'s> Facts<'s> {
             result_of: HashMap::new(),
             users: HashMap::new(),
         };
-        for (index, core) in schedule.cores.iter().enumerate() {
-            facts.cores.entry(core.id).or_insert(index);
-        }
         for (core, index, workload) in schedule.workloads() {
             let key = facts.key(schedule.cores[core].id, workload.workload_id);
             facts.workloads.entry(key).or_insert((core, index));
+            facts.layers.insert(&workload.layer_name);
             facts.add_results((core, index), workload);
             for transfer in used(workload) {
                 facts.users.entry(transfer).or_default().push((core, index));
@@ -164,8 +167,9 @@ impl<'s> Facts<'s> {
         for (index, workload) in workloads.iter().enumerate() {
             layers.entry(&workload.layer_name).or_default().push(index);
         }
-        for (holder, workload) in workloads.iter().enumerate() {
-            for (index, resident) in residents(schedule, workload) {
+        for holder in 0..workloads.len() {
+            for index in 0..self.snapshots[core][holder].len() {
+                let (index, resident) = self.snapshots[core][holder][index];
                 let makers = resident.layer().and_then(|layer| layers.get(layer));
                 let makers = makers.map_or(&[][..], Vec::as_slice);
                 for (part, sent) in resident.destinations.iter().flatten().enumerate() {
@@ -196,6 +200,16 @@ impl<'s> Facts<'s> {
         (self.schedule.cores[place.0].id == core).then_some(place)
     }
 
+    /// Whether a workload has that id, in dialects B and C.
+    pub fn has_workload(&self, id: i64) -> bool {
+        self.workloads.contains_key(&(0, id))
+    }
+
+    /// Whether a workload is of that layer.
+    pub fn has_layer(&self, name: &str) -> bool {
+        self.layers.contains(name)
+    }
+
     /// The workload at a place.
     pub fn at(&self, (core, index): Place) -> &'s Workload {
         &self.schedule.cores[core].workloads[index]
@@ -206,7 +220,17 @@ impl<'s> Facts<'s> {
         self.result_of.get(&transfer).map(|&index| &self.results[index])
     }
 
-    /// Workloads that use a transfer.
+    /// The residents of the snapshot at a place, with their indices; what is repeated counts once.
+    pub fn residents(&self, (core, index): Place) -> &[(usize, &'s Resident)] {
+        &self.snapshots[core][index]
+    }
+
+    /// Whether a workload uses a transfer.
+    pub fn is_user(&self, place: Place, transfer: i64) -> bool {
+        self.users(transfer).binary_search(&place).is_ok()
+    }
+
+    /// Workloads that use a transfer, ascending.
     pub fn users(&self, transfer: i64) -> &[Place] {
         self.users.get(&transfer).map_or(&[], Vec::as_slice)
     }
@@ -234,13 +258,20 @@ impl<'s> Facts<'s> {
 
     /// The path of a workload.
     pub fn path(&self, place: Place) -> String {
-        path(self.schedule, place)
+        self.schedule.workload_path(place)
     }
 
     /// A workload in words.
     pub fn name(&self, place: Place) -> String {
         name(self.schedule, place)
     }
+}
+
+fn is_by_hand(schedule: &Schedule) -> bool {
+    let plain = 0..schedule.xlen.saturating_mul(schedule.ylen);
+    schedule.dialect == Dialect::B
+        && schedule.cores.iter().any(|core| core.id == 0)
+        && schedule.cores.iter().all(|core| plain.contains(&core.id))
 }
 
 /// Transfers that a workload uses, each once. Some files of dialect B tell what is read in the
@@ -262,20 +293,16 @@ pub(super) fn used(workload: &Workload) -> Vec<i64> {
     all
 }
 
-/// The residents of a snapshot with their indices. Files of dialect C repeat some, which then
-/// count once.
-pub(super) fn residents<'s>(
-    schedule: &Schedule,
-    workload: &'s Workload,
-) -> Vec<(usize, &'s Resident)> {
-    let all = workload.buffer.iter().enumerate();
-    if schedule.dialect != Dialect::C {
-        return all.collect();
-    }
-    let mut seen = HashSet::new();
-    all.filter(|(_, each)| {
-        let key = (each.kind, each.address, &each.transfer_id, each.extent(), each.workload_id);
-        seen.insert((key, each.layer()))
-    })
-    .collect()
+/// The residents of every snapshot of a core. Files of dialect C repeat some, which then count once.
+fn snapshots<'s>(schedule: &Schedule, core: &'s Core) -> Vec<Snapshot<'s>> {
+    let residents = |workload: &'s Workload| {
+        let mut seen = HashSet::new();
+        let mut is_new = |each: &'s Resident| {
+            let key = (each.kind, each.address, &each.transfer_id, each.extent(), each.workload_id);
+            seen.insert((key, each.layer()))
+        };
+        let all = workload.buffer.iter().enumerate();
+        all.filter(|(_, each)| schedule.dialect != Dialect::C || is_new(each)).collect()
+    };
+    core.workloads.iter().map(residents).collect()
 }

@@ -142,8 +142,9 @@ impl<'f> Graph<'f> {
             let receivers = facts.users(made.transfer).iter().map(|user| user.0);
             let mut receivers: Vec<usize> =
                 receivers.filter(|core| *core != made.place.0).collect();
-            receivers.sort_unstable();
+            // Users go up by core.
             receivers.dedup();
+            let gone = if receivers.is_empty() { None } else { self.disappears(made) };
             for core in receivers {
                 let send = Event::Send(made.transfer, core);
                 if let Some(index) = first.get(&(made.transfer, core)).filter(|index| **index > 0) {
@@ -152,7 +153,7 @@ impl<'f> Graph<'f> {
                 if let Some(before) = sent[made.place.0].replace(send) {
                     self.edge(before, send);
                 }
-                if let Some(gone) = self.disappears(made) {
+                if let Some(gone) = gone {
                     self.edge(send, Event::Run(gone));
                 }
             }

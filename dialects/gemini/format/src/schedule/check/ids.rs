@@ -104,10 +104,11 @@ fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: 
     }
     let mut named = vec![];
     for target in made.targets.iter().filter(|target| target.kind == PlaceKind::Core) {
-        named.extend(target_place(facts, made, target, sink));
+        named.extend(target_place(facts, made, target, sink, published));
     }
+    named.sort_unstable();
     let users = facts.users(transfer);
-    for user in users.iter().filter(|user| !named.contains(user)) {
+    for user in users.iter().filter(|user| named.binary_search(user).is_err()) {
         let message = format!(
             "{} uses transfer {transfer}, which {} does not send it",
             facts.name(*user),
@@ -116,7 +117,7 @@ fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: 
         let finding = Diagnostic::error("gem-o5-unsent", message).path(path());
         sink.push(finding.related(facts.path(*user), "used here"));
     }
-    for surplus in named.iter().filter(|place| !users.contains(place)) {
+    for surplus in named.iter().filter(|place| !facts.is_user(**place, transfer)) {
         let message = || {
             format!(
                 "transfer {transfer} also names {}, which does not use it",
@@ -143,7 +144,12 @@ fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: 
     }
     if users.is_empty() && !to_dram {
         let message = format!("transfer {transfer} is used by no workload and not stored");
-        sink.push(Diagnostic::error("gem-o7-lost-result", message).path(path()));
+        if facts.is_by_hand {
+            let why = "hand-written files have results that nothing reads; nothing is sent";
+            published.note("gem-o8-unread-result", why, path, || message);
+        } else {
+            sink.push(Diagnostic::error("gem-o7-lost-result", message).path(path()));
+        }
     }
 }
 
@@ -153,6 +159,7 @@ fn target_place(
     made: &Made<'_>,
     target: &Target,
     sink: &mut Sink,
+    published: &mut Published,
 ) -> Option<Place> {
     let transfer = made.transfer;
     let place = target.core().zip(target.workload_id);
@@ -163,8 +170,18 @@ fn target_place(
             None => "no workload".into(),
         };
         let message = format!("transfer {transfer} goes to {what}");
-        sink.push(Diagnostic::error("gem-o4-destination", message).path(made.path(facts.schedule)));
-        return None;
+        let path = || made.path(facts.schedule);
+        if !facts.is_by_hand {
+            sink.push(Diagnostic::error("gem-o4-destination", message).path(path()));
+            return None;
+        }
+        let why = "hand-written files name destinations that are not there; the readers say what \
+                   they read and from which core";
+        published.note("gem-o9-no-destination", why, path, || message);
+        // Ids of workloads are unique, so that one of a reader means it, whatever the core.
+        let users = facts.users(transfer).iter();
+        let is_it = |user: &&Place| Some(facts.at(**user).workload_id) == target.workload_id;
+        return users.copied().find(|user| is_it(&user));
     };
     let layer = &facts.at(found).layer_name;
     if target.layer_name.as_ref().is_some_and(|name| name != layer) {

@@ -4,12 +4,12 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, Resident, Workload};
 use super::Limits;
-use super::facts::{Facts, Place, residents};
+use super::facts::{Facts, Place};
 use super::published::Published;
 use super::rings::{self, Lies};
 
-/// Regions of the ring table.
-const MAX_REGIONS: usize = 4;
+/// Regions of the ring table: four banks of four.
+const MAX_REGIONS: usize = 16;
 
 /// The ring table counts in KiB.
 const KIB: i64 = 1024;
@@ -30,7 +30,7 @@ pub(super) fn check(
             memory.bytes(sink);
             continue;
         }
-        memory.blocks(limits, published);
+        memory.blocks(limits, sink, published);
         if let Some(height) = memory.allocated(sink) {
             let highest = &mut heights[core];
             if highest.is_none_or(|(most, _)| height > most) {
@@ -151,9 +151,15 @@ impl Memory<'_> {
     }
 
     /// Dialects B and C: what the blocks add up to, where there are no addresses.
-    fn blocks(&self, limits: &Limits, published: &mut Published) {
-        let all = residents(self.facts.schedule, self.workload);
+    fn blocks(&self, limits: &Limits, sink: &mut Sink, published: &mut Published) {
+        let all = self.facts.residents(self.place);
         if all.iter().any(|(_, resident)| resident.address.is_some()) {
+            let lacking = all.iter().filter(|(_, resident)| resident.address.is_none());
+            for (at, _) in lacking {
+                let message = "missing key `address`, which other tensors of the snapshot have";
+                let finding = Diagnostic::error("gem-missing-key", message);
+                sink.push(finding.path(self.path(&format!("buffer[{at}]"))));
+            }
             return;
         }
         let sum =
@@ -176,7 +182,7 @@ impl Memory<'_> {
     /// Dialect C: allocated blocks are apart, modulo a height that the file does not tell. The least
     /// height that the snapshot allows.
     fn allocated(&self, sink: &mut Sink) -> Option<i64> {
-        let all = residents(self.facts.schedule, self.workload);
+        let all = self.facts.residents(self.place);
         let spans: Vec<(rings::Span, usize)> = all
             .iter()
             .filter_map(|(index, each)| Some((each.address.zip(each.block)?, *index)))

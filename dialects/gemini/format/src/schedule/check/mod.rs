@@ -5,6 +5,7 @@
 //! and `r` the L2 buffer, `z` WL0, `q` the order of DRAM accesses, `a` the order of everything.
 //! What published files are known to get wrong is a warning, one for each kind and file.
 
+mod again;
 mod boxes;
 mod coverage;
 mod dram;
@@ -62,9 +63,10 @@ pub fn check(schedule: &Schedule, limits: &Limits) -> Vec<Diagnostic> {
     structure::check(&facts, &mut sink, &mut published);
     ids::check(&facts, &mut sink, &mut published);
     dram::check(&facts, &mut sink, &mut published);
-    sizes::check(&facts, &mut sink);
+    sizes::check(&facts, &mut sink, &mut published);
     coverage::check(&facts, &mut sink);
     operands::check(&facts, &mut sink, &mut published);
+    again::check(&facts, &mut sink, &mut published);
     memory::check(&facts, limits, &mut sink, &mut published);
     residency::check(&facts, &mut sink, &mut published);
     wl0::check(&facts, limits, &mut sink, &mut published);

@@ -9,7 +9,7 @@ use super::super::{
     Dialect, Extent, Ifmap, LayerKind, Resident, ResidentKind, Source, Weight, Workload,
 };
 use super::boxes;
-use super::facts::{Facts, Place, residents};
+use super::facts::{Facts, Place};
 use super::published::Published;
 
 /// Checks every operand and every tensor in L2.
@@ -20,7 +20,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
         if let Some(weight) = &workload.weight {
             operands.weight(weight);
         }
-        for (at, resident) in residents(facts.schedule, workload) {
+        for &(at, resident) in facts.residents((core, index)) {
             operands.composite(at, resident);
             if facts.schedule.dialect != Dialect::A && resident.kind == ResidentKind::Ifmap {
                 operands.reader(at, resident);
@@ -51,9 +51,8 @@ impl Operands<'_, '_> {
     fn ifmaps(&mut self) {
         let workload = self.workload;
         let is_a = self.facts.schedule.dialect == Dialect::A;
-        let all = residents(self.facts.schedule, workload);
+        let all = self.facts.residents(self.place).iter().copied();
         let current: Vec<(usize, &Resident)> = all
-            .into_iter()
             .filter(|(_, resident)| match is_a {
                 true => resident.cur_wl_ifmap == Some(true),
                 false => {
@@ -127,7 +126,7 @@ impl Operands<'_, '_> {
     fn cover(&mut self, key: &str, parts: &[Extent], extent: &Extent, whole: &Extent) {
         let (covered, volume) = (boxes::volume(parts), extent.volume());
         let folds = self.workload.layer_type == Some(LayerKind::ElementWise);
-        if folds && covered % volume == 0 && covered > 0 {
+        if folds && covered % volume == 0 && covered > volume {
             return;
         }
         if let Some((a, b)) = boxes::overlapping(parts) {
@@ -135,18 +134,22 @@ impl Operands<'_, '_> {
             self.error("gem-f7-source-cover", key, message);
             return;
         }
-        if covered == volume {
+        let is_b = self.facts.schedule.dialect == Dialect::B;
+        let lacks_operand = is_b && folds && covered == volume;
+        if covered == volume && !lacks_operand {
             return;
         }
-        let message =
-            || format!("its sources bring {covered} of the {volume} elements of {extent}");
+        let message = || match lacks_operand {
+            true => "its sources bring one operand of an elementwise layer".into(),
+            false => format!("its sources bring {covered} of the {volume} elements of {extent}"),
+        };
         let is_prefix = boxes::hull(parts).is_some_and(|hull| {
             let same = |axis| hull.axis(axis) == whole.axis(axis);
             hull.volume() == covered
                 && [0, 2, 3].into_iter().all(same)
                 && hull.axis(1).0 == whole.axis(1).0
         });
-        if self.facts.schedule.dialect == Dialect::B && is_prefix {
+        if is_b && is_prefix {
             let why = "SET's main branch leaves out an input of the network when the layer also \
                        has a predecessor, as the states of LSTMs do";
             let path = || format!("{}.{key}", self.facts.path(self.place));

@@ -38,7 +38,17 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
         );
         sink.push(Diagnostic::error("gem-q3-order-gap", message).path(access.path.clone()));
     }
+    unsent(&accesses, sink);
     issues(facts, by_order.into_values(), sink);
+}
+
+/// What is to be stored is sent at some time.
+fn unsent(accesses: &[Access], sink: &mut Sink) {
+    for access in accesses.iter().filter(|access| access.issue.is_none()) {
+        let message = "the result is for DRAM, but no snapshot starts to send it";
+        let finding = Diagnostic::error("gem-q7-never-sent", message).path(access.path.clone());
+        sink.push(finding.help("set `start_send` in the snapshot with which the store begins"));
+    }
 }
 
 /// A tensor that has a place in the order.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, Extent, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
-use super::facts::{Facts, Made, Place, residents};
+use super::facts::{Facts, Made, Place};
 use super::memory::tensor;
 use super::published::Published;
 
@@ -77,9 +77,9 @@ fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
         return;
     }
     let mut before = HashMap::new();
-    for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
+    for index in 0..facts.schedule.cores[core].workloads.len() {
         let mut now = HashMap::new();
-        for (at, each) in residents(facts.schedule, workload) {
+        for &(at, each) in facts.residents((core, index)) {
             let Some(address) = each.address else { continue };
             // What the allocator takes for one tensor.
             let parts = each.destinations.iter().flatten().map(|part| part.transfer_id);
@@ -101,7 +101,7 @@ fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
 /// the one it names, in dialect A of one of its layer.
 fn held_results(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
     let is_result = |each: &&(usize, &Resident)| each.1.kind == ResidentKind::Ofmap;
-    for (at, resident) in residents(facts.schedule, workload).iter().filter(is_result) {
+    for (at, resident) in facts.residents(place).iter().filter(is_result) {
         let is_of = |maker: &Workload| {
             let same_box = resident.extent().is_none_or(|extent| match facts.schedule.dialect {
                 Dialect::A => extent.lengths().eq(maker.extent.lengths()),
@@ -200,7 +200,7 @@ fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
     }
     for (index, workload) in facts.schedule.cores[core].workloads.iter().enumerate() {
         let path = || format!("{}.buffer", facts.path((core, index)));
-        let once = residents(facts.schedule, workload).len();
+        let once = facts.residents((core, index)).len();
         if once < workload.buffer.len() {
             let why = "SET's branches repeat tensors that several readers want; they count once";
             let message =

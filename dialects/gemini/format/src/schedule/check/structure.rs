@@ -21,14 +21,12 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
 
 fn cores(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
     let schedule = facts.schedule;
-    let plain = 0..schedule.xlen * schedule.ylen;
-    let all_plain = schedule.cores.iter().all(|core| plain.contains(&core.id));
     for (index, core) in schedule.cores.iter().enumerate() {
         if schedule.is_core(core.id) {
             continue;
         }
         let path = || schedule.core_path(index);
-        if all_plain && facts.cores.contains_key(&0) {
+        if facts.is_by_hand {
             let why = "core ids count columns of DRAM ports at either side of the mesh; some \
                        hand-written files count from 0";
             let message = || "the cores are numbered from 0".to_owned();

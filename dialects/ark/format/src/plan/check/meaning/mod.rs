@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use irc_diag::{Diagnostic, Sink};
 
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::model::{Model, Op, OpKind, Region, Tensor, buffer_bytes};
 use crate::plan::Plan;
 use memory::{Content, Memory, Name, Names};
@@ -136,7 +136,7 @@ fn check_ops(wanted: &Trace<'_>, made: &Trace<'_>, names: &Names, sink: &mut Sin
         if missing.is_empty() {
             let message = format!("the model has no such op `{}` ({})", ran.op.name, ran.op.kind);
             let finding = Diagnostic::warning("plan-extra-op", message);
-            sink.push(finding.path(At::op(ran.place).to_string()));
+            sink.push(finding.path(ran.place.at().to_string()));
         }
     }
     missing.len()
@@ -158,7 +158,7 @@ fn differs(
     plan: &Trace<'_>,
     names: &Names,
 ) -> Diagnostic {
-    let at = At::op(found.place);
+    let at = found.place.at();
     let (a, b) = (wanted.op, found.op);
     let model_place = wanted.place;
     let (path, what) = if a.kind != b.kind {
@@ -272,7 +272,7 @@ impl<'a> Visible<'a> {
                 );
                 let maker = made.ops.iter().find(|ran| ran.op.name == op.name);
                 let path = maker.map_or("$.TaskInfos".into(), |ran| {
-                    At::op(ran.place).key("WriteTensors").to_string()
+                    ran.place.at().key("WriteTensors").to_string()
                 });
                 let finding = Diagnostic::error("plan-visible-buffer", message).path(path);
                 sink.push(

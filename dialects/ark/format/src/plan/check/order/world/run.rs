@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use irc_diag::Diagnostic;
+use irc_json::At;
 
 use super::act::{Act, Channel};
 use super::deadlock;
-use crate::json::{At, OpPlace};
+use crate::json::OpPlace;
 use crate::plan::Barriers;
 use crate::plan::check::order::clocks::{Clock, Clocks, Stretches};
 use crate::plan::check::order::task_groups;
@@ -67,7 +68,7 @@ pub(super) struct CommOp<'a> {
 
 impl CommOp<'_> {
     pub fn at(&self) -> At<'static> {
-        At::op(OpPlace::Task(self.task, self.index))
+        OpPlace::Task(self.task, self.index).at()
     }
 }
 

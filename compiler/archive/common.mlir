@@ -1,0 +1,248 @@
+// What the functions of an archive share: how they take arguments, ask for scratch, and fail.
+llvm.mlir.global weak @__TVMBackendAllocWorkspace() : !llvm.ptr {
+  %0 = llvm.mlir.zero : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
+llvm.mlir.global weak @__TVMBackendFreeWorkspace() : !llvm.ptr {
+  %0 = llvm.mlir.zero : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
+llvm.mlir.global weak @__TVMAPISetLastError() : !llvm.ptr {
+  %0 = llvm.mlir.zero : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
+llvm.mlir.global weak @__TVMFFIErrorSetRaisedFromCStr() : !llvm.ptr {
+  %0 = llvm.mlir.zero : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
+llvm.func @malloc(i64) -> !llvm.ptr
+llvm.func @free(!llvm.ptr)
+
+llvm.mlir.global internal constant @irc_kind("ValueError\00")
+
+// Says what is wrong to whom it was told to, and gives the status of failure.
+llvm.func internal @irc_fail(%number: i32, %digit: i32, %ffi: i1) -> i32 {
+  %failed = llvm.mlir.constant(-1 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %room = llvm.alloca %one x !llvm.array<48 x i8> : (i32) -> !llvm.ptr
+  %all = llvm.mlir.addressof @irc_messages : !llvm.ptr
+  %message = llvm.getelementptr %all[%number] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<48 x i8>
+  %size = llvm.mlir.constant(48 : i64) : i64
+  "llvm.intr.memcpy"(%room, %message, %size) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  %place = llvm.getelementptr %room[9] : (!llvm.ptr) -> !llvm.ptr, i8
+  %ascii = llvm.mlir.constant(48 : i32) : i32
+  %wide = llvm.add %digit, %ascii : i32
+  %number_text = llvm.trunc %wide : i32 to i8
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %without = llvm.icmp "slt" %digit, %zero : i32
+  %before = llvm.load %place : !llvm.ptr -> i8
+  %after = llvm.select %without, %before, %number_text : i1, i8
+  llvm.store %after, %place : i8, !llvm.ptr
+  llvm.cond_br %ffi, ^ffi, ^packed
+^ffi:
+  %slot = llvm.mlir.addressof @__TVMFFIErrorSetRaisedFromCStr : !llvm.ptr
+  %raise = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %silent = llvm.icmp "eq" %raise, %null : !llvm.ptr
+  llvm.cond_br %silent, ^end, ^raise
+^raise:
+  %kind = llvm.mlir.addressof @irc_kind : !llvm.ptr
+  llvm.call %raise(%kind, %room) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
+  llvm.br ^end
+^packed:
+  %other = llvm.mlir.addressof @__TVMAPISetLastError : !llvm.ptr
+  %set = llvm.load %other : !llvm.ptr -> !llvm.ptr
+  %mute = llvm.icmp "eq" %set, %null : !llvm.ptr
+  llvm.cond_br %mute, ^end, ^set
+^set:
+  llvm.call %set(%room) : !llvm.ptr, (!llvm.ptr) -> ()
+  llvm.br ^end
+^end:
+  llvm.return %failed : i32
+}
+
+llvm.func internal @irc_allocate(%bytes: i64) -> !llvm.ptr {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %slot = llvm.mlir.addressof @__TVMBackendAllocWorkspace : !llvm.ptr
+  %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %none = llvm.icmp "eq" %function, %null : !llvm.ptr
+  llvm.cond_br %none, ^own, ^runtime
+^own:
+  %block = llvm.call @malloc(%bytes) : (i64) -> !llvm.ptr
+  llvm.return %block : !llvm.ptr
+^runtime:
+  %device = llvm.mlir.constant(1 : i32) : i32
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %float = llvm.mlir.constant(2 : i32) : i32
+  %bits = llvm.mlir.constant(32 : i32) : i32
+  %given = llvm.call %function(%device, %zero, %bytes, %float, %bits) : !llvm.ptr, (i32, i32, i64, i32, i32) -> !llvm.ptr
+  llvm.return %given : !llvm.ptr
+}
+
+llvm.func internal @irc_release(%block: !llvm.ptr) {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %slot = llvm.mlir.addressof @__TVMBackendFreeWorkspace : !llvm.ptr
+  %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %none = llvm.icmp "eq" %function, %null : !llvm.ptr
+  llvm.cond_br %none, ^own, ^runtime
+^own:
+  llvm.call @free(%block) : (!llvm.ptr) -> ()
+  llvm.return
+^runtime:
+  %device = llvm.mlir.constant(1 : i32) : i32
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %status = llvm.call %function(%device, %zero, %block) : !llvm.ptr, (i32, i32, !llvm.ptr) -> i32
+  llvm.return
+}
+
+// Checks a DLTensor, and stores the address of its elements: 0, or the number of a message.
+llvm.func internal @irc_tensor(%tensor: !llvm.ptr, %index: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %two = llvm.mlir.constant(2 : i32) : i32
+  %fine = llvm.mlir.constant(0 : i32) : i32
+  %host = llvm.mlir.constant(1 : i32) : i32
+  %no_tensor = llvm.mlir.constant(1 : i32) : i32
+  %no_host = llvm.mlir.constant(2 : i32) : i32
+  %no_type = llvm.mlir.constant(3 : i32) : i32
+  %no_rows = llvm.mlir.constant(4 : i32) : i32
+  %no_size = llvm.mlir.constant(5 : i32) : i32
+  %is_null = llvm.icmp "eq" %tensor, %null : !llvm.ptr
+  llvm.cond_br %is_null, ^end(%no_tensor : i32), ^device
+^device:
+  %device_at = llvm.getelementptr %tensor[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %device = llvm.load %device_at : !llvm.ptr -> i32
+  %is_host = llvm.icmp "eq" %device, %host : i32
+  llvm.cond_br %is_host, ^type, ^end(%no_host : i32)
+^type:
+  %row = llvm.mul %index, %two : i32
+  %elements_at = llvm.getelementptr %table[%row] : (!llvm.ptr, i32) -> !llvm.ptr, i64
+  %elements = llvm.load %elements_at : !llvm.ptr -> i64
+  %type_at = llvm.getelementptr %elements_at[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  %wide_type = llvm.load %type_at : !llvm.ptr -> i64
+  %type = llvm.trunc %wide_type : i64 to i32
+  %found_at = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
+  %found = llvm.load %found_at : !llvm.ptr -> i32
+  %is_type = llvm.icmp "eq" %found, %type : i32
+  // A boolean is unsigned of one bit; of newer clients a kind of its own, of eight bits.
+  %bit = llvm.mlir.constant(0x10101 : i32) : i32
+  %boolean = llvm.mlir.constant(0x10806 : i32) : i32
+  %is_bit = llvm.icmp "eq" %type, %bit : i32
+  %is_boolean = llvm.icmp "eq" %found, %boolean : i32
+  %is_other = llvm.and %is_bit, %is_boolean : i1
+  %is_either = llvm.or %is_type, %is_other : i1
+  llvm.cond_br %is_either, ^rank, ^end(%no_type : i32)
+^rank:
+  %rank_at = llvm.getelementptr %tensor[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  %rank = llvm.load %rank_at : !llvm.ptr -> i32
+  %shape_at = llvm.getelementptr %tensor[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %shape = llvm.load %shape_at : !llvm.ptr -> !llvm.ptr
+  %strides_at = llvm.getelementptr %tensor[32] : (!llvm.ptr) -> !llvm.ptr, i8
+  %strides = llvm.load %strides_at : !llvm.ptr -> !llvm.ptr
+  %is_dense = llvm.icmp "eq" %strides, %null : !llvm.ptr
+  %last = llvm.sext %rank : i32 to i64
+  llvm.br ^axis(%last, %one : i64, i64)
+^axis(%left: i64, %count: i64):
+  %is_end = llvm.icmp "sle" %left, %zero : i64
+  llvm.cond_br %is_end, ^size, ^extent
+^extent:
+  %axis = llvm.sub %left, %one : i64
+  %extent_at = llvm.getelementptr %shape[%axis] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %extent = llvm.load %extent_at : !llvm.ptr -> i64
+  %is_single = llvm.icmp "eq" %extent, %one : i64
+  %is_free = llvm.or %is_dense, %is_single : i1
+  llvm.cond_br %is_free, ^next, ^stride
+^stride:
+  %stride_at = llvm.getelementptr %strides[%axis] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+  %stride = llvm.load %stride_at : !llvm.ptr -> i64
+  %is_row = llvm.icmp "eq" %stride, %count : i64
+  llvm.cond_br %is_row, ^next, ^end(%no_rows : i32)
+^next:
+  %product = llvm.mul %count, %extent : i64
+  llvm.br ^axis(%axis, %product : i64, i64)
+^size:
+  %is_size = llvm.icmp "eq" %count, %elements : i64
+  llvm.cond_br %is_size, ^take, ^end(%no_size : i32)
+^take:
+  %data = llvm.load %tensor : !llvm.ptr -> !llvm.ptr
+  %offset_at = llvm.getelementptr %tensor[40] : (!llvm.ptr) -> !llvm.ptr, i8
+  %offset = llvm.load %offset_at : !llvm.ptr -> i64
+  %begin = llvm.getelementptr %data[%offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %buffer_at = llvm.getelementptr %buffers[%index] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
+  llvm.store %begin, %buffer_at : !llvm.ptr, !llvm.ptr
+  llvm.br ^end(%fine : i32)
+^end(%message: i32):
+  llvm.return %message : i32
+}
+
+// Takes the arguments of a packed function: 0, or the status of failure.
+llvm.func internal @irc_packed(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i32, %expected: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %handle = llvm.mlir.constant(3 : i32) : i32
+  %dltensor = llvm.mlir.constant(7 : i32) : i32
+  %ndarray = llvm.mlir.constant(13 : i32) : i32
+  %false = llvm.mlir.constant(false) : i1
+  %as_many = llvm.icmp "eq" %count, %expected : i32
+  llvm.cond_br %as_many, ^argument(%zero : i32), ^fail(%zero, %expected : i32, i32)
+^argument(%index: i32):
+  %is_end = llvm.icmp "sge" %index, %expected : i32
+  llvm.cond_br %is_end, ^end, ^code
+^code:
+  %code_at = llvm.getelementptr %codes[%index] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+  %code = llvm.load %code_at : !llvm.ptr -> i32
+  %is_handle = llvm.icmp "eq" %code, %handle : i32
+  %is_dltensor = llvm.icmp "eq" %code, %dltensor : i32
+  %is_ndarray = llvm.icmp "eq" %code, %ndarray : i32
+  %is_either = llvm.or %is_handle, %is_dltensor : i1
+  %is_tensor = llvm.or %is_either, %is_ndarray : i1
+  llvm.cond_br %is_tensor, ^tensor, ^fail(%one, %index : i32, i32)
+^tensor:
+  %value_at = llvm.getelementptr %values[%index] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
+  %value = llvm.load %value_at : !llvm.ptr -> !llvm.ptr
+  %message = llvm.call @irc_tensor(%value, %index, %table, %buffers) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  %is_fine = llvm.icmp "eq" %message, %zero : i32
+  %next = llvm.add %index, %one : i32
+  llvm.cond_br %is_fine, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
+^fail(%number: i32, %digit: i32):
+  %failed = llvm.call @irc_fail(%number, %digit, %false) : (i32, i32, i1) -> i32
+  llvm.return %failed : i32
+^end:
+  llvm.return %zero : i32
+}
+
+// Takes the arguments of a function of tvm-ffi: 0, or the status of failure.
+llvm.func internal @irc_any(%values: !llvm.ptr, %count: i32, %expected: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %dltensor = llvm.mlir.constant(7 : i32) : i32
+  %object = llvm.mlir.constant(70 : i32) : i32
+  %true = llvm.mlir.constant(true) : i1
+  %as_many = llvm.icmp "eq" %count, %expected : i32
+  llvm.cond_br %as_many, ^argument(%zero : i32), ^fail(%zero, %expected : i32, i32)
+^argument(%index: i32):
+  %is_end = llvm.icmp "sge" %index, %expected : i32
+  llvm.cond_br %is_end, ^end, ^code
+^code:
+  %any = llvm.getelementptr %values[%index] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<2 x i64>
+  %code = llvm.load %any : !llvm.ptr -> i32
+  %value_at = llvm.getelementptr %any[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %value = llvm.load %value_at : !llvm.ptr -> !llvm.ptr
+  %inside = llvm.getelementptr %value[24] : (!llvm.ptr) -> !llvm.ptr, i8
+  %is_dltensor = llvm.icmp "eq" %code, %dltensor : i32
+  %is_object = llvm.icmp "eq" %code, %object : i32
+  %is_tensor = llvm.or %is_dltensor, %is_object : i1
+  %tensor = llvm.select %is_object, %inside, %value : i1, !llvm.ptr
+  llvm.cond_br %is_tensor, ^tensor, ^fail(%one, %index : i32, i32)
+^tensor:
+  %message = llvm.call @irc_tensor(%tensor, %index, %table, %buffers) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  %is_fine = llvm.icmp "eq" %message, %zero : i32
+  %next = llvm.add %index, %one : i32
+  llvm.cond_br %is_fine, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
+^fail(%number: i32, %digit: i32):
+  %failed = llvm.call @irc_fail(%number, %digit, %true) : (i32, i32, i1) -> i32
+  llvm.return %failed : i32
+^end:
+  llvm.return %zero : i32
+}

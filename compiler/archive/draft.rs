@@ -1,0 +1,381 @@
+//! A program as calls of functions on tensors, before it is a graph.
+use super::{Buffer, Callee, Kernel, MOST_ARGUMENTS, Step};
+use crate::{
+    interface::{Interface, Port},
+    lowering::{
+        outline_kernels::Sizes,
+        plan_memory::program::{Function, Step as ProgramStep, Value},
+    },
+};
+use bytes::Bytes;
+use irc_mlf::{Code, DataType, Type};
+use irc_tensor::TensorType;
+use irc_tl::{Constant, Dim};
+use std::collections::BTreeMap;
+
+/// Ranks that every client takes.
+const RANKS: std::ops::RangeInclusive<usize> = 1..=6;
+
+/// Most bytes of an input's name that every client takes.
+const LONGEST_NAME: usize = 79;
+
+/// Bytes to which tensors that are passed as one are aligned.
+const ALIGNMENT: usize = 64;
+
+/// A program as calls.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// What the model is given, by name.
+    pub inputs: Vec<(String, Type)>,
+    /// What it has; not all of them need be read.
+    pub constants: Vec<(Type, Bytes)>,
+    /// What is called, in order.
+    pub calls: Vec<Call>,
+    /// What comes out: of calls, each another.
+    pub outputs: Vec<Place>,
+    /// The choices and loops that are called.
+    pub steps: Vec<Step>,
+}
+
+/// Where a tensor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// An input.
+    Input(usize),
+    /// A constant.
+    Constant(usize),
+    /// A call, and which of its results.
+    Made(usize, usize),
+}
+
+/// A call of a function.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What it does.
+    pub callee: Callee,
+    /// What it reads.
+    pub inputs: Vec<Place>,
+    /// What it makes.
+    pub results: Vec<Type>,
+    /// Where what the callee takes lies in these.
+    pub buffers: Vec<Buffer>,
+}
+
+/// The calls of a program; `weights` are the constants that arguments of the function stand for, by
+/// number.
+///
+/// # Errors
+/// Sizes that depend on what the program is given.
+pub fn draft(
+    function: &Function<'_, '_>,
+    interface: &Interface,
+    weights: &[Constant],
+    kernels: &BTreeMap<String, Kernel>,
+) -> Result<Draft, String> {
+    if function.is_dynamic() {
+        return Err(open_sizes(interface));
+    }
+    let roots = (0..function.types.len()).collect();
+    let mut reader =
+        Reader { function, kernels, draft: Draft::default(), places: BTreeMap::new(), roots };
+    reader.arguments(interface, weights)?;
+    for (position, (step, _)) in function.steps.iter().enumerate() {
+        reader.step(position, step)?;
+    }
+    reader.outputs()?;
+    Ok(reader.draft)
+}
+
+/// Why a program whose sizes are open has no graph.
+fn open_sizes(interface: &Interface) -> String {
+    let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
+    let open = interface.inputs.iter().filter(is_open);
+    let open: Vec<String> =
+        open.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
+    match open.is_empty() {
+        true => {
+            "sizes depend on the values of inputs, and a graph of an archive has fixed ones".into()
+        }
+        false => format!(
+            "a graph of an archive has fixed sizes, and these of inputs are open: {}",
+            open.join(", ")
+        ),
+    }
+}
+
+/// The type that clients see: a scalar has one element, and what has more dimensions than they take has
+/// one; types that they lack are bytes.
+fn type_of(ty: &TensorType) -> Result<Type, String> {
+    let bytes = ty.byte_size().map_err(|error| error.to_string())? as i64;
+    let dtype = DataType::of(ty.dtype);
+    let elements = match dtype {
+        Some(_) => ty.elements().map_err(|error| error.to_string())? as i64,
+        None => bytes,
+    };
+    let is_taken = dtype.is_some() && RANKS.contains(&ty.shape.len());
+    let shape = if is_taken { ty.shape.clone() } else { vec![elements] };
+    Ok(Type { dtype: dtype.unwrap_or(BYTE), shape })
+}
+
+/// The type of what is many tensors.
+const BYTE: DataType = DataType::scalar(Code::Uint, 8);
+
+fn bytes_of(ty: &Type) -> i64 {
+    ty.shape.iter().product::<i64>() * ty.dtype.size() as i64
+}
+
+struct Reader<'p, 'c, 'a> {
+    function: &'p Function<'c, 'a>,
+    kernels: &'p BTreeMap<String, Kernel>,
+    draft: Draft,
+    /// Where values are that are no views.
+    places: BTreeMap<Value, Place>,
+    /// The value whose memory each value is.
+    roots: Vec<Value>,
+}
+
+impl Reader<'_, '_, '_> {
+    fn ty(&self, value: Value) -> Result<Type, String> {
+        let known = self.function.types[value].known();
+        type_of(&known.ok_or("expected a tensor of known sizes")?)
+    }
+
+    fn arguments(&mut self, interface: &Interface, weights: &[Constant]) -> Result<(), String> {
+        for (value, port) in interface.inputs.iter().enumerate() {
+            let place = match port.weight {
+                None => {
+                    let input = (plain_name(interface, value), self.ty(value)?);
+                    self.draft.inputs.push(input);
+                    Place::Input(self.draft.inputs.len() - 1)
+                }
+                Some(number) => {
+                    let weight = usize::try_from(number).ok().and_then(|at| weights.get(at));
+                    let weight = weight.ok_or_else(|| format!("there is no constant {number}"))?;
+                    self.constant(type_of(&weight.ty)?, weight.bytes.clone())
+                }
+            };
+            self.places.insert(value, place);
+        }
+        Ok(())
+    }
+
+    /// A constant, once for equal elements.
+    fn constant(&mut self, ty: Type, data: Bytes) -> Place {
+        let is_same = |(known, bytes): &(Type, Bytes)| {
+            *known == ty && (bytes.as_ptr() == data.as_ptr() || *bytes == data)
+        };
+        let constants = &mut self.draft.constants;
+        let known = constants.iter().position(is_same);
+        Place::Constant(known.unwrap_or_else(|| {
+            constants.push((ty, data));
+            constants.len() - 1
+        }))
+    }
+
+    fn step(&mut self, position: usize, step: &ProgramStep) -> Result<(), String> {
+        let callee = match step {
+            ProgramStep::View { from, to, .. } => {
+                self.roots[*to] = self.roots[*from];
+                return Ok(());
+            }
+            ProgramStep::Constant { bytes, to } => {
+                let place = self.constant(self.ty(*to)?, bytes.clone().into());
+                self.places.insert(*to, place);
+                return Ok(());
+            }
+            ProgramStep::Launch { callee, sizes, .. } => {
+                Callee::Kernel(callee.clone(), self.sizes(callee, sizes)?)
+            }
+            ProgramStep::Call { .. } | ProgramStep::Loop { .. } => {
+                self.draft.steps.push(Step { position });
+                Callee::Step(self.draft.steps.len() - 1)
+            }
+            ProgramStep::Size { .. } | ProgramStep::Check { .. } => {
+                unreachable!("such a function is dynamic")
+            }
+        };
+        let inputs = step.operands().iter().map(|value| self.places[&self.roots[*value]]).collect();
+        let results = step.results();
+        let types = results.iter().map(|value| self.ty(*value)).collect::<Result<_, _>>()?;
+        let made = self.call(callee, inputs, types);
+        self.places.extend(results.into_iter().zip(made));
+        Ok(())
+    }
+
+    /// The sizes that a kernel is given; they are known.
+    fn sizes(&self, kernel: &str, passed: &[Dim]) -> Result<Vec<i64>, String> {
+        let kernel = self.kernels.get(kernel).ok_or_else(|| format!("there is no '{kernel}'"))?;
+        let size = |symbol: &String| {
+            let size = Sizes::outside(&Dim::symbol(symbol), passed).known();
+            size.ok_or_else(|| format!("the size '{symbol}' of a kernel is not known"))
+        };
+        kernel.symbols.iter().map(size).collect()
+    }
+
+    /// A call with as many arguments as every client passes: where there are more, its constants are
+    /// passed as one, then what it reads, then what it makes. Where its results are.
+    fn call(&mut self, callee: Callee, inputs: Vec<Place>, results: Vec<Type>) -> Vec<Place> {
+        let mut inputs: Vec<(Place, i64)> = inputs.into_iter().map(|place| (place, 0)).collect();
+        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+            self.join_constants(&mut inputs);
+        }
+        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+            self.gather(&mut inputs);
+        }
+        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+            return self.split(callee, &inputs, &results);
+        }
+        let buffers = (0..results.len()).map(|result| (result, 0)).collect::<Vec<_>>();
+        let call = self.add(callee, &inputs, results, &buffers);
+        (0..buffers.len()).map(|result| Place::Made(call, result)).collect()
+    }
+
+    /// Puts the constants of a call one behind the other.
+    fn join_constants(&mut self, inputs: &mut [(Place, i64)]) {
+        let (mut data, mut offsets) = (vec![], BTreeMap::new());
+        for (place, _) in inputs.iter() {
+            let Place::Constant(number) = place else { continue };
+            if !offsets.contains_key(place) {
+                data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
+                offsets.insert(*place, data.len() as i64);
+                data.extend_from_slice(&self.draft.constants[*number].1);
+            }
+        }
+        if offsets.len() > 1 {
+            let ty = Type { dtype: BYTE, shape: vec![data.len() as i64] };
+            let all = self.constant(ty, data.into());
+            for (place, offset) in inputs {
+                if let Some(known) = offsets.get(place) {
+                    (*place, *offset) = (all, *known);
+                }
+            }
+        }
+    }
+
+    /// Copies what a call reads and what is no constant one behind the other, several at a time.
+    fn gather(&mut self, inputs: &mut [(Place, i64)]) {
+        let is_copied = |(place, _): &&(Place, i64)| !matches!(place, Place::Constant(_));
+        let copied: Vec<(Place, i64)> = inputs.iter().filter(is_copied).copied().collect();
+        let mut places = BTreeMap::new();
+        for chunk in distinct(&copied).chunks(MOST_ARGUMENTS - 1) {
+            let bytes: Vec<i64> =
+                chunk.iter().map(|place| bytes_of(self.draft.ty(*place))).collect();
+            let (ty, offsets) = laid_out(&bytes);
+            let sources: Vec<(Place, i64)> = chunk.iter().map(|place| (*place, 0)).collect();
+            let targets: Vec<_> = offsets.iter().map(|offset| (0, *offset)).collect();
+            let call = self.add(Callee::Copy(bytes), &sources, vec![ty], &targets);
+            let made = offsets.into_iter().map(|offset| (Place::Made(call, 0), offset));
+            places.extend(chunk.iter().copied().zip(made));
+        }
+        for input in inputs {
+            if let Some(known) = places.get(&input.0) {
+                *input = *known;
+            }
+        }
+    }
+
+    /// A call that makes all its results in one tensor, from which they are copied.
+    fn split(&mut self, callee: Callee, inputs: &[(Place, i64)], results: &[Type]) -> Vec<Place> {
+        let bytes: Vec<i64> = results.iter().map(bytes_of).collect();
+        let (ty, offsets) = laid_out(&bytes);
+        let targets: Vec<_> = offsets.iter().map(|offset| (0, *offset)).collect();
+        let all = self.add(callee, inputs, vec![ty], &targets);
+        let copies = results.iter().zip(bytes).zip(offsets);
+        let copies = copies.map(|((ty, bytes), offset)| {
+            let from = (Place::Made(all, 0), offset);
+            Place::Made(
+                self.add(Callee::Copy(vec![bytes]), &[from], vec![ty.clone()], &[(0, 0)]),
+                0,
+            )
+        });
+        copies.collect()
+    }
+
+    /// A call on places, each at an offset; `targets` says in which result and where in it the callee
+    /// writes.
+    fn add(
+        &mut self,
+        callee: Callee,
+        inputs: &[(Place, i64)],
+        results: Vec<Type>,
+        targets: &[(usize, i64)],
+    ) -> usize {
+        let arguments = distinct(inputs);
+        let index = |place: &Place| arguments.iter().position(|known| known == place);
+        let read = inputs.iter().filter_map(|(place, offset)| {
+            Some(Buffer { argument: index(place)?, offset: *offset })
+        });
+        let written = targets
+            .iter()
+            .map(|(result, offset)| Buffer { argument: arguments.len() + result, offset: *offset });
+        let buffers = read.chain(written).collect();
+        self.draft.calls.push(Call { callee, inputs: arguments, results, buffers });
+        self.draft.calls.len() - 1
+    }
+
+    /// What comes out is made by a call, each by another, in the type of the output.
+    fn outputs(&mut self) -> Result<(), String> {
+        for value in &self.function.results {
+            let place = self.places[&self.roots[*value]];
+            let ty = self.ty(*value)?;
+            match place {
+                Place::Made(call, result) if !self.draft.outputs.contains(&place) => {
+                    self.draft.calls[call].results[result] = ty;
+                    self.draft.outputs.push(place);
+                }
+                _ => {
+                    let copy = Callee::Copy(vec![bytes_of(&ty)]);
+                    let call = self.add(copy, &[(place, 0)], vec![ty], &[(0, 0)]);
+                    self.draft.outputs.push(Place::Made(call, 0));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    /// The type of a tensor.
+    pub fn ty(&self, place: Place) -> &Type {
+        match place {
+            Place::Input(number) => &self.inputs[number].1,
+            Place::Constant(number) => &self.constants[number].0,
+            Place::Made(call, result) => &self.calls[call].results[result],
+        }
+    }
+}
+
+/// The places, each once, in order.
+fn distinct(inputs: &[(Place, i64)]) -> Vec<Place> {
+    let mut found = vec![];
+    for (place, _) in inputs {
+        if !found.contains(place) {
+            found.push(*place);
+        }
+    }
+    found
+}
+
+/// A tensor that holds others, and the offset of each in it.
+fn laid_out(bytes: &[i64]) -> (Type, Vec<i64>) {
+    let (mut end, mut offsets) = (0i64, vec![]);
+    for bytes in bytes {
+        offsets.push(end);
+        end += (bytes + ALIGNMENT as i64 - 1) / ALIGNMENT as i64 * ALIGNMENT as i64;
+    }
+    (Type { dtype: BYTE, shape: vec![end] }, offsets)
+}
+
+/// A name that every client takes: that of the input, or else one by its number that no other has.
+fn plain_name(interface: &Interface, number: usize) -> String {
+    let is_plain = |byte: u8| (byte.is_ascii_graphic() || byte == b' ') && !b"\"\\".contains(&byte);
+    let name = &interface.inputs[number].name;
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_plain) {
+        return name.clone();
+    }
+    let mut made = format!("input_{number}");
+    while interface.inputs.iter().any(|port| port.name == made) {
+        made.push('_');
+    }
+    made
+}

@@ -1,0 +1,406 @@
+//! The functions that clients call, around kernels, in the `llvm` dialect.
+//!
+//! Each function has two names for two conventions. `NAME` is a packed function of TVM's C interface:
+//!
+//! ```c
+//! int32_t NAME(TVMValue *values, int32_t *type_codes, int32_t count, TVMValue *result,
+//!              int32_t *result_code, void *resource);
+//! ```
+//!
+//! `__tvm_ffi_NAME` is one of tvm-ffi: `int32_t (void *self, const TVMFFIAny *values, int32_t count,
+//! TVMFFIAny *result)`. Both check what they are given (number of arguments, device, element type,
+//! number of elements, that they are dense), ask for scratch, and call. They need nothing of a runtime:
+//! what a loader may fill are weak pointers, and where it does not, scratch comes from `malloc`.
+//!
+//! `TVMSystemLibEntryPoint` gives the table of all functions by name, for clients without a loader.
+use super::{Argument, Buffer, Callee, Kernel, Operator};
+use std::{collections::BTreeMap, fmt::Write};
+
+/// How the table of functions counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// In a byte: TVM 0.8 and 0.9.
+    Byte,
+    /// In two bytes, little-endian: TVM 0.10 and later.
+    Word,
+}
+
+/// A step of the program that was compiled on its own: `int32_t entry(void **buffers, void *workspace)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The symbol of its entry point.
+    pub symbol: String,
+    /// Bytes of its workspace.
+    pub workspace: u64,
+}
+
+/// What functions call.
+#[derive(Clone, Copy, Debug)]
+pub struct Callees<'p> {
+    /// Kernels by symbol.
+    pub kernels: &'p BTreeMap<String, Kernel>,
+    /// Steps by number.
+    pub steps: &'p [Entry],
+}
+
+/// Bytes that scratch is aligned to.
+const ALIGNMENT: u64 = 64;
+
+impl Callees<'_> {
+    /// Bytes that a function asks its runtime for: scratch, with room to align it.
+    pub fn workspace(&self, operator: &Operator) -> u64 {
+        match self.scratch(operator) {
+            0 => 0,
+            scratch => scratch + ALIGNMENT,
+        }
+    }
+
+    fn scratch(&self, operator: &Operator) -> u64 {
+        match &operator.callee {
+            Callee::Kernel(symbol, _) => {
+                self.kernels.get(symbol).map_or(0, |kernel| kernel.scratch)
+            }
+            Callee::Step(number) => self.steps.get(*number).map_or(0, |step| step.workspace),
+            Callee::Copy(_) => 0,
+        }
+    }
+}
+
+/// The module of functions, as text.
+///
+/// # Errors
+/// More functions than the table can count.
+pub fn write(operators: &[Operator], callees: Callees<'_>, count: Count) -> Result<String, String> {
+    let mut text = String::from(COMMON);
+    messages(&mut text);
+    declare(&mut text, operators, callees);
+    for (number, operator) in operators.iter().enumerate() {
+        table(&mut text, number, &operator.arguments);
+        body(&mut text, number, operator, callees);
+        entries(&mut text, number, operator);
+    }
+    registry(&mut text, operators, count)?;
+    Ok(text)
+}
+
+/// Declares what is defined elsewhere.
+fn declare(text: &mut String, operators: &[Operator], callees: Callees<'_>) {
+    let mut kernels: Vec<&String> = vec![];
+    for operator in operators {
+        match &operator.callee {
+            Callee::Kernel(symbol, _) if !kernels.contains(&symbol) => kernels.push(symbol),
+            _ => {}
+        }
+    }
+    for symbol in kernels {
+        let parameters = callees.kernels.get(symbol).map_or(&[][..], |kernel| &kernel.parameters);
+        let ty = |is_size: &bool| if *is_size { "i64" } else { "!llvm.ptr" };
+        let types: Vec<&str> = parameters.iter().map(ty).collect();
+        line(text, format_args!("llvm.func @{symbol}({})", types.join(", ")));
+    }
+    let steps = callees.steps.iter().enumerate();
+    let is_first = |(number, step): &(usize, &Entry)| {
+        callees.steps[..*number].iter().all(|known| known.symbol != step.symbol)
+    };
+    for (_, step) in steps.filter(is_first) {
+        line(text, format_args!("llvm.func @{}(!llvm.ptr, !llvm.ptr) -> i32", step.symbol));
+    }
+}
+
+/// What the arguments of a function must be: of each its elements, then type and lanes as in memory.
+fn table(text: &mut String, number: usize, arguments: &[Argument]) {
+    let values = arguments.iter().flat_map(|argument| {
+        let dtype = argument.dtype;
+        let word =
+            i64::from(dtype.code as u8) | i64::from(dtype.bits) << 8 | i64::from(dtype.lanes) << 16;
+        [argument.elements.to_string(), word.to_string()]
+    });
+    let values: Vec<String> = values.collect();
+    line(
+        text,
+        format_args!(
+            "llvm.mlir.global internal constant @irc_arguments_{number}(dense<[{}]> : \
+             tensor<{count}xi64>) : !llvm.array<{count} x i64>",
+            values.join(", "),
+            count = values.len(),
+        ),
+    );
+}
+
+/// What a function does, given the addresses of its arguments.
+fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<'_>) {
+    line(
+        text,
+        format_args!("llvm.func internal @irc_operator_{number}(%arguments: !llvm.ptr) -> i32 {{"),
+    );
+    line(text, format_args!("%zero = llvm.mlir.constant(0 : i32) : i32"));
+    let workspace = callees.workspace(operator);
+    if workspace == 0 {
+        line(text, format_args!("%scratch = llvm.mlir.zero : !llvm.ptr"));
+    } else {
+        scratch(text, workspace);
+    }
+    for argument in 0..operator.arguments.len() {
+        load(text, argument);
+    }
+    for (number, buffer) in operator.buffers.iter().enumerate() {
+        address(text, number, *buffer);
+    }
+    match &operator.callee {
+        Callee::Kernel(symbol, sizes) => call_kernel(text, symbol, sizes, operator, callees),
+        Callee::Step(step) => {
+            call_step(text, callees.steps.get(*step).map_or("", |step| &step.symbol), operator);
+        }
+        Callee::Copy(bytes) => copy(text, bytes),
+    }
+    if workspace != 0 {
+        line(text, format_args!("llvm.call @irc_release(%block) : (!llvm.ptr) -> ()"));
+    }
+    line(text, format_args!("llvm.return %zero : i32"));
+    if workspace != 0 {
+        *text += "^none:\n%minus = llvm.mlir.constant(-1 : i32) : i32\nllvm.return %minus : i32\n";
+    }
+    *text += "}\n";
+}
+
+/// Asks for scratch, and aligns it.
+fn scratch(text: &mut String, bytes: u64) {
+    let (last, mask) = (ALIGNMENT - 1, -(ALIGNMENT as i64));
+    *text += &format!(
+        "%bytes = llvm.mlir.constant({bytes} : i64) : i64
+         %null = llvm.mlir.zero : !llvm.ptr
+         %block = llvm.call @irc_allocate(%bytes) : (i64) -> !llvm.ptr
+         %none = llvm.icmp \"eq\" %block, %null : !llvm.ptr
+         llvm.cond_br %none, ^none, ^given
+         ^given:
+         %address = llvm.ptrtoint %block : !llvm.ptr to i64
+         %last = llvm.mlir.constant({last} : i64) : i64
+         %mask = llvm.mlir.constant({mask} : i64) : i64
+         %beyond = llvm.add %address, %last : i64
+         %aligned = llvm.and %beyond, %mask : i64
+         %scratch = llvm.inttoptr %aligned : i64 to !llvm.ptr\n"
+    );
+}
+
+fn call_kernel(
+    text: &mut String,
+    symbol: &str,
+    sizes: &[i64],
+    operator: &Operator,
+    callees: Callees<'_>,
+) {
+    let parameters = callees.kernels.get(symbol).map_or(&[][..], |kernel| &kernel.parameters);
+    let (mut buffers, mut known) = (0, sizes.iter());
+    let mut operands: Vec<String> = vec![];
+    for is_size in parameters {
+        if *is_size {
+            let size = known.next().copied().unwrap_or_default();
+            let name = format!("%size_{}", operands.len());
+            line(text, format_args!("{name} = llvm.mlir.constant({size} : i64) : i64"));
+            operands.push(name);
+        } else {
+            let is_buffer = buffers < operator.buffers.len();
+            operands.push(if is_buffer { format!("%buffer_{buffers}") } else { "%scratch".into() });
+            buffers += 1;
+        }
+    }
+    let ty = |is_size: &bool| if *is_size { "i64" } else { "!llvm.ptr" };
+    let types: Vec<&str> = parameters.iter().map(ty).collect();
+    let (operands, types) = (operands.join(", "), types.join(", "));
+    line(text, format_args!("llvm.call @{symbol}({operands}) : ({types}) -> ()"));
+}
+
+fn call_step(text: &mut String, symbol: &str, operator: &Operator) {
+    let count = operator.buffers.len();
+    line(text, format_args!("%count = llvm.mlir.constant({count} : i32) : i32"));
+    *text += "%buffers = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr\n";
+    for number in 0..count {
+        element(text, &format!("%place_{number}"), "%buffers", number);
+        line(
+            text,
+            format_args!("llvm.store %buffer_{number}, %place_{number} : !llvm.ptr, !llvm.ptr"),
+        );
+    }
+    line(
+        text,
+        format_args!(
+            "%status = llvm.call @{symbol}(%buffers, %scratch) : (!llvm.ptr, !llvm.ptr) -> i32"
+        ),
+    );
+}
+
+/// Loads the address of an argument.
+fn load(text: &mut String, argument: usize) {
+    element(text, &format!("%slot_{argument}"), "%arguments", argument);
+    line(
+        text,
+        format_args!("%argument_{argument} = llvm.load %slot_{argument} : !llvm.ptr -> !llvm.ptr"),
+    );
+}
+
+/// The address of a pointer in a row of them.
+fn element(text: &mut String, name: &str, row: &str, index: usize) {
+    line(
+        text,
+        format_args!(
+            "{name} = llvm.getelementptr {row}[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
+        ),
+    );
+}
+
+/// The address of what the callee takes.
+fn address(text: &mut String, number: usize, Buffer { argument, offset }: Buffer) {
+    line(text, format_args!("%offset_{number} = llvm.mlir.constant({offset} : i64) : i64"));
+    line(
+        text,
+        format_args!(
+            "%buffer_{number} = llvm.getelementptr %argument_{argument}[%offset_{number}] : \
+             (!llvm.ptr, i64) -> !llvm.ptr, i8"
+        ),
+    );
+}
+
+fn copy(text: &mut String, bytes: &[i64]) {
+    for (from, length) in bytes.iter().enumerate() {
+        let to = bytes.len() + from;
+        line(text, format_args!("%length_{from} = llvm.mlir.constant({length} : i64) : i64"));
+        line(
+            text,
+            format_args!(
+                "\"llvm.intr.memcpy\"(%buffer_{to}, %buffer_{from}, %length_{from}) <{{isVolatile = \
+                 false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()"
+            ),
+        );
+    }
+}
+
+/// The two functions that clients call.
+fn entries(text: &mut String, number: usize, operator: &Operator) {
+    let (name, count) = (&operator.name, operator.arguments.len());
+    *text += &format!(
+        "llvm.func @{name}(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i32, %result: !llvm.ptr, \
+           %code: !llvm.ptr, %resource: !llvm.ptr) -> i32 {{
+         %expected = llvm.mlir.constant({count} : i32) : i32
+         %buffers = llvm.alloca %expected x !llvm.ptr : (i32) -> !llvm.ptr
+         %table = llvm.mlir.addressof @irc_arguments_{number} : !llvm.ptr
+         %zero = llvm.mlir.constant(0 : i32) : i32
+         %status = llvm.call @irc_packed(%values, %codes, %count, %expected, %table, %buffers) : \
+           (!llvm.ptr, !llvm.ptr, i32, i32, !llvm.ptr, !llvm.ptr) -> i32
+         %fine = llvm.icmp \"eq\" %status, %zero : i32
+         llvm.cond_br %fine, ^run, ^end(%status : i32)
+         ^run:
+         %done = llvm.call @irc_operator_{number}(%buffers) : (!llvm.ptr) -> i32
+         %full = llvm.icmp \"eq\" %done, %zero : i32
+         llvm.cond_br %full, ^end(%done : i32), ^empty
+         ^empty:
+         %message = llvm.mlir.constant({NO_MEMORY} : i32) : i32
+         %minus = llvm.mlir.constant(-1 : i32) : i32
+         %false = llvm.mlir.constant(false) : i1
+         %failed = llvm.call @irc_fail(%message, %minus, %false) : (i32, i32, i1) -> i32
+         llvm.br ^end(%failed : i32)
+         ^end(%end: i32):
+         llvm.return %end : i32
+         }}
+         llvm.func @__tvm_ffi_{name}(%self: !llvm.ptr, %values: !llvm.ptr, %count: i32, \
+           %result: !llvm.ptr) -> i32 {{
+         %expected = llvm.mlir.constant({count} : i32) : i32
+         %buffers = llvm.alloca %expected x !llvm.ptr : (i32) -> !llvm.ptr
+         %table = llvm.mlir.addressof @irc_arguments_{number} : !llvm.ptr
+         %zero = llvm.mlir.constant(0 : i32) : i32
+         %status = llvm.call @irc_any(%values, %count, %expected, %table, %buffers) : \
+           (!llvm.ptr, i32, i32, !llvm.ptr, !llvm.ptr) -> i32
+         %fine = llvm.icmp \"eq\" %status, %zero : i32
+         llvm.cond_br %fine, ^run, ^end(%status : i32)
+         ^run:
+         %done = llvm.call @irc_operator_{number}(%buffers) : (!llvm.ptr) -> i32
+         %full = llvm.icmp \"eq\" %done, %zero : i32
+         llvm.cond_br %full, ^none, ^empty
+         ^none:
+         %nothing = llvm.mlir.constant(0 : i64) : i64
+         llvm.store %nothing, %result : i64, !llvm.ptr
+         %rest = llvm.getelementptr %result[8] : (!llvm.ptr) -> !llvm.ptr, i8
+         llvm.store %nothing, %rest : i64, !llvm.ptr
+         llvm.br ^end(%zero : i32)
+         ^empty:
+         %message = llvm.mlir.constant({NO_MEMORY} : i32) : i32
+         %minus = llvm.mlir.constant(-1 : i32) : i32
+         %true = llvm.mlir.constant(true) : i1
+         %failed = llvm.call @irc_fail(%message, %minus, %true) : (i32, i32, i1) -> i32
+         llvm.br ^end(%failed : i32)
+         ^end(%end: i32):
+         llvm.return %end : i32
+         }}\n"
+    );
+}
+
+/// The table of functions: their names behind their count, and their addresses.
+fn registry(text: &mut String, operators: &[Operator], count: Count) -> Result<(), String> {
+    let number = operators.len();
+    let mut names = match count {
+        Count::Byte => u8::try_from(number).map(|count| format!("\\{count:02X}")).map_err(|_| {
+            format!(
+                "{number} functions: version 5 of the format counts 255 at most; write version 7"
+            )
+        })?,
+        Count::Word => {
+            let count = u16::try_from(number);
+            let count = count.map_err(|_| format!("{number} functions: expected 65535 at most"))?;
+            let [low, high] = count.to_le_bytes();
+            format!("\\{low:02X}\\{high:02X}")
+        }
+    };
+    for operator in operators {
+        let _ = write!(names, "{}\\00", operator.name);
+    }
+    names += "\\00";
+    line(text, format_args!("llvm.mlir.global internal constant @irc_names(\"{names}\")"));
+    let table = format!("!llvm.array<{} x ptr>", number.max(1));
+    line(text, format_args!("llvm.mlir.global internal constant @irc_functions() : {table} {{"));
+    line(text, format_args!("%0 = llvm.mlir.zero : {table}"));
+    for (index, operator) in operators.iter().enumerate() {
+        let next = index + 1;
+        line(text, format_args!("%f{index} = llvm.mlir.addressof @{} : !llvm.ptr", operator.name));
+        line(
+            text,
+            format_args!("%{next} = llvm.insertvalue %f{index}, %{index}[{index}] : {table}"),
+        );
+    }
+    line(text, format_args!("llvm.return %{number} : {table}"));
+    *text += "}\n";
+    *text += REGISTRY;
+    Ok(())
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{line}");
+}
+
+/// What functions say is wrong, by number, in so many bytes each. The number of the argument, or of
+/// arguments, takes the place of the zero.
+const MESSAGES: [&str; 7] = [
+    "expected 0 arguments",
+    "argument 0: expected a tensor",
+    "argument 0: expected memory of the host",
+    "argument 0: expected another element type",
+    "argument 0: expected dense rows",
+    "argument 0: expected another number of elements",
+    "expected memory for scratch",
+];
+
+/// Number of the message that there is no memory.
+const NO_MEMORY: usize = 6;
+
+/// Bytes of a message, with the zero that ends it.
+const MESSAGE: usize = 48;
+
+fn messages(text: &mut String) {
+    let padded = |message: &&str| format!("{message}{}", "\\00".repeat(MESSAGE - message.len()));
+    let all: String = MESSAGES.iter().map(padded).collect();
+    line(text, format_args!("llvm.mlir.global internal constant @irc_messages(\"{all}\")"));
+}
+
+/// What all functions share.
+const COMMON: &str = include_str!("common.mlir");
+
+/// What a client without a loader asks for.
+const REGISTRY: &str = include_str!("registry.mlir");

@@ -1,0 +1,363 @@
+//! One function: its blocks, its values, and which file translates which op.
+use super::{
+    super::{
+        blocks::reverse_postorder,
+        constant::Constant,
+        layout::{self, Element, Shape},
+    },
+    types::{self, is_wide},
+    unit::{Function, Unit},
+};
+use crate::codegen::CodegenError;
+use irc_mlir::{
+    BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type as MlirType, TypeLike,
+    Value, ValueLike,
+    llvm::{self, Type},
+    read::{self, identity},
+};
+use std::{collections::HashMap, fmt::Write, rc::Rc};
+
+/// What a translation gives.
+pub type Result<T> = std::result::Result<T, CodegenError>;
+
+/// The values that a value of the module is, as expressions that are names or literals.
+pub type Parts = Vec<String>;
+
+/// An op of the module.
+pub type Op<'c, 'a> = OperationRef<'c, 'a>;
+
+/// A block's label and the variables that its arguments are.
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// The variables with their types.
+    pub arguments: Vec<(Shape, String)>,
+}
+
+/// The translation of one function. Tables are looked into and never walked, so their order shapes
+/// nothing.
+pub struct Body<'u> {
+    /// The file that the function becomes part of.
+    pub unit: &'u mut Unit,
+    /// What the function returns.
+    pub results: Vec<Shape>,
+    /// Declarations of variables, which stand before the first statement.
+    pub variables: String,
+    /// Whether it uses a fused product and sum.
+    pub multiplies_and_adds: bool,
+    text: String,
+    next: usize,
+    values: HashMap<usize, Parts>,
+    constants: HashMap<usize, Constant>,
+    blocks: HashMap<usize, Rc<Label>>,
+    types: HashMap<usize, Rc<Type>>,
+}
+
+impl<'u> Body<'u> {
+    /// An empty translation.
+    pub fn new(unit: &'u mut Unit) -> Self {
+        Body {
+            unit,
+            results: Vec::new(),
+            variables: String::new(),
+            multiplies_and_adds: false,
+            text: String::new(),
+            next: 0,
+            values: HashMap::new(),
+            constants: HashMap::new(),
+            blocks: HashMap::new(),
+            types: HashMap::new(),
+        }
+    }
+
+    /// Translates the body of a function.
+    ///
+    /// # Errors
+    /// At the first op without a translation; a diagnostic at it has been emitted.
+    pub fn translate(&mut self, op: Op<'_, '_>, function: &Function) -> Result<()> {
+        let entry = op.region(0).ok().and_then(|region| region.first_block());
+        let Some(entry) = entry else { return Err(no_translation(&op)) };
+        self.results.clone_from(&function.results);
+        self.parameters(&op, entry, function)?;
+        let order = reverse_postorder(entry);
+        for (index, block) in order.iter().enumerate().skip(1) {
+            let label = self.label(&op, *block, index)?;
+            self.blocks.insert(block.to_raw().ptr as usize, Rc::new(label));
+        }
+        for block in order {
+            if let Some(label) = self.block_of(block) {
+                let _ = writeln!(self.text, "{}:;", label.name);
+            }
+            let mut next = block.first_operation();
+            while let Some(op) = next {
+                self.op(op)?;
+                next = op.next_in_block();
+            }
+        }
+        Ok(())
+    }
+
+    /// What has been translated: variables, then statements.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.variables, self.text)
+    }
+
+    fn parameters(
+        &mut self,
+        op: &Op<'_, '_>,
+        entry: BlockRef<'_, '_>,
+        function: &Function,
+    ) -> Result<()> {
+        let names = (0..function.inputs.len()).map(|index| format!("a{index}"));
+        for (shape, name) in function.inputs.iter().zip(names.clone()) {
+            self.variables += &self.unit.unpacked(*shape, &name).unwrap_or_default();
+        }
+        let mut names = names;
+        for index in 0..entry.argument_count() {
+            let Ok(argument) = entry.argument(index) else { continue };
+            let count = self.shapes_of(op, ValueLike::r#type(&argument))?.len();
+            let parts = names.by_ref().take(count).collect();
+            self.values.insert(identity(argument.into()), parts);
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, op: &Op<'_, '_>, block: BlockRef<'_, '_>, index: usize) -> Result<Label> {
+        let mut label = Label { name: format!("l{index}"), arguments: Vec::new() };
+        for index in 0..block.argument_count() {
+            let Ok(argument) = block.argument(index) else { continue };
+            let mut parts = Parts::new();
+            for shape in self.shapes_of(op, ValueLike::r#type(&argument))? {
+                let name = self.fresh("x");
+                let ty = self.unit.ty(shape);
+                let _ = writeln!(self.variables, "  {};", types::declared(&ty, &name));
+                label.arguments.push((shape, name.clone()));
+                parts.push(name);
+            }
+            self.values.insert(identity(argument.into()), parts);
+        }
+        Ok(label)
+    }
+
+    fn op(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let name = read::op_name(&op);
+        let Some(name) = name.strip_prefix("llvm.") else { return Err(no_translation(&op)) };
+        if let Some(intrinsic) = name.strip_prefix("intr.") {
+            return self.intrinsic(op, intrinsic);
+        }
+        match name {
+            "mlir.constant" | "mlir.zero" | "mlir.undef" | "mlir.poison" => self.constant(op),
+            "br" | "cond_br" | "switch" | "return" | "unreachable" => self.control(op, name),
+            "call" => self.call(op),
+            "call_intrinsic" => self.call_intrinsic(op),
+            "mlir.addressof" => self.address_of(op),
+            "load" | "store" | "getelementptr" | "alloca" => self.memory(op, name),
+            "atomicrmw" => self.atomic(op),
+            "extractelement" | "insertelement" | "shufflevector" => self.lanes_op(op, name),
+            "extractvalue" | "insertvalue" => self.aggregate(op, name),
+            "freeze" | "ptrtoint" | "inttoptr" | "addrspacecast" | "bitcast" | "sext" | "zext"
+            | "trunc" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptosi" | "fptoui" => {
+                self.cast(op, name)
+            }
+            _ => self.arithmetic(op, name),
+        }
+    }
+
+    /// Records a constant: scalars as literals, vectors under names.
+    fn constant(&mut self, op: Op<'_, '_>) -> Result<()> {
+        let constant = Constant::of(op).ok_or_else(|| no_translation(&op))?;
+        let result = result(&op)?;
+        let shapes = self.shapes_of(&op, result.r#type())?;
+        let odd = || unsupported(&op, "this constant");
+        let (mut first, mut parts) = (0, Parts::new());
+        let mut last: Option<(Shape, String, String)> = None;
+        for shape in shapes {
+            let lanes = shape.lanes.unwrap_or(1) as usize;
+            let number = |at| constant.bits(at, shape.element);
+            let numbers: Option<Vec<u128>> = (first..first + lanes).map(number).collect();
+            let numbers = numbers.ok_or_else(odd)?;
+            first += lanes;
+            if shape.lanes.is_none() {
+                parts.push(self.unit.literal(shape.element, numbers[0]));
+                continue;
+            }
+            let text = self.vector_literal(shape, &numbers);
+            let known = last.take().filter(|(same, known, _)| *same == shape && *known == text);
+            let name = known.map_or_else(|| self.name(shape, &text), |(_, _, name)| name);
+            parts.push(name.clone());
+            last = Some((shape, text, name));
+        }
+        self.constants.insert(identity(result), constant);
+        self.values.insert(identity(result), parts);
+        Ok(())
+    }
+
+    fn vector_literal(&mut self, shape: Shape, numbers: &[u128]) -> String {
+        if numbers.iter().all(|number| *number == 0) {
+            return "{0}".to_owned();
+        }
+        let lane = |number: &u128| match shape.element {
+            Element::Int(1) => (if number & 1 == 1 { "-1" } else { "0" }).to_owned(),
+            Element::Pointer => format!("0x{number:x}ull"),
+            element => self.unit.literal(element, *number),
+        };
+        format!("{{{}}}", numbers.iter().map(lane).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Adds a statement.
+    pub fn line(&mut self, statement: &str) {
+        let _ = writeln!(self.text, "  {statement}");
+    }
+
+    /// A name that nothing has yet.
+    pub fn fresh(&mut self, letter: &str) -> String {
+        self.next += 1;
+        format!("{letter}{}", self.next)
+    }
+
+    /// Gives an expression a name.
+    pub fn name(&mut self, shape: Shape, expression: &str) -> String {
+        let name = self.fresh("v");
+        let declared = types::constant(&self.unit.ty(shape), &name);
+        self.line(&format!("{declared} = {expression};"));
+        name
+    }
+
+    /// An argument of a function: of what is wide, the address of a variable.
+    pub fn argument(&mut self, shape: Shape, expression: &str) -> String {
+        if !is_wide(shape) {
+            return expression.to_owned();
+        }
+        if expression.chars().all(char::is_alphanumeric) {
+            return format!("&{expression}");
+        }
+        let name = self.name(shape, expression);
+        format!("&{name}")
+    }
+
+    /// A call of a helper.
+    pub fn invoke(&mut self, helper: &str, arguments: &[(Shape, &str)]) -> String {
+        let arguments: Vec<String> =
+            arguments.iter().map(|(shape, value)| self.argument(*shape, value)).collect();
+        format!("{helper}({})", arguments.join(", "))
+    }
+
+    /// The type of a value, read once for each that occurs.
+    pub fn type_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Rc<Type>> {
+        let key = ty.to_raw().ptr as usize;
+        if let Some(known) = self.types.get(&key) {
+            return Ok(known.clone());
+        }
+        let read = llvm::type_of(ty).ok_or_else(|| unsupported(op, &format!("the type {ty}")))?;
+        let read = Rc::new(read);
+        self.types.insert(key, read.clone());
+        Ok(read)
+    }
+
+    /// The scalars and vectors that a value of a type is.
+    pub fn shapes_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Vec<Shape>> {
+        let read = self.type_of(op, ty)?;
+        shapes(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
+    }
+
+    fn shape_of_type(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Shape> {
+        let read = self.type_of(op, ty)?;
+        Shape::of_type(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
+    }
+
+    /// The shape of the only result.
+    pub fn result_shape(&mut self, op: &Op<'_, '_>) -> Result<Shape> {
+        let value = result(op)?;
+        self.shape_of_type(op, value.r#type())
+    }
+
+    /// The type of an operand.
+    pub fn operand_type(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Rc<Type>> {
+        let value = operand(op, index)?;
+        self.type_of(op, value.r#type())
+    }
+
+    /// The type of the only result.
+    pub fn result_type(&mut self, op: &Op<'_, '_>) -> Result<Rc<Type>> {
+        let value = result(op)?;
+        self.type_of(op, value.r#type())
+    }
+
+    /// What an operand consists of.
+    pub fn parts(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Parts> {
+        let value = operand(op, index)?;
+        let parts = self.values.get(&identity(value)).cloned();
+        parts.ok_or_else(|| unsupported(op, "a value that is not defined before it"))
+    }
+
+    /// An operand that is a scalar or a vector, with its shape.
+    pub fn operand(&mut self, op: &Op<'_, '_>, index: usize) -> Result<(Shape, String)> {
+        let value = operand(op, index)?;
+        let shape = self.shape_of_type(op, value.r#type())?;
+        match self.parts(op, index)?.pop() {
+            Some(part) => Ok((shape, part)),
+            None => Err(no_translation(op)),
+        }
+    }
+
+    /// All operands.
+    pub fn operands(&mut self, op: &Op<'_, '_>) -> Result<Vec<(Shape, String)>> {
+        (0..op.operand_count()).map(|index| self.operand(op, index)).collect()
+    }
+
+    /// An operand that is a scalar.
+    pub fn scalar(&mut self, op: &Op<'_, '_>, index: usize) -> Result<String> {
+        match self.operand(op, index)? {
+            (Shape { lanes: None, .. }, value) => Ok(value),
+            _ => Err(unsupported(op, "an operand that is not a scalar")),
+        }
+    }
+
+    /// The integer that an operand is in every lane, where that is known.
+    pub fn known(&self, op: &Op<'_, '_>, index: usize) -> Option<u64> {
+        self.constants.get(&identity(operand(op, index).ok()?))?.integer()
+    }
+
+    /// Gives the only result a name.
+    pub fn define(&mut self, op: &Op<'_, '_>, expression: &str) -> Result<()> {
+        let shape = self.result_shape(op)?;
+        let name = self.name(shape, expression);
+        self.define_parts(op, vec![name])
+    }
+
+    /// Records what the only result is.
+    pub fn define_parts(&mut self, op: &Op<'_, '_>, parts: Parts) -> Result<()> {
+        self.values.insert(identity(result(op)?), parts);
+        Ok(())
+    }
+
+    /// The label of a block; the entry has none.
+    pub fn block_of(&self, block: BlockRef<'_, '_>) -> Option<Rc<Label>> {
+        self.blocks.get(&(block.to_raw().ptr as usize)).cloned()
+    }
+}
+
+/// The scalars and vectors that a value of a type is.
+pub fn shapes(ty: &Type) -> Option<Vec<Shape>> {
+    Some(layout::leaves(ty)?.into_iter().map(|(shape, _)| shape).collect())
+}
+
+/// An operand of an op.
+pub fn operand<'c: 'a, 'a>(op: &Op<'c, 'a>, index: usize) -> Result<Value<'c, 'a>> {
+    op.operand(index).map_err(|_| unsupported(op, "this number of operands"))
+}
+
+/// The only result of an op.
+pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
+    op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
+}
+
+/// The error of an op that has no translation.
+pub fn no_translation(op: &Op<'_, '_>) -> CodegenError {
+    CodegenError::at(op, "this op has no translation to C")
+}
+
+/// The error of an op that has one, but not like this.
+pub fn unsupported(op: &Op<'_, '_>, what: &str) -> CodegenError {
+    CodegenError::at(op, &format!("{what} has no translation to C here"))
+}

@@ -1,0 +1,36 @@
+//! C source from MLIR's `llvm` dialect: one C11 file for gcc or clang, which needs nothing but the C
+//! library.
+//!
+//! Blocks become labels, block arguments variables that are assigned before a `goto`, and values
+//! constants of the scalar and vector types in `types`. What C has no operator for is a function in
+//! the file's own prologue, `helpers`, printed where something uses it. An op without a translation
+//! is an error at that op. `docs/c-source.md` says what holds of the file.
+use super::CodegenError;
+use irc_mlir::Module;
+
+mod arithmetic;
+mod calls;
+mod casts;
+mod control;
+mod function;
+mod globals;
+mod header;
+mod helpers;
+mod intrinsics;
+mod lanes;
+mod literals;
+mod memory;
+mod module;
+mod names;
+mod reductions;
+mod types;
+mod unit;
+
+/// Prints a module in the `llvm` dialect as C.
+///
+/// # Errors
+/// An op that has no translation, with a diagnostic at it.
+pub fn compile(module: &Module<'_>) -> Result<String, CodegenError> {
+    let mut unit = unit::Unit::default();
+    module::translate(&mut unit, module)
+}

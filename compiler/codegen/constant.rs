@@ -1,0 +1,51 @@
+//! What `llvm.mlir.constant` and its like hold.
+use super::layout::Element;
+use irc_mlir::{
+    OperationRef,
+    llvm::{self, Data},
+    read,
+};
+
+/// A constant.
+pub enum Constant {
+    /// All bits are zero; what is undefined is so too.
+    Zero,
+    /// Numbers, in bytes.
+    Data(Data),
+}
+
+impl Constant {
+    /// The constant that an op makes.
+    pub fn of(op: OperationRef<'_, '_>) -> Option<Self> {
+        if read::op_name(&op) != "llvm.mlir.constant" {
+            return Some(Constant::Zero);
+        }
+        Some(Constant::Data(llvm::data(read::attribute(&op, "value")?)?))
+    }
+
+    /// The integer that it is in every lane.
+    pub fn integer(&self) -> Option<u64> {
+        match self {
+            Constant::Zero => Some(0),
+            Constant::Data(Data::Splat(bytes)) if bytes.len() <= 8 => Some(bits(bytes) as u64),
+            Constant::Data(_) => None,
+        }
+    }
+
+    /// The bits of an element.
+    pub fn bits(&self, index: usize, element: Element) -> Option<u128> {
+        match self {
+            Constant::Zero => Some(0),
+            Constant::Data(Data::Splat(bytes)) => Some(bits(bytes)),
+            Constant::Data(Data::Elements(bytes)) => {
+                let size = element.bytes() as usize;
+                Some(bits(bytes.get(index * size..(index + 1) * size)?))
+            }
+        }
+    }
+}
+
+/// Little-endian bytes as a number.
+pub fn bits(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}

@@ -1,0 +1,136 @@
+//! `gemini-to-npu`: a schedule becomes the program of each core.
+//!
+//! Before: a module with one `gemini.schedule`, and for schedules of one core the `gemini.frontend`
+//! that says what its layers compute. After: an `npu.program` in their place, whose instructions have
+//! the locations of the workloads that they are for. A module with a
+//! program and no schedule stays as it is.
+//!
+//! What the checks of schedules find, and what has no program, is an error at its op.
+use irc_dialects::{
+    gemini::{self, Workloads},
+    npu,
+};
+use irc_gemini_format::{FileKind, Options, check_pair};
+use irc_mlir::{
+    BlockRef, Erase, Location, OperationLike, OperationRef, Pass, PassError, PassResult,
+    RegionLike, context_of, read,
+};
+use irc_npu::Program;
+use irc_npu_emit::Finding;
+use std::collections::HashMap;
+
+/// The pass `gemini-to-npu`.
+pub struct GeminiToNpu;
+
+impl Pass for GeminiToNpu {
+    fn name(&self) -> &'static str {
+        "gemini-to-npu"
+    }
+
+    fn description(&self) -> &'static str {
+        "make the program of each core of a Gemini schedule"
+    }
+
+    fn dialects(&self) -> &'static [&'static str] {
+        &["npu"]
+    }
+
+    fn run(&self, module: OperationRef<'_, '_>, _: &irc_mlir::Options) -> PassResult {
+        if only(module, "gemini.schedule")?.is_none() && only(module, "npu.program")?.is_none() {
+            let message = "expected a gemini.schedule or an npu.program, found none";
+            return Err(PassError::at(&module, message));
+        }
+        lower(module)
+    }
+}
+
+/// Replaces the schedule of a module by its program, outside a pass pipeline too; a module without one
+/// stays as it is.
+///
+/// # Errors
+/// After a diagnostic at each op concerned.
+pub fn lower(module: OperationRef<'_, '_>) -> PassResult {
+    let Some(root) = only(module, "gemini.schedule")? else { return Ok(()) };
+    let layers = only(module, "gemini.frontend")?;
+    let scheduled = gemini::schedule(root, &Options::default())?;
+    let frontend = layers.map(|op| gemini::frontend(op, &Options::default())).transpose()?;
+    if let Some(frontend) = &frontend {
+        gemini::report(root, &check_pair(&scheduled.schedule, frontend))?;
+    }
+    let program = irc_npu_emit::emit(&scheduled.schedule, frontend.as_ref());
+    let program = program.or_else(|findings| {
+        report(root, layers, &findings)?;
+        Err(PassError::at(&root, "the schedule has no program"))
+    })?;
+    let sources = Sources::new(&scheduled.schedule, &scheduled.workloads);
+    let place = |core: usize, index: usize| sources.of(&program, core, index, root.location());
+    let block = module.region(0).ok().and_then(|region| region.first_block());
+    let block: BlockRef<'_, '_> = block.expect("a module has a block");
+    npu::build(context_of(&module), block, &program, root.location(), &place);
+    root.erase();
+    layers.into_iter().for_each(Erase::erase);
+    Ok(())
+}
+
+/// The op of that name in a module, if there is one.
+///
+/// # Errors
+/// After a diagnostic at the second, if there are several.
+pub fn only<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+    name: &str,
+) -> Result<Option<OperationRef<'c, 'a>>, PassError> {
+    let mut found = read::body_ops(module).into_iter().filter(|op| read::op_name(op) == name);
+    match (found.next(), found.next()) {
+        (_, Some(second)) => Err(PassError::at(&second, format!("expected one {name}"))),
+        (first, None) => Ok(first),
+    }
+}
+
+/// Reports findings at the ops of the files that they are about.
+fn report(
+    schedule: OperationRef<'_, '_>,
+    frontend: Option<OperationRef<'_, '_>>,
+    findings: &[Finding],
+) -> PassResult {
+    let mut failed = Ok(());
+    for Finding { file, diagnostic } in findings {
+        let op = match file {
+            FileKind::Schedule => schedule,
+            FileKind::Frontend => frontend.unwrap_or(schedule),
+        };
+        failed = failed.and(gemini::report(op, std::slice::from_ref(diagnostic)));
+    }
+    failed
+}
+
+/// The ops of workloads, by core and by the id that instructions name.
+struct Sources<'s, 'c, 'a>(HashMap<(u32, i32), &'s OperationRef<'c, 'a>>);
+
+impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
+    fn new(
+        schedule: &irc_gemini_format::schedule::Schedule,
+        workloads: &'s Workloads<'c, 'a>,
+    ) -> Self {
+        let entry = |(core, index, workload): (usize, usize, &_)| {
+            let workload: &irc_gemini_format::schedule::Workload = workload;
+            let id = u32::try_from(schedule.cores[core].id).ok()?;
+            let number = i32::try_from(workload.workload_id).ok()?;
+            Some(((id, number), &workloads[core][index]))
+        };
+        Sources(schedule.workloads().filter_map(entry).collect())
+    }
+
+    /// Where an instruction comes from: its workload, or the schedule.
+    fn of(
+        &self,
+        program: &Program,
+        core: usize,
+        index: usize,
+        schedule: Location<'c>,
+    ) -> Location<'c> {
+        let core = &program.cores[core];
+        let found = self.0.get(&(core.id, core.code[index].origin.wkl));
+        found.map_or(schedule, |op| op.location())
+    }
+}

@@ -1,0 +1,414 @@
+//! What a tree costs: leaves by their best schemes, cuts by their children.
+//!
+//! A cut of time takes as long as its children together, one of space as long as its slowest child
+//! in each group and each stage of filling the pipeline. What lies under a root of time, a segment,
+//! takes at least as long as links and DRAM need for all it moves (SET, `schnode.cpp`).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::finding::{Found, fault};
+use crate::layout::Made;
+use crate::leaf::{Placed, Task};
+use crate::machine::Machine;
+use crate::memo::Memo;
+use crate::mesh;
+use crate::network::Network;
+use crate::objective::Objective;
+use crate::partition::Scheme;
+use crate::traffic::Traffic;
+use crate::tree::{Cut, CutStep, LeafStep, Step, StepKind, Tree, resolve};
+use crate::usage::Usage;
+
+/// pJ of each part of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Energy {
+    /// Global buffers.
+    pub buffer: f64,
+    /// Smaller memories of the cores.
+    pub local: f64,
+    /// Between processing elements of a core.
+    pub bus: f64,
+    /// Computing.
+    pub compute: f64,
+    /// Links between cores.
+    pub links: f64,
+    /// DRAM.
+    pub dram: f64,
+}
+
+impl Energy {
+    /// All parts together.
+    pub fn total(&self) -> f64 {
+        self.buffer + self.local + self.bus + self.compute + self.links + self.dram
+    }
+}
+
+/// What something costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Cycles.
+    pub latency: u64,
+    /// pJ, summed leaf by leaf: the parts' sum, up to rounding.
+    pub energy: f64,
+    /// pJ by part.
+    pub parts: Energy,
+    /// Cycles that links and DRAM take for all that is moved.
+    pub traffic: u64,
+}
+
+/// A layer as it was scheduled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerCost {
+    /// Its place in the network.
+    pub layer: usize,
+    /// Images at once.
+    pub batch: u64,
+    /// Cores, by their numbers.
+    pub cores: Range<u64>,
+    /// How it is cut and placed.
+    pub scheme: Scheme,
+    /// What it costs for its images at once.
+    pub cost: Cost,
+}
+
+/// A tree as it was scheduled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// What all images cost.
+    pub cost: Cost,
+    /// Layers in the order of the tree.
+    pub layers: Vec<LayerCost>,
+}
+
+/// A network on a machine. What was found out is remembered: further trees take less time.
+pub struct Model<'a> {
+    network: &'a Network,
+    machine: &'a Machine,
+    objective: Objective,
+    memo: Memo,
+}
+
+/// A node that was evaluated.
+struct Done {
+    latency: u64,
+    energy: f64,
+    /// Without links and DRAM.
+    parts: Energy,
+    traffic: Traffic,
+    /// Inputs that must be there before the node runs.
+    inputs: Usage,
+    /// Weights that stay while it runs.
+    weights: Usage,
+    /// What it holds while it runs, weights apart.
+    working: Usage,
+}
+
+/// Where a node stands: what of the usage of buffers is of no matter there.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Root,
+    /// Under a root of time: all comes from and goes to DRAM.
+    Segment,
+    Inner,
+}
+
+/// A walk over a tree.
+struct Walk<'m, 'a> {
+    model: &'m mut Model<'a>,
+    /// Images of the whole tree.
+    batch: u64,
+    /// Where results are.
+    made: Vec<Option<Arc<Made>>>,
+    layers: Vec<LayerCost>,
+}
+
+impl<'a> Model<'a> {
+    /// A network on a machine, with what schemes are chosen by.
+    ///
+    /// # Errors
+    /// `cost-machine` when the machine cannot be counted with.
+    pub fn new(network: &'a Network, machine: &'a Machine, objective: Objective) -> Found<Self> {
+        machine.check()?;
+        Ok(Self { network, machine, objective, memo: Memo::default() })
+    }
+
+    /// What a tree costs.
+    ///
+    /// # Errors
+    /// A tree that is not sound (`cost-tree-…`), a layer that finds no scheme (`cost-scheme`,
+    /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a cut of space whose cores
+    /// cannot be shared out (`cost-no-cores`), at the node concerned.
+    pub fn evaluate(&mut self, tree: &Tree) -> Found<Evaluation> {
+        let root = resolve(tree, self.network, self.machine)?;
+        let made = self.network.nodes().iter().map(|_| None).collect();
+        let cores = 0..self.machine.mesh.cores();
+        let mut walk = Walk { batch: root.batch, made, layers: vec![], model: self };
+        let done = walk.node(&root, cores, Level::Root)?;
+        let layers = walk.layers;
+        Ok(Evaluation { cost: done.cost(self.machine), layers })
+    }
+}
+
+/// What a tree of a network costs on a machine, its layers' schemes chosen by energy times delay.
+///
+/// # Errors
+/// As [`Model::new`] and [`Model::evaluate`].
+pub fn evaluate(network: &Network, machine: &Machine, tree: &Tree) -> Found<Cost> {
+    let mut model = Model::new(network, machine, Objective::EDP)?;
+    Ok(model.evaluate(tree)?.cost)
+}
+
+impl Walk<'_, '_> {
+    fn capacity(&self) -> u64 {
+        self.model.machine.buffer.size
+    }
+
+    fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+        let done = match &step.kind {
+            StepKind::Leaf(leaf) => self.leaf(leaf, step.batch, cores, level),
+            StepKind::Cut(Cut::Time, cut) => self.time(cut, cores, level),
+            StepKind::Cut(Cut::Space, cut) => self.space(cut, cores, level),
+        };
+        done.map_err(|finding| step.locate(finding, self.model.network))
+    }
+
+    fn leaf(
+        &mut self,
+        leaf: &LeafStep,
+        batch: u64,
+        cores: Range<u64>,
+        level: Level,
+    ) -> Found<Done> {
+        let (model, layer) = (&mut *self.model, leaf.layer);
+        let (machine, objective) = (model.machine, model.objective);
+        let task = Task {
+            network: model.network,
+            layer,
+            batch,
+            times: self.batch / batch,
+            cores: cores.clone(),
+            made: &self.made,
+            direct: &leaf.direct,
+            stores: leaf.stores,
+            scheme: leaf.scheme,
+        };
+        let placed = model.memo.place(&task, machine, objective)?;
+        let scheme = placed.scheme;
+        let (done, made) = self.place(placed, layer, cores.end - cores.start, level)?;
+        self.made[layer] = Some(made);
+        let cost = done.cost(machine);
+        self.layers.push(LayerCost { layer, batch, cores, scheme, cost });
+        Ok(done)
+    }
+
+    fn place(
+        &self,
+        placed: Placed,
+        layer: usize,
+        cores: u64,
+        level: Level,
+    ) -> Found<(Done, Arc<Made>)> {
+        let (machine, capacity) = (self.model.machine, self.capacity());
+        let has_made_weights = self.model.network.nodes()[layer].has_made_weights();
+        let (mut inputs, mut weights) = (Usage::of(&placed.inputs), Usage::of(&placed.weights));
+        if has_made_weights {
+            inputs = inputs.and(&std::mem::take(&mut weights));
+        }
+        let working = inputs.clone().each_with(machine.output_tile).within(capacity)?;
+        working.clone().and(&weights).within(capacity)?;
+        let count = cores as f64;
+        let parts = Energy {
+            buffer: placed.exchange + placed.mapping.global * count,
+            local: placed.mapping.local * count,
+            bus: placed.mapping.bus * count,
+            compute: placed.mapping.compute * count,
+            ..Energy::default()
+        };
+        let (latency, energy, traffic) = (placed.time, placed.energy, placed.traffic);
+        let mut done = Done { latency, energy, parts, traffic, inputs, weights, working };
+        if level != Level::Inner {
+            done.bound(machine);
+        }
+        Ok((done, placed.made))
+    }
+
+    fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+        let groups = cut.groups;
+        let below = if level == Level::Root { Level::Segment } else { Level::Inner };
+        // Weights of a segment that runs once need not stay: each comes with the layer's inputs.
+        let passing = level == Level::Segment && groups == 1;
+        let mut sum = Done::nothing();
+        let (mut first, mut last) = (None, None);
+        for child in &cut.children {
+            let done = self.node(child, cores.clone(), below)?;
+            sum.add(&done);
+            sum.latency = sum.latency.saturating_add(done.latency);
+            if level != Level::Root {
+                self.pass(&mut sum, last.as_ref(), &done, level, passing)?;
+            }
+            let held = Held::of(&done, passing);
+            first.get_or_insert_with(|| held.clone());
+            last = Some(held);
+        }
+        if let (Some(first), Some(last), true) = (first, last, level != Level::Root) {
+            self.wrap(&mut sum, &first, &last, groups, level)?;
+        }
+        sum.repeat(groups, groups);
+        if level == Level::Segment {
+            sum.bound(self.model.machine);
+        }
+        Ok(sum)
+    }
+
+    /// The buffers while one child runs and what the next needs is brought.
+    fn pass(
+        &self,
+        sum: &mut Done,
+        last: Option<&Held>,
+        next: &Done,
+        level: Level,
+        passing: bool,
+    ) -> Found<()> {
+        let capacity = self.capacity();
+        if level == Level::Inner {
+            sum.inputs = std::mem::take(&mut sum.inputs).and(&next.inputs).within(capacity)?;
+        }
+        if let Some(last) = last {
+            let both = Held::of(next, passing).before.and(&last.during).within(capacity)?;
+            sum.working = std::mem::take(&mut sum.working).or(&both);
+        }
+        if !passing {
+            sum.weights = std::mem::take(&mut sum.weights).and(&next.weights).within(capacity)?;
+        }
+        Ok(())
+    }
+
+    /// The buffers when the last child runs, before the first does so again.
+    fn wrap(
+        &self,
+        sum: &mut Done,
+        first: &Held,
+        last: &Held,
+        groups: u64,
+        level: Level,
+    ) -> Found<()> {
+        let capacity = self.capacity();
+        let mut end = last.during.clone();
+        if groups > 1 {
+            end = end.and(&first.before);
+            if level == Level::Inner {
+                sum.inputs = std::mem::take(&mut sum.inputs).times(groups).within(capacity)?;
+            }
+        }
+        sum.working = std::mem::take(&mut sum.working).or(&end.within(capacity)?);
+        sum.working.clone().and(&sum.weights).within(capacity)?;
+        Ok(())
+    }
+
+    fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+        let CutStep { groups, stages, children } = cut;
+        let (machine, capacity) = (self.model.machine, self.capacity());
+        let times: Vec<f64> = children.iter().map(|child| child.time).collect();
+        let Some(shared) = mesh::share_out(cores.clone(), &times, machine.least_shared) else {
+            let (parts, count) = (children.len(), cores.end - cores.start);
+            let message =
+                format!("{count} cores cannot be shared out evenly among {parts} children");
+            return Err(fault("cost-no-cores", message));
+        };
+        let mut sum = Done::nothing();
+        for (child, cores) in children.iter().zip(shared) {
+            let done = self.node(child, cores, Level::Inner)?;
+            sum.add(&done);
+            sum.latency = sum.latency.max(done.latency);
+            // With several groups, the next one's inputs come while this one runs.
+            if *groups > 1 {
+                sum.working = sum.working.and(&done.inputs).within(capacity)?;
+            }
+            sum.working = sum.working.and(&done.working).within(capacity)?;
+            sum.weights = sum.weights.and(&done.weights).within(capacity)?;
+            if level == Level::Inner {
+                sum.inputs = sum.inputs.and(&done.inputs).within(capacity)?;
+            }
+        }
+        sum.working.clone().and(&sum.weights).within(capacity)?;
+        sum.inputs = sum.inputs.times(*groups).within(capacity)?;
+        sum.repeat(*groups, groups + stages);
+        if level != Level::Inner {
+            sum.bound(machine);
+        }
+        Ok(sum)
+    }
+}
+
+/// What a child of a cut of time holds.
+#[derive(Clone)]
+struct Held {
+    /// Before it runs.
+    before: Usage,
+    /// While it runs.
+    during: Usage,
+}
+
+impl Held {
+    fn of(done: &Done, passing: bool) -> Self {
+        let (before, during) = (done.inputs.clone(), done.working.clone());
+        match passing {
+            true => Self { before: before.and(&done.weights), during: during.and(&done.weights) },
+            false => Self { before, during },
+        }
+    }
+}
+
+impl Done {
+    fn nothing() -> Self {
+        Self {
+            latency: 0,
+            energy: 0.0,
+            parts: Energy::default(),
+            traffic: Traffic::default(),
+            inputs: Usage::default(),
+            weights: Usage::default(),
+            working: Usage::default(),
+        }
+    }
+
+    /// Adds what another takes of energy and moves.
+    fn add(&mut self, other: &Self) {
+        self.energy += other.energy;
+        self.parts.buffer += other.parts.buffer;
+        self.parts.local += other.parts.local;
+        self.parts.bus += other.parts.bus;
+        self.parts.compute += other.parts.compute;
+        self.traffic.add(&other.traffic);
+    }
+
+    /// The same for each of some groups, one group taking one of `turns`.
+    fn repeat(&mut self, groups: u64, turns: u64) {
+        let by = groups as f64;
+        // Pipelines inside one another, each with few groups, can take any time.
+        self.latency = self.latency.saturating_mul(turns);
+        self.energy *= by;
+        self.parts.buffer *= by;
+        self.parts.local *= by;
+        self.parts.bus *= by;
+        self.parts.compute *= by;
+        self.traffic.multiply(groups);
+    }
+
+    /// It takes at least as long as what is moved.
+    fn bound(&mut self, machine: &Machine) {
+        self.latency = self.latency.max(self.traffic.time(machine));
+    }
+
+    fn cost(&self, machine: &Machine) -> Cost {
+        let links = self.traffic.link_energy(machine);
+        let dram = self.traffic.dram_energy(machine);
+        Cost {
+            latency: self.latency,
+            energy: self.energy,
+            parts: Energy { links, dram, ..self.parts },
+            traffic: self.traffic.time(machine),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The tree that searches begin with.
+
+use crate::evaluate::{Evaluation, Model};
+use crate::finding::{Found, fault};
+use crate::network::Network;
+use crate::tree::{Cut, Tree};
+
+/// One layer after the other on all cores, everything through DRAM, `images` of a batch at a time.
+pub fn layer_by_layer(network: &Network, batch: u64, images: u64) -> Tree {
+    let leaves = (0..network.nodes().len()).map(|layer| Tree::leaf(layer, images)).collect();
+    Tree::cut(Cut::Time, batch, leaves)
+}
+
+/// The first tree of the search: layer by layer with as many images at a time as the buffers hold,
+/// halved from the whole batch on (SET, `main.cpp`).
+///
+/// # Errors
+/// As of the smallest number of images, when the buffers do not even hold that.
+pub fn initial(model: &mut Model<'_>, network: &Network, batch: u64) -> Found<(Tree, Evaluation)> {
+    let mut last = Err(fault("cost-tree-batch", "a batch has images"));
+    let halves = std::iter::successors(Some(batch), |images| Some(images / 2));
+    for images in halves.take_while(|images| *images > 0) {
+        if batch.is_multiple_of(images) {
+            let tree = layer_by_layer(network, batch, images);
+            last = model.evaluate(&tree).map(|evaluation| (tree, evaluation));
+        }
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}

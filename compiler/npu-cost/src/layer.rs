@@ -1,0 +1,217 @@
+//! Layers: what each computes, and which part of its operands a part of its result needs.
+
+use crate::shape::{Region, Shape, Span};
+
+/// A window that moves over rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Rows and columns of the window.
+    pub kernel: [u64; 2],
+    /// Rows and columns from one place to the next.
+    pub stride: [u64; 2],
+}
+
+impl Window {
+    /// A window of one element that visits each.
+    pub const POINT: Self = Self::square(1, 1);
+
+    /// A square window with the same stride both ways.
+    pub const fn square(kernel: u64, stride: u64) -> Self {
+        Self { kernel: [kernel; 2], stride: [stride; 2] }
+    }
+
+    /// Input indices that `count` places need along an axis, padding included.
+    fn reach(self, axis: usize, count: u64) -> u64 {
+        (count - 1) * self.stride[axis] + self.kernel[axis]
+    }
+
+    /// Input indices that the places `span` read of `extent`, of which `padding` lie before the first.
+    fn input(self, axis: usize, span: Span, padding: u64, extent: u64) -> Span {
+        let from = (span.from * self.stride[axis]).saturating_sub(padding);
+        let to = (span.to - 1) * self.stride[axis] + self.kernel[axis] - padding;
+        Span { from, to: to.min(extent) }
+    }
+}
+
+/// An axis of a feature map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Channels.
+    Channels,
+    /// Rows.
+    Rows,
+    /// Columns.
+    Columns,
+}
+
+/// What a layer computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A convolution; fully connected layers are those whose window is the whole input, products of
+    /// matrices those of one column and a window of one element.
+    Conv {
+        /// Input channels.
+        channels: u64,
+        /// The window.
+        window: Window,
+    },
+    /// A convolution whose channels are in groups that do not meet; its weights may be activations.
+    GroupedConv {
+        /// Input channels of all groups.
+        channels: u64,
+        /// The window.
+        window: Window,
+        /// Groups; a divisor of input and output channels.
+        groups: u64,
+    },
+    /// Pooling of each channel.
+    Pool(Window),
+    /// The same element of several operands, which are inputs behind one another along channels.
+    Eltwise {
+        /// Operands.
+        operands: u64,
+    },
+    /// A function of each element.
+    Pointwise,
+    /// Axes exchanged: axis `d` of the result is axis `order[d]` of the input.
+    Transpose {
+        /// Axes of the input, in the order of the result's.
+        order: [Axis; 3],
+    },
+}
+
+/// A layer: a name, an operation and the result of one image.
+///
+/// Whether it makes sense is checked when it is added to a network; what it tells before is of use only if
+/// it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Name, unique in its network.
+    pub name: String,
+    /// What it computes.
+    pub op: Op,
+    /// Extents of the result.
+    pub output: Shape,
+}
+
+impl Layer {
+    /// A layer.
+    pub fn new(name: impl Into<String>, op: Op, output: Shape) -> Self {
+        Self { name: name.into(), op, output }
+    }
+
+    /// A convolution from `channels` to the channels of `output`.
+    pub fn conv(name: impl Into<String>, channels: u64, output: Shape, window: Window) -> Self {
+        Self::new(name, Op::Conv { channels, window }, output)
+    }
+
+    /// A layer that connects every element of `input` to every one of `outputs`.
+    pub fn fully_connected(name: impl Into<String>, input: Shape, outputs: u64) -> Self {
+        let window = Window { kernel: [input.rows, input.columns], stride: [1, 1] };
+        Self::conv(name, input.channels, Shape::new(outputs, 1, 1), window)
+    }
+
+    /// The input that the result needs, padding included.
+    pub fn needs(&self) -> Shape {
+        let Shape { channels, rows, columns } = self.output;
+        let through =
+            |of, window: Window| Shape::new(of, window.reach(0, rows), window.reach(1, columns));
+        match &self.op {
+            Op::Conv { channels, window } | Op::GroupedConv { channels, window, .. } => {
+                through(*channels, *window)
+            }
+            Op::Pool(window) => through(channels, *window),
+            Op::Eltwise { operands } => Shape::new(channels * operands, rows, columns),
+            Op::Pointwise => self.output,
+            Op::Transpose { order } => transposed(*order, [channels, rows, columns]).into(),
+        }
+    }
+
+    /// The window; one element where there is none.
+    pub fn window(&self) -> Window {
+        match self.op {
+            Op::Conv { window, .. } | Op::GroupedConv { window, .. } | Op::Pool(window) => window,
+            _ => Window::POINT,
+        }
+    }
+
+    /// Extents of the weights: output channels, input channels of a group, elements of the window.
+    pub fn weights(&self) -> Option<Shape> {
+        let [rows, columns] = self.window().kernel;
+        let of = |channels| Some(Shape::new(self.output.channels, channels, rows * columns));
+        match self.op {
+            Op::Conv { channels, .. } => of(channels),
+            Op::GroupedConv { channels, groups, .. } => of(channels / groups),
+            _ => None,
+        }
+    }
+
+    /// Whether a channel of the result needs only some channels of the input.
+    pub fn splits_channels(&self) -> bool {
+        !matches!(self.op, Op::Conv { .. })
+    }
+
+    /// Multiply-accumulates of one image; of layers without weights, operations of vector units.
+    pub fn operations(&self) -> u64 {
+        let [rows, columns] = self.window().kernel;
+        let each = match self.op {
+            Op::Conv { channels, .. } => channels,
+            Op::GroupedConv { channels, groups, .. } => channels / groups,
+            Op::Eltwise { operands } => operands,
+            Op::Pool(_) | Op::Pointwise | Op::Transpose { .. } => 1,
+        };
+        each * rows * columns * self.output.volume()
+    }
+
+    /// The part of the input that a part of the result needs.
+    ///
+    /// `input` are the extents of what is there, without padding; `padding` is what lies before the
+    /// first row and column. Of an element-wise layer, the part of each operand.
+    pub fn input_region(&self, part: Region, input: Shape, padding: [u64; 2]) -> Region {
+        let moved = |channels, window: Window| Region {
+            channels,
+            images: part.images,
+            rows: window.input(0, part.rows, padding[0], input.rows),
+            columns: window.input(1, part.columns, padding[1], input.columns),
+        };
+        match self.op {
+            Op::Conv { channels, window } => moved(Span::upto(channels), window),
+            Op::GroupedConv { channels, window, groups } => {
+                let of_results = self.output.channels / groups;
+                let first = part.channels.from / of_results;
+                let last = part.channels.to.div_ceil(of_results);
+                let size = channels / groups;
+                moved(Span { from: first * size, to: last * size }, window)
+            }
+            Op::Pool(window) => moved(part.channels, window),
+            Op::Eltwise { .. } | Op::Pointwise => part,
+            Op::Transpose { order } => {
+                let axes = [part.channels, part.rows, part.columns];
+                let [channels, rows, columns] = transposed(order, axes);
+                Region { channels, images: part.images, rows, columns }
+            }
+        }
+    }
+
+    /// The part of the weights that a part of the result needs; `None` without weights.
+    pub fn weight_region(&self, part: Region) -> Option<Region> {
+        let weights = self.weights()?;
+        let (rows, columns) = (Span::upto(weights.rows), Span::upto(weights.columns));
+        Some(Region { rows, columns, ..part })
+    }
+}
+
+/// What belongs to the axes of the input, from what belongs to those of the result.
+fn transposed<T: Copy>(order: [Axis; 3], result: [T; 3]) -> [T; 3] {
+    let mut input = result;
+    for (axis, of) in order.into_iter().zip(result) {
+        input[axis as usize] = of;
+    }
+    input
+}
+
+impl From<[u64; 3]> for Shape {
+    fn from([channels, rows, columns]: [u64; 3]) -> Self {
+        Self { channels, rows, columns }
+    }
+}

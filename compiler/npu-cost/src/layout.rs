@@ -1,0 +1,143 @@
+//! Which core holds what of a layer's operands and result.
+
+use crate::layer::Op;
+use crate::mesh::Place;
+use crate::network::Node;
+use crate::partition::{Partition, Scheme};
+use crate::shape::{Region, Span};
+
+/// The parts of a layer's result.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Spans of each axis: channels, images, rows, columns.
+    spans: [Vec<Span>; 4],
+}
+
+impl Parts {
+    /// The parts that a partition makes of the result of `batch` images.
+    pub fn new(node: &Node, partition: Partition, batch: u64) -> Self {
+        Self { spans: partition.spans(node.layer.output, batch) }
+    }
+
+    /// All parts, the last axis fastest.
+    pub fn regions(&self) -> Vec<Region> {
+        let [channels, images, rows, columns] = &self.spans;
+        let mut regions = vec![];
+        for &channels in channels {
+            for &images in images {
+                for &rows in rows {
+                    let part = |&columns| Region { channels, images, rows, columns };
+                    regions.extend(columns.iter().map(part));
+                }
+            }
+        }
+        regions
+    }
+
+    /// Parts whose spans meet those of a region, images apart if they are `any`: their numbers, and
+    /// what they are.
+    pub fn meeting(&self, region: Region, any_image: bool) -> Vec<(usize, Region)> {
+        let meet = |axis: usize, span: Span, any: bool| {
+            let all = self.spans[axis].iter().copied().enumerate();
+            all.filter(move |(_, part)| any || !part.overlap(span).is_empty())
+        };
+        let count = |axis: usize| self.spans[axis].len();
+        let mut found = vec![];
+        for (k, channels) in meet(0, region.channels, false) {
+            for (b, images) in meet(1, region.images, any_image) {
+                for (h, rows) in meet(2, region.rows, false) {
+                    let row = ((k * count(1) + b) * count(2) + h) * count(3);
+                    let part = |(w, columns)| (row + w, Region { channels, images, rows, columns });
+                    found.extend(meet(3, region.columns, false).map(part));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// An operand: regions, each of which several parts need.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    /// A region, and the numbers of the parts that need it.
+    pub regions: Vec<(Region, Vec<usize>)>,
+    /// How many such operands there are: of element-wise layers, each part of the same extents.
+    operands: u64,
+}
+
+impl Shares {
+    /// The inputs of a layer's parts. Layers that need all channels share regions between parts that
+    /// differ in channels alone.
+    pub fn of_inputs(node: &Node, partition: Partition, parts: &[Region]) -> Self {
+        let split = node.layer.splits_channels();
+        let same = if split { parts.len() } else { parts.len() / partition.0[0] as usize };
+        let needed = |first: usize| {
+            let region = filled(parts[first], |part| node.input_region(part));
+            (region, (first..parts.len()).step_by(same).collect())
+        };
+        let operands = if let Op::Eltwise { operands } = node.layer.op { operands } else { 1 };
+        Self { regions: (0..same).map(needed).collect(), operands }
+    }
+
+    /// The weights of a layer's parts: one region for all parts that differ in rows, columns and, if
+    /// the weights are constants, images. Nothing for layers without.
+    pub fn of_weights(node: &Node, partition: Partition, parts: &[Region]) -> Self {
+        let [channels, images, ..] = partition.0;
+        let made = node.has_made_weights();
+        let regions = if made { channels * images } else { channels };
+        let each = parts.len() / regions as usize;
+        let needed = |block: usize| {
+            let first = block * each;
+            let region = filled(parts[first], |part| {
+                let images = if made { part.images } else { Span::upto(1) };
+                let region = node.layer.weight_region(part).unwrap_or_default();
+                Region { images, ..region }
+            });
+            (region, (first..first + each).collect())
+        };
+        match node.layer.weights() {
+            Some(_) => Self { regions: (0..regions as usize).map(needed).collect(), operands: 1 },
+            None => Self::default(),
+        }
+    }
+
+    /// Bytes on all cores together.
+    pub fn total(&self) -> u64 {
+        let each = self.regions.iter().map(|(region, parts)| region.volume() * parts.len() as u64);
+        each.sum::<u64>() * self.operands
+    }
+
+    /// Bytes on the core that has most.
+    pub fn largest(&self) -> u64 {
+        let each = self.regions.iter().map(|(region, _)| region.volume());
+        each.max().unwrap_or(0) * self.operands
+    }
+
+    /// Bytes that each part needs: its number and how many.
+    pub fn each(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.regions.iter().flat_map(|(region, parts)| {
+            let bytes = region.volume() * self.operands;
+            parts.iter().map(move |part| (*part, bytes))
+        })
+    }
+}
+
+/// What a part needs; an empty one needs nothing.
+fn filled(part: Region, needs: impl Fn(Region) -> Region) -> Region {
+    if part.volume() == 0 { Region::default() } else { needs(part) }
+}
+
+/// Where the parts of a layer's result are made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// How it was cut and placed.
+    pub scheme: Scheme,
+    /// The first of its cores.
+    pub first: u64,
+    /// The parts.
+    pub parts: Parts,
+    /// The place of each.
+    pub places: Vec<Place>,
+    /// Images of the result.
+    pub batch: u64,
+}

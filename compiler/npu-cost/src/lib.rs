@@ -1,0 +1,43 @@
+//! What a schedule of a tiled accelerator costs: the model of SET.
+//!
+//! A [`Machine`] is a mesh of cores with DRAM at its edges, a [`Network`] a graph of layers, a
+//! [`Tree`] says which layers run when and on which cores. [`evaluate`] tells how many cycles and how
+//! many pJ that takes; [`Model`] does so for many trees, and tells what each layer costs and how it is
+//! cut and placed.
+//!
+//! The model is the published one (Cai et al., "Inter-layer Scheduling Space Definition and
+//! Exploration for Tiled Accelerators", ISCA 2023), as its authors' program computes it: sums are in
+//! the same order, so that the same trees get the same numbers. Formulas, sources and oddities are in
+//! `docs/npu-cost.md`.
+
+mod evaluate;
+mod finding;
+mod initial;
+mod layer;
+mod layout;
+mod leaf;
+mod machine;
+mod mapper;
+mod memo;
+mod mesh;
+mod moves;
+mod network;
+pub mod networks;
+mod objective;
+mod partition;
+mod shape;
+mod traffic;
+mod tree;
+mod usage;
+
+pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, evaluate};
+pub use finding::Found;
+pub use initial::{initial, layer_by_layer};
+pub use layer::{Axis, Layer, Op, Window};
+pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};
+pub use mesh::{Mesh, Place};
+pub use network::{MAX_BATCH, Network, Node, Reads};
+pub use objective::Objective;
+pub use partition::{Partition, Scheme};
+pub use shape::{Region, Shape, Span};
+pub use tree::{Cut, Kind, Tree, parse};

@@ -1,0 +1,168 @@
+//! What a core does with its part of a layer.
+
+mod eyeriss;
+mod polar;
+
+use crate::layer::{Layer, Op};
+use crate::machine::{Array, Machine};
+use crate::network::Node;
+use crate::objective::Objective;
+use crate::partition::Partition;
+
+/// A convolution on one core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Conv {
+    /// Input channels of a group.
+    channels: i64,
+    /// Output channels of a group.
+    filters: i64,
+    /// Rows and columns of the window.
+    kernel: [i64; 2],
+    /// Rows and columns from one place to the next.
+    stride: [i64; 2],
+    /// Rows of the result.
+    rows: i64,
+    /// Columns of the result.
+    columns: i64,
+    /// Images.
+    images: i64,
+    /// Groups, one after the other; with weights for each image, images as well.
+    groups: i64,
+}
+
+impl Conv {
+    /// Multiply-accumulates of a group.
+    fn macs(&self) -> i64 {
+        self.filter() * self.rows * self.columns * self.images
+    }
+
+    /// Weights of a group.
+    fn filter(&self) -> i64 {
+        self.channels * self.filters * self.kernel[0] * self.kernel[1]
+    }
+
+    /// Results of a group.
+    fn results(&self) -> i64 {
+        self.filters * self.rows * self.columns * self.images
+    }
+}
+
+/// Energy of one core for its part of a layer, and how long it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mapping {
+    /// pJ of all parts together.
+    pub energy: f64,
+    /// Cycles.
+    pub time: u64,
+    /// pJ of the global buffer.
+    pub global: f64,
+    /// pJ of the smaller memories.
+    pub local: f64,
+    /// pJ of moving data between processing elements.
+    pub bus: f64,
+    /// pJ of computing.
+    pub compute: f64,
+}
+
+impl Mapping {
+    /// The same `times` in turn, which take `turns` times as long.
+    fn repeated(self, times: i64, turns: i64) -> Self {
+        let by = times as f64;
+        Self {
+            energy: self.energy * by,
+            time: self.time * turns as u64,
+            global: self.global * by,
+            local: self.local * by,
+            bus: self.bus * by,
+            compute: self.compute * by,
+        }
+    }
+}
+
+/// The best of some mappings; the first of equals.
+struct Best {
+    objective: Objective,
+    value: f64,
+    mapping: Option<Mapping>,
+}
+
+impl Best {
+    fn new(objective: Objective) -> Self {
+        Self { objective, value: f64::INFINITY, mapping: None }
+    }
+
+    fn offer(&mut self, mapping: Mapping) {
+        let value = self.objective.of(mapping.energy, mapping.time);
+        if value < self.value {
+            self.value = value;
+            self.mapping = Some(mapping);
+        }
+    }
+}
+
+/// The best that a core can do with the largest part of a layer; `None` when its memories hold no tile.
+pub fn map(
+    node: &Node,
+    partition: Partition,
+    batch: u64,
+    machine: &Machine,
+    objective: Objective,
+) -> Option<Mapping> {
+    match conv(node, partition, batch) {
+        None => Some(vector(&node.layer, partition, batch, machine)),
+        Some(work) => match &machine.array {
+            Array::Polar(core) => polar::map(&work, core, machine.buffer, objective),
+            Array::Eyeriss(core) => eyeriss::map(&work, core, machine.buffer, objective),
+        },
+    }
+}
+
+/// Cycles of one core for one image: what cores are shared out by ("normalised processing time").
+pub fn unit_time(layer: &Layer, machine: &Machine) -> f64 {
+    match (&layer.op, &machine.array) {
+        (Op::Conv { .. } | Op::GroupedConv { .. }, Array::Polar(core)) => {
+            polar::padded_macs(layer, core) / machine.array.macs() as f64
+        }
+        (Op::Conv { .. } | Op::GroupedConv { .. }, Array::Eyeriss(_)) => {
+            layer.operations() as f64 / machine.array.macs() as f64
+        }
+        _ => layer.operations() as f64 / machine.vector.width as f64,
+    }
+}
+
+/// The convolution that the largest part of a layer is; `None` for layers of vector units.
+fn conv(node: &Node, partition: Partition, batch: u64) -> Option<Conv> {
+    let layer = &node.layer;
+    let (channels, of_group) = match layer.op {
+        Op::Conv { channels, .. } => (channels, None),
+        Op::GroupedConv { channels, groups, .. } => {
+            (channels / groups, Some(layer.output.channels / groups))
+        }
+        _ => return None,
+    };
+    let [filters, images, rows, columns] = partition.largest(layer.output, batch);
+    let groups = of_group.map_or(1, |size| filters.div_ceil(size));
+    let window = layer.window();
+    let signed = |pair: [u64; 2]| pair.map(|number| number as i64);
+    let made = node.has_made_weights();
+    Some(Conv {
+        channels: channels as i64,
+        filters: of_group.filter(|_| groups > 1).unwrap_or(filters) as i64,
+        kernel: signed(window.kernel),
+        stride: signed(window.stride),
+        rows: rows as i64,
+        columns: columns as i64,
+        images: if made { 1 } else { images as i64 },
+        groups: if made { groups * images } else { groups } as i64,
+    })
+}
+
+/// A layer on vector units: an operation for each element of each window.
+fn vector(layer: &Layer, partition: Partition, batch: u64, machine: &Machine) -> Mapping {
+    let [channels, images, rows, columns] = partition.largest(layer.output, batch);
+    let each = layer.operations() / layer.output.volume();
+    let operations = channels * images * rows * columns * each;
+    let energy = operations as f64 * machine.vector.energy;
+    let time = operations.div_ceil(machine.vector.width);
+    Mapping { energy, time, compute: energy, ..Mapping::default() }
+}

@@ -1,0 +1,280 @@
+//! Networks: layers, and what each reads.
+
+use crate::finding::{Found, fault};
+use crate::layer::{Layer, Op};
+use crate::shape::{Region, Shape};
+
+// With these limits and those of the machine, every count of the model fits into 63 bits: bytes over
+// links are layers, batch, cores, links of a way and what a global buffer holds, multiplied.
+
+/// Layers of a network.
+const MAX_LAYERS: usize = 1 << 10;
+/// Elements along an axis.
+const MAX_EXTENT: u64 = 1 << 20;
+/// Elements of a tensor of one image.
+const MAX_VOLUME: u64 = 1 << 32;
+/// Operations of a layer on one image.
+const MAX_OPERATIONS: u128 = 1 << 42;
+/// Images that a network is run on at once.
+pub const MAX_BATCH: u64 = 1 << 10;
+
+/// A layer with what it reads.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The layer.
+    pub layer: Layer,
+    /// Layers that make its input, ascending: their channels stand behind one another.
+    pub inputs: Vec<usize>,
+    /// Layers that make its weights, ascending; none where the weights are constants.
+    pub weights: Vec<usize>,
+    /// Channels of the input that come from outside, before those of `inputs`.
+    pub external: u64,
+    /// Extents of the input without padding, as far as the layer reads it.
+    pub input: Shape,
+    /// Padding before the first row and column.
+    pub padding: [u64; 2],
+    /// Whether a layer reads the result.
+    pub is_read: bool,
+}
+
+impl Node {
+    /// The layers it reads, of input and weights.
+    pub fn reads(&self) -> impl Iterator<Item = usize> {
+        self.inputs.iter().chain(&self.weights).copied()
+    }
+
+    /// Whether its weights are activations.
+    pub fn has_made_weights(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// The part of the input that a part of the result needs.
+    pub fn input_region(&self, part: Region) -> Region {
+        self.layer.input_region(part, self.input, self.padding)
+    }
+}
+
+/// What a layer reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reads<'a> {
+    /// Layers whose results are the input.
+    pub inputs: &'a [usize],
+    /// Input from outside, before that of `inputs`.
+    pub external: Option<Shape>,
+    /// Layers whose results are the weights.
+    pub weights: &'a [usize],
+}
+
+/// A network: an acyclic graph of layers, each behind what it reads.
+#[derive(Clone, Debug)]
+pub struct Network {
+    name: String,
+    nodes: Vec<Node>,
+}
+
+impl Network {
+    /// A network without layers.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), nodes: vec![] }
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Layers in the order they were added; a layer is named by its place here.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The place of the layer of a name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.layer.name == name)
+    }
+
+    /// Adds a layer behind others.
+    ///
+    /// # Errors
+    /// As [`Network::add_reading`].
+    pub fn add(&mut self, layer: Layer, inputs: &[usize]) -> Found<usize> {
+        self.add_reading(layer, Reads { inputs, ..Reads::default() })
+    }
+
+    /// Adds a layer, and gives its place.
+    ///
+    /// # Errors
+    /// `cost-layer` when the layer alone makes no sense or is too large, `cost-network` when it does
+    /// not go together with what it reads, or its name is taken.
+    pub fn add_reading(&mut self, layer: Layer, reads: Reads<'_>) -> Found<usize> {
+        check_layer(&layer)?;
+        let (mut inputs, mut weights) = (reads.inputs.to_vec(), reads.weights.to_vec());
+        inputs.sort_unstable();
+        weights.sort_unstable();
+        self.check_places(&layer, &inputs, &weights)?;
+        let given = self.join(&layer, &inputs, reads.external)?;
+        let (input, padding) = fit(&layer, given)?;
+        self.check_weights(&layer, &weights)?;
+        for &read in inputs.iter().chain(&weights) {
+            self.nodes[read].is_read = true;
+        }
+        let external = reads.external.map_or(0, |shape| shape.channels);
+        let node = Node { layer, inputs, weights, external, input, padding, is_read: false };
+        self.nodes.push(node);
+        Ok(self.nodes.len() - 1)
+    }
+
+    fn check_places(&self, layer: &Layer, inputs: &[usize], weights: &[usize]) -> Found<()> {
+        let mut all = inputs.iter().chain(weights);
+        let twice = |places: &[usize]| places.windows(2).any(|pair| pair[0] == pair[1]);
+        let message = if self.nodes.len() == MAX_LAYERS {
+            format!("a network has at most {MAX_LAYERS} layers")
+        } else if self.find(&layer.name).is_some() {
+            "another layer has that name".into()
+        } else if all.any(|place| *place >= self.nodes.len()) {
+            "reads a layer that is not there".into()
+        } else if twice(inputs) || twice(weights) {
+            "reads the same layer twice".into()
+        } else {
+            return Ok(());
+        };
+        Err(mismatch(layer, message))
+    }
+
+    /// All inputs, behind one another along channels.
+    fn join(&self, layer: &Layer, inputs: &[usize], external: Option<Shape>) -> Found<Shape> {
+        let made = inputs.iter().map(|place| self.nodes[*place].layer.output);
+        let mut all = external.into_iter().chain(made);
+        let Some(mut joined) = all.next() else {
+            return Err(mismatch(layer, "reads nothing"));
+        };
+        check_operands(layer, 0, joined)?;
+        for next in all {
+            check_operands(layer, joined.channels, next)?;
+            if (next.rows, next.columns) != (joined.rows, joined.columns) {
+                return Err(mismatch(layer, "reads inputs of different rows and columns"));
+            }
+            joined.channels += next.channels;
+        }
+        Ok(joined)
+    }
+
+    fn check_weights(&self, layer: &Layer, weights: &[usize]) -> Found<()> {
+        if weights.is_empty() {
+            return Ok(());
+        }
+        let Some(wanted) = layer.weights().filter(|_| layer.splits_channels()) else {
+            return Err(mismatch(layer, "only grouped convolutions have activations as weights"));
+        };
+        let made = || weights.iter().map(|place| self.nodes[*place].layer.output);
+        let same = made().all(|of| (of.rows, of.columns) == (wanted.rows, wanted.columns));
+        match same && made().map(|of| of.channels).sum::<u64>() == wanted.channels {
+            true => Ok(()),
+            false => Err(mismatch(layer, format!("needs weights of {}", text(wanted)))),
+        }
+    }
+}
+
+/// The operands of an element-wise layer begin where inputs begin.
+fn check_operands(layer: &Layer, before: u64, next: Shape) -> Found<()> {
+    let Op::Eltwise { .. } = layer.op else { return Ok(()) };
+    let each = layer.output.channels;
+    match before % each + next.channels <= each {
+        true => Ok(()),
+        false => Err(mismatch(layer, "an input lies in two operands")),
+    }
+}
+
+/// What of the input is read, and the padding around it.
+fn fit(layer: &Layer, given: Shape) -> Found<(Shape, [u64; 2])> {
+    let needs = layer.needs();
+    let fits = match layer.op {
+        Op::Conv { .. } | Op::GroupedConv { .. } => fit_window(layer, given, true),
+        Op::Pool(_) => fit_window(layer, given, false),
+        Op::Eltwise { .. } | Op::Pointwise | Op::Transpose { .. } => {
+            (given == needs).then_some((given, [0, 0]))
+        }
+    };
+    fits.ok_or_else(|| {
+        mismatch(layer, format!("needs an input of {}, found {}", text(needs), text(given)))
+    })
+}
+
+/// A window leaves out at most what its stride passes over, where it may leave out anything, and
+/// reaches beyond the input on either side by less than its kernel.
+fn fit_window(layer: &Layer, given: Shape, leaves_out: bool) -> Option<(Shape, [u64; 2])> {
+    let (needs, window) = (layer.needs(), layer.window());
+    let along = |axis: usize, given: u64, needs: u64, count: u64| {
+        if given > needs {
+            let allowed = leaves_out && given <= count * window.stride[axis];
+            return allowed.then_some((needs, 0));
+        }
+        let beyond = needs - given;
+        (beyond <= 2 * (window.kernel[axis] - 1)).then_some((given, beyond / 2))
+    };
+    let (rows, above) = along(0, given.rows, needs.rows, layer.output.rows)?;
+    let (columns, left) = along(1, given.columns, needs.columns, layer.output.columns)?;
+    let input = Shape::new(needs.channels, rows, columns);
+    (given.channels == needs.channels).then_some((input, [above, left]))
+}
+
+fn check_layer(layer: &Layer) -> Found<()> {
+    let window = layer.window();
+    let Shape { channels, rows, columns } = layer.output;
+    let mut extents = vec![channels, rows, columns];
+    extents.extend(window.kernel.into_iter().chain(window.stride));
+    let (each, groups) = match layer.op {
+        Op::Conv { channels, .. } => (channels, 1),
+        Op::GroupedConv { channels, groups, .. } => (channels, groups),
+        Op::Eltwise { operands } => (operands, 1),
+        Op::Pool(_) | Op::Pointwise | Op::Transpose { .. } => (1, 1),
+    };
+    extents.extend([each, groups]);
+    if !extents.iter().all(|extent| (1..=MAX_EXTENT).contains(extent)) {
+        let message = format!("layer {}: extents are from 1 to {MAX_EXTENT}", layer.name);
+        return Err(fault("cost-layer", message));
+    }
+    if each % groups != 0 || !channels.is_multiple_of(groups) {
+        let message = format!("layer {}: channels do not fall into {groups} groups", layer.name);
+        return Err(fault("cost-layer", message));
+    }
+    check_op(layer)?;
+    check_size(layer, each)
+}
+
+fn check_op(layer: &Layer) -> Found<()> {
+    let message = match layer.op {
+        Op::Transpose { order: [a, b, c] } if a == b || b == c || a == c => "an axis stands twice",
+        Op::Pool(window) if (0..2).any(|axis| window.stride[axis] > window.kernel[axis]) => {
+            "a window of pooling leaves out elements"
+        }
+        _ => return Ok(()),
+    };
+    Err(fault("cost-layer", format!("layer {}: {message}", layer.name)))
+}
+
+/// The counts of the model are products of these with few cores and hops.
+fn check_size(layer: &Layer, each: u64) -> Found<()> {
+    let product = |of: &[u64]| of.iter().map(|extent| u128::from(*extent)).product::<u128>();
+    let [kernel_rows, kernel_columns] = layer.window().kernel;
+    let Shape { channels, rows, columns } = layer.output;
+    let output = [channels, rows, columns];
+    let operations = product(&output) * product(&[each, kernel_rows, kernel_columns]);
+    let weights = product(&[each, kernel_rows, kernel_columns, channels]);
+    if operations > MAX_OPERATIONS || weights.max(product(&output)) > u128::from(MAX_VOLUME) {
+        return Err(fault("cost-layer", format!("layer {} is too large to count", layer.name)));
+    }
+    let needs = layer.needs();
+    match product(&[needs.channels, needs.rows, needs.columns]) > u128::from(MAX_VOLUME) {
+        true => Err(fault("cost-layer", format!("layer {} reads too much to count", layer.name))),
+        false => Ok(()),
+    }
+}
+
+fn mismatch(layer: &Layer, message: impl AsRef<str>) -> Box<irc_diag::Diagnostic> {
+    fault("cost-network", format!("layer {}: {}", layer.name, message.as_ref()))
+}
+
+fn text(Shape { channels, rows, columns }: Shape) -> String {
+    format!("{channels} by {rows} by {columns}")
+}

@@ -1,0 +1,60 @@
+//! Networks of the published experiments, as tables of layers.
+
+mod densenet;
+mod googlenet;
+mod resnet;
+mod transformer;
+mod vgg;
+
+pub use densenet::densenet;
+pub use googlenet::googlenet;
+pub use resnet::{resnet50, resnet101};
+pub use transformer::{bert_block, transformer_cell};
+pub use vgg::vgg19;
+
+use crate::finding::Found;
+use crate::layer::{Layer, Op, Window};
+use crate::network::{Network, Reads};
+use crate::shape::Shape;
+
+/// Makes a network.
+pub type Builder = fn() -> Found<Network>;
+
+/// All of them, by the names that SET's command line has for them.
+pub const ALL: [(&str, Builder); 7] = [
+    ("bert", bert_block),
+    ("dense", densenet),
+    ("goog", googlenet),
+    ("resnet", resnet50),
+    ("resnet101", resnet101),
+    ("trans_cell", transformer_cell),
+    ("vgg", vgg19),
+];
+
+/// A picture of 224 by 224 points of three colours.
+const PICTURE: Shape = Shape::new(3, 224, 224);
+
+/// A square map.
+const fn square(channels: u64, extent: u64) -> Shape {
+    Shape::new(channels, extent, extent)
+}
+
+/// A square convolution to a square map.
+fn conv(name: &str, channels: u64, output: Shape, kernel: u64, stride: u64) -> Layer {
+    Layer::conv(name, channels, output, Window::square(kernel, stride))
+}
+
+/// A square pooling to a square map.
+fn pool(name: &str, output: Shape, kernel: u64, stride: u64) -> Layer {
+    Layer::new(name, Op::Pool(Window::square(kernel, stride)), output)
+}
+
+/// The sum of two maps.
+fn sum(name: &str, output: Shape) -> Layer {
+    Layer::new(name, Op::Eltwise { operands: 2 }, output)
+}
+
+/// Adds the layer that reads the picture.
+fn add_first(network: &mut Network, layer: Layer) -> Found<usize> {
+    network.add_reading(layer, Reads { external: Some(PICTURE), ..Reads::default() })
+}

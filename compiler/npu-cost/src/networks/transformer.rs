@@ -1,0 +1,165 @@
+//! Transformers (Vaswani et al. 2017), and BERT (Devlin et al. 2019).
+//!
+//! A sequence is a map of one column: tokens are rows, features channels. Products of activations are
+//! convolutions of groups, a head each, whose weights are activations.
+
+use super::sum;
+use crate::finding::Found;
+use crate::layer::{Axis, Layer, Op, Window};
+use crate::network::{Network, Reads};
+use crate::shape::Shape;
+
+/// Words that the last layer tells apart.
+const WORDS: u64 = 1000;
+
+/// Extents of a transformer.
+#[derive(Clone, Copy)]
+struct Extents {
+    tokens: u64,
+    heads: u64,
+    head: u64,
+    /// Features between the two layers of a feed-forward part.
+    inner: u64,
+    /// Whether the heads' keys are copied behind one another before they are used.
+    gathers_keys: bool,
+}
+
+/// One block of BERT-Large on 512 tokens, between an embedding and a projection.
+///
+/// The feed-forward part has 2,048 features, as the published experiments have it, not 4,096.
+///
+/// # Errors
+/// None: the layers go together.
+pub fn bert_block() -> Found<Network> {
+    let extents = Extents { tokens: 512, heads: 16, head: 64, inner: 2048, gathers_keys: false };
+    let mut network = Network::new("bert_block");
+    let words = extents.add_embedding(&mut network, "word_embed")?;
+    let last = extents.add_encoder(&mut network, "block1", words)?;
+    extents.add_projection(&mut network, last)?;
+    Ok(network)
+}
+
+/// One encoder and one decoder of the base Transformer on 512 tokens.
+///
+/// # Errors
+/// None: the layers go together.
+pub fn transformer_cell() -> Found<Network> {
+    let extents = Extents { tokens: 512, heads: 8, head: 64, inner: 2048, gathers_keys: true };
+    let mut network = Network::new("transformer_cell");
+    let words = extents.add_embedding(&mut network, "word_embed_enc")?;
+    let encoded = extents.add_encoder(&mut network, "encoder", words)?;
+    let words = extents.add_embedding(&mut network, "word_embed_dec")?;
+    let last = extents.add_decoder(&mut network, "decoder", words, encoded)?;
+    extents.add_projection(&mut network, last)?;
+    Ok(network)
+}
+
+/// The weights of an output feature for every token: a window of one element.
+fn dense(name: String, from: u64, to: Shape) -> Layer {
+    Layer::conv(name, from, to, Window::POINT)
+}
+
+impl Extents {
+    fn features(self) -> u64 {
+        self.heads * self.head
+    }
+
+    /// A sequence of so many features.
+    fn sequence(self, features: u64) -> Shape {
+        Shape::new(features, self.tokens, 1)
+    }
+
+    fn add_embedding(self, network: &mut Network, name: &str) -> Found<usize> {
+        let words = self.sequence(self.features());
+        let reads = Reads { external: Some(words), ..Reads::default() };
+        network.add_reading(Layer::new(name, Op::Pointwise, words), reads)
+    }
+
+    fn add_projection(self, network: &mut Network, from: usize) -> Found<usize> {
+        network.add(dense("proj".into(), self.features(), self.sequence(WORDS)), &[from])
+    }
+
+    fn add_encoder(self, network: &mut Network, name: &str, from: usize) -> Found<usize> {
+        let seen = self.add_attention(network, name, from, from)?;
+        let seen = self.add_sum(network, format!("{name}_elt1"), [from, seen])?;
+        let fed = self.add_feed_forward(network, name, seen)?;
+        self.add_sum(network, format!("{name}_elt2"), [seen, fed])
+    }
+
+    fn add_decoder(
+        self,
+        network: &mut Network,
+        name: &str,
+        from: usize,
+        encoded: usize,
+    ) -> Found<usize> {
+        let own = self.add_attention(network, &format!("{name}_1"), from, from)?;
+        let own = self.add_sum(network, format!("{name}_elt1"), [from, own])?;
+        let seen = self.add_attention(network, &format!("{name}_2"), own, encoded)?;
+        let seen = self.add_sum(network, format!("{name}_elt2"), [own, seen])?;
+        let fed = self.add_feed_forward(network, name, seen)?;
+        self.add_sum(network, format!("{name}_elt3"), [seen, fed])
+    }
+
+    fn add_sum(self, network: &mut Network, name: String, of: [usize; 2]) -> Found<usize> {
+        network.add(sum(&name, self.sequence(self.features())), &of)
+    }
+
+    fn add_feed_forward(self, network: &mut Network, name: &str, from: usize) -> Found<usize> {
+        let (inner, outer) = (self.sequence(self.inner), self.sequence(self.features()));
+        let first = dense(format!("{name}_feedfwd1"), self.features(), inner);
+        let first = network.add(first, &[from])?;
+        network.add(dense(format!("{name}_feedfwd2"), self.inner, outer), &[first])
+    }
+
+    /// Queries are made of `from`, keys and values of `of`.
+    fn add_attention(
+        self,
+        network: &mut Network,
+        name: &str,
+        from: usize,
+        of: usize,
+    ) -> Found<usize> {
+        let features = self.features();
+        let all = self.sequence(features);
+        let query = network.add(dense(format!("{name}_Q"), features, all), &[from])?;
+        let keys = self.add_keys(network, name, of)?;
+        let value = network.add(dense(format!("{name}_V"), features, all), &[of])?;
+
+        let scores = self.sequence(self.heads * self.tokens);
+        let score = self.product(format!("{name}_QK"), features, scores);
+        let reads = Reads { inputs: &[query], weights: &keys, external: None };
+        let score = network.add_reading(score, reads)?;
+        let soft = Layer::new(format!("{name}_QK_elt"), Op::Pointwise, scores);
+        let soft = network.add(soft, &[score])?;
+        let seen = self.product(format!("{name}_QKV"), scores.channels, all);
+        let reads = Reads { inputs: &[soft], weights: &[value], external: None };
+        let seen = network.add_reading(seen, reads)?;
+        network.add(dense(format!("{name}_FC"), features, all), &[seen])
+    }
+
+    /// The keys of each head, tokens and features exchanged.
+    fn add_keys(self, network: &mut Network, name: &str, of: usize) -> Found<Vec<usize>> {
+        let exchange = Op::Transpose { order: [Axis::Rows, Axis::Channels, Axis::Columns] };
+        let mut keys = vec![];
+        for head in 0..self.heads {
+            let key = dense(format!("{name}_K{head}"), self.features(), self.sequence(self.head));
+            let key = network.add(key, &[of])?;
+            let turned = Shape::new(self.tokens, self.head, 1);
+            let turned = Layer::new(format!("{name}_Kt{head}"), exchange.clone(), turned);
+            keys.push(network.add(turned, &[key])?);
+        }
+        if self.gathers_keys {
+            let all = Shape::new(self.heads * self.tokens, self.head, 1);
+            let all = Layer::new(format!("{name}_K"), Op::Pointwise, all);
+            keys = vec![network.add(all, &keys)?];
+        }
+        Ok(keys)
+    }
+
+    /// A product of matrices for each head.
+    fn product(self, name: String, channels: u64, output: Shape) -> Layer {
+        let op = Op::GroupedConv { channels, window: Window::POINT, groups: self.heads };
+        Layer::new(name, op, output)
+    }
+}

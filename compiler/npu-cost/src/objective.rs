@@ -1,0 +1,24 @@
+//! What schemes are chosen by.
+
+/// Energy to a power times delay to a power: less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objective {
+    /// Power of the energy.
+    pub energy: u32,
+    /// Power of the delay.
+    pub delay: u32,
+}
+
+impl Objective {
+    /// Energy times delay.
+    pub const EDP: Self = Self { energy: 1, delay: 1 };
+
+    /// The value of an energy, in pJ, and a delay, in cycles.
+    pub fn of(self, energy: f64, delay: u64) -> f64 {
+        power(energy, self.energy) * power(delay as f64, self.delay)
+    }
+}
+
+fn power(base: f64, exponent: u32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}

@@ -1,0 +1,198 @@
+//! What the network on chip and DRAM carry.
+
+use crate::machine::Machine;
+use crate::mesh::{Mesh, Place};
+
+/// Bytes over links and from and to DRAM.
+///
+/// Data go along rows first, then along columns. To several places they go as a tree: along the
+/// sender's row as far as any place needs, and from there along each column.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    /// Bytes times links.
+    pub hops: u64,
+    /// Bytes from and to DRAM.
+    pub dram: u64,
+    /// Bytes over each link; empty where links are not told apart. Of each core, in the order of
+    /// columns, the links to the right, up, left and down.
+    links: Vec<u64>,
+}
+
+/// A link's direction.
+#[derive(Clone, Copy)]
+enum Way {
+    Right,
+    Up,
+    Left,
+    Down,
+}
+
+impl Traffic {
+    /// Nothing yet, on a mesh whose links are told apart.
+    pub fn on_links(mesh: Mesh) -> Self {
+        Self { links: vec![0; 4 * mesh.cores() as usize], ..Self::default() }
+    }
+
+    /// Bytes from one place to others, which are in ascending order.
+    pub fn send(&mut self, mesh: Mesh, from: Place, to: &[Place], bytes: u64) {
+        let (Some(first), Some(last)) = (to.first(), to.last()) else { return };
+        self.run_row(mesh, from, first.x..last.x, bytes);
+        for column in to.chunk_by(|a, b| a.x == b.x) {
+            let top = column.first().map_or(from.y, |place| place.y);
+            let bottom = column.last().map_or(from.y, |place| place.y);
+            self.run_column(mesh, Place { x: column[0].x, y: from.y }, top..bottom, bytes);
+        }
+    }
+
+    /// Bytes from DRAM to places, which are in ascending order: each port sends an equal share.
+    pub fn load(&mut self, mesh: Mesh, to: &[Place], bytes: u64) {
+        for (port, share) in shares(mesh, bytes) {
+            self.send(mesh, port, to, share);
+        }
+        self.dram += bytes;
+    }
+
+    /// Bytes from a place to DRAM: each port takes an equal share.
+    pub fn store(&mut self, mesh: Mesh, from: Place, bytes: u64) {
+        for (port, share) in shares(mesh, bytes) {
+            self.send(mesh, from, &[port], share);
+        }
+        self.dram += bytes;
+    }
+
+    /// All of another's as well.
+    pub fn add(&mut self, other: &Self) {
+        self.hops += other.hops;
+        self.dram += other.dram;
+        if self.links.is_empty() {
+            self.links.clone_from(&other.links);
+        } else {
+            self.links.iter_mut().zip(&other.links).for_each(|(sum, bytes)| *sum += bytes);
+        }
+    }
+
+    /// The same `times`.
+    pub fn multiply(&mut self, times: u64) {
+        self.change(|bytes| bytes * times);
+    }
+
+    /// A share of what goes once for several times; each link rounds down.
+    pub fn divide(&mut self, times: u64) {
+        self.change(|bytes| bytes / times);
+    }
+
+    /// Cycles of DRAM and, where links are told apart, the busiest link.
+    pub fn time(&self, machine: &Machine) -> u64 {
+        let links = self.busiest().div_ceil(machine.link_bandwidth);
+        self.dram.div_ceil(machine.dram_bandwidth).max(links)
+    }
+
+    /// Bytes of the busiest link.
+    pub fn busiest(&self) -> u64 {
+        self.links.iter().copied().max().unwrap_or(0)
+    }
+
+    /// pJ of links.
+    pub fn link_energy(&self, machine: &Machine) -> f64 {
+        self.hops as f64 * machine.hop
+    }
+
+    /// pJ of DRAM.
+    pub fn dram_energy(&self, machine: &Machine) -> f64 {
+        self.dram as f64 * machine.dram
+    }
+
+    fn change(&mut self, of: impl Fn(u64) -> u64) {
+        self.hops = of(self.hops);
+        self.dram = of(self.dram);
+        self.links.iter_mut().for_each(|bytes| *bytes = of(*bytes));
+    }
+
+    fn run_row(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
+        self.hops += (from.x.max(to.end) - from.x.min(to.start)) * bytes;
+        for x in to.start + 1..=from.x {
+            self.link(mesh, Place { x, ..from }, Way::Left, bytes);
+        }
+        for x in from.x..to.end {
+            self.link(mesh, Place { x, ..from }, Way::Right, bytes);
+        }
+    }
+
+    fn run_column(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
+        self.hops += (from.y.max(to.end) - from.y.min(to.start)) * bytes;
+        for y in to.start + 1..=from.y {
+            self.link(mesh, Place { y, ..from }, Way::Up, bytes);
+        }
+        for y in from.y..to.end {
+            self.link(mesh, Place { y, ..from }, Way::Down, bytes);
+        }
+    }
+
+    fn link(&mut self, mesh: Mesh, from: Place, way: Way, bytes: u64) {
+        let link = 4 * (from.x * mesh.height + from.y) as usize + way as usize;
+        if let Some(sum) = self.links.get_mut(link) {
+            *sum += bytes;
+        }
+    }
+}
+
+/// The ports with what each brings or takes of `bytes`.
+fn shares(mesh: Mesh, bytes: u64) -> impl Iterator<Item = (Place, u64)> {
+    let ports = mesh.ports();
+    let count = ports.len() as u64;
+    let upto = move |port: u64| bytes * port / count;
+    (0..).zip(ports).map(move |(port, place)| (place, upto(port + 1) - upto(port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESH: Mesh = Mesh { width: 4, height: 4, stride: 4 };
+
+    fn at(x: u64, y: u64) -> Place {
+        Place { x, y }
+    }
+
+    fn sent(from: Place, to: &[Place]) -> Traffic {
+        let mut traffic = Traffic::on_links(MESH);
+        traffic.send(MESH, from, to, 10);
+        traffic
+    }
+
+    #[test]
+    fn data_for_several_places_take_shared_links_once() {
+        // Three links along the row, one up and two down from it.
+        let traffic = sent(at(0, 1), &[at(3, 0), at(3, 3)]);
+        assert_eq!((traffic.hops, traffic.busiest()), (60, 10));
+        assert_eq!(traffic.links.iter().filter(|bytes| **bytes > 0).count(), 6);
+    }
+
+    #[test]
+    fn hops_are_the_bytes_of_all_links() {
+        let to = [at(0, 2), at(1, 0), at(1, 3), at(3, 1)];
+        for from in (0..16).map(|core| MESH.place(core)) {
+            let traffic = sent(from, &to);
+            assert_eq!(traffic.hops, traffic.links.iter().sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn every_port_brings_its_share() {
+        let mut traffic = Traffic::on_links(MESH);
+        traffic.load(MESH, &[at(0, 0)], 20);
+        // 2, 3, 2, 3 bytes from either side, 0 to 3 rows away, the right ones 3 columns further.
+        assert_eq!((traffic.dram, traffic.hops), (20, 2 * (3 + 4 + 9) + 3 * 10));
+        assert_eq!(traffic.busiest(), 16);
+    }
+
+    #[test]
+    fn the_slower_of_links_and_dram_is_the_time() {
+        let machine = Machine::polar(MESH);
+        let mut traffic = sent(at(0, 0), &[at(0, 1)]);
+        traffic.multiply(12);
+        assert_eq!(traffic.time(&machine), 5);
+        traffic.dram = 16 * 7 + 1;
+        assert_eq!(traffic.time(&machine), 8);
+    }
+}

@@ -1,0 +1,161 @@
+//! The text of a tree.
+
+use std::ops::Range;
+
+use irc_diag::{Diagnostic, Sink, Source};
+
+use crate::finding::{Found, fault};
+use crate::network::Network;
+use crate::partition::Scheme;
+
+use super::{Cut, Kind, MAX_DEPTH, Tree};
+
+/// A line: how deep it stands, and the node on it without children.
+struct Line {
+    depth: usize,
+    tree: Tree,
+    /// Groups, of cuts.
+    groups: u64,
+}
+
+/// Reads a tree of a network's layers. Empty lines, and what stands behind `#`, are left out.
+///
+/// `None` when there are errors in `sink`: all lines that cannot be read, else the first that does
+/// not go together with others (`cost-tree-syntax`, `cost-tree-layer`, `cost-tree-scheme`,
+/// `cost-tree-indent`, `cost-tree-batch`, `cost-tree-form`).
+pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree> {
+    if let Some(at) = source.invalid_utf8() {
+        sink.push(*located("cost-tree-syntax", at..at, "the text is not UTF-8"));
+        return None;
+    }
+    let (mut lines, mut at, before) = (vec![], 0, sink.error_count());
+    for whole in source.text().split_inclusive('\n') {
+        let text = whole.split('#').next().unwrap_or("").trim_end();
+        match line(text, at, network) {
+            _ if text.is_empty() => {}
+            Ok(line) => lines.push(line),
+            Err(finding) => sink.push(*finding),
+        }
+        at += whole.len();
+    }
+    if sink.error_count() > before {
+        return None;
+    }
+    build(&lines).map_err(|finding| sink.push(*finding)).ok()
+}
+
+fn located(code: &'static str, span: Range<usize>, message: &str) -> Box<Diagnostic> {
+    Box::new(fault(code, message).at(span, ""))
+}
+
+fn line(text: &str, at: usize, network: &Network) -> Found<Line> {
+    let depth = text.len() - text.trim_start_matches('\t').len();
+    let words = words(&text[depth..], at + depth);
+    let span = at + depth..at + text.len();
+    if text[depth..].starts_with(' ') {
+        return Err(located("cost-tree-indent", span, "nodes are indented by tabs"));
+    }
+    let [(name, of_name), (count, of_count), rest @ ..] = &words[..] else {
+        return Err(located("cost-tree-syntax", span, "expected a name and a number of images"));
+    };
+    if let Some((batch, groups)) = count.split_once('/') {
+        let cut = match (*name, rest) {
+            ("T", []) => Cut::Time,
+            ("S", []) => Cut::Space,
+            _ => return Err(located("cost-tree-syntax", span, "expected T or S, images/groups")),
+        };
+        let batch = number(batch, of_count)?;
+        let groups = number(groups, of_count)?;
+        let tree = Tree { batch, kind: Kind::Cut(cut, vec![]), span: Some(span) };
+        return Ok(Line { depth, tree, groups });
+    }
+    let unknown = || unknown(name, of_name.clone(), network);
+    let layer = network.find(name).ok_or_else(unknown)?;
+    let scheme = match rest {
+        [] => None,
+        [(scheme, span)] => {
+            Some(Scheme::parse(scheme).map_err(|found| Box::new(found.at(span.clone(), "")))?)
+        }
+        [_, (_, more), ..] => {
+            return Err(located("cost-tree-syntax", more.clone(), "expected the end of the line"));
+        }
+    };
+    let batch = number(count, of_count)?;
+    Ok(Line {
+        depth,
+        tree: Tree { batch, kind: Kind::Leaf(layer, scheme), span: Some(span) },
+        groups: 1,
+    })
+}
+
+/// Words with their places.
+fn words(text: &str, at: usize) -> Vec<(&str, Range<usize>)> {
+    let place = |word: &str| at + (word.as_ptr() as usize - text.as_ptr() as usize);
+    text.split_whitespace().map(|word| (word, place(word)..place(word) + word.len())).collect()
+}
+
+fn unknown(name: &str, span: Range<usize>, network: &Network) -> Box<Diagnostic> {
+    let message = format!("{} has no layer {name}", network.name());
+    located("cost-tree-layer", span, &message)
+}
+
+fn number(text: &str, span: &Range<usize>) -> Found<u64> {
+    let number = text.parse().ok().filter(|number| *number > 0 && *number <= u64::from(u32::MAX));
+    number.ok_or_else(|| located("cost-tree-batch", span.clone(), "expected a positive number"))
+}
+
+/// One tree of all lines.
+fn build(lines: &[Line]) -> Found<Tree> {
+    if lines.is_empty() {
+        return Err(located("cost-tree-form", 0..0, "the tree has no node"));
+    }
+    let mut above = 0;
+    for (i, line) in lines.iter().enumerate() {
+        let span = line.tree.span.clone().unwrap_or_default();
+        let below = matches!(i.checked_sub(1).map(|i| &lines[i].tree.kind), Some(Kind::Cut(..)));
+        let deepest = if below { above + 1 } else { above };
+        if (i == 0) != (line.depth == 0) {
+            return Err(located("cost-tree-indent", span, "a tree has one node without indent"));
+        }
+        if line.depth > deepest {
+            return Err(located("cost-tree-indent", span, "indented deeper than a child"));
+        }
+        if line.depth > MAX_DEPTH {
+            let message = format!("a tree is at most {MAX_DEPTH} deep");
+            return Err(located("cost-tree-form", span, &message));
+        }
+        above = line.depth;
+    }
+    node(lines).map(|(tree, _)| tree)
+}
+
+/// The node on the first line, and how many lines it takes.
+fn node(lines: &[Line]) -> Found<(Tree, usize)> {
+    let (line, mut taken) = (&lines[0], 1);
+    let mut tree = line.tree.clone();
+    if let Kind::Cut(_, children) = &mut tree.kind {
+        while lines.get(taken).is_some_and(|next| next.depth > line.depth) {
+            let (child, more) = node(&lines[taken..])?;
+            children.push(child);
+            taken += more;
+        }
+        check_groups(line, children)?;
+    }
+    Ok((tree, taken))
+}
+
+/// The groups that a cut states are those that its children's images make.
+fn check_groups(line: &Line, children: &[Tree]) -> Found<()> {
+    let Some(child) = children.first() else { return Ok(()) };
+    if child.batch.checked_mul(line.groups) == Some(line.tree.batch) {
+        return Ok(());
+    }
+    let span = line.tree.span.clone().unwrap_or_default();
+    let (images, groups) = (child.batch, line.groups);
+    let message = format!("{groups} groups of {images} images are not {}", line.tree.batch);
+    let finding = located("cost-tree-batch", span, &message);
+    Err(match child.span.clone() {
+        Some(span) => Box::new(finding.also(span, "the first child")),
+        None => finding,
+    })
+}

@@ -1,0 +1,45 @@
+//! Layers and multiply-accumulates of the networks.
+
+use irc_npu_cost::networks::ALL;
+use irc_npu_cost::{Network, Op};
+
+/// Layers, layers with weights, multiply-accumulates of those, weights that are constants.
+fn counts(network: &Network) -> (usize, usize, u64, u64) {
+    let nodes = network.nodes().iter();
+    let weighted: Vec<_> = nodes.filter(|node| node.layer.weights().is_some()).collect();
+    let macs = weighted.iter().map(|node| node.layer.operations()).sum();
+    let constants = weighted.iter().filter(|node| !node.has_made_weights());
+    let weights = constants.filter_map(|node| node.layer.weights()).map(|shape| shape.volume());
+    (network.nodes().len(), weighted.len(), macs, weights.sum())
+}
+
+#[test]
+fn layers_and_operations_are_those_of_the_papers() {
+    // ResNets have their strides in the first convolution of a block, as in the paper.
+    let expected = [
+        // Four matrices of 1024 by 1024, two of 1024 by 2048, and 1000 words, for 512 tokens; and of
+        // 16 heads two products of 512 by 512 by 64.
+        ("bert", 44, 24, 512 * 9_412_608 + 2 * 16 * 512 * 512 * 64, 9_412_608),
+        ("dense", 126, 121, 2_834_161_664, 7_894_208),
+        ("goog", 72, 58, 1_582_671_872, 6_990_272),
+        ("resnet", 72, 54, 3_857_973_248, 25_502_912),
+        ("resnet101", 140, 105, 7_570_194_432, 44_442_816),
+        // Of 8 heads in three attentions, and of two feed-forward parts.
+        ("trans_cell", 81, 44, 512 * 7_852_032 + 3 * 2 * 8 * 512 * 512 * 64, 7_852_032),
+        ("vgg", 21, 16, 19_508_428_800, 20_018_880),
+    ];
+    for ((name, build), expected) in ALL.into_iter().zip(expected) {
+        let (layers, weighted, macs, weights) = counts(&build().expect("a network"));
+        assert_eq!((name, layers, weighted, macs, weights), expected);
+    }
+}
+
+#[test]
+fn every_head_has_its_own_keys() {
+    let (_, build) = ALL.into_iter().find(|(name, _)| *name == "bert").expect("bert");
+    let network = build().expect("a network");
+    let score = network.find("block1_QK").expect("scores");
+    let node = &network.nodes()[score];
+    assert_eq!(node.weights.len(), 16);
+    assert!(matches!(node.layer.op, Op::GroupedConv { groups: 16, .. }));
+}

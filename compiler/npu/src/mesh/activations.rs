@@ -1,0 +1,201 @@
+//! Activations that serve as weights, as products of activations have them.
+//!
+//! A weight of output channel `k` and input channel `c` is the element of channel `k` in row `c` of a
+//! result, or of several results one after the other in channels, in the order in which the workloads
+//! of the layer list them. SET's main branch lets the first workload list all and the others none;
+//! a workload that does not list what it needs takes it by the transfers that another lists.
+//!
+//! In L2 a row of weights has its constants behind it. So the constants are loaded, and the
+//! activations are copied beside them with channels and rows exchanged.
+
+use std::collections::BTreeMap;
+
+use irc_gemini_format::schedule::{Extent, Place, Resident, ResidentKind, Source, Weight};
+use irc_npu::layout::WEIGHT_EXTRA;
+
+use super::Mesh;
+use super::parts::{Origin, Origins, Part, padded};
+use crate::finding::{Found, fault, words};
+use crate::instructions::{self, TRANSPOSED};
+use crate::tensors::{Spot, Tensor};
+
+/// A result that serves as weights.
+#[derive(Clone, Debug)]
+pub struct Piece<'s> {
+    /// The layer that makes it.
+    layer: &'s str,
+    /// First and last output channel that it is for.
+    channels: (i64, i64),
+    /// What the workloads that read it list of it, each transfer once.
+    sources: Vec<&'s Source>,
+}
+
+impl<'s> Piece<'s> {
+    fn add(&mut self, source: &'s Source) {
+        if self.sources.iter().all(|other| other.transfer_id != source.transfer_id) {
+            self.sources.push(source);
+        }
+    }
+}
+
+impl<'s> Origins<'s> {
+    /// Layers that read activations as weights, and which.
+    pub(super) fn find_pieces(&self) -> Found<BTreeMap<&'s str, Vec<Piece<'s>>>> {
+        let mut all = BTreeMap::new();
+        for (layer, places) in &self.by_layer {
+            let reads = |place: &&Place| is_activations(self.workload(**place).weight.as_ref());
+            if let Some(first) = places.iter().find(reads) {
+                all.insert(*layer, self.pieces_of(places, *first)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn pieces_of(&self, places: &[Place], first: Place) -> Found<Vec<Piece<'s>>> {
+        let mut all: Vec<Piece<'s>> = vec![];
+        let mut next = 0;
+        for place in places {
+            for source in self.weight_residents(*place).flat_map(Resident::sources) {
+                let name = source.layer_name.as_deref().unwrap_or_default();
+                let Some((layer, makers)) = self.by_layer.get_key_value(name) else { continue };
+                if let Some(piece) = all.iter_mut().find(|piece| piece.layer == *layer) {
+                    piece.add(source);
+                    continue;
+                }
+                let count = self.channels(makers);
+                let channels = (next, next + count - 1);
+                all.push(Piece { layer, channels, sources: vec![source] });
+                next += count;
+            }
+        }
+        let wanted = self.channels(places);
+        if next != wanted {
+            let message = format!(
+                "the activations that serve as weights have {next} channels, for {wanted} outputs"
+            );
+            let path = format!("{}.weight", self.schedule.workload_path(first));
+            return Err(fault("emit-from-ofmap", &path, message));
+        }
+        Ok(all)
+    }
+
+    /// Channels that some workloads make together.
+    fn channels(&self, places: &[Place]) -> i64 {
+        let end = |place: &Place| self.workload(*place).extent.axis(1).1 + 1;
+        places.iter().map(end).max().unwrap_or(0)
+    }
+
+    fn weight_residents(&self, place: Place) -> impl Iterator<Item = &'s Resident> {
+        let workload = self.workload(place);
+        workload.buffer.iter().filter(|resident| {
+            resident.kind == ResidentKind::Weight
+                && resident.workload_id == Some(workload.workload_id)
+        })
+    }
+
+    /// Lengths of the activations that a workload reads as weights, and their parts: output channels
+    /// as channels, input channels as rows.
+    pub(super) fn weights(
+        &self,
+        place: Place,
+        operand: usize,
+    ) -> Found<Option<([i64; 4], Vec<Part>)>> {
+        let workload = self.workload(place);
+        let Some(weight) = workload.weight.as_ref().filter(|weight| is_activations(Some(weight)))
+        else {
+            return Ok(None);
+        };
+        let path = format!("{}.weight", self.schedule.workload_path(place));
+        let (first, last) = workload.extent.axis(0);
+        if first != last {
+            let message = "activations of several images serve as weights of one convolution";
+            return Err(fault("emit-from-ofmap", &path, message));
+        }
+        let extent = weight.extent();
+        let ((low, high), rows) = (extent.axis(1), extent.axis(2));
+        let mut parts = vec![];
+        for piece in self.pieces.get(workload.layer_name.as_str()).into_iter().flatten() {
+            let (from, to) = (low.max(piece.channels.0), high.min(piece.channels.1));
+            if from > to {
+                continue;
+            }
+            let offset = piece.channels.0;
+            let wanted =
+                Extent::new([first, from - offset, rows.0, 0], [first, to - offset, rows.1, 0]);
+            for (extent, origin) in self.piece(place, piece, &wanted, &path)? {
+                let at = [0, extent.axis(1).0 + offset - low, extent.axis(2).0 - rows.0, 0];
+                parts.push(Part { operand, at, extent, origin });
+            }
+        }
+        let size = [1, high - low + 1, rows.1 - rows.0 + 1, 1];
+        Ok(Some((size, parts)))
+    }
+
+    /// How some of a result comes to the workload that reads it as weights.
+    fn piece(
+        &self,
+        place: Place,
+        piece: &Piece<'s>,
+        wanted: &Extent,
+        path: &str,
+    ) -> Found<Vec<(Extent, Origin)>> {
+        let own = self.weight_residents(place).flat_map(Resident::sources);
+        let own = parts_of(own, piece.layer, wanted);
+        let is_all = |parts: &[(Extent, &Source)]| {
+            let volumes = parts.iter().map(|(part, _)| part.volume());
+            volumes.fold(0, i64::saturating_add) == wanted.volume()
+        };
+        let found = match is_all(&own) {
+            true => own,
+            false => parts_of(piece.sources.iter().copied(), piece.layer, wanted),
+        };
+        if !is_all(&found) {
+            let message = format!("nothing says how {wanted} of `{}` comes here", piece.layer);
+            return Err(fault("emit-from-ofmap", path, message));
+        }
+        found.into_iter().map(|(part, source)| Ok((part, self.origin(place, source)?))).collect()
+    }
+}
+
+/// What some sources bring of a box of a layer's result.
+fn parts_of<'s>(
+    sources: impl Iterator<Item = &'s Source>,
+    layer: &str,
+    wanted: &Extent,
+) -> Vec<(Extent, &'s Source)> {
+    let own = sources.filter(|source| source.layer_name.as_deref() == Some(layer));
+    own.filter_map(|source| Some((source.extent()?.intersection(wanted)?, source))).collect()
+}
+
+/// Whether a weight is activations.
+pub fn is_activations(weight: Option<&Weight>) -> bool {
+    weight.is_some_and(|weight| weight.from_ofmap == Some(true))
+}
+
+impl Mesh<'_> {
+    /// Makes weights in L2 of activations `[1, K, C, 1]`: the tensor of rows.
+    pub(super) fn weights_of_activations(
+        &mut self,
+        place: Place,
+        activations: &Tensor,
+    ) -> Found<Tensor> {
+        let path = self.path(place);
+        let [k, c, _] = activations.shape.map(i64::from);
+        let rows = self.room(place, [1, padded(c) + WEIGHT_EXTRA, k, 1])?;
+        let constants = self.dram.constants(&self.workload(place).layer_name, &path)?;
+        let first =
+            self.workload(place).weight.as_ref().map_or(0, |weight| weight.extent().axis(1).0);
+        let behind = Spot { tensor: rows, at: [0, padded(c), 0, 0] };
+        let tile = words([1, WEIGHT_EXTRA, k, 1], &path)?;
+        let from = constants.address([0, 0, first, 0]);
+        self.step(
+            place,
+            instructions::load(instructions::WEIGHTS, &constants, from, &behind, tile),
+        )?;
+        let from = Spot { tensor: *activations, at: [0; 4] };
+        let to = Spot { tensor: rows, at: [0; 4] };
+        let tile = words([1, k, c, 1], &path)?;
+        self.step(place, instructions::copy(TRANSPOSED, &from, &to, tile))?;
+        Ok(rows)
+    }
+}

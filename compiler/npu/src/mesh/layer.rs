@@ -1,0 +1,176 @@
+//! What the layers of a schedule compute, as far as their workloads show.
+
+use irc_gemini_format::schedule::{LayerKind, Place, Workload};
+
+use super::activations::is_activations;
+use super::geometry::{self, Span, Windows};
+use super::parts::Origins;
+use crate::finding::{Found, fault, word, words};
+
+/// What a workload computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A convolution or a product.
+    Convolution,
+    /// A maximum of windows.
+    Pool,
+    /// A sum, or its operand where it has one.
+    Elementwise,
+    /// Channels and rows change places.
+    Transpose,
+}
+
+impl Work {
+    /// What a workload computes.
+    ///
+    /// SET leaves out the kind of grouped convolutions, which have weights, and of transpositions, which
+    /// make as many channels as they read rows, and the other way round.
+    pub fn of(workload: &Workload, path: &str) -> Found<Self> {
+        let refuse = |why: String| Err(fault("emit-kind", path, why));
+        match (workload.layer_type, workload.weight.is_some()) {
+            (Some(LayerKind::Conv2d | LayerKind::Fc) | None, true) => Ok(Self::Convolution),
+            (Some(LayerKind::Pool), false) => Ok(Self::Pool),
+            (Some(LayerKind::ElementWise | LayerKind::PointToPoint), false) => {
+                Ok(Self::Elementwise)
+            }
+            (None, false) if is_transposed(workload) => Ok(Self::Transpose),
+            (None, false) => refuse(
+                "the workload does not say what it computes: it has no weight, and does not \
+                 exchange channels and rows"
+                    .into(),
+            ),
+            (Some(kind), _) => {
+                refuse(format!("a workload of {kind} with these weights is not known"))
+            }
+        }
+    }
+}
+
+fn is_transposed(workload: &Workload) -> bool {
+    let Some(read) = workload.ifmaps().first().map(|ifmap| ifmap.extent()) else { return false };
+    let made = &workload.extent;
+    [(0, 0), (1, 2), (2, 1), (3, 3)].into_iter().all(|(a, b)| made.axis(a) == read.axis(b))
+}
+
+/// What the workloads of a layer share.
+pub struct Layer {
+    /// Its number: layers count by name.
+    pub number: u32,
+    /// Windows in rows and columns.
+    pub windows: [Windows; 2],
+    /// Weights, when it has some.
+    pub weights: Option<LayerWeights>,
+}
+
+/// Weights of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerWeights {
+    /// Output channels.
+    pub k: u32,
+    /// Output channels that read the same input channels.
+    pub group: i64,
+    /// Input channels of a group, kernel height and width.
+    pub size: [u32; 3],
+    /// Whether they are activations.
+    pub is_activations: bool,
+}
+
+impl Layer {
+    /// What the workloads at some places share.
+    pub fn of(number: u32, origins: &Origins<'_>, places: &[Place]) -> Found<Self> {
+        let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
+        let shape = Shape::new(origins, places, path);
+        let work = places.iter().map(|at| Work::of(origins.workload(*at), &shape.path));
+        if !work.into_iter().any(|work| matches!(work, Ok(Work::Convolution | Work::Pool))) {
+            return Ok(Self { number, windows: [Windows::NONE; 2], weights: None });
+        }
+        let Some(elements) = shape.elements(origins, places)? else {
+            return Ok(Self { number, windows: shape.windows(None)?, weights: None });
+        };
+        let (windows, group, c) = shape.grouped(elements)?;
+        let size = words([c, windows[0].kernel, windows[1].kernel], &shape.path)?;
+        let k = word(shape.k, &shape.path)?;
+        let is_activations =
+            places.iter().any(|at| is_activations(origins.workload(*at).weight.as_ref()));
+        let weights = Some(LayerWeights { k, group, size, is_activations });
+        Ok(Self { number, windows, weights })
+    }
+}
+
+/// What the workloads of a layer read and make together.
+struct Shape {
+    /// Of the first workload.
+    path: String,
+    /// In rows and columns.
+    spans: [Vec<Span>; 2],
+    /// Channels read.
+    channels: i64,
+    /// Channels made.
+    k: i64,
+}
+
+impl Shape {
+    fn new(origins: &Origins<'_>, places: &[Place], path: String) -> Self {
+        let mut all = Self { path, spans: [vec![], vec![]], channels: 1, k: 1 };
+        for place in places {
+            let made = origins.workload(*place).extent;
+            let Some(read) = origins.whole(*place) else { continue };
+            all.spans[0].push((made.axis(2), read.axis(2)));
+            all.spans[1].push((made.axis(3), read.axis(3)));
+            all.channels = all.channels.max(read.axis(1).1 + 1);
+            all.k = all.k.max(made.axis(1).1 + 1);
+        }
+        all
+    }
+
+    fn windows(&self, elements: Option<i64>) -> Found<[Windows; 2]> {
+        let unclear = || {
+            let message = "no windows explain what the workloads of the layer read";
+            fault("emit-windows", &self.path, message)
+        };
+        geometry::kernel(&self.spans, elements).ok_or_else(unclear)
+    }
+
+    /// Windows, output channels of a group and its input channels, for weights of so many elements
+    /// for each output channel.
+    fn grouped(&self, elements: i64) -> Found<([Windows; 2], i64, i64)> {
+        if elements % self.channels == 0
+            && let Ok(windows) = self.windows(Some(elements / self.channels))
+        {
+            return Ok((windows, self.k, self.channels));
+        }
+        let windows = self.windows(None)?;
+        let area = windows[0].kernel * windows[1].kernel;
+        let c = elements / area;
+        let divides = |part: i64, whole: i64| part > 0 && whole % part == 0;
+        let is_sound = divides(area, elements) && divides(c, self.channels);
+        if is_sound && divides(self.channels / c, self.k) {
+            return Ok((windows, self.k / (self.channels / c), c));
+        }
+        let message = format!(
+            "weights of {elements} elements for each output channel are no windows over the {} \
+             channels that the layer reads, nor over a group of them",
+            self.channels
+        );
+        Err(fault("emit-windows", &format!("{}.weight", self.path), message))
+    }
+
+    /// Elements of the weights of an output channel; none for layers without weights.
+    fn elements(&self, origins: &Origins<'_>, places: &[Place]) -> Found<Option<i64>> {
+        for weight in places.iter().filter_map(|at| origins.workload(*at).weight.as_ref()) {
+            if is_activations(Some(weight)) {
+                return Ok(weight.extent().lengths().nth(2));
+            }
+            let block = weight.transfers().find_map(|id| origins.transfers.dram_out(id));
+            let Some((block, (low, high))) = block.zip(weight.channels()) else { continue };
+            // Sizes are bits of eight-bit elements.
+            let (count, outputs) = (block.size / 8, high - low + 1);
+            if count > 0 && count % outputs == 0 {
+                return Ok(Some(count / outputs));
+            }
+            let message = format!("weights of {count} bytes are not for {outputs} output channels");
+            return Err(fault("emit-windows", &format!("{}.weight", self.path), message));
+        }
+        Ok(None)
+    }
+}

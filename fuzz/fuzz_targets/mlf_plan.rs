@@ -1,0 +1,52 @@
+//! Any graph in a sound archive: what memory it takes is said, within a limit, or why it is refused. No
+//! code is loaded.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/mlf_plan
+//!     cargo fuzz run --sanitizer none mlf_plan fuzz/corpus/mlf_plan runtime/mlf/tests/data -- \
+//!         -max_total_time=60
+#![no_main]
+
+use bytes::Bytes;
+use irc_diag::{Sink, Source};
+use irc_mlf::{Package, graph::read, metadata::Memory};
+use irc_runtime::{ContextOptions, Guard, context_bytes};
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+
+const LIMIT: u64 = 1 << 30;
+
+/// A sound archive whose metadata say nothing of the graph's sizes: those of any other are refused.
+static SMALL: LazyLock<Package> = LazyLock::new(|| {
+    let bytes = Bytes::from_static(include_bytes!("../../runtime/mlf/tests/data/small.v5.tar"));
+    let (package, _) = irc_mlf::read("small.v5.tar", &bytes);
+    let mut package = package.expect("sound");
+    let Memory::Model(memory) = &mut package.metadata.modules[0].memory else { return package };
+    memory.storages = None;
+    // Sizes of two devices are not checked.
+    memory.main.push(memory.main[0].clone());
+    // Nor are the types of test vectors then those of the graph.
+    if let Some(ours) = &mut package.metadata.extension {
+        ours.models.values_mut().for_each(|model| model.vectors.clear());
+    }
+    package
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let source = Source::from_bytes("fuzz.json", bytes);
+    let Some(graph) = read(&source, &mut Sink::new()) else { return };
+    let mut package = SMALL.clone();
+    if let Some(ours) = &mut package.metadata.extension {
+        let names = (0..graph.outputs.len()).map(|output| output.to_string());
+        ours.models.values_mut().for_each(|model| model.outputs = names.clone().collect());
+    }
+    package.parts[0].graph = Some(graph);
+    for guard in [Guard::None, Guard::Pages] {
+        let options = ContextOptions { memory_limit: Some(LIMIT), guard, ..ContextOptions::default() };
+        match context_bytes(&package, None, &options) {
+            Ok(bytes) => assert!(bytes <= LIMIT),
+            Err(error) => assert!(!error.to_string().is_empty(), "refused with a sentence"),
+        }
+    }
+});

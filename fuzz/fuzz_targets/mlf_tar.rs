@@ -1,0 +1,49 @@
+//! Any bytes: archives and everything in them are read and checked without a panic, what is refused
+//! is explained, and members written are the members read.
+//!
+//! Checksums of headers are made right first: no mutation would.
+//!
+//! On stable Rust, for one minute, from the folder of the repository:
+//!
+//!     mkdir -p fuzz/corpus/mlf_tar
+//!     cargo fuzz run --sanitizer none mlf_tar fuzz/corpus/mlf_tar runtime/mlf/tests/data -- \
+//!         -max_total_time=60
+#![no_main]
+
+use bytes::Bytes;
+use irc_diag::{Sink, render};
+use irc_mlf::{Archive, Depth, check, read};
+use libfuzzer_sys::fuzz_target;
+
+const BLOCK: usize = 512;
+
+fuzz_target!(|bytes: &[u8]| {
+    let bytes = Bytes::from(sealed(bytes));
+    let (package, report) = read("fuzz.tar", &bytes);
+    assert_eq!(package.is_none(), report.has_errors(), "refused if and only if explained");
+    let checked = package.map(|package| check(&package, Depth::Content));
+    for report in checked.iter().chain([&report]) {
+        for file in report.files() {
+            render(&file.source, &file.found, false, 80);
+        }
+    }
+    if let Some(archive) = Archive::read("fuzz.tar", &bytes, &mut Sink::new()) {
+        let mut written = vec![];
+        // Long paths are read, but not written.
+        if archive.write(0, &mut written).is_ok() {
+            let again = Archive::read("fuzz.tar", &written.into(), &mut Sink::new());
+            assert_eq!(again, Some(archive), "written and read again");
+        }
+    }
+});
+
+/// The bytes with the right checksum in every block that may be a header.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for block in bytes.chunks_exact_mut(BLOCK).filter(|block| block[257..].starts_with(b"ustar")) {
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    bytes
+}

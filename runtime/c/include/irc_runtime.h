@@ -1,0 +1,235 @@
+/* The runtime of irc: runs Model Library Format archives, and libraries of `irc compile`.
+ *
+ * Made from runtime/c/src by cbindgen; docs/runtime.md explains it.
+ */
+
+#ifndef IRC_RUNTIME_H
+#define IRC_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Number of this interface. It changes when a program compiled against an older header would not run.
+#define IRC_RUNTIME_ABI 1
+
+// What kind of error it is.
+typedef enum {
+  // No error.
+  IRC_OK = 0,
+  // A file cannot be read.
+  IRC_FILE = 1,
+  // The archive is damaged or contradicts itself; each line of the message is a finding.
+  IRC_REFUSED = 2,
+  // The file is sound, but nothing that runs here.
+  IRC_UNSUPPORTED = 3,
+  // The code uses instructions that this processor lacks; none of it has run.
+  IRC_PROCESSOR = 4,
+  // The system cannot load the code, or it lacks a function.
+  IRC_LOAD = 5,
+  // The model needs more memory than it may have, or than there is.
+  IRC_MEMORY = 6,
+  // The call is wrong: a null pointer, an unknown name, memory of another size or alignment.
+  IRC_ARGUMENT = 7,
+  // The model failed while it ran.
+  IRC_FAILED = 8,
+  // A fault of the runtime itself.
+  IRC_FAULT = 9,
+} irc_code;
+
+// A model with memory. One thread may use it at a time.
+typedef struct irc_context irc_context;
+
+// An error; free it with `irc_error_free`.
+typedef struct irc_error irc_error;
+
+// A model: code and parameters. Any number of threads may use it at once.
+typedef struct irc_model irc_model;
+
+// A task of a call: `task(data, index)`.
+typedef void (*irc_task)(void *data, uint32_t index);
+
+// Threads of the caller, which run the tasks of parallel calls.
+typedef struct {
+  // Whatever `run` needs; it lives as long as the contexts of the pool.
+  void *user;
+  // How many tasks run at once, at least 1.
+  uint32_t threads;
+  // Runs `task(data, 0)` to `task(data, tasks - 1)`, each once and each on a thread of its own at the
+  // same time as the others, for tasks may wait for each other; returns when all have. `tasks` is at
+  // most `threads`. Several threads may call it at once.
+  void (*run)(void *user, uint32_t tasks, irc_task task, void *data);
+} irc_pool;
+
+// How a context is made. Zeros are fine everywhere but in `size`.
+typedef struct {
+  // Bytes of this struct: `sizeof(irc_context_options)`.
+  size_t size;
+  // Threads that run the tasks of parallel calls; null takes `threads` of the context's own.
+  const irc_pool *pool;
+  // Without a pool: how many tasks run at once. 0 and 1 run them on the thread that calls.
+  uint32_t threads;
+  // Whether code that leaves its memory dies there: for finding such code.
+  uint32_t guard;
+  // Bytes of workspace of each thread, where the archive states less than its code takes.
+  uint64_t workspace_bytes;
+  // The most bytes that the context may take; 0 allows what the machine has.
+  uint64_t memory_limit;
+} irc_context_options;
+
+// How a model is opened.
+typedef struct {
+  // Bytes of this struct: `sizeof(irc_open_options)`.
+  size_t size;
+  // Which model of an archive of several; null takes the only one.
+  const char *model;
+  // Path of the archive's code as a shared library, for archives that hold none; or null.
+  const char *library;
+} irc_open_options;
+
+// An input or output. Its pointers live as long as the model.
+typedef struct {
+  // Its name; outputs that the archive does not name are named by their numbers.
+  const char *name;
+  // The element type: `f32`, `bf16`, `i64`, `u8`, `bool`, …
+  const char *dtype;
+  // DLPack's code of the element type: 0 signed, 1 unsigned, 2 float, 4 bfloat; 255 of types that it
+  // lacks.
+  uint8_t code;
+  // Bits of an element, 1 of a boolean, which takes a byte; 0 of types that DLPack lacks.
+  uint8_t bits;
+  // Lanes of an element: 1.
+  uint16_t lanes;
+  // Number of dimensions.
+  uint32_t rank;
+  // Extents, outermost first; -1 where they depend on the inputs. Null when there is no dimension.
+  const int64_t *shape;
+  // Bytes of the whole, dense and row-major; 0 also where they depend on the inputs.
+  uint64_t bytes;
+} irc_port;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The number of the interface that the library has: `IRC_RUNTIME_ABI` of its header.
+uint32_t irc_abi_version(void);
+
+// Gives a model memory, and puts a context into `context`, which `irc_context_free` frees. `options` may
+// be null.
+irc_error *irc_context_new(const irc_model *model,
+                           const irc_context_options *options,
+                           irc_context **context);
+
+// Frees a context; null is fine.
+void irc_context_free(irc_context *context);
+
+// Bytes of memory that the context took when it was made; 0 of null.
+size_t irc_context_bytes(const irc_context *context);
+
+// Copies `bytes` bytes to an input. A binding of it ends.
+irc_error *irc_context_set_input(irc_context *context,
+                                 size_t index,
+                                 const void *data,
+                                 size_t bytes);
+
+// As `irc_context_set_input`, for models whose sizes depend on their inputs.
+irc_error *irc_context_set_input_shaped(irc_context *context,
+                                        size_t index,
+                                        const int64_t *shape,
+                                        size_t rank,
+                                        const void *data,
+                                        size_t bytes);
+
+// Lets an input be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+// Nothing is copied, and the model does not write there.
+irc_error *irc_context_bind_input(irc_context *context,
+                                  size_t index,
+                                  const void *data,
+                                  size_t bytes);
+
+// As `irc_context_bind_input`, for models whose sizes depend on their inputs.
+irc_error *irc_context_bind_input_shaped(irc_context *context,
+                                         size_t index,
+                                         const int64_t *shape,
+                                         size_t rank,
+                                         const void *data,
+                                         size_t bytes);
+
+// Lets an output be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+irc_error *irc_context_bind_output(irc_context *context,
+                                   size_t index,
+                                   void *data,
+                                   size_t bytes);
+
+// Lets an output be in the context's own memory again.
+irc_error *irc_context_unbind_output(irc_context *context, size_t index);
+
+// Runs the model. Inputs keep what they hold; those never set are zero.
+irc_error *irc_context_run(irc_context *context);
+
+// Where an output is, and how many bytes it has: the caller's memory, or the context's own, which the
+// next run writes anew.
+irc_error *irc_context_output(const irc_context *context,
+                              size_t index,
+                              const void **data,
+                              size_t *bytes);
+
+// Copies an output to `data`, which has room for exactly its bytes.
+irc_error *irc_context_copy_output(const irc_context *context,
+                                   size_t index,
+                                   void *data,
+                                   size_t bytes);
+
+// The extents of an output: of a model whose sizes depend on its inputs, those of the last run, until
+// the next.
+irc_error *irc_context_output_shape(const irc_context *context,
+                                    size_t index,
+                                    const int64_t **shape,
+                                    size_t *rank);
+
+// What kind of error it is; `IRC_OK` of null.
+irc_code irc_error_code(const irc_error *error);
+
+// What is wrong, in words, ended by a zero; empty of null. It lives as long as the error.
+const char *irc_error_message(const irc_error *error);
+
+// Frees an error; null is fine.
+void irc_error_free(irc_error *error);
+
+// Opens an archive, or a library of `irc compile`, and puts a model into `model`, which
+// `irc_model_free` frees. `options` may be null. The file stays mapped and must not change.
+irc_error *irc_model_open(const char *path, const irc_open_options *options, irc_model **model);
+
+// As `irc_model_open`, of an archive in memory, which stays there, unchanged, as long as the model and
+// its contexts. Parameters are used in place where the archive begins at a multiple of 64 bytes.
+irc_error *irc_model_open_memory(const void *data,
+                                 size_t bytes,
+                                 const irc_open_options *options,
+                                 irc_model **model);
+
+// Frees a model; null is fine. Its contexts stay usable.
+void irc_model_free(irc_model *model);
+
+// Number of inputs; 0 of null.
+size_t irc_model_input_count(const irc_model *model);
+
+// Number of outputs; 0 of null.
+size_t irc_model_output_count(const irc_model *model);
+
+// Describes an input.
+irc_error *irc_model_input(const irc_model *model, size_t index, irc_port *port);
+
+// Describes an output.
+irc_error *irc_model_output(const irc_model *model, size_t index, irc_port *port);
+
+// Finds an input by name.
+irc_error *irc_model_find_input(const irc_model *model, const char *name, size_t *index);
+
+// Finds an output by name.
+irc_error *irc_model_find_output(const irc_model *model, const char *name, size_t *index);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* IRC_RUNTIME_H */

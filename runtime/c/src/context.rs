@@ -1,0 +1,269 @@
+//! Contexts.
+use crate::{
+    edge::{caught, handle, handle_mut, list, put},
+    error::{irc_code, irc_error},
+    model::irc_model,
+    pool::irc_pool,
+};
+use irc_runtime::{Context, ContextOptions, Guard, Inline, Pool, ThreadPool};
+use std::{
+    ffi::c_void,
+    ptr::{null, null_mut},
+    sync::Arc,
+};
+
+/// A model with memory. One thread may use it at a time.
+pub struct irc_context {
+    context: Context,
+}
+
+/// How a context is made. Zeros are fine everywhere but in `size`.
+#[repr(C)]
+pub struct irc_context_options {
+    /// Bytes of this struct: `sizeof(irc_context_options)`.
+    pub size: usize,
+    /// Threads that run the tasks of parallel calls; null takes `threads` of the context's own.
+    pub pool: *const irc_pool,
+    /// Without a pool: how many tasks run at once. 0 and 1 run them on the thread that calls.
+    pub threads: u32,
+    /// Whether code that leaves its memory dies there: for finding such code.
+    pub guard: u32,
+    /// Bytes of workspace of each thread, where the archive states less than its code takes.
+    pub workspace_bytes: u64,
+    /// The most bytes that the context may take; 0 allows what the machine has.
+    pub memory_limit: u64,
+}
+
+/// Reads options.
+///
+/// # Safety
+/// Null, or options whose pool is null or one.
+unsafe fn options(options: *const irc_context_options) -> Result<ContextOptions, irc_error> {
+    // Safety: as the caller promises.
+    let Some(options) = (unsafe { options.as_ref() }) else { return Ok(ContextOptions::default()) };
+    if options.size < size_of::<irc_context_options>() {
+        return Err(irc_error::argument("size of the options is not that of the struct"));
+    }
+    // Safety: as the caller promises.
+    let pool: Arc<dyn Pool> = match (unsafe { options.pool.as_ref() }, options.threads) {
+        (Some(pool), _) => Arc::new(*pool),
+        (None, 0 | 1) => Arc::new(Inline),
+        (None, threads) => Arc::new(
+            ThreadPool::new(threads as usize)
+                .map_err(|error| irc_error::new(irc_code::IRC_MEMORY, &error.to_string()))?,
+        ),
+    };
+    Ok(ContextOptions {
+        pool,
+        workspace_bytes: usize::try_from(options.workspace_bytes).unwrap_or(usize::MAX),
+        memory_limit: (options.memory_limit > 0).then_some(options.memory_limit),
+        guard: if options.guard == 0 { Guard::None } else { Guard::Pages },
+    })
+}
+
+/// Gives a model memory, and puts a context into `context`, which `irc_context_free` frees. `options` may
+/// be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_new(
+    model: *const irc_model,
+    options: *const irc_context_options,
+    context: *mut *mut irc_context,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            put(context, null_mut(), "context")?;
+            let made = Context::new(&handle(model, "model")?.model, &self::options(options)?)?;
+            put(context, Box::into_raw(Box::new(irc_context { context: made })), "context")
+        }
+    })
+}
+
+/// Frees a context; null is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_free(context: *mut irc_context) {
+    if !context.is_null() {
+        // Safety: it was made above, and is freed once.
+        drop(unsafe { Box::from_raw(context) });
+    }
+}
+
+/// Bytes of memory that the context took when it was made; 0 of null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_bytes(context: *const irc_context) -> usize {
+    // Safety: what the header asks of callers.
+    unsafe { context.as_ref() }.map_or(0, |context| context.context.bytes())
+}
+
+/// Copies `bytes` bytes to an input. A binding of it ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_set_input(
+    context: *mut irc_context,
+    index: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let data = list(data.cast(), bytes, "data")?;
+            Ok(handle_mut(context, "context")?.context.set_input(index, data)?)
+        }
+    })
+}
+
+/// As `irc_context_set_input`, for models whose sizes depend on their inputs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_set_input_shaped(
+    context: *mut irc_context,
+    index: usize,
+    shape: *const i64,
+    rank: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let (shape, data) = (list(shape, rank, "shape")?, list(data.cast(), bytes, "data")?);
+            Ok(handle_mut(context, "context")?.context.set_input_of(index, shape, data)?)
+        }
+    })
+}
+
+/// Lets an input be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+/// Nothing is copied, and the model does not write there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_bind_input(
+    context: *mut irc_context,
+    index: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let context = handle_mut(context, "context")?;
+            Ok(context.context.bind_input(index, data.cast(), bytes)?)
+        }
+    })
+}
+
+/// As `irc_context_bind_input`, for models whose sizes depend on their inputs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_bind_input_shaped(
+    context: *mut irc_context,
+    index: usize,
+    shape: *const i64,
+    rank: usize,
+    data: *const c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let shape = list(shape, rank, "shape")?;
+            let context = handle_mut(context, "context")?;
+            Ok(context.context.bind_input_of(index, shape, data.cast(), bytes)?)
+        }
+    })
+}
+
+/// Lets an output be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_bind_output(
+    context: *mut irc_context,
+    index: usize,
+    data: *mut c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let context = handle_mut(context, "context")?;
+            Ok(context.context.bind_output(index, data.cast(), bytes)?)
+        }
+    })
+}
+
+/// Lets an output be in the context's own memory again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_unbind_output(
+    context: *mut irc_context,
+    index: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe { Ok(handle_mut(context, "context")?.context.unbind_output(index)?) }
+    })
+}
+
+/// Runs the model. Inputs keep what they hold; those never set are zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_run(context: *mut irc_context) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe { Ok(handle_mut(context, "context")?.context.run()?) }
+    })
+}
+
+/// Where an output is, and how many bytes it has: the caller's memory, or the context's own, which the
+/// next run writes anew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_output(
+    context: *const irc_context,
+    index: usize,
+    data: *mut *const c_void,
+    bytes: *mut usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let output = handle(context, "context")?.context.output(index)?;
+            put(data, output.as_ptr().cast(), "data")?;
+            put(bytes, output.len(), "bytes")
+        }
+    })
+}
+
+/// Copies an output to `data`, which has room for exactly its bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_copy_output(
+    context: *const irc_context,
+    index: usize,
+    data: *mut c_void,
+    bytes: usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let output = handle(context, "context")?.context.output(index)?;
+            if output.len() != bytes || data.is_null() {
+                let message = format!("output {index} has {} bytes, not {bytes}", output.len());
+                return Err(irc_error::argument(&message));
+            }
+            // The caller's memory may be where the output is.
+            std::ptr::copy(output.as_ptr(), data.cast(), bytes);
+            Ok(())
+        }
+    })
+}
+
+/// The extents of an output: of a model whose sizes depend on its inputs, those of the last run, until
+/// the next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_output_shape(
+    context: *const irc_context,
+    index: usize,
+    shape: *mut *const i64,
+    rank: *mut usize,
+) -> *mut irc_error {
+    caught(|| {
+        // Safety: what the header asks of callers.
+        unsafe {
+            let extents = handle(context, "context")?.context.output_shape(index)?;
+            put(shape, if extents.is_empty() { null() } else { extents.as_ptr() }, "shape")?;
+            put(rank, extents.len(), "rank")
+        }
+    })
+}

@@ -1,0 +1,1 @@
+#include "../tvm_abi.h"

@@ -1,0 +1,292 @@
+//! Reading, in place.
+//!
+//! Accepted is what Python's `tarfile` writes: headers of POSIX (`ustar`) and GNU, extended (`pax`)
+//! headers for one member, long names of GNU, regular files and folders. Everything else that tar
+//! can hold (links, devices, sparse files, global headers) is refused: a model needs none of it, and
+//! programs that unpack archives disagree about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Sink};
+use tar::{EntryType, Header, PaxExtensions};
+
+use super::path::{self, folders, stripped};
+use super::{Archive, BLOCK};
+use crate::report::at_byte;
+
+/// Most members read.
+const MAX_MEMBERS: usize = 65_536;
+
+/// Most bytes of an extended header or a long name.
+const MAX_EXTENSION: usize = 65_536;
+
+/// Most bytes after the end of the archive.
+const MAX_TAIL: usize = 1 << 20;
+
+/// First bytes of what archives are commonly compressed to.
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (&[0x1f, 0x8b], "gzip"),
+    (b"BZh", "bzip2"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+];
+
+impl Archive {
+    /// Reads an archive; nothing after an error, which is in `sink`.
+    pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
+        let before = sink.error_count();
+        let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
+        let mut members = Members::default();
+        while let Some(entry) = walk.entry() {
+            members.add(entry, walk.bytes, walk.sink);
+        }
+        members.check_folders(sink);
+        (sink.error_count() == before).then(|| Self::new(name, members.files))
+    }
+}
+
+/// A member as the walk finds it.
+struct Entry {
+    /// Offset of its header.
+    header: usize,
+    /// Its path as written.
+    path: Vec<u8>,
+    is_folder: bool,
+    content: Range<usize>,
+}
+
+/// What headers before the next member say about it.
+#[derive(Default)]
+struct Extension {
+    path: Option<Vec<u8>>,
+    size: Option<u64>,
+    is_there: bool,
+}
+
+/// A walk over the headers.
+struct Walk<'a> {
+    bytes: &'a Bytes,
+    at: usize,
+    next: Extension,
+    sink: &'a mut Sink,
+}
+
+impl Walk<'_> {
+    /// The next file or folder; nothing at the end, or after an error that hides what follows.
+    fn entry(&mut self) -> Option<Entry> {
+        loop {
+            let start = self.at;
+            let Some(block) = self.bytes.get(start..start + BLOCK) else {
+                return self.refuse(start, "mlf-truncated", "the archive ends too early");
+            };
+            if block.iter().all(|byte| *byte == 0) {
+                self.end(start);
+                return None;
+            }
+            let header = Header::from_byte_slice(block);
+            self.verify(header, block, start)?;
+            let content = self.content(header, start)?;
+            self.at = content.end.next_multiple_of(BLOCK);
+            match header.entry_type() {
+                EntryType::XHeader => self.extend(start, content)?,
+                EntryType::GNULongName => self.long_name(start, content)?,
+                kind @ (EntryType::Regular | EntryType::Directory) => {
+                    let said = std::mem::take(&mut self.next);
+                    let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
+                    return Some(Entry { header: start, path, is_folder: kind.is_dir(), content });
+                }
+                kind => {
+                    self.next = Extension::default();
+                    self.wrong_kind(kind, header, start);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, at: usize, code: &'static str, message: impl Into<String>) {
+        self.sink.push(at_byte(Diagnostic::error(code, message), at));
+    }
+
+    fn refuse<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
+        self.report(at, code, message);
+        None
+    }
+
+    /// Whether the block is a header at all.
+    fn verify(&mut self, header: &Header, block: &[u8], start: usize) -> Option<()> {
+        let is_tar = block[257..].starts_with(b"ustar");
+        if !is_tar && start == 0 {
+            let mut finding = Diagnostic::error("mlf-not-tar", "the file is no tar archive");
+            if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| block.starts_with(magic)) {
+                finding = finding.help(format!("it is compressed with {name}: unpack it first"));
+            }
+            self.sink.push(at_byte(finding, 0));
+            return None;
+        }
+        let sum = |at: usize, byte: &u8| match at {
+            148..156 => u32::from(b' '),
+            _ => u32::from(*byte),
+        };
+        let sum: u32 = block.iter().enumerate().map(|(at, byte)| sum(at, byte)).sum();
+        if is_tar && header.cksum().ok() == Some(sum) {
+            return Some(());
+        }
+        self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
+    }
+
+    /// Where the content of a member lies.
+    fn content(&mut self, header: &Header, start: usize) -> Option<Range<usize>> {
+        let Ok(own) = header.entry_size() else {
+            return self.refuse(start, "mlf-tar-header", "the size of a member is no number");
+        };
+        let is_member = !matches!(
+            header.entry_type(),
+            EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName
+        );
+        let said = self.next.size.filter(|_| is_member);
+        if said.is_some_and(|said| own != 0 && own != said) {
+            let message = "header and extended header of a member give it different sizes";
+            return self.refuse(start, "mlf-tar-header", message);
+        }
+        let begin = start + BLOCK;
+        let size = usize::try_from(said.unwrap_or(own)).ok();
+        let end = size.and_then(|size| begin.checked_add(size));
+        let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
+            let message = "the archive ends before the content of a member does";
+            return self.refuse(start, "mlf-truncated", message);
+        };
+        Some(begin..end)
+    }
+
+    /// Takes an extended header.
+    fn extend(&mut self, start: usize, content: Range<usize>) -> Option<()> {
+        self.bounded(start, &content)?;
+        self.next.is_there = true;
+        let malformed = "an extended header is malformed";
+        for pair in PaxExtensions::new(&self.bytes[content]) {
+            let Some((key, value)) = pair.ok().and_then(|p| Some((p.key().ok()?, p.value_bytes())))
+            else {
+                return self.refuse(start, "mlf-tar-header", malformed);
+            };
+            match key {
+                "path" => self.next.path = Some(value.to_vec()),
+                "size" => {
+                    let size = std::str::from_utf8(value).ok().and_then(|size| size.parse().ok());
+                    if size.is_none() {
+                        return self.refuse(start, "mlf-tar-header", malformed);
+                    }
+                    self.next.size = size;
+                }
+                key if key.starts_with("GNU.sparse.") => {
+                    let message = "a member is sparse: what it holds is not what the archive holds";
+                    self.report(start, "mlf-tar-kind", message);
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// Takes a long name of GNU tar.
+    fn long_name(&mut self, start: usize, content: Range<usize>) -> Option<()> {
+        self.bounded(start, &content)?;
+        let name = &self.bytes[content];
+        let name = name.strip_suffix(&[0]).unwrap_or(name);
+        self.next.is_there = true;
+        self.next.path = Some(name.to_vec());
+        Some(())
+    }
+
+    fn bounded(&mut self, start: usize, content: &Range<usize>) -> Option<()> {
+        match content.len() {
+            ..=MAX_EXTENSION => Some(()),
+            _ => self.refuse(start, "mlf-limit", "an extended header of more than 65536 bytes"),
+        }
+    }
+
+    fn wrong_kind(&mut self, kind: EntryType, header: &Header, start: usize) {
+        let what = match kind {
+            EntryType::Link => "a hard link",
+            EntryType::Symlink => "a symbolic link",
+            EntryType::GNUSparse => "a sparse file",
+            EntryType::Char | EntryType::Block => "a device",
+            EntryType::Fifo => "a pipe",
+            EntryType::XGlobalHeader => "a global header",
+            EntryType::GNULongLink => "a long name of a link",
+            _ => "of an unknown kind",
+        };
+        let path = String::from_utf8_lossy(&header.path_bytes()).into_owned();
+        let message = format!("member `{path}` is {what}");
+        let help = "a model has files and folders only";
+        let finding = Diagnostic::error("mlf-tar-kind", message).help(help);
+        self.sink.push(at_byte(finding, start));
+    }
+
+    /// The end: a second block of zeros, then nothing but zeros.
+    fn end(&mut self, start: usize) {
+        if self.next.is_there {
+            self.report(start, "mlf-tar-header", "an extended header belongs to no member");
+        }
+        let tail = &self.bytes[start..];
+        if tail.len() < 2 * BLOCK {
+            self.report(start, "mlf-truncated", "the archive ends within its end mark");
+        } else if tail.len() > MAX_TAIL || tail.iter().any(|byte| *byte != 0) {
+            self.report(start, "mlf-trailing", "bytes stand after the end of the archive");
+        }
+    }
+}
+
+/// The members seen.
+#[derive(Default)]
+struct Members {
+    files: BTreeMap<String, Bytes>,
+    folders: BTreeSet<String>,
+    /// Offset of the header of each file.
+    headers: BTreeMap<String, usize>,
+}
+
+impl Members {
+    fn add(&mut self, entry: Entry, bytes: &Bytes, sink: &mut Sink) {
+        let mut report = |code, message: String| {
+            sink.push(at_byte(Diagnostic::error(code, message), entry.header));
+        };
+        let Ok(path) = String::from_utf8(entry.path) else {
+            return report("mlf-path", "the path of a member is not UTF-8".into());
+        };
+        if !entry.is_folder && path.ends_with('/') {
+            return report("mlf-path", format!("file `{path}` is named like a folder"));
+        }
+        let path = stripped(&path).to_owned();
+        if path.is_empty() && entry.is_folder {
+            return;
+        }
+        if let Some(fault) = path::fault(&path) {
+            return report("mlf-path", format!("path `{path}` {fault}"));
+        }
+        if self.files.len() + self.folders.len() == MAX_MEMBERS {
+            return report("mlf-limit", format!("more than {MAX_MEMBERS} members"));
+        }
+        if entry.is_folder {
+            self.folders.insert(path);
+            return;
+        }
+        self.headers.insert(path.clone(), entry.header);
+        if self.files.insert(path.clone(), bytes.slice(entry.content)).is_some() {
+            report("mlf-repeated-member", format!("member `{path}` occurs twice"));
+        }
+    }
+
+    /// A file is no folder.
+    fn check_folders(&self, sink: &mut Sink) {
+        for (path, header) in &self.headers {
+            let is_file = |folder: &&str| self.files.contains_key(*folder);
+            let is_folder = self.folders.contains(path);
+            if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
+                let message = format!("`{both}` is a file and a folder");
+                sink.push(at_byte(Diagnostic::error("mlf-path", message), *header));
+            }
+        }
+    }
+}

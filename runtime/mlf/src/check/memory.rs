@@ -1,0 +1,221 @@
+//! Sizes that metadata state are those that follow from graph and parameters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use irc_diag::{Diagnostic, Severity};
+
+use crate::graph::{Graph, storages};
+use crate::metadata::{
+    FunctionUsage, Memory, ModelMemory, Module, PATH, Tensor, constants_bytes, io_bytes,
+    tvm_io_bytes, tvm_storage_bytes, usage, workspace_bytes,
+};
+use crate::package::Package;
+use crate::params::Param;
+use crate::report::Report;
+use irc_diag::clip;
+
+/// Checks the memory of one model, whose graph has no errors.
+pub(super) fn check(
+    package: &Package,
+    module: &Module,
+    graph: &Graph,
+    params: &[Param],
+    report: &mut Report,
+) {
+    let Memory::Model(memory) = &module.memory else { return };
+    let model = Model {
+        graph,
+        params,
+        memory,
+        is_ours: package.metadata.extension.is_some(),
+        version: package.metadata.version,
+        // Version 1 lists storages right under `memory`.
+        place: format!("{}.memory", package.metadata.module_path(module)),
+    };
+    let mut found = model.storages();
+    found.extend(model.functions());
+    found.extend(model.main());
+    report.add_json(&package.archive, PATH, found);
+}
+
+struct Model<'p> {
+    graph: &'p Graph,
+    params: &'p [Param],
+    memory: &'p ModelMemory,
+    is_ours: bool,
+    version: u32,
+    place: String,
+}
+
+impl Model<'_> {
+    /// A size that is not the true one. What TVM is known to get wrong is a warning.
+    fn size(
+        &self,
+        what: &str,
+        (stated, real): (u64, u64),
+        is_tvms: bool,
+        path: String,
+    ) -> Option<Diagnostic> {
+        if stated == real {
+            return None;
+        }
+        let message = format!("{what} takes {real} bytes, not {stated}");
+        let finding = match !self.is_ours && is_tvms {
+            true => Diagnostic::warning("mlf-tvm-size", message)
+                .with_note("TVM is known to state such sizes wrongly"),
+            false => Diagnostic::error("mlf-size", message),
+        };
+        Some(finding.path(path))
+    }
+
+    fn storages(&self) -> Vec<Diagnostic> {
+        let Some(stated) = &self.memory.storages else { return vec![] };
+        let list = if self.version == 1 { "" } else { ".sids" };
+        let place = format!("{}{list}", self.place);
+        let real = storages(self.graph);
+        let mut found = vec![];
+        let mut seen = BTreeSet::new();
+        for (index, storage) in stated.iter().enumerate() {
+            let path = format!("{place}[{index}]");
+            let id = storage.id;
+            let Some(&bytes) = real.get(&id).filter(|_| seen.insert(id)) else {
+                let message = format!("storage {id} is listed twice or not in the graph");
+                found.push(Diagnostic::error("mlf-storage", message).path(path));
+                continue;
+            };
+            let is_tvms = tvm_storage_bytes(self.graph, id) == Some(storage.bytes);
+            let sizes = (storage.bytes, bytes);
+            let what = format!("storage {id}");
+            found.extend(self.size(&what, sizes, is_tvms, format!("{path}.size_bytes")));
+        }
+        for id in real.keys().filter(|id| !seen.contains(id)) {
+            let message = format!("storage {id} of the graph is not listed");
+            found.push(Diagnostic::error("mlf-storage", message).path(place.clone()));
+        }
+        found.extend(self.bindings(&place));
+        found
+    }
+
+    /// Inputs are named at the storage that they lie in.
+    fn bindings(&self, place: &str) -> Vec<Diagnostic> {
+        let lies =
+            |(name, entry): (&'_ str, usize)| (self.graph.entries[entry].storage, name.to_owned());
+        let inputs: BTreeMap<i64, String> =
+            self.graph.named_inputs().into_iter().map(lies).collect();
+        let stated = self.memory.storages.iter().flatten().enumerate();
+        stated
+            .filter(|(_, storage)| storage.input.as_ref() != inputs.get(&storage.id))
+            .map(|(index, storage)| {
+                let name = |input: Option<&String>| {
+                    input.map_or("no input".into(), |input| format!("input `{}`", clip(input)))
+                };
+                let (stated, real) = (name(storage.input.as_ref()), name(inputs.get(&storage.id)));
+                let message = format!("storage {} holds {real}, not {stated}", storage.id);
+                // TVM takes indices of entries for those of nodes.
+                let severity = if self.is_ours { Severity::Error } else { Severity::Warning };
+                Diagnostic::new(severity, "mlf-binding", message).path(format!("{place}[{index}]"))
+            })
+            .collect()
+    }
+
+    /// The workspace of each function that is called is stated.
+    fn functions(&self) -> Vec<Diagnostic> {
+        if self.version == 1 {
+            return vec![];
+        }
+        let stated: BTreeSet<&str> =
+            self.memory.functions.iter().map(|usage| usage.name.as_str()).collect();
+        let called = self.graph.functions().into_keys();
+        let missing = called.filter(|name| !stated.contains(name));
+        missing
+            .map(|name| {
+                let message = format!("the workspace of `{}` is not stated", clip(name));
+                let severity = if self.is_ours { Severity::Error } else { Severity::Warning };
+                Diagnostic::new(severity, "mlf-workspace", message)
+                    .path(format!("{}.functions.operator_functions", self.place))
+            })
+            .collect()
+    }
+
+    fn main(&self) -> Vec<Diagnostic> {
+        let [stated] = &self.memory.main[..] else {
+            return self.no_main();
+        };
+        let place = format!("{}.functions.main[0]", self.place);
+        let (graph, params) = (self.graph, self.params);
+        let path = |key: &str| format!("{place}.{key}_size_bytes");
+        let constants = (stated.constants, constants_bytes(params));
+        let mut found = vec![];
+        found.extend(self.size("the parameters", constants, false, path("constants")));
+        let io = (stated.io, io_bytes(graph, params));
+        let is_tvms = stated.io == tvm_io_bytes(graph, params);
+        found.extend(self.size("what goes in and out", io, is_tvms, path("io")));
+        let called = self.called();
+        let workspace = (stated.workspace, workspace_bytes(graph, &called));
+        // TVM counts tuples once for each of their fields; from version 6 on it may plan pools.
+        let has_tuples = graph.outputs.len() > 1 || graph.calls().any(|(_, call)| call.outputs > 1);
+        let is_tvms = self.version >= 6 || has_tuples && workspace.0 > workspace.1;
+        found.extend(self.size("the workspace", workspace, is_tvms, path("workspace")));
+        let real = usage(graph, params, &called, stated.device);
+        found.extend(self.tensors("inputs", &stated.inputs, &real.inputs, &place));
+        // Outputs may have names of their own: their order is not told.
+        if stated.outputs.len() == real.outputs.len() && self.is_ours {
+            found.extend(self.tensors("outputs", &stated.outputs, &real.outputs, &place));
+        }
+        found.extend(self.device(stated.device, &place));
+        found
+    }
+
+    /// Workspaces of functions that the graph calls.
+    fn called(&self) -> Vec<FunctionUsage> {
+        let called = self.graph.functions();
+        let usages = self.memory.functions.iter();
+        usages.filter(|usage| called.contains_key(usage.name.as_str())).cloned().collect()
+    }
+
+    /// Sizes of none or several devices.
+    fn no_main(&self) -> Vec<Diagnostic> {
+        if self.version == 1 {
+            return vec![];
+        }
+        let path = format!("{}.functions.main", self.place);
+        let devices = self.memory.main.len();
+        vec![match devices {
+            0 => Diagnostic::error("mlf-size", "the memory of the model is not stated").path(path),
+            _ => {
+                let message = format!("sizes of {devices} devices are not checked");
+                Diagnostic::note("mlf-devices", message).path(path)
+            }
+        }]
+    }
+
+    /// Tensors by name, which versions from 7 on state.
+    fn tensors(
+        &self,
+        key: &str,
+        stated: &BTreeMap<String, Tensor>,
+        real: &BTreeMap<String, Tensor>,
+        place: &str,
+    ) -> Vec<Diagnostic> {
+        if self.version < 7 || stated == real {
+            return vec![];
+        }
+        let show = |tensors: &BTreeMap<String, Tensor>| {
+            let show = |(name, tensor): (&String, &Tensor)| {
+                format!("`{}` {} bytes of {}", clip(name), tensor.bytes, tensor.dtype)
+            };
+            tensors.iter().map(show).collect::<Vec<_>>().join(", ")
+        };
+        let message = format!("{key} are not those of the graph");
+        let finding = Diagnostic::error("mlf-signature", message).path(format!("{place}.{key}"));
+        vec![finding.with_note(format!("the graph has {}", show(real)))]
+    }
+
+    /// The graph lies on the device that the memory is stated of.
+    fn device(&self, device: i64, place: &str) -> Option<Diagnostic> {
+        let other = self.graph.entries.iter().filter_map(|entry| entry.device);
+        let other = other.into_iter().find(|other| *other != device)?;
+        let message = format!("the graph lies on device type {other}, not {device}");
+        Some(Diagnostic::error("mlf-target", message).path(format!("{place}.device")))
+    }
+}

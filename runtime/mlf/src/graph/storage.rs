@@ -1,0 +1,125 @@
+//! What lies where, and for how long.
+
+use std::collections::BTreeMap;
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::{Graph, NOP};
+use irc_diag::clip;
+
+/// After the last node: outputs are read then.
+const END: usize = usize::MAX;
+
+/// Bytes of each storage: those of the largest entry in it; of a graph without errors.
+pub fn storages(graph: &Graph) -> BTreeMap<i64, u64> {
+    let mut sizes = BTreeMap::new();
+    for entry in &graph.entries {
+        let size: &mut u64 = sizes.entry(entry.storage).or_default();
+        *size = (*size).max(entry.ty.bytes().unwrap_or_default());
+    }
+    sizes
+}
+
+/// Of each entry, whether it is neither an input nor an output; of a graph without errors.
+pub fn is_temporary(graph: &Graph) -> Vec<bool> {
+    let mut temporary = vec![true; graph.entries.len()];
+    let inputs = graph.named_inputs().into_iter().map(|(_, entry)| entry);
+    for entry in inputs.chain(graph.output_entries()) {
+        if let Some(temporary) = temporary.get_mut(entry) {
+            *temporary = false;
+        }
+    }
+    temporary
+}
+
+/// When a storage holds something that is still needed.
+#[derive(Clone, Copy)]
+struct Life {
+    /// First node during which it does.
+    begin: usize,
+    /// Last such node.
+    end: usize,
+    /// The entry.
+    entry: usize,
+}
+
+/// Reports storages that hold two tensors at once.
+pub(super) fn check(graph: &Graph, sink: &mut Sink) {
+    let first = graph.first_entries();
+    let mut by_storage: BTreeMap<i64, Vec<Life>> = BTreeMap::new();
+    for life in lives(graph) {
+        by_storage.entry(graph.entries[life.entry].storage).or_default().push(life);
+    }
+    for mut lives in by_storage.into_values() {
+        devices(graph, &lives, sink);
+        lives.sort_by_key(|life| life.begin);
+        let mut longest: Option<Life> = None;
+        for life in lives {
+            if let Some(other) = longest.filter(|other| other.end >= life.begin) {
+                sink.push(overlap(graph, &first, other, life));
+            }
+            longest = longest.filter(|other| other.end >= life.end).or(Some(life));
+        }
+    }
+}
+
+fn overlap(graph: &Graph, first: &[usize], old: Life, new: Life) -> Diagnostic {
+    let maker = |life: Life| {
+        let node = first.partition_point(|first| *first <= life.entry) - 1;
+        format!("`{}` (entry {})", clip(&graph.nodes[node].name), life.entry)
+    };
+    let storage = graph.entries[new.entry].storage;
+    let (makes, made) = (maker(new), maker(old));
+    let message = format!("{makes} is put into storage {storage}, where {made} is still needed");
+    Diagnostic::error("mlf-graph-overlap", message)
+        .path(format!("$.attrs.storage_id[1][{}]", new.entry))
+        .related(format!("$.attrs.storage_id[1][{}]", old.entry), "needed still")
+}
+
+/// What lies in one storage is on one device.
+fn devices(graph: &Graph, lives: &[Life], sink: &mut Sink) {
+    let device = |life: &Life| graph.entries[life.entry].device;
+    for pair in lives.windows(2).filter(|pair| device(&pair[0]) != device(&pair[1])) {
+        let message = "entries of two devices share a storage";
+        let path = format!("$.attrs.device_index[1][{}]", pair[1].entry);
+        sink.push(Diagnostic::error("mlf-graph-device", message).path(path));
+    }
+}
+
+/// The life of each tensor. Inputs and parameters are there from one run to the next. What
+/// [`NOP`] gives is its input under another name.
+fn lives(graph: &Graph) -> Vec<Life> {
+    let first = graph.first_entries();
+    let mut lives: Vec<Life> = vec![];
+    // The tensor that each entry names.
+    let mut named: Vec<usize> = vec![];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let Some(call) = &node.call else {
+            named.push(lives.len());
+            lives.push(Life { begin: 0, end: END, entry: first[index] });
+            continue;
+        };
+        let operands: Vec<usize> =
+            call.inputs.iter().map(|edge| first[edge.node] + edge.output).collect();
+        for &operand in &operands {
+            let end = &mut lives[named[operand]].end;
+            *end = (*end).max(index);
+        }
+        for output in 0..call.outputs {
+            let entry = first[index] + output;
+            let storage = |entry: usize| graph.entries[entry].storage;
+            let same = operands.first().filter(|_| call.function == NOP);
+            match same.filter(|operand| storage(**operand) == storage(entry)) {
+                Some(&operand) => named.push(named[operand]),
+                None => {
+                    named.push(lives.len());
+                    lives.push(Life { begin: index, end: index, entry });
+                }
+            }
+        }
+    }
+    for entry in graph.output_entries() {
+        lives[named[entry]].end = END;
+    }
+    lives
+}

@@ -1,0 +1,76 @@
+//! How many bytes a model takes, and how many TVM says it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{FunctionUsage, Tensor, Usage};
+use crate::graph::{Graph, is_temporary};
+use crate::params::Param;
+
+/// Bytes of all parameters.
+pub fn constants_bytes(params: &[Param]) -> u64 {
+    params.iter().map(|param| param.data.len() as u64).sum()
+}
+
+/// Bytes of the inputs that are no parameters, and of the outputs; of a graph without errors.
+pub fn io_bytes(graph: &Graph, params: &[Param]) -> u64 {
+    input_bytes(graph, params) + output_bytes(graph)
+}
+
+/// What TVM says of the same: it counts all outputs once for each of them.
+pub fn tvm_io_bytes(graph: &Graph, params: &[Param]) -> u64 {
+    let outputs = output_bytes(graph).saturating_mul(graph.outputs.len() as u64);
+    input_bytes(graph, params).saturating_add(outputs)
+}
+
+fn input_bytes(graph: &Graph, params: &[Param]) -> u64 {
+    let params: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains(name));
+    inputs.map(|(_, entry)| bytes(graph, entry)).sum()
+}
+
+fn output_bytes(graph: &Graph) -> u64 {
+    let outputs: BTreeSet<usize> = graph.output_entries().into_iter().collect();
+    outputs.into_iter().map(|entry| bytes(graph, entry)).sum()
+}
+
+fn bytes(graph: &Graph, entry: usize) -> u64 {
+    graph.entries.get(entry).and_then(|entry| entry.ty.bytes()).unwrap_or_default()
+}
+
+/// Bytes that a run takes beside inputs, parameters and outputs, of a graph without errors: each
+/// storage of its largest entry that is none of these, and the most that a function takes.
+pub fn workspace_bytes(graph: &Graph, functions: &[FunctionUsage]) -> u64 {
+    let mut storages: BTreeMap<i64, u64> = BTreeMap::new();
+    for (entry, _) in is_temporary(graph).iter().enumerate().filter(|(_, is)| **is) {
+        let size = storages.entry(graph.entries[entry].storage).or_default();
+        *size = (*size).max(bytes(graph, entry));
+    }
+    let of_function = |usage: &FunctionUsage| usage.workspace.iter().map(|(_, bytes)| *bytes).max();
+    let most = functions.iter().filter_map(of_function).max();
+    storages.values().sum::<u64>().saturating_add(most.unwrap_or_default())
+}
+
+/// What TVM says a storage takes: the bytes of the entry whose index is the storage's number.
+pub fn tvm_storage_bytes(graph: &Graph, storage: i64) -> Option<u64> {
+    graph.entries.get(usize::try_from(storage).ok()?)?.ty.bytes()
+}
+
+/// The true memory of a model on one device, for metadata.
+pub fn usage(graph: &Graph, params: &[Param], functions: &[FunctionUsage], device: i64) -> Usage {
+    let names: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    let tensor =
+        |entry: usize| Tensor { bytes: bytes(graph, entry), dtype: graph.entries[entry].ty.dtype };
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !names.contains(name));
+    let outputs = graph.output_entries().into_iter().enumerate();
+    // TVM's names of outputs that have none.
+    let is_single = graph.outputs.len() == 1;
+    let name = |index: usize| if is_single { "output".into() } else { format!("output{index}") };
+    Usage {
+        device,
+        constants: constants_bytes(params),
+        io: io_bytes(graph, params),
+        workspace: workspace_bytes(graph, functions),
+        inputs: inputs.map(|(name, entry)| (name.to_owned(), tensor(entry))).collect(),
+        outputs: outputs.map(|(index, entry)| (name(index), tensor(entry))).collect(),
+    }
+}

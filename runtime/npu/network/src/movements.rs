@@ -1,0 +1,71 @@
+//! Whether a program moves what the network has in DRAM.
+
+use irc_npu::registers::Registers;
+use irc_npu::{Core, Op, Program};
+
+use crate::{Error, Layout};
+
+/// Holds every movement from and to DRAM against the layout.
+///
+/// # Errors
+/// The first movement of a tensor, or of weights, that the layout does not have at its address.
+pub fn check(program: &Program, layout: &Layout) -> Result<(), Error> {
+    program.cores.iter().try_for_each(|core| check_core(core, layout))
+}
+
+fn check_core(core: &Core, layout: &Layout) -> Result<(), Error> {
+    let mut registers = Registers::default();
+    for (index, instruction) in core.code.iter().enumerate() {
+        // What is wrong with registers the simulator says.
+        let _ = registers.write(instruction);
+        if let Some(what) = foreign(&registers, &instruction.op, layout) {
+            return Err(Error::Foreign { core: core.id, index, what });
+        }
+    }
+    Ok(())
+}
+
+/// What an instruction moves that the layout does not have.
+fn foreign(registers: &Registers, op: &Op, layout: &Layout) -> Option<String> {
+    match op {
+        Op::LdaMov(op) => {
+            let cfg = registers.lda.get(op.rs as usize)?.as_ref()?;
+            layout.lacks_activations(op.st_addr, cfg.s_tile)
+        }
+        Op::StaMov(op) => {
+            let cfg = registers.sta.get(op.rs as usize)?.as_ref()?;
+            layout.lacks_activations(op.dt_addr, cfg.d_tile)
+        }
+        Op::LdwMov(op) => {
+            let cfg = registers.ldw.get(op.rs as usize)?.as_ref()?;
+            layout.lacks_weights(op.st_addr, cfg.sw_size)
+        }
+        Op::LwMov(op) if op.ss == 1 => {
+            layout.lacks_weights(op.st_addr, registers.lw.as_ref()?.sw_size)
+        }
+        _ => None,
+    }
+}
+
+impl Layout {
+    fn lacks_activations(&self, address: i64, shape: [u32; 3]) -> Option<String> {
+        let at = usize::try_from(address).ok();
+        let has = self.activations.iter().any(|tensor| {
+            let range = tensor.address..tensor.address + tensor.bytes();
+            let [_, own @ ..] = tensor.shape();
+            at.is_some_and(|at| range.contains(&at)) && own == shape.map(|size| size as usize)
+        });
+        (!has).then(|| format!("a tensor {shape:?} at {address} of activations"))
+    }
+
+    fn lacks_weights(&self, address: i64, [c, r, s]: [u32; 3]) -> Option<String> {
+        let at = usize::try_from(address).ok();
+        let has = self.weights.iter().any(|weights| {
+            let range = weights.address..weights.address + weights.bytes();
+            let [_, channels, kernel] = weights.shape();
+            let is_same = channels == c as usize && kernel as u64 == u64::from(r) * u64::from(s);
+            at.is_some_and(|at| range.contains(&at)) && is_same
+        });
+        (!has).then(|| format!("rows {:?} at {address} of weights", [c, r, s]))
+    }
+}

@@ -1,0 +1,88 @@
+//! Where tensors lie in DRAM when the schedule has several cores and no frontend file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use irc_gemini_format::schedule::{Extent, PlaceKind, ResidentKind, Schedule, Transfers, Workload};
+use irc_tensor::{DType, TensorType};
+
+use crate::{Error, Layout, Role};
+
+/// Activations by name, as large as what is made and read of them; weights by layer.
+pub fn layout(schedule: &Schedule) -> Result<Layout, Error> {
+    let transfers = Transfers::new(schedule);
+    let mut all = Layout::default();
+    let made: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    let stored = stored(schedule);
+    for (name, shape) in extents(schedule) {
+        let role = match stored.get(name.as_str()) {
+            _ if !made.contains(name.as_str()) => Role::Input,
+            Some(role) => *role,
+            None => Role::Unused,
+        };
+        all.push(&name, TensorType::new(DType::I8, shape), role)?;
+    }
+    for name in made {
+        if let Some(shape) = weights(schedule, &transfers, name) {
+            // The constants of quantisation are neutral: real results are the bytes.
+            all.push_weights(name, TensorType::new(DType::I8, shape), 60.0)?;
+        }
+    }
+    Ok(all)
+}
+
+fn extents(schedule: &Schedule) -> BTreeMap<String, [i64; 4]> {
+    let mut extents: BTreeMap<String, [i64; 4]> = BTreeMap::new();
+    let mut grow = |layer: &str, extent: &Extent| {
+        let all = extents.entry(layer.to_owned()).or_insert([1; 4]);
+        for (axis, size) in all.iter_mut().enumerate() {
+            *size = (*size).max(extent.axis(axis).1.saturating_add(1));
+        }
+    };
+    for (_, _, workload) in schedule.workloads() {
+        grow(&workload.layer_name, &workload.extent);
+        let inputs = workload.buffer.iter().filter(|one| one.kind == ResidentKind::Ifmap);
+        for source in inputs.flat_map(|resident| resident.sources()) {
+            let name = source.layer_name.as_deref().unwrap_or_default();
+            if let Some(extent) = source.extent().filter(|_| source.kind == PlaceKind::Dram) {
+                grow(name, &extent);
+            }
+        }
+    }
+    extents
+}
+
+/// Layers of which some is stored: as results, where nothing loads it again.
+fn stored(schedule: &Schedule) -> BTreeMap<&str, Role> {
+    let of_id: BTreeMap<i64, &str> = schedule
+        .workloads()
+        .map(|(_, _, workload)| (workload.workload_id, workload.layer_name.as_str()))
+        .collect();
+    let mut all = BTreeMap::new();
+    for block in schedule.dram.iter().flat_map(|group| &group.ins) {
+        let Some(name) = of_id.get(&block.workload_id) else { continue };
+        let role = all.entry(*name).or_insert(Role::Stored);
+        if block.related_ofmap.iter().flatten().next().is_none() {
+            *role = Role::Output;
+        }
+    }
+    all
+}
+
+/// The shape `[K, C, R S]` of a layer's weights, where it has some from DRAM.
+fn weights(schedule: &Schedule, transfers: &Transfers<'_>, name: &str) -> Option<[i64; 3]> {
+    let own = schedule.workloads().map(|(_, _, workload)| workload);
+    let own: Vec<&Workload> = own.filter(|workload| workload.layer_name == name).collect();
+    let channels = own.first()?.ifmaps().first()?.extent().lengths().nth(1)?;
+    let (mut rows, mut kernel) = (0, None);
+    for weight in own.iter().filter_map(|workload| workload.weight.as_ref()) {
+        let Some((low, high)) = weight.channels() else { continue };
+        rows = rows.max(high.saturating_add(1));
+        if let Some(block) = weight.transfers().find_map(|transfer| transfers.dram_out(transfer)) {
+            // Sizes are bits of eight-bit elements.
+            let of_kernel = (high - low + 1).saturating_mul(channels).max(1);
+            kernel = Some(block.size / 8 / of_kernel);
+        }
+    }
+    Some([rows, channels, kernel?])
+}

@@ -1,0 +1,41 @@
+//! What the timing of a program takes from its schedule.
+
+use std::collections::BTreeSet;
+
+use irc_gemini_format::frontend::Frontend;
+use irc_gemini_format::schedule::{Dialect, Schedule, Workload};
+use irc_npu_sim::durations::WorkloadTimes;
+use irc_npu_sim::html::LayerNames;
+use irc_npu_sim::noc::{MAX_SIDE, Mesh};
+
+/// Cycles of workloads, as the schedule states them.
+pub fn workload_times(schedule: &Schedule) -> WorkloadTimes {
+    let time = |(core, _, workload): (usize, usize, &Workload)| {
+        let core = u32::try_from(schedule.cores[core].id).ok()?;
+        Some(((core, i32::try_from(workload.workload_id).ok()?), workload.time as f64))
+    };
+    schedule.workloads().filter_map(time).collect()
+}
+
+/// The mesh that the cores of a schedule share: of so many bytes a cycle over a link, and from and to
+/// DRAM. None for schedules of dialect A, whose cores have no places, and beyond [`MAX_SIDE`].
+pub fn mesh(schedule: &Schedule, link: f64, dram: f64) -> Option<Mesh> {
+    let size = |length: i64| u32::try_from(length).ok().filter(|size| *size <= MAX_SIDE);
+    let (xlen, ylen) = (size(schedule.xlen)?, size(schedule.ylen)?);
+    let has_places = schedule.dialect != Dialect::A;
+    has_places.then(|| Mesh::with_ports_at_sides(xlen, ylen, link, dram))
+}
+
+/// Names of layers by the number that instructions have for them: their index in the frontend file;
+/// without one, their place among all names of layers.
+pub fn layer_names(schedule: &Schedule, frontend: Option<&Frontend>) -> LayerNames {
+    if let Some(frontend) = frontend {
+        let layers = frontend.layers.iter();
+        let named =
+            layers.map(|(name, layer)| Some((layer.layer_index.try_into().ok()?, name.clone())));
+        return named.flatten().collect();
+    }
+    let names: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    (0..).zip(names.into_iter().map(String::from)).collect()
+}

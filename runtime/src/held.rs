@@ -1,0 +1,31 @@
+//! Constants in memory that vector units can read from.
+use bytes::Bytes;
+use irc_tensor::{ALIGNMENT, DType, Tensor, TensorError, TensorType};
+
+/// A constant: where the caller has it if it is aligned there, and else a copy.
+pub(crate) enum Held {
+    Borrowed(Bytes),
+    Copied(Tensor),
+}
+
+impl Held {
+    /// Holds bytes.
+    ///
+    /// # Errors
+    /// There is no memory for a copy.
+    pub fn new(bytes: &Bytes) -> Result<Self, TensorError> {
+        if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) {
+            return Ok(Self::Borrowed(bytes.clone()));
+        }
+        let raw = TensorType::new(DType::U8, [bytes.len() as i64]);
+        Ok(Self::Copied(Tensor::from_bytes(raw, bytes)?))
+    }
+
+    /// Where the bytes are. Models do not write to their constants.
+    pub fn pointer<T>(&self) -> *mut T {
+        match self {
+            Self::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Self::Copied(tensor) => tensor.bytes().as_ptr().cast_mut().cast(),
+        }
+    }
+}

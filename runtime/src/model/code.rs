@@ -1,0 +1,104 @@
+//! The machine code of an archive, as a loaded library.
+use super::{error::ModelError, packed::Function, slots};
+use crate::{image, library::said};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::{
+    ffi::c_void,
+    fs::File,
+    io::Write,
+    os::fd::{AsRawFd, FromRawFd},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// A loaded library, whose slots are filled.
+pub struct Code {
+    library: Library,
+    /// What messages call it.
+    name: String,
+}
+
+impl Code {
+    /// Loads a library that is a file.
+    ///
+    /// # Errors
+    /// [`ModelError::File`] and [`ModelError::Load`].
+    pub fn open(path: &Path) -> Result<Self, ModelError> {
+        let unreadable = |error: std::io::Error| ModelError::File {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        let path = path.canonicalize().map_err(unreadable)?;
+        let name = path.display().to_string();
+        let bytes = std::fs::read(&path).map_err(unreadable)?;
+        image::check(&bytes).map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
+        load(&path, name)
+    }
+
+    /// Loads a library that is in memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Load`].
+    pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
+        let failed = |reason: String| ModelError::Load { name: name.to_owned(), reason };
+        image::check(bytes).map_err(failed)?;
+        let mut file = memory_file().map_err(|error| failed(error.to_string()))?;
+        file.write_all(bytes).map_err(|error| failed(error.to_string()))?;
+        load(&unique_path(&file), name.to_owned())
+    }
+
+    /// A function by name.
+    ///
+    /// # Errors
+    /// [`ModelError::Load`]: the library has none of that name.
+    pub fn function(&self, name: &str) -> Result<Function, ModelError> {
+        // Safety: packed functions are all of one type.
+        let found = unsafe { self.library.get::<Function>(name) };
+        found.map(|function| *function).map_err(|_| ModelError::Load {
+            name: self.name.clone(),
+            reason: format!("it has no function `{name}`"),
+        })
+    }
+}
+
+fn load(path: &Path, name: String) -> Result<Code, ModelError> {
+    // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+    let library =
+        library.map_err(|error| ModelError::Load { name: name.clone(), reason: said(&error) })?;
+    for (slot, function) in slots::all() {
+        // Safety: a slot is a variable with room for a pointer.
+        if let Ok(found) = unsafe { library.get::<*mut *const c_void>(slot) } {
+            unsafe { found.as_raw_ptr().cast::<*const c_void>().write(function) };
+        }
+    }
+    Ok(Code { library, name })
+}
+
+/// A file that is nowhere but in memory.
+fn memory_file() -> std::io::Result<File> {
+    // Safety: the name ends in a zero, and the number is that of a file of our own.
+    unsafe {
+        let number = libc::memfd_create(c"irc-model".as_ptr(), libc::MFD_CLOEXEC);
+        if number < 0 {
+            Err(std::io::Error::last_os_error())
+        } else {
+            Ok(File::from_raw_fd(number))
+        }
+    }
+}
+
+/// A path to an open file that no other has had: the system takes a library whose path it has loaded
+/// before for the same one, and numbers of files come again.
+fn unique_path(file: &File) -> std::path::PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut path = String::from("/proc/self/fd");
+    // `/.` and `//` lead nowhere, and spell the count.
+    while count > 0 {
+        path.push_str(if count & 1 == 1 { "/." } else { "/" });
+        count >>= 1;
+    }
+    path.push_str(&format!("/{}", file.as_raw_fd()));
+    path.into()
+}

@@ -1,0 +1,181 @@
+//! What a context runs a library of `irc compile` with.
+use super::{ModelError, arena::Arena, context::ContextOptions, graph::arena};
+use crate::{Host, Interface, Library, Port, RunError};
+use irc_tensor::{Tensor, TensorType};
+use std::{ffi::c_void, sync::Arc};
+
+/// A model of fixed sizes with memory.
+pub struct FixedContext {
+    library: Arc<Library>,
+    /// Where inputs, then outputs are.
+    pointers: Vec<*mut c_void>,
+    own: Vec<*mut c_void>,
+    workspace: *mut c_void,
+    // Dropped last: pointers are into it.
+    arena: Arena,
+}
+
+// Safety: all pointers are into the arena, or memory that the caller bound.
+unsafe impl Send for FixedContext {}
+
+impl FixedContext {
+    /// Memory for a model.
+    pub fn new(library: &Arc<Library>, options: &ContextOptions) -> Result<Self, ModelError> {
+        let interface = library.interface();
+        if interface.inputs.iter().any(|port| port.weight.is_some()) {
+            return Err(RunError::NeedsRunner.into());
+        }
+        let ports = interface.inputs.iter().chain(&interface.outputs);
+        let sizes: Option<Vec<usize>> = ports.map(bytes).collect();
+        let workspace = usize::try_from(interface.workspace_bytes).ok();
+        let too_large = || ModelError::Memory {
+            needed: u64::MAX,
+            reason: "a buffer is more than can be counted".into(),
+        };
+        let mut sizes = sizes.ok_or_else(too_large)?;
+        sizes.push(workspace.ok_or_else(too_large)?);
+        let arena = arena(&sizes, options)?;
+        let own: Vec<*mut c_void> =
+            (0..sizes.len() - 1).map(|block| arena.block(block).cast()).collect();
+        let workspace = arena.block(sizes.len() - 1).cast();
+        Ok(FixedContext { library: library.clone(), pointers: own.clone(), own, workspace, arena })
+    }
+
+    /// Gives an input or output the caller's memory, or its own again.
+    pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
+        self.pointers[port] = memory.map_or(self.own[port], |memory| memory.cast());
+    }
+
+    /// Where an input or output is.
+    pub fn pointer(&self, port: usize) -> *mut u8 {
+        self.pointers[port].cast()
+    }
+
+    /// Runs the model.
+    pub fn run(&mut self) -> Result<(), ModelError> {
+        // Safety: every buffer has the size that the interface promises to the code.
+        let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), self.workspace) };
+        if status == 0 { Ok(()) } else { Err(RunError::Failed(status).into()) }
+    }
+
+    /// Bytes of the context's memory.
+    pub fn bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+}
+
+/// Bytes of an input or output; nothing when they are not known.
+pub fn bytes(port: &Port) -> Option<usize> {
+    port.tensor_type()?.byte_size().ok()
+}
+
+/// A model whose sizes depend on its inputs. It takes memory while it runs, and keeps it.
+pub struct SizedContext {
+    library: Arc<Library>,
+    host: Box<Host>,
+    /// The extents of each input.
+    shapes: Vec<Option<Vec<i64>>>,
+    /// Memory of each input that the caller did not bind.
+    own: Vec<Option<Tensor>>,
+    pointers: Vec<*mut c_void>,
+    extents: Vec<i64>,
+    outputs: Vec<Tensor>,
+}
+
+// Safety: all pointers are into tensors of the context, or memory that the caller bound.
+unsafe impl Send for SizedContext {}
+
+impl SizedContext {
+    /// A context without inputs yet.
+    pub fn new(library: &Arc<Library>) -> Result<Self, ModelError> {
+        let interface = library.interface();
+        let count = interface.inputs.len();
+        if interface.inputs.iter().any(|port| port.weight.is_some()) {
+            return Err(RunError::NeedsRunner.into());
+        }
+        let mut context = SizedContext {
+            library: library.clone(),
+            host: Host::new(interface),
+            shapes: vec![None; count],
+            own: vec![],
+            pointers: vec![std::ptr::null_mut(); count],
+            extents: Vec::new(),
+            outputs: vec![],
+        };
+        context.own.resize_with(count, || None);
+        for (input, port) in interface.inputs.iter().enumerate() {
+            if port.tensor_type().is_some() {
+                context.reserve(input, &port.shape)?;
+            }
+        }
+        Ok(context)
+    }
+
+    fn interface(&self) -> &Interface {
+        self.library.interface()
+    }
+
+    /// Memory of the context's own for an input of a shape; what was there may be lost.
+    pub fn reserve(&mut self, input: usize, shape: &[i64]) -> Result<&mut [u8], ModelError> {
+        let ty = self.check(input, shape)?;
+        let own = self.own[input].take().filter(|own| *own.ty() == ty);
+        let own = match own {
+            Some(own) => own,
+            None => Tensor::zeros(ty).map_err(|error| ModelError::Memory {
+                needed: 0,
+                reason: format!("input '{}': {error}", self.interface().inputs[input].name),
+            })?,
+        };
+        self.shapes[input] = Some(shape.to_vec());
+        let own = self.own[input].insert(own);
+        self.pointers[input] = own.bytes_mut().as_mut_ptr().cast();
+        Ok(own.bytes_mut())
+    }
+
+    /// Takes the caller's memory for an input of a shape.
+    pub fn bind(&mut self, input: usize, shape: &[i64], memory: *mut u8) -> Result<(), ModelError> {
+        self.check(input, shape)?;
+        self.shapes[input] = Some(shape.to_vec());
+        self.pointers[input] = memory.cast();
+        Ok(())
+    }
+
+    /// The type that an input has with a shape.
+    pub fn check(&self, input: usize, shape: &[i64]) -> Result<TensorType, ModelError> {
+        let port = &self.interface().inputs[input];
+        let ty = port.element_type().map(|dtype| TensorType::new(dtype, shape));
+        let fits = shape.iter().all(|extent| *extent >= 0);
+        ty.filter(|ty| fits && port.takes(ty)).ok_or_else(|| ModelError::Buffer {
+            port: format!("input '{}'", port.name),
+            expected: port.type_text(),
+            found: format!("{}{shape:?}", port.dtype),
+        })
+    }
+
+    /// Runs the model.
+    pub fn run(&mut self) -> Result<(), ModelError> {
+        let interface = self.library.interface();
+        self.extents.clear();
+        for (port, shape) in interface.inputs.iter().zip(&self.shapes) {
+            let shape = shape.as_ref().ok_or_else(|| ModelError::Buffer {
+                port: format!("input '{}'", port.name),
+                expected: port.type_text(),
+                found: "nothing".into(),
+            })?;
+            self.extents.extend(shape);
+        }
+        self.host.begin(self.outputs.drain(..));
+        let host: *mut Host = &mut *self.host;
+        // Safety: every input has the extents that are passed with it, and the host lives.
+        let status = unsafe {
+            self.library.call_sized(host, self.pointers.as_mut_ptr(), self.extents.as_ptr())
+        };
+        self.outputs = self.host.end(status, interface)?;
+        Ok(())
+    }
+
+    /// An output of the last run that went well.
+    pub fn output(&self, output: usize) -> Option<&Tensor> {
+        self.outputs.get(output)
+    }
+}

@@ -1,0 +1,385 @@
+//! What one thread runs a model with.
+use super::{
+    Guard, Inline, Kind, Model, ModelError, Pool,
+    compiled::{FixedContext, SizedContext, bytes},
+    graph::GraphContext,
+    unknown,
+};
+use crate::Port;
+use irc_tensor::ALIGNMENT;
+use std::sync::Arc;
+
+/// How a context is made.
+#[derive(Clone)]
+pub struct ContextOptions {
+    /// Who runs the tasks of parallel calls; [`Inline`] runs them where they are called.
+    pub pool: Arc<dyn Pool>,
+    /// Bytes of workspace of each thread, where the archive states less than its code takes.
+    pub workspace_bytes: usize,
+    /// The most bytes that a context may take; nothing allows what the machine has.
+    pub memory_limit: Option<u64>,
+    /// Whether code that leaves its memory dies there: for finding such code, at the cost of two pages
+    /// for each tensor.
+    pub guard: Guard,
+}
+
+impl Default for ContextOptions {
+    fn default() -> Self {
+        let pool = Arc::new(Inline);
+        ContextOptions { pool, workspace_bytes: 0, memory_limit: None, guard: Guard::None }
+    }
+}
+
+/// A model with memory, for one thread at a time.
+///
+/// Inputs keep what they hold from one run to the next; those never set are zero.
+pub struct Context {
+    kind: Running,
+    /// Bytes of inputs, then of outputs; nothing where they depend on the inputs.
+    bytes: Vec<Option<usize>>,
+    // Dropped last: code and parameters are the model's.
+    model: Arc<Model>,
+}
+
+enum Running {
+    Graph(GraphContext),
+    Fixed(FixedContext),
+    Sized(SizedContext),
+}
+
+/// An input or output, by number.
+#[derive(Clone, Copy)]
+enum Which {
+    Input(usize),
+    Output(usize),
+}
+
+impl Context {
+    /// Memory for a model.
+    ///
+    /// # Errors
+    /// [`ModelError::Memory`]; [`ModelError::Library`] of a library whose constants are not in it.
+    pub fn new(model: &Arc<Model>, options: &ContextOptions) -> Result<Self, ModelError> {
+        let kind = match &model.kind {
+            Kind::Graph(graph) => Running::Graph(GraphContext::new(graph, options)?),
+            Kind::Compiled(library) if library.interface().is_sized() => {
+                Running::Sized(SizedContext::new(library)?)
+            }
+            Kind::Compiled(library) => Running::Fixed(FixedContext::new(library, options)?),
+        };
+        let interface = model.interface();
+        let sizes = match &model.kind {
+            Kind::Graph(graph) => graph.port_bytes().into_iter().map(Some).collect(),
+            Kind::Compiled(_) => {
+                interface.inputs.iter().chain(&interface.outputs).map(bytes).collect()
+            }
+        };
+        Ok(Context { kind, bytes: sizes, model: model.clone() })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// Copies bytes to an input of known size.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: another number of bytes.
+    pub fn set_input(&mut self, input: usize, bytes: &[u8]) -> Result<(), ModelError> {
+        let memory = self.input_mut(input)?;
+        if memory.len() != bytes.len() {
+            return Err(self.wrong(Which::Input(input), format!("{} bytes", bytes.len())));
+        }
+        memory.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Copies bytes to an input of a shape, for models whose sizes depend on their inputs.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: a shape that the input does not take, or
+    /// another number of bytes.
+    pub fn set_input_of(
+        &mut self,
+        input: usize,
+        shape: &[i64],
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        self.check_shape(input, shape)?;
+        let Running::Sized(context) = &mut self.kind else { return self.set_input(input, bytes) };
+        let memory = context.reserve(input, shape)?;
+        if memory.len() != bytes.len() {
+            return Err(self.wrong(Which::Input(input), format!("{} bytes", bytes.len())));
+        }
+        memory.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The context's own memory of an input, to be written in place. A binding of it ends.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: its size is not known.
+    pub fn input_mut(&mut self, input: usize) -> Result<&mut [u8], ModelError> {
+        let Some(bytes) = self.size(Which::Input(input))? else {
+            return Err(self.wrong(Which::Input(input), "no shape".into()));
+        };
+        let memory = match &mut self.kind {
+            Running::Graph(context) => {
+                context.bind(input, None);
+                context.pointer(input)
+            }
+            Running::Fixed(context) => {
+                context.bind(input, None);
+                context.pointer(input)
+            }
+            Running::Sized(context) => {
+                let shape = &self.model.interface().inputs[input].shape;
+                return context.reserve(input, shape);
+            }
+        };
+        // Safety: the memory is the context's own, and has the bytes of the input.
+        Ok(unsafe { std::slice::from_raw_parts_mut(memory, bytes) })
+    }
+
+    /// Lets an input be in the caller's memory, which is not copied. The model does not write there.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: memory that is not aligned to 64, or another
+    /// number of bytes.
+    ///
+    /// # Safety
+    /// The memory is there, and nobody writes to it while a run lasts, until the context or the binding
+    /// ends.
+    pub unsafe fn bind_input(
+        &mut self,
+        input: usize,
+        memory: *const u8,
+        bytes: usize,
+    ) -> Result<(), ModelError> {
+        let which = Which::Input(input);
+        if self.size(which)?.is_none() {
+            return Err(self.wrong(which, "no shape".into()));
+        }
+        self.check_memory(which, memory, bytes)?;
+        self.bind(which, memory.cast_mut())
+    }
+
+    /// As [`Context::bind_input`], for models whose sizes depend on their inputs.
+    ///
+    /// # Errors
+    /// As there, and [`ModelError::Buffer`] for a shape that the input does not take.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn bind_input_of(
+        &mut self,
+        input: usize,
+        shape: &[i64],
+        memory: *const u8,
+        bytes: usize,
+    ) -> Result<(), ModelError> {
+        self.check_shape(input, shape)?;
+        let which = Which::Input(input);
+        let Running::Sized(context) = &self.kind else {
+            self.check_memory(which, memory, bytes)?;
+            return self.bind(which, memory.cast_mut());
+        };
+        let expected = context.check(input, shape)?.byte_size().unwrap_or(usize::MAX);
+        if expected != bytes {
+            return Err(self.wrong(which, format!("{bytes} bytes")));
+        }
+        self.check_aligned(which, memory)?;
+        let Running::Sized(context) = &mut self.kind else { return Ok(()) };
+        context.bind(input, shape, memory.cast_mut())
+    }
+
+    /// Lets an output be in the caller's memory.
+    ///
+    /// # Errors
+    /// As [`Context::bind_input`]; outputs whose size is not known are not bound.
+    ///
+    /// # Safety
+    /// The memory is there, and nobody else uses it while a run lasts, until the context or the binding
+    /// ends.
+    pub unsafe fn bind_output(
+        &mut self,
+        output: usize,
+        memory: *mut u8,
+        bytes: usize,
+    ) -> Result<(), ModelError> {
+        let which = Which::Output(output);
+        self.check_memory(which, memory, bytes)?;
+        if matches!(self.kind, Running::Sized(_)) {
+            let found = "memory, of a model that makes its outputs itself".to_owned();
+            return Err(self.wrong(which, found));
+        }
+        self.bind(which, memory)
+    }
+
+    /// Lets an output be in the context's own memory again.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`].
+    pub fn unbind_output(&mut self, output: usize) -> Result<(), ModelError> {
+        self.size(Which::Output(output))?;
+        let port = self.port(Which::Output(output));
+        match &mut self.kind {
+            Running::Graph(context) => context.bind(port, None),
+            Running::Fixed(context) => context.bind(port, None),
+            Running::Sized(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Runs the model. Nothing is allocated, but by models whose sizes depend on their inputs.
+    ///
+    /// # Errors
+    /// [`ModelError::Failed`] and [`ModelError::Library`]: what the code says went wrong. Outputs are
+    /// then worth nothing.
+    pub fn run(&mut self) -> Result<(), ModelError> {
+        match &mut self.kind {
+            Running::Graph(context) => context.run().map_err(|(step, message)| {
+                let node = match &self.model.kind {
+                    Kind::Graph(model) => model.node(step),
+                    Kind::Compiled(_) => "",
+                };
+                ModelError::Failed { node: node.to_owned(), message }
+            }),
+            Running::Fixed(context) => context.run(),
+            Running::Sized(context) => context.run(),
+        }
+    }
+
+    /// What the last run wrote to an output, wherever it is.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: nothing was run yet that says how large it is.
+    pub fn output(&self, output: usize) -> Result<&[u8], ModelError> {
+        let which = Which::Output(output);
+        let size = self.size(which)?;
+        let memory = match &self.kind {
+            Running::Graph(context) => context.pointer(self.port(which)),
+            Running::Fixed(context) => context.pointer(self.port(which)),
+            Running::Sized(context) => {
+                let tensor = context.output(output);
+                let tensor = tensor.ok_or_else(|| self.wrong(which, "no run".into()))?;
+                return Ok(tensor.bytes());
+            }
+        };
+        let bytes = size.ok_or_else(|| self.wrong(which, "no shape".into()))?;
+        // Safety: the memory has the bytes of the output, and is the context's own or promised to it.
+        Ok(unsafe { std::slice::from_raw_parts(memory, bytes) })
+    }
+
+    /// The extents of an output: of a model whose sizes depend on its inputs, those of the last run.
+    ///
+    /// # Errors
+    /// As [`Context::output`].
+    pub fn output_shape(&self, output: usize) -> Result<&[i64], ModelError> {
+        let which = Which::Output(output);
+        self.size(which)?;
+        let Running::Sized(context) = &self.kind else {
+            return Ok(&self.model.interface().outputs[output].shape);
+        };
+        let tensor = context.output(output);
+        Ok(tensor.ok_or_else(|| self.wrong(which, "no run".into()))?.shape())
+    }
+
+    /// Bytes of memory that the context took when it was made; tensors that nothing touches are counted.
+    pub fn bytes(&self) -> usize {
+        match &self.kind {
+            Running::Graph(context) => context.bytes(),
+            Running::Fixed(context) => context.bytes(),
+            Running::Sized(_) => 0,
+        }
+    }
+
+    /// The most bytes of workspace that one thread held at once, in multiples of 64; 0 of libraries, which
+    /// do not say.
+    pub fn workspace_peak(&mut self) -> usize {
+        match &mut self.kind {
+            Running::Graph(context) => context.workspace_peak(),
+            Running::Fixed(_) | Running::Sized(_) => 0,
+        }
+    }
+
+    /// The number of an input or output among both.
+    fn port(&self, which: Which) -> usize {
+        match which {
+            Which::Input(input) => input,
+            Which::Output(output) => self.model.interface().inputs.len() + output,
+        }
+    }
+
+    fn ports(&self, which: Which) -> (&'static str, &[Port], usize) {
+        let interface = self.model.interface();
+        match which {
+            Which::Input(input) => ("input", &interface.inputs, input),
+            Which::Output(output) => ("output", &interface.outputs, output),
+        }
+    }
+
+    /// Bytes of an input or output, if they are known.
+    fn size(&self, which: Which) -> Result<Option<usize>, ModelError> {
+        let (kind, ports, number) = self.ports(which);
+        if number >= ports.len() {
+            return Err(unknown(kind, ports, &number.to_string()));
+        }
+        Ok(self.bytes[self.port(which)])
+    }
+
+    fn wrong(&self, which: Which, found: String) -> ModelError {
+        let (kind, ports, number) = self.ports(which);
+        let port = &ports[number];
+        let expected = match self.bytes[self.port(which)] {
+            Some(bytes) => format!("{bytes} bytes, {}", port.type_text()),
+            None => port.type_text(),
+        };
+        ModelError::Buffer { port: format!("{kind} '{}'", port.name), expected, found }
+    }
+
+    fn check_shape(&self, input: usize, shape: &[i64]) -> Result<(), ModelError> {
+        self.size(Which::Input(input))?;
+        let port = &self.model.interface().inputs[input];
+        let fits = |(expected, found): (&i64, &i64)| *expected < 0 || expected == found;
+        if port.shape.len() == shape.len() && port.shape.iter().zip(shape).all(fits) {
+            return Ok(());
+        }
+        Err(self.wrong(Which::Input(input), format!("{}{shape:?}", port.dtype)))
+    }
+
+    fn check_memory(
+        &self,
+        which: Which,
+        memory: *const u8,
+        bytes: usize,
+    ) -> Result<(), ModelError> {
+        if self.size(which)?.is_some_and(|expected| expected != bytes) {
+            return Err(self.wrong(which, format!("{bytes} bytes")));
+        }
+        self.check_aligned(which, memory)
+    }
+
+    fn check_aligned(&self, which: Which, memory: *const u8) -> Result<(), ModelError> {
+        if memory.is_null() || !(memory as usize).is_multiple_of(ALIGNMENT) {
+            return Err(
+                self.wrong(which, format!("memory at {memory:?}, not aligned to {ALIGNMENT}"))
+            );
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, which: Which, memory: *mut u8) -> Result<(), ModelError> {
+        let port = self.port(which);
+        match &mut self.kind {
+            Running::Graph(context) => context.bind(port, Some(memory)),
+            Running::Fixed(context) => context.bind(port, Some(memory)),
+            Running::Sized(context) => {
+                let shape = &self.model.interface().inputs[port].shape;
+                return context.bind(port, shape, memory);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! What a context runs a graph with: every call prepared, so that a run is a loop over them.
+use super::{
+    GraphModel, ModelError,
+    arena::{Arena, machine_bytes},
+    context::ContextOptions,
+    packed::{self, Function, Value},
+    plan::{Action, Home, Plan},
+    slots::Services,
+    workspace::Workspace,
+};
+use std::{ffi::c_void, ptr::null_mut};
+
+/// A graph with memory.
+pub struct GraphContext {
+    /// Memory of each place, now.
+    places: Vec<*mut u8>,
+    /// Inputs, then outputs.
+    ports: Vec<Port>,
+    /// Tensors of each place.
+    tensors_of: Vec<Vec<usize>>,
+    tensors: Tensors,
+    arguments: Vec<Value>,
+    /// The type codes of a call with the most arguments.
+    codes: Vec<i32>,
+    steps: Vec<Step>,
+    services: Box<Services>,
+    // Dropped last: everything points into it.
+    arena: Arena,
+}
+
+// Safety: all pointers are into the arena, the model, memory that the caller bound, or the context itself.
+unsafe impl Send for GraphContext {}
+
+/// An input or output.
+struct Port {
+    place: usize,
+    /// Whether the caller's memory can be the place; it is copied to after a run where not.
+    can_move: bool,
+    /// The context's own memory.
+    own: *mut u8,
+    /// The caller's.
+    bound: Option<*mut u8>,
+    bytes: usize,
+}
+
+/// A node, ready to run.
+enum Step {
+    Call { function: Function, first: usize, count: i32 },
+    Copy { from: usize, to: usize, bytes: usize },
+}
+
+/// Tensors that calls point to: they stay where they are, and change through pointers only.
+struct Tensors(*mut [packed::Tensor]);
+
+impl Tensors {
+    fn new(tensors: Vec<packed::Tensor>) -> Self {
+        Tensors(Box::into_raw(tensors.into_boxed_slice()))
+    }
+
+    fn pointer(&self, index: usize) -> *mut packed::Tensor {
+        assert!(index < self.0.len(), "plans number tensors");
+        // Safety: the index is of the slice.
+        unsafe { self.0.cast::<packed::Tensor>().add(index) }
+    }
+}
+
+impl Drop for Tensors {
+    fn drop(&mut self) {
+        // Safety: it was a box.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// Sizes of all blocks of a context: those of tensors, then the workspace of each thread.
+fn blocks(plan: &Plan, options: &ContextOptions) -> Vec<usize> {
+    let workspace = plan.workspace.max(options.workspace_bytes);
+    let threads = options.pool.threads().max(1);
+    plan.blocks.iter().copied().chain(std::iter::repeat_n(workspace, threads)).collect()
+}
+
+/// Bytes of a context.
+pub fn bytes(plan: &Plan, options: &ContextOptions) -> Result<u64, ModelError> {
+    within(&blocks(plan, options), options)
+}
+
+/// Bytes of blocks, when they are within the limit.
+pub fn within(blocks: &[usize], options: &ContextOptions) -> Result<u64, ModelError> {
+    let limit = options.memory_limit.unwrap_or_else(machine_bytes);
+    let bytes = Arena::size(blocks, options.guard).map(|bytes| bytes as u64);
+    match bytes {
+        Some(bytes) if bytes <= limit => Ok(bytes),
+        _ => Err(ModelError::Memory {
+            needed: bytes.unwrap_or(u64::MAX),
+            reason: format!("{limit} bytes are allowed or there"),
+        }),
+    }
+}
+
+/// Memory for blocks, when they are within the limit.
+pub fn arena(blocks: &[usize], options: &ContextOptions) -> Result<Arena, ModelError> {
+    let needed = within(blocks, options)?;
+    Arena::new(blocks, options.guard).map_err(|reason| ModelError::Memory { needed, reason })
+}
+
+impl GraphContext {
+    /// Memory for a model.
+    pub fn new(model: &GraphModel, options: &ContextOptions) -> Result<Self, ModelError> {
+        let plan = &model.plan;
+        let sizes = blocks(plan, options);
+        let arena = arena(&sizes, options)?;
+        let places: Vec<*mut u8> = plan
+            .places
+            .iter()
+            .map(|place| match place.home {
+                Home::Block(block) => arena.block(block),
+                // Every parameter of a place is held.
+                Home::Param(param) => {
+                    model.params[param].as_ref().map_or(null_mut(), crate::held::Held::pointer)
+                }
+            })
+            .collect();
+        let workspaces = sizes.iter().enumerate().skip(plan.blocks.len());
+        let workspaces =
+            workspaces.map(|(block, bytes)| Workspace::new(arena.block(block), *bytes));
+        let services = Services::new(workspaces, options.pool.clone(), model.by_name.clone());
+        let mut context = GraphContext {
+            ports: ports(plan, &places),
+            tensors_of: vec![vec![]; places.len()],
+            tensors: tensors(plan),
+            arguments: vec![],
+            codes: vec![],
+            steps: vec![],
+            services: Box::new(services),
+            arena,
+            places,
+        };
+        for (index, tensor) in plan.tensors.iter().enumerate() {
+            context.tensors_of[tensor.place].push(index);
+        }
+        (0..context.places.len()).for_each(|place| context.point(place, context.places[place]));
+        context.prepare(model);
+        Ok(context)
+    }
+
+    /// Lays out the arguments of every call.
+    fn prepare(&mut self, model: &GraphModel) {
+        for step in &model.plan.steps {
+            self.steps.push(match &step.action {
+                Action::Copy { from, to, bytes } => {
+                    Step::Copy { from: *from, to: *to, bytes: *bytes }
+                }
+                Action::Call { function, tensors } => {
+                    let first = self.arguments.len();
+                    for tensor in tensors {
+                        let pointer = self.tensors.pointer(*tensor).cast();
+                        self.arguments.push(Value { pointer });
+                    }
+                    self.codes.resize(self.codes.len().max(tensors.len()), packed::TENSOR);
+                    let function = model.functions[*function];
+                    Step::Call { function, first, count: tensors.len() as i32 }
+                }
+            });
+        }
+    }
+
+    /// Puts a place elsewhere.
+    fn point(&mut self, place: usize, memory: *mut u8) {
+        self.places[place] = memory;
+        for tensor in &self.tensors_of[place] {
+            // Safety: the tensor is the context's own, and no call runs.
+            unsafe { (*self.tensors.pointer(*tensor)).data = memory.cast() };
+        }
+    }
+
+    /// Gives an input or output the caller's memory, or its own again.
+    pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
+        let Port { place, can_move, own, .. } = self.ports[port];
+        self.ports[port].bound = memory;
+        if can_move {
+            self.point(place, memory.unwrap_or(own));
+        }
+    }
+
+    /// Where an input or output is.
+    pub fn pointer(&self, port: usize) -> *mut u8 {
+        let port = &self.ports[port];
+        port.bound.unwrap_or(self.places[port.place])
+    }
+
+    /// Runs every node.
+    ///
+    /// # Errors
+    /// The number of the first step that failed, and what it said.
+    pub fn run(&mut self) -> Result<(), (usize, String)> {
+        let (steps, places, codes) = (&self.steps, &self.places, self.codes.as_mut_ptr());
+        let arguments = self.arguments.as_mut_ptr();
+        let run = || {
+            for (number, step) in steps.iter().enumerate() {
+                // Safety: the plan gives each function tensors of the types that the graph says it takes,
+                // and copies have the size of both places.
+                let status = unsafe {
+                    match *step {
+                        Step::Call { function, first, count } => {
+                            call(function, arguments.add(first), codes, count)
+                        }
+                        Step::Copy { from, to, bytes } => {
+                            std::ptr::copy(places[from], places[to], bytes);
+                            0
+                        }
+                    }
+                };
+                if status != 0 {
+                    return Err((number, status));
+                }
+            }
+            Ok(())
+        };
+        if let Err((number, status)) = self.services.serve(run) {
+            let message = self.services.take_message();
+            return Err((number, message.unwrap_or_else(|| format!("it returned {status}"))));
+        }
+        for port in self.ports.iter().filter(|port| !port.can_move) {
+            if let Some(memory) = port.bound {
+                // Safety: the caller's memory has the size of the output.
+                unsafe { std::ptr::copy(self.places[port.place], memory, port.bytes) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the context's memory.
+    pub fn bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+
+    /// The most bytes of workspace that a thread held at once.
+    pub fn workspace_peak(&mut self) -> usize {
+        self.services.peak()
+    }
+}
+
+/// Calls a function whose result nobody wants.
+///
+/// # Safety
+/// The arguments are those that the function takes.
+unsafe fn call(function: Function, arguments: *mut Value, codes: *mut i32, count: i32) -> i32 {
+    let (mut result, mut result_code) = (Value { integer: 0 }, packed::NULL);
+    // Safety: as the caller promises.
+    unsafe {
+        function(arguments, codes, count, &mut result, &mut result_code, null_mut::<c_void>())
+    }
+}
+
+fn ports(plan: &Plan, places: &[*mut u8]) -> Vec<Port> {
+    let outputs = plan.outputs.iter().map(|output| (output.place, output.can_move));
+    let port = |(place, can_move): (usize, bool)| {
+        let bytes = plan.places[place].bytes;
+        Port { place, can_move, own: places[place], bound: None, bytes }
+    };
+    plan.inputs.iter().map(|place| (*place, true)).chain(outputs).map(port).collect()
+}
+
+fn tensors(plan: &Plan) -> Tensors {
+    let tensors = plan.tensors.iter();
+    Tensors::new(tensors.map(|tensor| packed::Tensor::new(tensor.dtype, &tensor.shape)).collect())
+}

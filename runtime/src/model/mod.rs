@@ -1,0 +1,264 @@
+//! Models that run: Model Library Format archives, and libraries that `irc compile` writes.
+//!
+//! A [`Model`] is what does not change, shared by all threads; a [`Context`] is what one thread runs it
+//! with. All memory is given when a context is made: a run allocates nothing.
+
+mod arena;
+mod code;
+mod compiled;
+mod context;
+mod error;
+mod graph;
+mod packed;
+mod plan;
+mod pool;
+mod slots;
+mod workspace;
+
+pub use arena::Guard;
+pub use context::{Context, ContextOptions};
+pub use error::{ModelError, Refusal};
+pub use pool::{Inline, Pool, ThreadPool};
+
+use crate::{Interface, Library, held::Held, processor};
+use bytes::Bytes;
+use code::Code;
+use irc_mlf::{Depth, Package};
+use packed::Function;
+use plan::Plan;
+use std::{collections::BTreeMap, fs::File, path::Path, sync::Arc};
+
+/// A model, loaded: code and parameters, which any number of contexts share.
+pub struct Model {
+    pub(crate) kind: Kind,
+}
+
+pub(crate) enum Kind {
+    /// A graph of packed calls.
+    Graph(Box<GraphModel>),
+    /// A library that `irc compile` wrote.
+    Compiled(Arc<Library>),
+}
+
+/// A model of an archive.
+pub(crate) struct GraphModel {
+    plan: Plan,
+    /// Parameters by number; nothing where the graph does not use one.
+    params: Vec<Option<Held>>,
+    /// What the plan calls, by number.
+    functions: Vec<Function>,
+    by_name: Arc<BTreeMap<String, Function>>,
+    // Dropped last: functions point into it.
+    _code: Code,
+}
+
+/// How an archive is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions<'o> {
+    /// Which model of an archive of several; nothing takes the only one.
+    pub model: Option<&'o str>,
+    /// The archive's code as a shared library, linked by the caller; nothing takes the library in the
+    /// archive, which TVM's archives lack.
+    pub library: Option<&'o Path>,
+}
+
+impl GraphModel {
+    /// Name of the node that a step runs.
+    fn node(&self, step: usize) -> &str {
+        &self.plan.steps[step].node
+    }
+
+    /// Bytes of inputs, then of outputs.
+    fn port_bytes(&self) -> Vec<usize> {
+        let outputs = self.plan.outputs.iter().map(|output| output.place);
+        let places = self.plan.inputs.iter().copied().chain(outputs);
+        places.map(|place| self.plan.places[place].bytes).collect()
+    }
+}
+
+impl Model {
+    /// Opens an archive or a library that `irc compile` wrote.
+    ///
+    /// The file is mapped into memory and stays so; parameters are used where they are when the archive
+    /// has them aligned, and else copied once. Hashes are not looked at. Nobody may change the file while
+    /// the model lives. Code runs with the rights of the program: open what you trust.
+    ///
+    /// # Errors
+    /// Everything but [`ModelError::Buffer`] and [`ModelError::Failed`].
+    pub fn open(path: &Path, options: OpenOptions<'_>) -> Result<Self, ModelError> {
+        let failed = |error: std::io::Error| ModelError::File {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        };
+        let file = File::open(path).map_err(failed)?;
+        // Safety: the caller does not let the file change.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+        if map.starts_with(b"\x7fELF") {
+            let library = Library::load(path)?;
+            return Ok(Model { kind: Kind::Compiled(Arc::new(library)) });
+        }
+        Self::of_bytes(&path.display().to_string(), &Bytes::from_owner(map), options)
+    }
+
+    /// Opens an archive that is in memory; messages call it `name`.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn of_bytes(
+        name: &str,
+        bytes: &Bytes,
+        options: OpenOptions<'_>,
+    ) -> Result<Self, ModelError> {
+        let (package, report) = irc_mlf::read(name, bytes);
+        let package = package.ok_or(ModelError::Refused(Refusal(report)))?;
+        Self::of_package(&package, options)
+    }
+
+    /// A model of an archive that was read.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn of_package(package: &Package, options: OpenOptions<'_>) -> Result<Self, ModelError> {
+        let number = sound_model(package, options.model)?;
+        let plan = plan_of(package, number)?;
+        check_processor(package, number)?;
+        let code = match options.library {
+            Some(library) => Code::open(library)?,
+            None => Code::of_bytes(package.archive.name(), shared_library(package)?)?,
+        };
+        let functions = plan.functions.iter().map(|name| code.function(name));
+        let functions: Vec<Function> = functions.collect::<Result<_, _>>()?;
+        let by_name = plan.functions.iter().cloned().zip(functions.iter().copied()).collect();
+        let params = params(package, number, &plan)?;
+        let by_name = Arc::new(by_name);
+        let model = GraphModel { plan, params, functions, by_name, _code: code };
+        Ok(Model { kind: Kind::Graph(Box::new(model)) })
+    }
+
+    /// What goes in and out, in order. Inputs of archives are those of the graph that are no parameters;
+    /// outputs are named by the archive, or else by their numbers: `0`, `1`.
+    pub fn interface(&self) -> &Interface {
+        match &self.kind {
+            Kind::Graph(model) => &model.plan.interface,
+            Kind::Compiled(library) => library.interface(),
+        }
+    }
+
+    /// The number of an input.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`].
+    pub fn input(&self, name: &str) -> Result<usize, ModelError> {
+        find("input", &self.interface().inputs, name)
+    }
+
+    /// The number of an output.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`].
+    pub fn output(&self, name: &str) -> Result<usize, ModelError> {
+        find("output", &self.interface().outputs, name)
+    }
+}
+
+fn find(kind: &'static str, ports: &[crate::Port], name: &str) -> Result<usize, ModelError> {
+    ports.iter().position(|port| port.name == name).ok_or_else(|| unknown(kind, ports, name))
+}
+
+pub(crate) fn unknown(kind: &'static str, ports: &[crate::Port], name: &str) -> ModelError {
+    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    ModelError::Unknown { kind, name: name.to_owned(), known: names.join(", ") }
+}
+
+/// Bytes of memory that each context of an archive's model takes, without its code being loaded.
+///
+/// # Errors
+/// As [`Model::open`], as far as it does not concern code.
+pub fn context_bytes(
+    package: &Package,
+    model: Option<&str>,
+    options: &ContextOptions,
+) -> Result<u64, ModelError> {
+    let number = sound_model(package, model)?;
+    graph::bytes(&plan_of(package, number)?, options)
+}
+
+/// The number of a model of an archive in which nothing is wrong.
+fn sound_model(package: &Package, name: Option<&str>) -> Result<usize, ModelError> {
+    let report = irc_mlf::check(package, Depth::Form);
+    if report.has_errors() {
+        return Err(ModelError::Refused(Refusal(report)));
+    }
+    let modules = &package.metadata.modules;
+    let unsupported = |reason: String| ModelError::Unsupported {
+        name: package.archive.name().to_owned(),
+        reason,
+    };
+    let known = || modules.iter().map(|module| module.name.as_str()).collect::<Vec<_>>().join(", ");
+    match name {
+        Some(name) => modules.iter().position(|module| module.name == name).ok_or_else(|| {
+            unsupported(format!("no model is named `{name}`; there are {}", known()))
+        }),
+        None if modules.len() == 1 => Ok(0),
+        None => Err(unsupported(format!("say which of its models: {}", known()))),
+    }
+}
+
+fn plan_of(package: &Package, number: usize) -> Result<Plan, ModelError> {
+    let name = || package.archive.name().to_owned();
+    plan::of(package, number).map_err(|reason| ModelError::Unsupported { name: name(), reason })
+}
+
+/// Refuses code that this processor cannot run, before any of it is loaded.
+fn check_processor(package: &Package, number: usize) -> Result<(), ModelError> {
+    let extension = package.metadata.extension.as_ref();
+    let shared = extension.and_then(|extension| extension.library.as_ref());
+    let stated = shared.map(|library| library.requires.clone()).unwrap_or_default();
+    let targets = package.metadata.modules[number].targets.iter();
+    let targets = targets.flat_map(|target| processor::required_by(&target.text));
+    let required: Vec<String> = stated.into_iter().chain(targets).collect();
+    let missing = processor::missing_features(&required);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let name = package.archive.name().to_owned();
+    Err(ModelError::Processor { name, missing: missing.join(", ") })
+}
+
+fn shared_library(package: &Package) -> Result<&Bytes, ModelError> {
+    let extension = package.metadata.extension.as_ref();
+    let shared = extension.and_then(|extension| extension.library.as_ref());
+    let member = shared.and_then(|library| package.archive.get(&library.member));
+    member.ok_or_else(|| ModelError::Unsupported {
+        name: package.archive.name().to_owned(),
+        reason:
+            "it has no shared library: link the objects or sources in `codegen/host`, and open it \
+                 with what comes out"
+                .into(),
+    })
+}
+
+/// Parameters that the graph uses: from the aligned member where there is one, or copied.
+fn params(package: &Package, number: usize, plan: &Plan) -> Result<Vec<Option<Held>>, ModelError> {
+    let (module, part) = (&package.metadata.modules[number], &package.parts[number]);
+    let extension = package.metadata.extension.as_ref();
+    let ours = extension.and_then(|extension| extension.models.get(&module.name));
+    let weights = ours.and_then(|model| model.weights.as_ref());
+    let mut params: Vec<Option<Held>> = part.params.iter().map(|_| None).collect();
+    for place in &plan.places {
+        let plan::Home::Param(index) = place.home else { continue };
+        let param = &part.params[index];
+        let data = weights.and_then(|weights| {
+            let begin = usize::try_from(*weights.offsets.get(&param.name)?).ok()?;
+            let member = package.archive.get(&weights.member)?;
+            let end = begin.checked_add(param.data.len()).filter(|end| *end <= member.len())?;
+            Some(member.slice(begin..end))
+        });
+        let held = Held::new(data.as_ref().unwrap_or(&param.data)).map_err(|error| {
+            let needed = param.data.len() as u64;
+            ModelError::Memory { needed, reason: error.to_string() }
+        })?;
+        params[index] = Some(held);
+    }
+    Ok(params)
+}

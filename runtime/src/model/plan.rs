@@ -1,0 +1,345 @@
+//! How a graph is run: where each tensor lies, what each call is given. Plain data, made once per model,
+//! without any code loaded.
+use super::{packed::CPU, workspace};
+use crate::{Interface, Port};
+use irc_mlf::{
+    DataType, Package, Type,
+    graph::{COPY, Call, Graph, NOP},
+    metadata::{Memory, Module},
+};
+use std::collections::BTreeMap;
+
+/// A graph, ready to be given memory.
+pub struct Plan {
+    /// What goes in and out, as callers see it.
+    pub interface: Interface,
+    /// Bytes of each block of memory that a context has for tensors.
+    pub blocks: Vec<usize>,
+    /// Bytes of workspace that any call takes.
+    pub workspace: usize,
+    /// Where tensors lie that share memory whatever it is.
+    pub places: Vec<Place>,
+    /// The tensors that calls are given.
+    pub tensors: Vec<Tensor>,
+    /// What runs, in order.
+    pub steps: Vec<Step>,
+    /// Names of the functions that are called.
+    pub functions: Vec<String>,
+    /// The place of each input that is no parameter.
+    pub inputs: Vec<usize>,
+    /// Where each output is.
+    pub outputs: Vec<Output>,
+}
+
+/// Memory of one or several tensors that are one value under several names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose memory it is.
+    pub home: Home,
+    /// Bytes of the largest of its tensors.
+    pub bytes: usize,
+}
+
+/// Whose memory a value is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// A block of the context.
+    Block(usize),
+    /// A parameter, by its number in the archive.
+    Param(usize),
+}
+
+/// A tensor as a call is given it.
+pub struct Tensor {
+    /// Where it lies.
+    pub place: usize,
+    /// Type of an element.
+    pub dtype: DataType,
+    /// Elements along each dimension.
+    pub shape: Box<[i64]>,
+}
+
+/// A node that runs.
+pub struct Step {
+    /// Name of the node.
+    pub node: String,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a node does.
+pub enum Action {
+    /// Calls a function, by number, on tensors, by number.
+    Call {
+        /// The function.
+        function: usize,
+        /// Inputs, then outputs.
+        tensors: Vec<usize>,
+    },
+    /// Copies bytes between places.
+    Copy {
+        /// Where from.
+        from: usize,
+        /// Where to.
+        to: usize,
+        /// How many.
+        bytes: usize,
+    },
+}
+
+/// Where an output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Its place.
+    pub place: usize,
+    /// Whether the caller's memory can be that place. An input, a parameter or what is an output already
+    /// is copied after a run instead.
+    pub can_move: bool,
+}
+
+/// A plan of the model of that number, in an archive whose checks found no errors.
+///
+/// # Errors
+/// What the model has that does not run here.
+pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
+    let (module, part) = (&package.metadata.modules[model], &package.parts[model]);
+    let graph = part.graph.as_ref().ok_or("it has no graph, and only graphs run here")?;
+    let params = part.params.iter().enumerate();
+    let params: BTreeMap<&str, usize> =
+        params.map(|(index, param)| (param.name.as_str(), index)).collect();
+    for entry in &graph.entries {
+        if let Some(device) = entry.device.filter(|device| *device != i64::from(CPU)) {
+            return Err(format!("its graph lies on device type {device}, not the host's"));
+        }
+    }
+    let workspace = workspace_of(module, graph);
+    let workspace = usize::try_from(workspace).ok().and_then(workspace::capacity);
+    let workspace = workspace.ok_or("its workspace is more than can be counted")?;
+    let mut planner = Planner {
+        graph,
+        first: graph.first_entries(),
+        places: vec![],
+        place_of: vec![],
+        tensors: vec![],
+        number_of: BTreeMap::new(),
+        steps: vec![],
+        functions: BTreeMap::new(),
+    };
+    let (inputs, blocks) = planner.inputs_and_blocks(&params)?;
+    planner.nodes(&params, &blocks)?;
+    let outputs = planner.outputs();
+    let mut functions = vec![String::new(); planner.functions.len()];
+    for (name, number) in planner.functions {
+        functions[number] = name.to_owned();
+    }
+    Ok(Plan {
+        interface: interface(graph, &inputs, output_names(package, module)),
+        blocks: blocks.bytes,
+        workspace,
+        places: planner.places,
+        tensors: planner.tensors,
+        steps: planner.steps,
+        functions,
+        inputs: inputs.iter().map(|(_, entry)| planner.place_of[*entry]).collect(),
+        outputs,
+    })
+}
+
+/// The largest workspace that a called function states.
+fn workspace_of(module: &Module, graph: &Graph) -> u64 {
+    let Memory::Model(memory) = &module.memory else { return 0 };
+    let called = graph.functions();
+    let usages = memory.functions.iter().filter(|usage| called.contains_key(usage.name.as_str()));
+    usages.flat_map(|usage| &usage.workspace).map(|(_, bytes)| *bytes).max().unwrap_or_default()
+}
+
+/// The names that an archive gives outputs; graphs have none.
+fn output_names<'p>(package: &'p Package, module: &Module) -> &'p [String] {
+    let ours = package.metadata.extension.as_ref();
+    ours.and_then(|ours| ours.models.get(&module.name)).map_or(&[], |model| &model.outputs)
+}
+
+/// What callers see: inputs by name, outputs by the names given, or else by number.
+fn interface(graph: &Graph, inputs: &[(&str, usize)], names: &[String]) -> Interface {
+    let port = |name: String, entry: usize| {
+        let Type { dtype, shape } = &graph.entries[entry].ty;
+        let dtype = dtype.element().map_or(dtype.to_string(), |known| known.name().to_owned());
+        Port { name, dtype, shape: shape.clone(), ..Port::default() }
+    };
+    let outputs = graph.output_entries().into_iter().enumerate();
+    Interface {
+        inputs: inputs.iter().map(|(name, entry)| port((*name).to_owned(), *entry)).collect(),
+        outputs: outputs
+            .map(|(number, entry)| {
+                let name = names.get(number).cloned();
+                port(name.unwrap_or_else(|| number.to_string()), entry)
+            })
+            .collect(),
+        ..Interface::default()
+    }
+}
+
+/// Blocks of memory, by the storage that each is.
+struct Blocks {
+    bytes: Vec<usize>,
+    by_storage: BTreeMap<i64, usize>,
+}
+
+struct Planner<'g> {
+    graph: &'g Graph,
+    first: Vec<usize>,
+    places: Vec<Place>,
+    /// The place of each entry so far.
+    place_of: Vec<usize>,
+    tensors: Vec<Tensor>,
+    /// Tensors by entry, and whether they are passed flattened.
+    number_of: BTreeMap<(usize, bool), usize>,
+    steps: Vec<Step>,
+    functions: BTreeMap<&'g str, usize>,
+}
+
+impl<'g> Planner<'g> {
+    fn bytes(&self, entry: usize) -> Result<usize, String> {
+        let ty = &self.graph.entries[entry].ty;
+        let bytes = ty.bytes().and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.ok_or_else(|| format!("a tensor of type {ty} is more than this machine can hold"))
+    }
+
+    /// Inputs that are no parameters, with their entries, and the blocks of all storages but those of
+    /// parameters.
+    #[allow(clippy::type_complexity, reason = "said above")]
+    fn inputs_and_blocks(
+        &self,
+        params: &BTreeMap<&str, usize>,
+    ) -> Result<(Vec<(&'g str, usize)>, Blocks), String> {
+        let (given, inputs): (Vec<_>, Vec<_>) =
+            self.graph.named_inputs().into_iter().partition(|(name, _)| params.contains_key(name));
+        let mut is_param = vec![false; self.graph.entries.len()];
+        given.iter().for_each(|(_, entry)| is_param[*entry] = true);
+        let mut blocks = Blocks { bytes: vec![], by_storage: BTreeMap::new() };
+        for (entry, _) in is_param.iter().enumerate().filter(|(_, is_param)| !**is_param) {
+            let bytes = self.bytes(entry)?;
+            let next = blocks.bytes.len();
+            let storage = self.graph.entries[entry].storage;
+            let block = *blocks.by_storage.entry(storage).or_insert(next);
+            if block == next {
+                blocks.bytes.push(0);
+            }
+            blocks.bytes[block] = blocks.bytes[block].max(bytes);
+        }
+        Ok((inputs, blocks))
+    }
+
+    fn nodes(&mut self, params: &BTreeMap<&str, usize>, blocks: &Blocks) -> Result<(), String> {
+        let graph = self.graph;
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let shares = match &node.call {
+                Some(call) => self.shared(call, index)?,
+                None => None,
+            };
+            for output in 0..node.outputs() {
+                let entry = self.first[index] + output;
+                let param = params.get(node.name.as_str()).filter(|_| node.call.is_none());
+                let home = match param {
+                    Some(param) => Home::Param(*param),
+                    None => Home::Block(blocks.by_storage[&graph.entries[entry].storage]),
+                };
+                let place = match shares {
+                    Some(place) => place,
+                    None => {
+                        self.places.push(Place { home, bytes: self.bytes(entry)? });
+                        self.places.len() - 1
+                    }
+                };
+                self.place_of.push(place);
+            }
+            if let Some(call) = &node.call {
+                self.call(call, index, shares.is_some())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn operand(&self, call: &Call, index: usize) -> usize {
+        let edge = call.inputs[index];
+        self.first[edge.node] + edge.output
+    }
+
+    /// The place of the input of a node that only gives it another name.
+    fn shared(&self, call: &Call, node: usize) -> Result<Option<usize>, String> {
+        if ![NOP, COPY].contains(&call.function.as_str()) {
+            return Ok(None);
+        }
+        let (name, function) = (&self.graph.nodes[node].name, &call.function);
+        if call.inputs.len() != 1 || call.outputs != 1 {
+            return Err(format!(
+                "`{name}` calls `{function}`, which takes one tensor and gives one"
+            ));
+        }
+        let (from, to) = (self.operand(call, 0), self.first[node]);
+        if self.bytes(from)? != self.bytes(to)? {
+            return Err(format!("`{name}` calls `{function}` on tensors of two sizes"));
+        }
+        let storage = |entry: usize| self.graph.entries[entry].storage;
+        let is_same = call.function == NOP && storage(from) == storage(to);
+        Ok(is_same.then(|| self.place_of[from]))
+    }
+
+    fn call(&mut self, call: &'g Call, node: usize, is_nothing: bool) -> Result<(), String> {
+        if is_nothing {
+            return Ok(());
+        }
+        let action = if [NOP, COPY].contains(&call.function.as_str()) {
+            let (from, to) = (self.operand(call, 0), self.first[node]);
+            let bytes = self.bytes(to)?;
+            Action::Copy { from: self.place_of[from], to: self.place_of[to], bytes }
+        } else {
+            let next = self.functions.len();
+            let function = *self.functions.entry(&call.function).or_insert(next);
+            let inputs = (0..call.inputs.len()).map(|index| self.operand(call, index));
+            let outputs = (0..call.outputs).map(|output| self.first[node] + output);
+            let entries: Vec<usize> = inputs.chain(outputs).collect();
+            let tensors = entries.into_iter().map(|entry| self.tensor(entry, call.flatten));
+            Action::Call { function, tensors: tensors.collect() }
+        };
+        self.steps.push(Step { node: self.graph.nodes[node].name.clone(), action });
+        Ok(())
+    }
+
+    /// The number of the tensor that an entry is passed as.
+    fn tensor(&mut self, entry: usize, is_flat: bool) -> usize {
+        let ty = &self.graph.entries[entry].ty;
+        let (place, next) = (self.place_of[entry], self.tensors.len());
+        let number = *self.number_of.entry((entry, is_flat)).or_insert(next);
+        if number == next {
+            let shape = match is_flat {
+                true => Box::new([elements(ty)]) as Box<[i64]>,
+                false => ty.shape.clone().into(),
+            };
+            self.tensors.push(Tensor { place, dtype: ty.dtype, shape });
+        }
+        number
+    }
+
+    fn outputs(&self) -> Vec<Output> {
+        let mut is_fixed: Vec<bool> =
+            self.places.iter().map(|place| matches!(place.home, Home::Param(_))).collect();
+        for (_, entry) in self.graph.named_inputs() {
+            is_fixed[self.place_of[entry]] = true;
+        }
+        let entries = self.graph.output_entries().into_iter();
+        entries
+            .map(|entry| {
+                let place = self.place_of[entry];
+                let can_move = !std::mem::replace(&mut is_fixed[place], true);
+                Output { place, can_move }
+            })
+            .collect()
+    }
+}
+
+/// How many elements a tensor has.
+fn elements(ty: &Type) -> i64 {
+    let bytes = ty.bytes().unwrap_or_default();
+    bytes.checked_div(ty.dtype.size()).unwrap_or_default() as i64
+}

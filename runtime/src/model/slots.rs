@@ -1,0 +1,315 @@
+//! What compiled code asks of the runtime while it runs: workspace, threads, words for what went wrong.
+//!
+//! Code has slots for these functions, as variables that a loader fills. The functions know what they
+//! serve from the thread that they are called on.
+use super::{
+    packed::{Function, Value},
+    pool::Pool,
+    workspace::Workspace,
+};
+use std::{
+    cell::{Cell, UnsafeCell},
+    collections::BTreeMap,
+    ffi::{CStr, c_char, c_void},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+/// What a run serves its code with. It stays where it is while a run lasts.
+pub struct Services {
+    /// One workspace for each task that may run at once.
+    lanes: Box<[Lane]>,
+    pool: Arc<dyn Pool>,
+    functions: Arc<BTreeMap<String, Function>>,
+    /// What the code said last.
+    message: Mutex<Option<String>>,
+}
+
+struct Lane {
+    workspace: UnsafeCell<Workspace>,
+    is_taken: AtomicBool,
+}
+
+// Safety: the workspace of a lane is used by the thread that has taken the lane.
+unsafe impl Sync for Lane {}
+// Safety: a workspace is pointers into memory that the context owns, on whatever thread it is.
+unsafe impl Send for Lane {}
+
+/// Who is served on this thread.
+#[derive(Clone, Copy)]
+struct Current {
+    services: *const Services,
+    lane: usize,
+    is_task: bool,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+}
+
+/// Serves this thread as long as it lives.
+struct Serving(Option<Current>);
+
+impl Serving {
+    fn begin(current: Current) -> Self {
+        Serving(CURRENT.replace(Some(current)))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+impl Services {
+    /// Services with a workspace for each task of the pool.
+    pub fn new(
+        workspaces: impl Iterator<Item = Workspace>,
+        pool: Arc<dyn Pool>,
+        functions: Arc<BTreeMap<String, Function>>,
+    ) -> Self {
+        let lane = |workspace| Lane {
+            workspace: UnsafeCell::new(workspace),
+            is_taken: AtomicBool::new(false),
+        };
+        Services {
+            lanes: workspaces.map(lane).collect(),
+            pool,
+            functions,
+            message: Mutex::new(None),
+        }
+    }
+
+    /// Runs code that is served on this thread.
+    pub fn serve<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        for lane in &mut self.lanes {
+            lane.workspace.get_mut().clear();
+        }
+        let _serving = Serving::begin(Current { services: self, lane: 0, is_task: false });
+        run()
+    }
+
+    /// What the code said went wrong, if it did.
+    pub fn take_message(&mut self) -> Option<String> {
+        self.message.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The most bytes of workspace that any task held at once.
+    pub fn peak(&mut self) -> usize {
+        let peaks = self.lanes.iter_mut().map(|lane| lane.workspace.get_mut().peak());
+        peaks.max().unwrap_or_default()
+    }
+
+    fn say(&self, message: String) {
+        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    /// The tasks of a parallel call; whether all went well.
+    fn launch(&self, tasks: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
+        let ran = AtomicUsize::new(0);
+        self.pool.run(tasks, &|index| {
+            let Some(lane) = self.lanes.get(index).filter(|_| index < tasks) else { return };
+            // The launching thread waits, so that its own lane is free. No index comes twice.
+            if lane.is_taken.swap(true, Ordering::Acquire) {
+                return;
+            }
+            let current = Current { services: self, lane: index, is_task: true };
+            let serving = Serving::begin(current);
+            if task(index) {
+                ran.fetch_add(1, Ordering::Relaxed);
+            }
+            drop(serving);
+        });
+        self.lanes.iter().for_each(|lane| lane.is_taken.store(false, Ordering::Release));
+        let ran = ran.load(Ordering::Relaxed);
+        if ran != tasks {
+            let said = &mut *self.message.lock().unwrap_or_else(PoisonError::into_inner);
+            said.get_or_insert_with(|| format!("{ran} of {tasks} parallel tasks ended well"));
+        }
+        ran == tasks
+    }
+}
+
+/// Calls `serve` with what serves this thread, and the workspace that it has.
+fn with<T>(serve: impl FnOnce(&Services, &mut Workspace) -> T) -> Option<T> {
+    let current = CURRENT.get()?;
+    // Safety: a run waits for its code, so that its services live.
+    let services = unsafe { &*current.services };
+    let lane = services.lanes.get(current.lane)?;
+    // Safety: this thread has the lane, and neither function below calls back.
+    Some(serve(services, unsafe { &mut *lane.workspace.get() }))
+}
+
+extern "C" fn allocate_workspace(
+    _device_type: i32,
+    _device: i32,
+    bytes: u64,
+    _code: i32,
+    _bits: i32,
+) -> *mut c_void {
+    let block = with(|services, workspace| {
+        let block = workspace.take(bytes);
+        if block.is_none() {
+            let all = workspace.bytes();
+            services.say(format!(
+                "the code asks for {bytes} bytes of workspace; there are {all} in all, as the archive states"
+            ));
+        }
+        block
+    });
+    block.flatten().map_or(std::ptr::null_mut(), |block| block.cast())
+}
+
+extern "C" fn free_workspace(_device_type: i32, _device: i32, block: *mut c_void) -> i32 {
+    let is_given = with(|services, workspace| {
+        let is_given = workspace.give(block.cast());
+        if !is_given {
+            services.say("the code gives workspace back that it did not take last".into());
+        }
+        is_given
+    });
+    if is_given == Some(true) { 0 } else { -1 }
+}
+
+/// What the tasks of a launch have in common, as the code sees it.
+#[repr(C)]
+struct Environment {
+    sync: *const Meeting,
+    tasks: i32,
+}
+
+/// Where tasks wait for each other.
+#[derive(Default)]
+struct Meeting {
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    /// A task has failed, and will not come.
+    is_off: AtomicBool,
+}
+
+type Task = unsafe extern "C" fn(i32, *const Environment, *mut c_void) -> i32;
+
+/// A pointer that tasks share.
+#[derive(Clone, Copy)]
+struct Shared<T>(T);
+
+// Safety: code that is run in parallel shares what it closes over, and knows how.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    fn get(&self) -> T {
+        self.0
+    }
+}
+
+extern "C" fn parallel_launch(task: Task, closure: *mut c_void, tasks: i32) -> i32 {
+    let Some(current) = CURRENT.get() else { return -1 };
+    // Safety: a run waits for its code, so that its services live.
+    let services = unsafe { &*current.services };
+    let threads = services.lanes.len();
+    let tasks = match usize::try_from(tasks) {
+        // Within a task there are no threads left.
+        _ if current.is_task => 1,
+        Ok(0) | Err(_) => threads,
+        Ok(tasks) => tasks.min(threads),
+    };
+    let meeting = Meeting::default();
+    let environment = Environment { sync: &meeting, tasks: tasks as i32 };
+    let shared = Shared((&raw const environment, closure));
+    let run = |index: usize| {
+        let (environment, closure) = shared.get();
+        // Safety: the function and its closure are what the code passed together.
+        let is_fine = unsafe { task(index as i32, environment, closure) } == 0;
+        if !is_fine {
+            meeting.is_off.store(true, Ordering::Release);
+        }
+        is_fine
+    };
+    let is_fine = match current.is_task {
+        true => run(0),
+        false => services.launch(tasks, &run),
+    };
+    if is_fine { 0 } else { -1 }
+}
+
+extern "C" fn parallel_barrier(_task: i32, environment: *const Environment) -> i32 {
+    // Safety: the code passes on what its task was given.
+    let (meeting, tasks) = unsafe { (&*(*environment).sync, (*environment).tasks as usize) };
+    let round = meeting.round.load(Ordering::Acquire);
+    if meeting.arrived.fetch_add(1, Ordering::AcqRel) + 1 == tasks {
+        meeting.arrived.store(0, Ordering::Relaxed);
+        meeting.round.fetch_add(1, Ordering::Release);
+        return 0;
+    }
+    while meeting.round.load(Ordering::Acquire) == round {
+        if meeting.is_off.load(Ordering::Acquire) {
+            return -1;
+        }
+        std::thread::yield_now();
+    }
+    0
+}
+
+extern "C" fn set_last_error(message: *const c_char) {
+    if message.is_null() {
+        return;
+    }
+    // Safety: the code passes a string that ends in a zero.
+    let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    with(|services, _| services.say(message));
+}
+
+/// Finds a function by name for code that calls it later.
+extern "C" fn function_from_environment(
+    _module: *mut c_void,
+    name: *const c_char,
+    out: *mut *const c_void,
+) -> i32 {
+    // Safety: the code passes a string that ends in a zero.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    let found = with(|services, _| {
+        let found = services.functions.get(&*name).copied();
+        if found.is_none() {
+            services.say(format!("the code calls `{name}`, which this runtime does not have"));
+        }
+        found
+    });
+    let Some(function) = found.flatten() else { return -1 };
+    // Safety: the code passes where it wants the function.
+    unsafe { *out = function as *const c_void };
+    0
+}
+
+extern "C" fn call_function(
+    function: *const c_void,
+    arguments: *mut Value,
+    codes: *mut i32,
+    count: i32,
+    result: *mut Value,
+    result_code: *mut i32,
+) -> i32 {
+    if function.is_null() {
+        return -1;
+    }
+    // Safety: the code has the function from above, where they all have this type.
+    unsafe {
+        let function = std::mem::transmute::<*const c_void, Function>(function);
+        function(arguments, codes, count, result, result_code, std::ptr::null_mut())
+    }
+}
+
+/// The slots by name, with what is put into each.
+pub fn all() -> [(&'static str, *const c_void); 7] {
+    [
+        ("__TVMBackendAllocWorkspace", allocate_workspace as *const c_void),
+        ("__TVMBackendFreeWorkspace", free_workspace as *const c_void),
+        ("__TVMBackendParallelLaunch", parallel_launch as *const c_void),
+        ("__TVMBackendParallelBarrier", parallel_barrier as *const c_void),
+        ("__TVMAPISetLastError", set_last_error as *const c_void),
+        ("__TVMBackendGetFuncFromEnv", function_from_environment as *const c_void),
+        ("__TVMFuncCall", call_function as *const c_void),
+    ]
+}

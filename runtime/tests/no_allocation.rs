@@ -1,0 +1,59 @@
+//! A run allocates nothing. The only test here: the allocator counts for the whole process.
+
+mod support;
+
+use irc_runtime::{Context, ContextOptions, Inline, Pool, ThreadPool};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use support::{bytes_of, expected, floats, model, ramp};
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// Safety: all is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // Safety: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // Safety: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_run_allocates_nothing() {
+    let model = model("no_allocation");
+    let pools: [Arc<dyn Pool>; 2] =
+        [Arc::new(Inline), Arc::new(ThreadPool::new(3).expect("threads"))];
+    for pool in pools {
+        let threads = pool.threads();
+        let options = ContextOptions { pool, ..ContextOptions::default() };
+        let mut context = Context::new(&model, &options).expect("memory");
+        let x = ramp(16, 0.5);
+        let bytes = bytes_of(&x);
+        // The first launch wakes threads that have never run.
+        context.run().expect("a run");
+        let before = COUNT.load(Ordering::Relaxed);
+        for _ in 0..3 {
+            context.set_input(0, &bytes).expect("an input");
+            context.run().expect("a run");
+        }
+        let output = context.output(1).expect("an output");
+        assert_eq!(COUNT.load(Ordering::Relaxed), before, "{threads} threads");
+        assert_eq!(floats(output), expected(&x)[1]);
+    }
+}

@@ -1,0 +1,74 @@
+//! The code of archives that hold no shared library, as one: by the system's C compiler.
+use crate::{console::Console, output, stop::Stop};
+use irc_mlf::Package;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// What sources of TVM include, and functions that they call by name.
+const SUPPORT: [(&str, &str); 5] = [
+    ("tvm/runtime/tvm_abi.h", include_str!("../../../runtime/include/tvm/runtime/tvm_abi.h")),
+    (
+        "tvm/runtime/c_runtime_api.h",
+        include_str!("../../../runtime/include/tvm/runtime/c_runtime_api.h"),
+    ),
+    (
+        "tvm/runtime/c_backend_api.h",
+        include_str!("../../../runtime/include/tvm/runtime/c_backend_api.h"),
+    ),
+    ("tvm/runtime/crt/module.h", include_str!("../../../runtime/include/tvm/runtime/crt/module.h")),
+    ("loader.c", include_str!("../../../runtime/include/loader.c")),
+];
+
+/// A library that was linked here.
+pub struct Linked {
+    /// The library.
+    pub library: PathBuf,
+    /// Where it lies; removed with this.
+    pub folder: tempfile::TempDir,
+}
+
+/// Links the objects and sources of an archive.
+pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
+    let _step = console.step("linking");
+    let failed = |error: io::Error| {
+        Stop::problem(format!("cannot write the archive's code: {}", output::plain(&error)))
+    };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    for (path, text) in SUPPORT {
+        write(&folder.path().join(path), text.as_bytes()).map_err(failed)?;
+    }
+    let mut files = vec![folder.path().join("loader.c")];
+    for part in ["codegen/host/lib/", "codegen/host/src/"] {
+        for (member, bytes) in package.archive.within(part) {
+            let number = files.len();
+            let suffix = Path::new(member).extension().unwrap_or_default().to_string_lossy();
+            let file = folder.path().join(format!("part_{number}.{suffix}"));
+            write(&file, bytes).map_err(failed)?;
+            files.push(file);
+        }
+    }
+    let library = folder.path().join("linked.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O2", "-w", "-I"]).arg(folder.path());
+    cc.args(&files).args(["-lm", "-o"]).arg(&library);
+    let done = cc.output().map_err(|error| {
+        let problem = format!("cannot start cc: {}", output::plain(&error));
+        Stop::problem(problem).help("the archive holds no shared library: it needs a C compiler")
+    })?;
+    if done.status.success() {
+        return Ok(Linked { library, folder });
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let first: Vec<&str> = said.lines().filter(|line| line.contains("error")).take(3).collect();
+    Err(Stop::problem(format!("the archive's code does not link: {}", first.join("; "))))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}

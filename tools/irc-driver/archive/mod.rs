@@ -1,0 +1,98 @@
+//! Model Library Format archives.
+mod link;
+mod run;
+
+use crate::{console::Console, output::Stream, stop::Stop, values};
+use bytes::Bytes;
+use irc::{ArchiveOptions, Failure};
+use irc_cli::CompileTo;
+use irc_diag::{Diagnostic, Source};
+use irc_mlf::{Contents, Depth, Package, Version, read};
+use std::path::Path;
+
+pub use run::{run, self_test};
+
+/// Says when what is made was made, so that it is the same whenever that was: seconds since 1970.
+const EPOCH: &str = "SOURCE_DATE_EPOCH";
+
+/// What the flags ask for.
+pub fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
+    let time = match std::env::var(EPOCH) {
+        Err(_) => 0,
+        Ok(text) => text.parse().map_err(|_| {
+            Stop::Usage(format!("{EPOCH}: expected seconds since 1970, found '{text}'"))
+        })?,
+    };
+    let version = match arguments.mlf_version.as_deref() {
+        Some("7") => Version::V7,
+        _ => Version::V5,
+    };
+    let model = arguments.model_name.clone().unwrap_or_else(|| ArchiveOptions::default().model);
+    Ok(ArchiveOptions { version, model, time })
+}
+
+/// Why there is no archive of a graph; how sizes are given, where they are open.
+pub fn refused(source: &Source, mut failure: Failure) -> Stop {
+    for found in &mut failure.diagnostics {
+        if found.code == "mlf-program" && found.message.contains("open") {
+            found.help = Some("give them: --shape NAME=1x3x224x224".into());
+        }
+    }
+    Stop::failure(source.clone(), failure)
+}
+
+/// Writes an archive, with test vectors if the flags ask for them.
+pub fn write(
+    console: &Console,
+    arguments: &CompileTo,
+    make: impl Fn() -> Result<Contents, Stop>,
+) -> Result<(), Stop> {
+    let path = &arguments.output;
+    let mut contents = make()?;
+    let mut package = built(path, &contents)?;
+    if arguments.check_reproducible {
+        expect_equal(&package, &built(path, &make()?)?)?;
+    }
+    if arguments.with_test_vectors {
+        let given = arguments.inputs.as_deref().map(values::read).transpose()?;
+        let vector = run::test_vector(console, &package, given.unwrap_or_default())?;
+        contents.models.iter_mut().for_each(|model| model.vectors.push(vector.clone()));
+        package = built(path, &contents)?;
+    }
+    let stream = Stream::open(path)?;
+    let written = package.archive.write(contents.time, &mut stream.writer()?);
+    written.map_err(|error| Stop::problem(format!("cannot write {}: {error}", path.display())))?;
+    stream.finish()
+}
+
+/// Demands that what was compiled twice is the same.
+fn expect_equal(first: &Package, second: &Package) -> Result<(), Stop> {
+    let members = first.archive.members().iter();
+    let differs = |(path, content): &(&String, &Bytes)| second.archive.get(path) != Some(*content);
+    let found: Vec<&str> = members.filter(differs).map(|(path, _)| path.as_str()).collect();
+    match found.is_empty() && first.archive == second.archive {
+        true => Ok(()),
+        false => Err(Stop::Internal(format!("compiled again, it differs in {}", found.join(", ")))),
+    }
+}
+
+fn built(path: &Path, contents: &Contents) -> Result<Package, Stop> {
+    irc_mlf::build(&path.display().to_string(), contents).map_err(|report| {
+        let mut found: Vec<String> = report.all().map(|found| found.message.clone()).collect();
+        found.dedup();
+        Stop::problem(format!("no archive can hold the model: {}", found.join("; ")))
+    })
+}
+
+/// Every finding of an archive, by the member that it is about; of a sound one, the archive alone.
+pub fn check(name: &str, bytes: &Bytes) -> Vec<(Source, Vec<Diagnostic>)> {
+    let (package, report) = read(name, bytes);
+    let checked = package.map(|package| irc_mlf::check(&package, Depth::Content));
+    let checked = checked.unwrap_or_default();
+    let all = report.files().chain(checked.files());
+    let mut found: Vec<_> = all.map(|file| (file.source.clone(), file.found.clone())).collect();
+    if found.is_empty() {
+        found.push((Source::new(name, ""), vec![]));
+    }
+    found
+}

@@ -1,0 +1,171 @@
+//! `irc run` of archives, and what is run to make one's test vectors.
+use super::link::link;
+use crate::{
+    console::Console,
+    output,
+    stop::Stop,
+    values::{self, Buffers},
+};
+use bytes::Bytes;
+use irc_cli::Run;
+use irc_mlf::{DataType, Depth, Package, Type, params::Param};
+use irc_runtime::{Context, ContextOptions, Model, ModelError, OpenOptions, Port};
+use irc_tensor::{DType, Tensor, TensorType};
+use std::sync::Arc;
+
+/// Runs an archive once, after everything in it was checked.
+pub fn run(
+    console: &Console,
+    arguments: &Run,
+    bytes: &Bytes,
+    mut given: Buffers,
+) -> Result<Buffers, Stop> {
+    let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
+    if let Some(seed) = arguments.seed {
+        values::fill(&mut given, loaded.model.interface(), seed)?;
+    }
+    let _step = console.step("running");
+    loaded.run(&given)
+}
+
+/// Runs an archive on the inputs that it holds, and compares with the outputs that it holds.
+pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<(), Stop> {
+    let name = &arguments.files[0];
+    let package = open(console, name, bytes)?;
+    let models = package.metadata.extension.iter().flat_map(|ours| ours.models.values());
+    let vectors: Vec<_> = models.flat_map(|model| &model.vectors).collect();
+    if vectors.is_empty() {
+        let problem = Stop::problem(format!("{name} holds no test vectors"));
+        return Err(problem.help("irc compile --with-test-vectors puts them in"));
+    }
+    let loaded = Loaded::open(console, &package)?;
+    for vector in &vectors {
+        let inputs = buffers(&package, &vector.inputs, str::to_owned)?;
+        let found = loaded.run(&inputs)?;
+        let outputs = &loaded.model.interface().outputs;
+        let output_name = |number: &str| {
+            let port = number.parse().ok().and_then(|number: usize| outputs.get(number));
+            port.map_or_else(|| number.to_owned(), |port| port.name.clone())
+        };
+        let expected = buffers(&package, &vector.outputs, output_name)?;
+        values::check(console, expected, &found, arguments.tolerance)?;
+    }
+    output::print(&format!("{} of {} test vectors agree\n", vectors.len(), vectors.len()))
+}
+
+/// The inputs given and random ones for the others, and what an archive makes of them.
+pub fn test_vector(
+    console: &Console,
+    package: &Package,
+    mut inputs: Buffers,
+) -> Result<irc_mlf::TestVector, Stop> {
+    /// Any will do.
+    const SEED: u64 = 1;
+    let loaded = Loaded::open(console, package)?;
+    let interface = loaded.model.interface();
+    values::fill(&mut inputs, interface, SEED)?;
+    let outputs = loaded.run(&inputs)?;
+    let param = |name: String, tensor: &Tensor| {
+        let dtype =
+            DataType::of(tensor.dtype()).unwrap_or(DataType::scalar(irc_mlf::Code::Uint, 8));
+        let ty = Type { dtype, shape: tensor.shape().to_vec() };
+        Param { name, ty, data: Bytes::copy_from_slice(tensor.bytes()) }
+    };
+    let given = interface.inputs.iter().map(|port| (port.name.clone(), inputs.get(&port.name)));
+    let given = given.filter_map(|(name, tensor)| Some(param(name, tensor?)));
+    let made = interface.outputs.iter().enumerate();
+    let made =
+        made.filter_map(|(number, port)| Some(param(number.to_string(), outputs.get(&port.name)?)));
+    Ok(irc_mlf::TestVector { inputs: given.collect(), outputs: made.collect() })
+}
+
+/// Reads an archive and checks all of it.
+fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
+    let (package, report) = irc_mlf::read(name, bytes);
+    let checked = package.as_ref().map(|package| irc_mlf::check(package, Depth::Content));
+    let is_sound = checked.as_ref().is_some_and(|report| !report.has_errors());
+    if let Some(package) = package.filter(|_| is_sound) {
+        // irc check tells what else is not as it should be.
+        return Ok(package);
+    }
+    for file in report.files().chain(checked.iter().flat_map(|report| report.files())) {
+        console.findings(&file.source, &file.found);
+    }
+    Err(Stop::Reported)
+}
+
+/// An archive whose code is loaded.
+struct Loaded {
+    model: Arc<Model>,
+    /// Where code lies that was linked here; removed when the model is.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Loaded {
+    fn open(console: &Console, package: &Package) -> Result<Self, Stop> {
+        let ours = package.metadata.extension.as_ref();
+        let has_library = ours.is_some_and(|ours| ours.library.is_some());
+        let linked = if has_library { None } else { Some(link(console, package)?) };
+        let library = linked.as_ref().map(|linked| linked.library.as_path());
+        let options = OpenOptions { library, ..OpenOptions::default() };
+        let model = Arc::new(Model::of_package(package, options).map_err(stopped)?);
+        Ok(Self { model, _folder: linked.map(|linked| linked.folder) })
+    }
+
+    fn run(&self, given: &Buffers) -> Result<Buffers, Stop> {
+        let mut context = Context::new(&self.model, &ContextOptions::default()).map_err(stopped)?;
+        let interface = self.model.interface();
+        for (name, tensor) in given {
+            let input = self.model.input(name).map_err(stopped)?;
+            let tensor = fitting(&interface.inputs[input], tensor)?;
+            context.set_input(input, tensor.bytes()).map_err(stopped)?;
+        }
+        context.run().map_err(stopped)?;
+        let output = |(number, port): (usize, &Port)| {
+            let bytes = context.output(number).map_err(stopped)?;
+            let unknown = || Stop::problem(format!("output '{}': {}", port.name, port.type_text()));
+            let ty = port.tensor_type().ok_or_else(unknown)?;
+            let tensor = Tensor::from_bytes(ty, bytes);
+            let tensor =
+                tensor.map_err(|error| Stop::problem(format!("{}: {error}", port.name)))?;
+            Ok((port.name.clone(), tensor))
+        };
+        interface.outputs.iter().enumerate().map(output).collect()
+    }
+}
+
+/// A tensor of an input's type; bfloat16 comes as the bits of uint16.
+fn fitting(port: &Port, tensor: &Tensor) -> Result<Tensor, Stop> {
+    let is_bits = tensor.dtype() == DType::U16 && port.element_type() == Some(DType::BF16);
+    let as_is = if is_bits { tensor.clone().reinterpret(DType::BF16) } else { Ok(tensor.clone()) };
+    match as_is {
+        Ok(tensor) if port.takes(tensor.ty()) => Ok(tensor),
+        _ => Err(Stop::problem(format!(
+            "input '{}': expected {}, found {}",
+            port.name,
+            port.type_text(),
+            tensor.ty()
+        ))),
+    }
+}
+
+/// Tensors of a member in the form of parameters.
+fn buffers(
+    package: &Package,
+    member: &str,
+    name: impl Fn(&str) -> String,
+) -> Result<Buffers, Stop> {
+    let lost = || Stop::problem(format!("{member}: is not what it was when it was checked"));
+    let bytes = package.archive.get(member).ok_or_else(lost)?;
+    let params = irc_mlf::params::read(bytes, &mut irc_diag::Sink::new()).ok_or_else(lost)?;
+    let tensor = |param: Param| {
+        let dtype = param.ty.dtype.element().ok_or_else(lost)?;
+        let tensor = Tensor::from_bytes(TensorType::new(dtype, param.ty.shape), &param.data);
+        Ok((name(&param.name), tensor.map_err(|error| Stop::problem(error.to_string()))?))
+    };
+    params.into_iter().map(tensor).collect()
+}
+
+fn stopped(error: ModelError) -> Stop {
+    Stop::problem(error.to_string())
+}

@@ -1,0 +1,51 @@
+//! Warnings on the way to something else: a line for each kind.
+use crate::console::Console;
+use irc_diag::{Diagnostic, Source};
+
+/// Shows the warnings of a file that is used, not checked: the first of each code in a line with its
+/// place and how many there are. Programs that read findings are given all, in full.
+pub fn brief(console: &Console, source: &Source, findings: &[Diagnostic]) {
+    if console.is_json() || findings.is_empty() {
+        return console.findings(source, findings);
+    }
+    console.text(&lines(source, findings));
+    console.note("irc check tells more of these warnings");
+}
+
+fn lines(source: &Source, findings: &[Diagnostic]) -> String {
+    let places = source.lines();
+    let is_first = |index: &usize| {
+        let same = |other: &Diagnostic| other.code == findings[*index].code;
+        findings.iter().position(same) == Some(*index)
+    };
+    let line = |index: usize| {
+        let finding = &findings[index];
+        let place = finding.primary_span().map_or(String::new(), |span| {
+            let (line, column) = places.line_column(span.start);
+            format!(":{line}:{column}")
+        });
+        // Formats count the places of a warning themselves, in its last note.
+        let note = finding.notes.last().map_or(String::new(), |note| format!("; {note}"));
+        let more = findings[index + 1..].iter().filter(|other| other.code == finding.code).count();
+        let more = if more > 0 { format!("; {more} more like it") } else { String::new() };
+        let (name, code, message) = (source.name(), finding.code, &finding.message);
+        format!("{name}{place}: warning[{code}]: {message}{note}{more}\n")
+    };
+    (0..findings.len()).filter(is_first).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_of_a_kind_are_one_line() {
+        let source = Source::new("x.json", "a\nb\nc\n");
+        let warning = |at: usize, code| Diagnostic::warning(code, "odd").at(at..at + 1, "");
+        let counted = warning(0, "v").with_note("why").with_note("9 places are so");
+        let all = [warning(2, "w"), counted, warning(0, "w"), Diagnostic::warning("w", "even")];
+        let expected = "x.json:2:1: warning[w]: odd; 2 more like it\n\
+                        x.json:1:1: warning[v]: odd; 9 places are so\n";
+        assert_eq!(lines(&source, &all), expected);
+    }
+}
