@@ -192,8 +192,7 @@ impl Session {
     fn compile_kernels(&self, file: FileId, options: &CompileOptions) -> Result<(), Failure> {
         let config = queries::Config::new(&self.database, options.clone());
         let fused = queries::fused(&self.database, file.0, config)?;
-        let mut texts: Vec<Arc<str>> =
-            fused.kernels.iter().map(|(_, text)| text.clone()).collect();
+        let mut texts: Vec<Arc<str>> = fused.kernels.iter().map(|(_, text)| text.clone()).collect();
         texts.sort();
         texts.dedup();
         self.compile_texts(texts, &options.target)

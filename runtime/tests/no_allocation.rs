@@ -1,4 +1,5 @@
-//! A run allocates nothing. The only test here: the allocator counts for the whole process.
+//! A run allocates nothing. A test without a harness: the allocator counts for the whole process, and a
+//! harness has threads of its own.
 
 mod support;
 
@@ -34,8 +35,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[test]
-fn a_run_allocates_nothing() {
+fn main() {
     let model = model("no_allocation");
     let pools: [Arc<dyn Pool>; 2] =
         [Arc::new(Inline), Arc::new(ThreadPool::new(3).expect("threads"))];
@@ -55,5 +55,6 @@ fn a_run_allocates_nothing() {
         let output = context.output(1).expect("an output");
         assert_eq!(COUNT.load(Ordering::Relaxed), before, "{threads} threads");
         assert_eq!(floats(output), expected(&x)[1]);
+        println!("a run with {threads} threads allocates nothing");
     }
 }
