@@ -32,22 +32,34 @@ fn ports(
         let name = attribute("irc.name").and_then(string_value);
         let weight =
             attribute("irc.weight").and_then(|weight| IntegerAttribute::try_from(weight).ok());
-        let ty = type_of(*ty)?;
-        if let Some(known) = ty.known() {
-            known.byte_size().map_err(|error| error.to_string())?;
-        }
-        let symbolic = ty.known().is_none();
-        let sizes = ty.dims.iter().map(ToString::to_string);
+        let name = name.unwrap_or_else(|| format!("{fallback}_{index}"));
         Ok(Port {
-            name: name.unwrap_or_else(|| format!("{fallback}_{index}")),
-            dtype: ty.dtype.name().to_owned(),
-            shape: ty.dims.iter().map(|dim| dim.known().unwrap_or(-1)).collect(),
             kept: attribute("irc.kept").is_some(),
-            sizes: if symbolic { sizes.collect() } else { vec![] },
             weight: weight.map(|weight| weight.value().cast_unsigned()),
+            ..port_of(name, &type_of(*ty)?)?
         })
     };
     types.iter().enumerate().map(port).collect()
+}
+
+/// An input or output of a type; an extent that is not known is -1, and has the name of its size.
+///
+/// # Errors
+/// More bytes than can be counted.
+pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
+    let known = ty.known();
+    if let Some(known) = &known {
+        known.byte_size().map_err(|error| error.to_string())?;
+    }
+    let sizes = ty.dims.iter().map(ToString::to_string);
+    Ok(Port {
+        name,
+        dtype: ty.dtype.name().to_owned(),
+        shape: ty.dims.iter().map(|dim| dim.known().unwrap_or(-1)).collect(),
+        kept: false,
+        sizes: if known.is_none() { sizes.collect() } else { vec![] },
+        weight: None,
+    })
 }
 
 fn attributes<'c: 'a, 'a>(

@@ -1,30 +1,83 @@
-//! The irc compiler as a library: a [`Session`] over source files.
+//! The irc compiler as a library: models in, programs out.
+//!
+//! A [`Session`] opens a [`Model`] — ARK, Common IR or ONNX, in any of their forms — and compiles it to a
+//! [`Program`] that runs in this process:
 //!
 //! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use irc::{CompileOptions, Session};
-//! use irc_runtime::Library;
-//! use std::collections::BTreeMap;
+//! use irc::{Session, Target, Tensor};
 //!
-//! # let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
-//! # let text = std::fs::read_to_string(format!("{examples}/softmax.model.json"))?;
-//! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("softmax.so");
-//! let mut session = Session::new();
-//! let file = session.open("softmax.model.json", text);
-//! let compiled = session.compile(file, &CompileOptions::default()).map_err(|failure| {
-//!     irc_diag::render(&session.source(file), &failure.diagnostics, false, 100)
-//! })?;
-//! std::fs::write(&path, &compiled.library)?;
-//! // Inputs that are not given are zero.
-//! let outputs = Library::load(&path)?.run(BTreeMap::new())?;
-//! let name = &compiled.interface.outputs[0].name;
-//! assert_eq!(outputs[name].to_f32(), vec![1.0 / 256.0; 64 * 256]);
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/perceptron.onnx.pbtxt");
+//! let x = Tensor::from_values([1, 4], &[0.5_f32, -1.0, 2.0, 0.0])?;
+//! let outputs = Session::new().import(model)?.compile(Target::host())?.run([("x", x)])?;
+//! # assert_eq!(outputs.len(), 1);
+//! println!("{:?}", outputs["y"].to_f32());
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! `examples/plan_and_run.rs` plans a model and runs the plan too.
+//! # What comes out
+//!
+//! [`Model::compile`] runs it here, [`Model::library`] is a shared library with the constants in it,
+//! [`Model::archive`] a Model Library Format archive, [`Model::emit`] an object, LLVM IR, assembly or C,
+//! [`Model::stage`] the IR after a stage of the [pipeline]. Each takes a [`Target`], or
+//! [`CompileOptions`] for more. The same model and options give the same bytes.
+//!
+//! ```
+//! use irc::{ArchiveOptions, Session, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/perceptron.onnx.pbtxt");
+//! let session = Session::new();
+//! let model = session.import(model)?;
+//! let text = model.stage("fuse", Target::host())?;
+//! assert!(text.contains("tl.group"));
+//! let contents = model.archive(Target::host(), &ArchiveOptions::default())?;
+//! assert_eq!(contents.models[0].name, "default");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Inputs of open size
+//!
+//! A program is made for all sizes that the model leaves open. [`ImportOptions`] can fix them, and gives
+//! the values of inputs on which a program's very structure depends.
+//!
+//! ```
+//! use irc::{ImportOptions, Session, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/perceptron.onnx.pbtxt");
+//! let session = Session::new();
+//! let wrong = ImportOptions::default().shape("data", [1, 4]);
+//! let error = session.import_with(model, &wrong).err().expect("no such input");
+//! assert_eq!(error.diagnostics()[0].code, "import-input");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Errors
+//!
+//! [`Error`] holds findings as values — code, message, place in the file, help — and the file; printed, it
+//! shows the lines they point at. Nothing is printed here, and no fault of a model is a panic.
+//!
+//! ```
+//! use irc::{ImportOptions, Session};
+//!
+//! let text = r#"{"Rank": 0, "WorldSize": 1, "Nodes": [{"Id": 0}]}"#;
+//! let session = Session::new();
+//! let opened = session.import_bytes("bad.model.json", text.into(), &ImportOptions::default());
+//! let error = opened.err().expect("a node has an op");
+//! let first = &error.diagnostics()[0];
+//! assert_eq!((first.code, first.path.as_deref()), ("ark-missing-key", Some("$.Nodes[0]")));
+//! assert!(error.to_string().contains("bad.model.json:1:"));
+//! ```
+//!
+//! # Editing
+//!
+//! A [`Session`] is an incremental database: [`Session::open`] gives a file of it, and after an edit only
+//! what depends on it is made again ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan
+//! too.
 
 pub mod archive;
 pub mod codegen;
@@ -32,13 +85,18 @@ pub mod eval;
 pub mod fusion;
 pub mod interface;
 pub mod lowering;
+pub mod model;
 pub mod passes;
 pub mod pipeline;
 pub mod session;
 pub mod tasks;
 
 pub use codegen::Backend;
+pub use irc_diag::{Diagnostic, Source};
 pub use irc_planner as planner;
+pub use irc_runtime::{Interface, Port, RunError, Runner};
+pub use irc_tensor::{DType, Tensor, TensorType};
+pub use model::{Error, ImportOptions, Model, Program};
 pub use session::{
     Accumulate, ArchiveOptions, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph,
     CompiledGraphs, CompiledPlan, Failure, FileId, GraphEntry, Results, Session, Target,

@@ -1,5 +1,5 @@
 //! A program as calls of functions on tensors, before it is a graph.
-use super::{Buffer, Callee, Kernel, MOST_ARGUMENTS, Step};
+use super::{Buffer, Callee, Kernel, MOST_ARGUMENTS, Refused, Step};
 use crate::{
     interface::{Interface, Port},
     lowering::{
@@ -71,7 +71,7 @@ pub fn draft(
     interface: &Interface,
     weights: &[Constant],
     kernels: &BTreeMap<String, Kernel>,
-) -> Result<Draft, String> {
+) -> Result<Draft, Refused> {
     if function.is_dynamic() {
         return Err(open_sizes(interface));
     }
@@ -87,19 +87,21 @@ pub fn draft(
 }
 
 /// Why a program whose sizes are open has no graph.
-fn open_sizes(interface: &Interface) -> String {
+fn open_sizes(interface: &Interface) -> Refused {
     let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
     let open = interface.inputs.iter().filter(is_open);
     let open: Vec<String> =
         open.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
-    match open.is_empty() {
-        true => {
-            "sizes depend on the values of inputs, and a graph of an archive has fixed ones".into()
-        }
-        false => format!(
+    if open.is_empty() {
+        return "sizes depend on the values of inputs, and a graph of an archive has fixed ones"
+            .into();
+    }
+    Refused {
+        message: format!(
             "a graph of an archive has fixed sizes, and these of inputs are open: {}",
             open.join(", ")
         ),
+        help: Some("give them: --shape NAME=1x3x224x224, or ImportOptions::shape"),
     }
 }
 

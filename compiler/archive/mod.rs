@@ -97,6 +97,21 @@ pub struct Kernel {
     pub scratch: u64,
 }
 
+/// Why there is no graph of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What stands in the way.
+    pub message: String,
+    /// What to do.
+    pub help: Option<&'static str>,
+}
+
+impl<T: Into<String>> From<T> for Refused {
+    fn from(message: T) -> Self {
+        Refused { message: message.into(), help: None }
+    }
+}
+
 /// The graph of a program.
 ///
 /// `weights` are the constants that arguments of the function stand for, by number. Names of functions
@@ -110,7 +125,7 @@ pub fn plan(
     weights: &[Constant],
     kernels: &BTreeMap<String, Kernel>,
     prefix: &str,
-) -> Result<Planned, String> {
+) -> Result<Planned, Refused> {
     let draft = draft::draft(function, interface, weights, kernels)?;
     let steps = draft.steps.clone();
     let kind = |callee: &Callee| match callee {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     archive::{
-        Kernel, Operator, Planned, Step,
+        Kernel, Operator, Planned, Refused, Step,
         operators::{self, Callees, Count, Entry},
         plan,
     },
@@ -22,6 +22,7 @@ use crate::{
     pipeline::HOST_CPU,
 };
 use bytes::Bytes;
+use irc_diag::Diagnostic;
 use irc_dialects::ark::{Origins, import};
 use irc_mlf::{Contents, Model, Shared, Version};
 use irc_mlir::{
@@ -265,7 +266,7 @@ fn source(program: &Program, target: &Target, archive: &ArchiveOptions) -> Resul
         }
         let callees = Callees { kernels: &kernels, steps: &entries };
         let text = operators::write(&planned.operators, callees, archive.count());
-        let text = text.map_err(|error| message = Some(error)).ok()?;
+        let text = text.map_err(|error| message = Some(error.into())).ok()?;
         add(&module, &irc_mlir::parse_module(context, &text)?);
         Some((compile(&module, target, Output::C), workspaces(&planned, callees), planned))
     });
@@ -322,7 +323,7 @@ fn planned(
     weights: &[Constant],
     kernels: &BTreeMap<String, Kernel>,
     archive: &ArchiveOptions,
-) -> Result<(Planned, Vec<StepText>), String> {
+) -> Result<(Planned, Vec<StepText>), Refused> {
     let lost = || "the main function was lost".to_owned();
     let module = irc_mlir::parse_module(context, text).ok_or_else(lost)?;
     let main = kernel::named(module.as_operation(), "main").ok_or_else(lost)?;
@@ -435,13 +436,15 @@ fn target_text(target: &Target) -> String {
 }
 
 /// Why an archive cannot hold a program.
-fn refused(message: String) -> Failure {
-    let found = irc_diag::Diagnostic::error("mlf-program", message);
+fn refused(reason: impl Into<Refused>) -> Failure {
+    let Refused { message, help } = reason.into();
+    let found = Diagnostic::error("mlf-program", message);
+    let found = Diagnostic { help: help.map(str::to_owned), ..found };
     Failure { diagnostics: vec![found], internal: false }
 }
 
-fn why(message: Option<String>, captured: Vec<CapturedDiagnostic>) -> Failure {
-    message.map_or_else(|| said(captured), refused)
+fn why(reason: Option<Refused>, captured: Vec<CapturedDiagnostic>) -> Failure {
+    reason.map_or_else(|| said(captured), refused)
 }
 
 fn said(captured: Vec<CapturedDiagnostic>) -> Failure {

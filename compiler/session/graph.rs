@@ -19,6 +19,7 @@ use crate::{
         emit_entry::WEIGHTS,
         graph_to_tl::{graph_to_tl, weights},
     },
+    model::with_file,
     pipeline::HOST_CPU,
 };
 use irc_diag::Source;
@@ -30,7 +31,6 @@ use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -97,21 +97,6 @@ impl CompiledGraphs {
 fn runner(library: Library, weights: &[Constant]) -> Result<Runner, RunError> {
     let weights: Vec<_> = weights.iter().map(|weight| weight.bytes.clone()).collect();
     Runner::new(Arc::new(library), &weights)
-}
-
-/// Loads a library from a file that is gone afterwards.
-fn with_file<T>(
-    library: &[u8],
-    load: impl FnOnce(&Path) -> Result<T, RunError>,
-) -> Result<T, RunError> {
-    let unwritable = |error: std::io::Error| RunError::Load {
-        path: std::env::temp_dir(),
-        reason: error.to_string(),
-    };
-    let folder = tempfile::tempdir().map_err(unwritable)?;
-    let path = folder.path().join("graph.so");
-    std::fs::write(&path, library).map_err(unwritable)?;
-    load(&path)
 }
 
 /// The part of a graph in a library of several.

@@ -126,9 +126,14 @@ impl Session {
             self.edit(file, source);
             return file;
         }
-        let file = FileId(SourceFile::new(&self.database, source));
+        let file = self.add(source);
         self.files.insert(name, file);
         file
+    }
+
+    /// Adds a file that is never edited.
+    pub(crate) fn add(&self, source: Source) -> FileId {
+        FileId(SourceFile::new(&self.database, source))
     }
 
     fn edit(&mut self, file: FileId, source: Source) {

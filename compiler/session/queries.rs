@@ -40,6 +40,18 @@ impl Default for CompileOptions {
     }
 }
 
+impl From<Target> for CompileOptions {
+    fn from(target: Target) -> Self {
+        CompileOptions { target, ..CompileOptions::default() }
+    }
+}
+
+impl From<&CompileOptions> for CompileOptions {
+    fn from(options: &CompileOptions) -> Self {
+        options.clone()
+    }
+}
+
 /// Which written buffers are results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Results {

@@ -221,7 +221,7 @@ fn unknown(name: &str, found: Content) -> Stop {
 
 fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
     let bytes = input::read(name)?;
-    input::expect_model(name, input::content(&bytes))?;
+    input::expect_model(name, input::Content::of(&bytes))?;
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };

@@ -2,14 +2,14 @@
 use crate::{
     archive,
     console::Console,
-    graphs, input,
-    output::{self, Content},
-    plan,
+    graphs,
+    input::{self, Content},
+    output, plan,
     stop::Stop,
     target,
 };
 use irc::{
-    Accumulate, Backend, CompileOptions, Failure, FileId, Results, Session, codegen::Output,
+    Accumulate, Backend, CompileOptions, Model, Results, Session, codegen::Output,
     pipeline::HOST_CPU,
 };
 use irc_cli::{Codegen, CompileTo, Explain, Generator, Kind};
@@ -38,53 +38,71 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     output::probe_beside(&arguments.output, &arguments.model)?;
     let bytes = input::read(&arguments.model)?;
     let content = input::content_as(&arguments.model, &bytes, arguments.graphs.format.as_deref());
-    if content == input::Content::Graph {
-        return graphs::compile::compile(console, arguments, bytes, kind, stage, &options);
+    let session = Session::new();
+    let what = What { kind, stage, options, planning };
+    if content == Content::Graph {
+        graphs::refuse_of_ark(&arguments.compile, arguments.keep_intermediates)?;
+        // The first stage is the file as written, whether or not it can be lowered.
+        if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
+            let text = graphs::translate::written(console, arguments, bytes)?;
+            return output::write(&arguments.output, &text, output::Content::Text);
+        }
+        let model = graphs::model(console, &session, arguments, bytes)?;
+        return write(console, arguments, &model, &what);
     }
     graphs::refuse(&arguments.graphs)?;
     if arguments.inputs.is_some() {
         return Err(Stop::Usage("--inputs is for Common IR and ONNX files".into()));
     }
-    if content == input::Content::Plan && kind == Kind::Mlir {
+    if content == Content::Plan && kind == Kind::Mlir {
         return write_tasks(arguments, input::source(&arguments.model, &bytes));
     }
     input::expect_model(&arguments.model, content).map_err(|stop| match content {
-        input::Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
+        Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
         _ => stop,
     })?;
-    let source = input::source(&arguments.model, &bytes);
-    let (session, file) = input::open(console, source.clone(), false)?;
-    explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
-    let step = console.step("compiling");
-    if kind == Kind::Tar {
-        let archive = archive::options(arguments)?;
-        drop(step);
-        return archive::write(console, arguments, || {
-            let _step = console.step("compiling");
-            let mut session = Session::new();
-            let file = session.open_source(source.clone());
-            let contents = session.archive(file, &options, &archive);
-            contents.map_err(|failure| Stop::failure(source.clone(), failure))
-        });
-    }
-    let failed = |failure: Failure| Stop::failure(source.clone(), failure);
-    let emit = |output| session.emit(file, output, &options).map_err(failed);
+    let model = input::open(console, &session, input::source(&arguments.model, &bytes), false)?;
+    explain(console, &model, &what.options, arguments.compile.explain_fusion)?;
+    write(console, arguments, &model, &what)
+}
+
+/// What is to be written.
+struct What<'a> {
+    kind: Kind,
+    /// The stage after which MLIR is.
+    stage: &'a str,
+    options: CompileOptions,
+    planning: plan::Options,
+}
+
+fn write(
+    console: &Console,
+    arguments: &CompileTo,
+    model: &Model<'_>,
+    what: &What<'_>,
+) -> Result<(), Stop> {
+    let What { kind, stage, options, planning } = what;
+    let step = match kind {
+        Kind::Tar => return archive::write(console, arguments, model, options),
+        Kind::Json if model.imported().is_some() => {
+            return Err(Stop::problem("plans are made of ARK models"));
+        }
+        Kind::Json => None,
+        _ => Some(console.step("compiling")),
+    };
     let (bytes, content) = match kind {
-        Kind::So => {
-            let compiled = session.compile(file, &options).map_err(failed)?;
-            (compiled.library.clone(), Content::Executable)
+        Kind::So => (model.library(options)?.library.clone(), output::Content::Executable),
+        Kind::O => (model.emit(Output::Object, options)?, output::Content::Binary),
+        Kind::Ll => (model.emit(Output::LlvmIr, options)?, output::Content::Text),
+        Kind::S => (model.emit(Output::Assembly, options)?, output::Content::Text),
+        Kind::C => (model.emit(Output::C, options)?, output::Content::Text),
+        Kind::Mlir => (model.stage(stage, options)?.into_bytes(), output::Content::Text),
+        Kind::Json => {
+            let plan = plan::plan(console, model.source(), planning)?;
+            (plan.into_bytes(), output::Content::Text)
         }
-        Kind::O => (emit(Output::Object)?, Content::Binary),
-        Kind::Ll => (emit(Output::LlvmIr)?, Content::Text),
-        Kind::S => (emit(Output::Assembly)?, Content::Text),
-        Kind::C => (emit(Output::C)?, Content::Text),
-        Kind::Mlir => {
-            let text = session.stage(file, stage, &options).map_err(failed)?;
-            (text.into_bytes(), Content::Text)
-        }
-        Kind::Json => (plan::plan(console, &source, &planning)?.into_bytes(), Content::Text),
         Kind::Tar => unreachable!("written above"),
-        Kind::Asm | Kind::Ptx => return refuse_not_built(kind),
+        Kind::Asm | Kind::Ptx => return refuse_not_built(*kind),
     };
     drop(step);
     output::write(&arguments.output, &bytes, content)
@@ -111,7 +129,7 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), St
             }
         }
     }
-    output::write(&arguments.output, text.as_bytes(), Content::Text)
+    output::write(&arguments.output, text.as_bytes(), output::Content::Text)
 }
 
 fn kind_of(path: &Path) -> Result<Kind, Stop> {
@@ -218,15 +236,12 @@ pub fn accumulate(ark: bool) -> Accumulate {
 /// Tells how the ops were fused, if that was asked.
 pub fn explain(
     console: &Console,
-    session: &Session,
-    file: FileId,
+    model: &Model<'_>,
     options: &CompileOptions,
     format: Option<Explain>,
 ) -> Result<(), Stop> {
     let Some(format) = format else { return Ok(()) };
-    let report = session
-        .explain_fusion(file, options)
-        .map_err(|failure| Stop::failure(session.source(file), failure))?;
+    let Some(report) = model.explain_fusion(options)? else { return Ok(()) };
     let text = match format {
         Explain::Text => report.to_string(),
         Explain::Json => {

@@ -11,10 +11,10 @@ use crate::{
     world,
 };
 use bytes::Bytes;
-use irc::{CompileOptions, FileId, Results, Session, Target};
+use irc::{CompileOptions, Model, Results, Runner, Session, Target};
 use irc_cli::{Backend, Run};
 use irc_diag::Source;
-use irc_runtime::{Interface, Library};
+use irc_runtime::Library;
 use std::path::Path;
 
 /// Runs a program once.
@@ -66,7 +66,7 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
         [File { content: Content::Model, source, .. }] if !world::communicates(source) => {
             refuse_of_plans(arguments)?;
             say_threads(console, arguments.threads);
-            (run_model(console, arguments, source.clone(), given)?, None)
+            (run_ark(console, arguments, source.clone(), given)?, None)
         }
         _ => {
             let files: Vec<_> = files.into_iter().map(|file| (file.source, file.content)).collect();
@@ -181,19 +181,18 @@ pub fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
     }
 }
 
-fn run_library(console: &Console, arguments: &Run, given: Buffers) -> Result<Buffers, Stop> {
+fn run_library(console: &Console, arguments: &Run, mut given: Buffers) -> Result<Buffers, Stop> {
     refuse_to_compile(arguments)?;
-    let library = load(Path::new(&arguments.files[0]))?;
-    let inputs = prepare(given, library.interface(), arguments.seed)?;
-    if !library.interface().is_sized() {
-        return execute(console, &library, inputs);
+    let library = Library::load(Path::new(&arguments.files[0]))?;
+    if let Some(seed) = arguments.seed {
+        values::fill(&mut given, &library.interface().inputs, seed)?;
     }
-    let mut runner = irc_runtime::Runner::new(library.into(), &[])?;
+    let mut runner = Runner::new(library.into(), &[])?;
     let _step = console.step("running");
-    Ok(runner.run(inputs)?)
+    Ok(runner.run(given)?)
 }
 
-fn run_model(
+fn run_ark(
     console: &Console,
     arguments: &Run,
     source: Source,
@@ -201,13 +200,33 @@ fn run_model(
 ) -> Result<Buffers, Stop> {
     let generator = generator(arguments.backend);
     let options = compile::options(&arguments.compile, generator, false, Results::All)?;
-    let (session, file) = input::open(console, source, false)?;
-    compile::explain(console, &session, file, &options, arguments.compile.explain_fusion)?;
-    if arguments.backend == Backend::Reference {
-        return evaluate(console, &session, file, &options, arguments.seed, given);
+    let session = Session::new();
+    let model = input::open(console, &session, source, false)?;
+    compile::explain(console, &model, &options, arguments.compile.explain_fusion)?;
+    run_model(console, arguments, &model, &options, given)
+}
+
+/// Runs a model on given inputs, and random ones if the flags say so.
+pub fn run_model(
+    console: &Console,
+    arguments: &Run,
+    model: &Model<'_>,
+    options: &CompileOptions,
+    mut given: Buffers,
+) -> Result<Buffers, Stop> {
+    if let Some(seed) = arguments.seed {
+        values::fill(&mut given, &model.inputs(options)?, seed)?;
     }
-    let loaded = Loaded::compile(console, &session, file, &options)?;
-    execute(console, &loaded.library, prepare(given, loaded.library.interface(), arguments.seed)?)
+    if arguments.backend == Backend::Reference {
+        let _step = console.step("evaluating");
+        return Ok(model.evaluate(given, options)?);
+    }
+    expect_runnable(&options.target)?;
+    let step = console.step("compiling");
+    let program = model.compile(options)?;
+    drop(step);
+    let _step = console.step("running");
+    Ok(program.run(given)?)
 }
 
 /// The code generator of a backend; what generates no code has none, and takes the default.
@@ -218,42 +237,6 @@ pub fn generator(backend: Backend) -> irc::Backend {
     }
 }
 
-/// A model that was compiled and loaded.
-pub struct Loaded {
-    /// The library.
-    pub library: Library,
-    /// Where it lies; removed when the library is.
-    _folder: tempfile::TempDir,
-}
-
-impl Loaded {
-    /// Compiles and loads a model.
-    pub fn compile(
-        console: &Console,
-        session: &Session,
-        file: FileId,
-        options: &CompileOptions,
-    ) -> Result<Self, Stop> {
-        expect_runnable(&options.target)?;
-        let step = console.step("compiling");
-        let compiled = session
-            .compile(file, options)
-            .map_err(|failure| Stop::failure(session.source(file), failure))?;
-        drop(step);
-        Self::from_bytes(&compiled.library)
-    }
-
-    /// Loads a library from memory.
-    pub fn from_bytes(library: &[u8]) -> Result<Self, Stop> {
-        let folder = tempfile::tempdir().map_err(|error| {
-            Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
-        })?;
-        let path = folder.path().join("model.so");
-        output::write(&path, library, output::Content::Executable)?;
-        Ok(Self { library: load(&path)?, _folder: folder })
-    }
-}
-
 /// Refuses a target whose code this machine cannot run.
 pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
     if target.runs_here() {
@@ -261,36 +244,4 @@ pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
     }
     let problem = Stop::problem(format!("code for '{}' does not run on this machine", target.cpu));
     Err(problem.help("leave --target-cpu out, or use irc compile"))
-}
-
-/// Loads a library.
-pub fn load(path: &Path) -> Result<Library, Stop> {
-    Ok(Library::load(path)?)
-}
-
-fn prepare(mut given: Buffers, interface: &Interface, seed: Option<u64>) -> Result<Buffers, Stop> {
-    if let Some(seed) = seed {
-        values::fill(&mut given, interface, seed)?;
-    }
-    Ok(given)
-}
-
-fn execute(console: &Console, library: &Library, inputs: Buffers) -> Result<Buffers, Stop> {
-    let _step = console.step("running");
-    Ok(library.run(inputs)?)
-}
-
-fn evaluate(
-    console: &Console,
-    session: &Session,
-    file: FileId,
-    options: &CompileOptions,
-    seed: Option<u64>,
-    given: Buffers,
-) -> Result<Buffers, Stop> {
-    let failed = |failure| Stop::failure(session.source(file), failure);
-    let interface = session.interface(file, options).map_err(failed)?;
-    let inputs = prepare(given, &interface, seed)?;
-    let _step = console.step("evaluating");
-    session.run_reference(file, inputs, options).map_err(failed)
 }

@@ -31,6 +31,12 @@ impl From<RunError> for Stop {
     }
 }
 
+impl From<irc::Error> for Stop {
+    fn from(error: irc::Error) -> Self {
+        Stop::failure(error.file, error.failure)
+    }
+}
+
 impl Stop {
     /// A problem without advice.
     pub fn problem(message: impl Into<String>) -> Self {

@@ -12,7 +12,7 @@ use crate::{
 };
 use bytes::Bytes;
 use clap::Parser;
-use irc::{CompileOptions, lowering::ark_to_plan};
+use irc::{CompileOptions, Session, lowering::ark_to_plan};
 use irc_ark_format::{model, plan as plan_format};
 use irc_cli::{Functions, Graphs, Planner, Translate};
 use irc_diag::Source;
@@ -87,7 +87,7 @@ fn of_bytes(
     match (from, to) {
         (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
         (Origin::Ark, _) => {
-            input::expect_model(&arguments.input, input::content(&bytes))?;
+            input::expect_model(&arguments.input, input::Content::of(&bytes))?;
             let source = input::source(&arguments.input, &bytes);
             Ok((from_ark(console, arguments, source, to)?, Content::Text))
         }
@@ -234,13 +234,12 @@ fn from_ark(
     source: Source,
     to: &To,
 ) -> Result<Vec<u8>, Stop> {
-    let (session, file) = input::open(console, source.clone(), arguments.strict)?;
+    let session = Session::new();
+    let model = input::open(console, &session, source.clone(), arguments.strict)?;
     if let To::Plan(options) = to {
         return Ok(plan::plan(console, &source, options)?.into_bytes());
     }
-    let text = session
-        .stage(file, "import", &CompileOptions::default())
-        .map_err(|failure| Stop::failure(source.clone(), failure))?;
+    let text = model.stage("import", CompileOptions::default())?;
     match to {
         To::Ark => {
             let source = Source::new(source.name(), text.clone());

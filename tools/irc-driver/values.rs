@@ -4,7 +4,7 @@ use crate::{
     output::{self, Content},
     stop::Stop,
 };
-use irc_runtime::Interface;
+use irc_runtime::Port;
 use irc_tensor::{
     DType, Tensor, TensorType, Tolerance, compare, read_npz_file, seed_for, write_npz,
 };
@@ -35,13 +35,13 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
 }
 
 /// Gives every input that is read and not given yet random values; a size that nothing given tells is 1.
-pub fn fill(given: &mut Buffers, interface: &Interface, seed: u64) -> Result<(), Stop> {
+pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop> {
     let mut sizes = BTreeMap::new();
-    for port in &interface.inputs {
+    for port in inputs {
         let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
         sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
     }
-    for port in interface.inputs.iter().filter(|port| !port.kept) {
+    for port in inputs.iter().filter(|port| !port.kept) {
         if given.contains_key(&port.name) {
             continue;
         }

@@ -116,7 +116,7 @@ impl World {
             if let Some(seed) = seed {
                 let mut interface = rank.interface().clone();
                 interface.inputs.iter_mut().for_each(|port| port.name.insert_str(0, &prefix));
-                values::fill(&mut given, &interface, seed)?;
+                values::fill(&mut given, &interface.inputs, seed)?;
             }
             let (own, others): (Buffers, Buffers) =
                 given.into_iter().partition(|(name, _)| name.starts_with(&prefix));

@@ -4,7 +4,7 @@ mod run;
 
 use crate::{console::Console, output::Stream, stop::Stop, values};
 use bytes::Bytes;
-use irc::{ArchiveOptions, Failure};
+use irc::{ArchiveOptions, CompileOptions, Model, Session};
 use irc_cli::CompileTo;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::{Contents, Depth, Package, Version, read};
@@ -16,7 +16,7 @@ pub use run::{run, self_test};
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// What the flags ask for.
-pub fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
+fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
     let time = match std::env::var(EPOCH) {
         Err(_) => 0,
         Ok(text) => text.parse().map_err(|_| {
@@ -31,28 +31,25 @@ pub fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
     Ok(ArchiveOptions { version, model, time })
 }
 
-/// Why there is no archive of a graph; how sizes are given, where they are open.
-pub fn refused(source: &Source, mut failure: Failure) -> Stop {
-    for found in &mut failure.diagnostics {
-        if found.code == "mlf-program" && found.message.contains("open") {
-            found.help = Some("give them: --shape NAME=1x3x224x224".into());
-        }
-    }
-    Stop::failure(source.clone(), failure)
-}
-
 /// Writes an archive, with test vectors if the flags ask for them.
 pub fn write(
     console: &Console,
     arguments: &CompileTo,
-    make: impl Fn() -> Result<Contents, Stop>,
+    model: &Model<'_>,
+    compile: &CompileOptions,
 ) -> Result<(), Stop> {
     let path = &arguments.output;
-    let mut contents = make()?;
+    let options = options(arguments)?;
+    let step = console.step("compiling");
+    let mut contents = model.archive(compile, &options)?;
     let mut package = built(path, &contents)?;
     if arguments.check_reproducible {
-        expect_equal(&package, &built(path, &make()?)?)?;
+        // In a session that remembers nothing.
+        let session = Session::new();
+        let again = model.in_session(&session)?.archive(compile, &options)?;
+        expect_equal(&package, &built(path, &again)?)?;
     }
+    drop(step);
     if arguments.with_test_vectors {
         let given = arguments.inputs.as_deref().map(values::read).transpose()?;
         let vector = run::test_vector(console, &package, given.unwrap_or_default())?;

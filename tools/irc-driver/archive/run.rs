@@ -22,7 +22,7 @@ pub fn run(
 ) -> Result<Buffers, Stop> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     if let Some(seed) = arguments.seed {
-        values::fill(&mut given, loaded.model.interface(), seed)?;
+        values::fill(&mut given, &loaded.model.interface().inputs, seed)?;
     }
     let _step = console.step("running");
     loaded.run(&given)
@@ -63,7 +63,7 @@ pub fn test_vector(
     const SEED: u64 = 1;
     let loaded = Loaded::open(console, package)?;
     let interface = loaded.model.interface();
-    values::fill(&mut inputs, interface, SEED)?;
+    values::fill(&mut inputs, &interface.inputs, SEED)?;
     let outputs = loaded.run(&inputs)?;
     let param = |name: String, tensor: &Tensor| {
         let dtype =

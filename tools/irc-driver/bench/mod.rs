@@ -9,16 +9,14 @@ use crate::{
     console::Console,
     graphs,
     input::{self, Content},
-    output,
-    run::{self, Loaded},
+    output, run,
     stop::Stop,
-    target as processor, values,
+    target as processor,
+    values::{self, Buffers},
     world::{Preparation, World},
 };
-use irc::{CompileOptions, Results};
+use irc::{CompileOptions, Interface, Model, Program, Results, Runner, Session, Tensor};
 use irc_cli::{Bench, Generator};
-use irc_runtime::{Interface, Library, Port, Runner};
-use irc_tensor::Tensor;
 use latency::{Latency, Length};
 use report::Report;
 
@@ -43,15 +41,17 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         Content::Model => {
             let source = input::source(&arguments.file, &bytes);
             let flops = work::flops(&source);
-            let (session, file) = input::open(console, source, false)?;
+            let session = Session::new();
+            let model = input::open(console, &session, source, false)?;
             let options = CompileOptions {
                 target: target.clone(),
                 results: Results::Outputs,
                 accumulate: compile::accumulate(arguments.ark_accumulate),
             };
-            let loaded = Loaded::compile(console, &session, file, &options)?;
-            let library = &loaded.library;
-            (measure(console, library, arguments)?, flops, traffic(library.interface()))
+            let mut given = Buffers::new();
+            values::fill(&mut given, &model.inputs(&options)?, arguments.seed)?;
+            let prepared = Prepared::compiled(console, &model, &options, given)?;
+            measure(console, Prepared { flops, ..prepared }, arguments)?
         }
         Content::Library if arguments.ark_accumulate => {
             return Err(Stop::Usage(format!(
@@ -67,9 +67,10 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         }
         // A library does not say how much it computes.
         Content::Library => {
-            let loaded = Loaded::from_bytes(&bytes)?;
-            let (latency, traffic) = measure_library(console, loaded.library, arguments)?;
-            (latency, None, traffic)
+            let program = Program::from_library(&bytes)?;
+            let mut given = Buffers::new();
+            values::fill(&mut given, &program.interface().inputs, arguments.seed)?;
+            measure(console, Prepared::of(program.runner()?, given)?, arguments)?
         }
         Content::Plan => {
             let source = input::source(&arguments.file, &bytes);
@@ -89,10 +90,8 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
         Content::Graph => {
             let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
-            let mut prepared = graphs::bench::prepare(console, arguments, bytes, &options)?;
-            let _step = console.step("measuring");
-            let latency = latency::measure(length(arguments), || prepared.run())?;
-            (latency, prepared.flops, prepared.traffic)
+            let prepared = graphs::bench::prepare(console, arguments, bytes, &options)?;
+            measure(console, prepared, arguments)?
         }
     };
     let step = console.step("measuring the roofline");
@@ -119,39 +118,78 @@ fn refuse_of_graphs(arguments: &Bench) -> Result<(), Stop> {
     }
 }
 
-/// How long a library takes, and the bytes it is given and gives.
-fn measure_library(
-    console: &Console,
-    library: Library,
-    arguments: &Bench,
-) -> Result<(Latency, u64), Stop> {
-    if !library.interface().is_sized() {
-        return Ok((measure(console, &library, arguments)?, traffic(library.interface())));
-    }
-    let mut given = values::Buffers::new();
-    values::fill(&mut given, library.interface(), arguments.seed)?;
-    let runner = Runner::new(library.into(), &[])?;
-    let mut prepared = graphs::bench::Prepared::of(runner, given)?;
-    let _step = console.step("measuring");
-    let latency = latency::measure(length(arguments), || prepared.run())?;
-    Ok((latency, prepared.traffic))
+/// A compiled model with its inputs, ready to run.
+pub struct Prepared {
+    runner: Runner,
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
+    /// Floating-point operations of a run, if known.
+    pub flops: Option<u64>,
+    /// Bytes of inputs, constants and outputs, each once.
+    traffic: u64,
 }
 
-fn measure(console: &Console, library: &Library, arguments: &Bench) -> Result<Latency, Stop> {
-    let interface = library.interface();
-    let mut given = values::Buffers::new();
-    values::fill(&mut given, interface, arguments.seed)?;
-    let mut inputs = bind(&interface.inputs, given)?;
-    let mut outputs = bind(&interface.outputs, values::Buffers::new())?;
-    let mut workspace = library.workspace()?;
+impl Prepared {
+    /// A model that was compiled for this, and has run once on these inputs.
+    pub fn compiled(
+        console: &Console,
+        model: &Model<'_>,
+        options: &CompileOptions,
+        inputs: Buffers,
+    ) -> Result<Self, Stop> {
+        let step = console.step("compiling");
+        let program = model.compile(options)?;
+        drop(step);
+        Self::of(program.runner()?, inputs)
+    }
+
+    /// A model that has run once on these inputs; those not given are zero.
+    fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Stop> {
+        for port in runner.inputs() {
+            if inputs.contains_key(&port.name) {
+                continue;
+            }
+            let unknown = || Stop::problem(format!("{}: unknown type {}", port.name, port.dtype));
+            let zeros = Tensor::zeros(port.tensor_type().ok_or_else(unknown)?);
+            let zeros = zeros.map_err(|error| Stop::problem(format!("{}: {error}", port.name)))?;
+            inputs.insert(port.name.clone(), zeros);
+        }
+        let mut found = runner.run(inputs.clone())?;
+        let inputs = runner.inputs().filter_map(|port| inputs.remove(&port.name)).collect();
+        let ports = runner.interface().outputs.iter();
+        let outputs: Vec<Tensor> = ports.filter_map(|port| found.remove(&port.name)).collect();
+        let mut prepared = Self { runner, inputs, outputs, flops: None, traffic: 0 };
+        prepared.traffic = prepared.bytes();
+        Ok(prepared)
+    }
+
+    fn bytes(&self) -> u64 {
+        let constants = self.runner.interface().inputs.iter().filter(|port| port.weight.is_some());
+        let constants = constants.filter_map(|port| port.tensor_type()?.byte_size().ok());
+        let tensors = self.inputs.iter().chain(&self.outputs);
+        tensors.map(|tensor| tensor.bytes().len()).chain(constants).map(|bytes| bytes as u64).sum()
+    }
+
+    /// Runs the model once more.
+    fn run(&mut self) -> Result<(), Stop> {
+        let inputs: Vec<&Tensor> = self.inputs.iter().collect();
+        Ok(self.runner.run_with(&inputs, &mut self.outputs)?)
+    }
+}
+
+/// How long a model takes, its floating-point operations and its traffic.
+fn measure(
+    console: &Console,
+    mut prepared: Prepared,
+    arguments: &Bench,
+) -> Result<(Latency, Option<u64>, u64), Stop> {
     let _step = console.step("measuring");
-    latency::measure(length(arguments), || {
-        Ok(library.run_with(&mut inputs, &mut outputs, &mut workspace)?)
-    })
+    let latency = latency::measure(length(arguments), || prepared.run())?;
+    Ok((latency, prepared.flops, prepared.traffic))
 }
 
 fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Stop> {
-    let mut memories = world.memories(values::Buffers::new(), Some(arguments.seed))?;
+    let mut memories = world.memories(Buffers::new(), Some(arguments.seed))?;
     let _step = console.step("measuring");
     let threads = arguments.threads as usize;
     latency::measure(length(arguments), || {
@@ -164,19 +202,6 @@ fn length(arguments: &Bench) -> Length {
         Some(runs) => Length::Runs(runs),
         None => Length::Seconds(arguments.time),
     }
-}
-
-/// The buffers of ports in order; those not given are zero.
-fn bind(ports: &[Port], mut given: values::Buffers) -> Result<Vec<Tensor>, Stop> {
-    let bind = |port: &Port| {
-        if let Some(given) = given.remove(&port.name) {
-            return Ok(given);
-        }
-        let unknown = || Stop::problem(format!("{}: unknown type {}", port.name, port.dtype));
-        Tensor::zeros(port.tensor_type().ok_or_else(unknown)?)
-            .map_err(|error| Stop::problem(format!("{}: {error}", port.name)))
-    };
-    ports.iter().map(bind).collect()
 }
 
 /// Bytes of all inputs and outputs, each once.

@@ -3,7 +3,8 @@
 //! The arithmetic is measured with code of our own back end for the same processor, so that a
 //! narrower `--target-cpu` has a lower roof. The copy is as large as the model's buffers, so that
 //! a model that fits a cache is held against that cache.
-use crate::{run::Loaded, stop::Stop};
+use crate::stop::Stop;
+use irc::Program;
 use irc::{
     Target,
     codegen::{Output, compile, link_library},
@@ -36,14 +37,11 @@ const REPEATS: usize = 20;
 /// Measures the peak arithmetic of one core for a target.
 pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
     let lanes = target.vector_bytes() as usize / 4;
-    let loaded = Loaded::from_bytes(&library(target, lanes)?)?;
+    let program = Program::from_library(&library(target, lanes)?)?;
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
         let begin = Instant::now();
-        loaded
-            .library
-            .run(Default::default())
-            .map_err(|error| Stop::Internal(error.to_string()))?;
+        program.run::<String>([]).map_err(|error| Stop::Internal(error.to_string()))?;
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let operations = 2 * (CHAINS * lanes) as u64 * ROUNDS;
@@ -153,8 +151,9 @@ mod tests {
     fn the_sums_are_those_of_the_chains() {
         let target = Target::host();
         let lanes = target.vector_bytes() as usize / 4;
-        let loaded = Loaded::from_bytes(&library(&target, lanes).expect("links")).expect("loads");
-        let sums = loaded.library.run(Default::default()).expect("runs");
+        let program =
+            Program::from_library(&library(&target, lanes).expect("links")).expect("loads");
+        let sums = program.run::<String>([]).expect("runs");
         // x = x / 2 + 1/4 comes to rest at 1/2.
         assert!(sums["sums"].to_f32().iter().all(|sum| (sum - 0.5).abs() < 1e-6));
     }

@@ -1,5 +1,5 @@
 //! `irc-translate` of Common IR and ONNX files.
-use super::{Libraries, folder, load_options, open};
+use super::{Libraries, open, options};
 use crate::{
     console::Console,
     located::{findings, told},
@@ -7,7 +7,8 @@ use crate::{
     stop::Stop,
 };
 use bytes::Bytes;
-use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
+use irc::model::graph::{folder, load_options};
+use irc_cli::{CompileTo, Graphs, TextOrBinary, Translate, Writing};
 use irc_common_format::library::{bundle, load};
 use irc_common_format::model::{Module, Schema};
 use irc_common_format::write::{self, Target, write};
@@ -38,7 +39,7 @@ pub fn read(
         flags.format = Some(Root::Model.name().to_owned());
     }
     let libraries = if arguments.writing.bundle { Libraries::Bundled } else { Libraries::Left };
-    let (document, source) = open(console, &arguments.input, bytes, &flags, libraries)?;
+    let (document, source) = open(console, &arguments.input, bytes, &options(&flags)?, libraries)?;
     if written == Written::CommonIr && document.module.schema == Schema::Onnx {
         let message = format!("{}: expected Common IR, found an ONNX model", source.name());
         return Err(Stop::problem(message).help("read it with --import-onnx"));
@@ -52,8 +53,15 @@ pub fn to_dialect<'c>(context: &'c Context, document: &Document) -> Option<irc_m
     module.as_operation().verify().then_some(module)
 }
 
+/// A file to be compiled, as it is written: the dialect's module, as text with locations.
+pub fn written(console: &Console, arguments: &CompileTo, bytes: Bytes) -> Result<Vec<u8>, Stop> {
+    let options = options(&arguments.graphs)?;
+    let (document, source) = open(console, &arguments.model, bytes, &options, Libraries::Left)?;
+    to_text(console, &document, &source)
+}
+
 /// The dialect's module of a document, as text with locations.
-pub fn to_text(console: &Console, document: &Document, source: &Source) -> Result<Vec<u8>, Stop> {
+fn to_text(console: &Console, document: &Document, source: &Source) -> Result<Vec<u8>, Stop> {
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
     let module = to_dialect(&context, document);
@@ -73,7 +81,7 @@ pub fn emit(
     let Writing { bundle: is_bundled, form, common_ir_fields, inline } = arguments.writing;
     let mut sink = Sink::new();
     if is_bundled && !module.imports.is_empty() {
-        module = bundled(&module, &arguments.input, &arguments.graphs, &mut sink);
+        module = bundled(&module, &arguments.input, &arguments.graphs, &mut sink)?;
     }
     let target = match written {
         Written::CommonIr => Target::CommonIr,
@@ -96,8 +104,9 @@ pub fn emit(
     }
 }
 
-fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Module {
-    bundle(module, &load(module, &load_options(folder(input), flags), sink))
+fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Result<Module, Stop> {
+    let options = load_options(folder(input), &options(flags)?);
+    Ok(bundle(module, &load(module, &options, sink)))
 }
 
 fn encoding(form: TextOrBinary) -> Encoding {

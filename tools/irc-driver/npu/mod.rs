@@ -38,7 +38,7 @@ fn read<T>(
     options: &Options,
 ) -> Result<(Source, T), Stop> {
     let bytes = input::read(name)?;
-    let found = input::content(&bytes);
+    let found = input::Content::of(&bytes);
     if found != expected {
         let stop = input::unexpected(name, expected.words(), found);
         return Err(match found {
@@ -108,7 +108,7 @@ fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<
 /// The program of a listing, a trace or a binary file without errors.
 pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
     let bytes = input::read(name)?;
-    let (_, program, _) = check::program(console, name, &bytes, input::content(&bytes))?;
+    let (_, program, _) = check::program(console, name, &bytes, input::Content::of(&bytes))?;
     Ok(program)
 }
 

@@ -88,7 +88,7 @@ pub fn from_program(
     to: To,
 ) -> Result<(Vec<u8>, Content), Stop> {
     let bytes = input::read(&arguments.input)?;
-    let content = input::content(&bytes);
+    let content = input::Content::of(&bytes);
     let (source, program, spans) = check::program(console, &arguments.input, &bytes, content)?;
     if let To::Program = to {
         return Ok(write(&program, &arguments.output));

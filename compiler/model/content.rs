@@ -1,0 +1,219 @@
+//! Kinds of files, told apart by their content.
+use irc_gemini_format::FileKind;
+use std::path::Path;
+
+/// Suffixes of Common IR and ONNX files that are no JSON.
+const GRAPHS: [&str; 4] = ["onnx", "pb", "pbtxt", "textproto"];
+
+/// Bytes that tell what a file is: keys, lines and numbers behind them are not looked at.
+const LOOK: usize = 64 << 10;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// An ARK model.
+    Model,
+    /// An ARK plan.
+    Plan,
+    /// A shared library.
+    Library,
+    /// A tar archive.
+    Archive,
+    /// Common IR or ONNX, in whatever form.
+    Graph,
+    /// MLIR as text or bytecode.
+    Mlir,
+    /// A Gemini schedule.
+    Schedule,
+    /// A frontend file of the Gemini tools.
+    Frontend,
+    /// A listing or a trace of an NPU program.
+    Listing,
+    /// An NPU program in its binary form.
+    Binary,
+    /// Nothing, or white space.
+    Empty,
+    /// Anything else.
+    Unknown,
+}
+
+impl Content {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Model => "an ARK model",
+            Self::Plan => "an ARK plan",
+            Self::Library => "a shared library",
+            Self::Archive => "a tar archive",
+            Self::Graph => "a Common IR or ONNX file",
+            Self::Mlir => "MLIR",
+            Self::Schedule => "a Gemini schedule",
+            Self::Frontend => "a frontend file of Gemini",
+            Self::Listing => "a listing of an NPU program",
+            Self::Binary => "an NPU program",
+            Self::Empty => "an empty file",
+            Self::Unknown => "a file of unknown kind",
+        }
+    }
+
+    /// What a file is: by its content, or else by its name.
+    pub fn of_file(path: &Path, bytes: &[u8]) -> Self {
+        let is_packed = path.extension().is_some_and(|suffix| suffix == "gz");
+        let plain = if is_packed { path.file_stem().map(Path::new) } else { Some(path) };
+        let suffix = plain.and_then(Path::extension).and_then(|suffix| suffix.to_str());
+        match Self::of(bytes) {
+            Content::Unknown
+                if !is_json(bytes) && suffix.is_some_and(|own| GRAPHS.contains(&own)) =>
+            {
+                Content::Graph
+            }
+            content => content,
+        }
+    }
+
+    /// What the bytes of a file are, by the first of them.
+    pub fn of(bytes: &[u8]) -> Self {
+        let bytes = &bytes[..bytes.len().min(LOOK)];
+        if bytes.trim_ascii().is_empty() {
+            return Content::Empty;
+        }
+        if bytes.starts_with(b"\x7fELF") {
+            return Content::Library;
+        }
+        if bytes.get(257..262) == Some(b"ustar") {
+            return Content::Archive;
+        }
+        if bytes.starts_with(&irc_npu::binary::MAGIC) {
+            return Content::Binary;
+        }
+        if is_mlir(bytes) {
+            return Content::Mlir;
+        }
+        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        if let Some(content) = of_npu(valid) {
+            return content;
+        }
+        match is_json(bytes) {
+            true => of_json(bytes),
+            false if is_graph(bytes) => Content::Graph,
+            false => Content::Unknown,
+        }
+    }
+}
+
+/// What an object is whose keys lie in `bytes`.
+fn of_json(bytes: &[u8]) -> Content {
+    // Whichever of the keys that only one of the formats has comes first decides.
+    let plan = ["\"TaskInfos\"", "\"ProcessorGroups\"", "\"NumProcessors\"", "\"Architecture\""];
+    let first = |keys: &[&str]| {
+        keys.iter().filter_map(|key| find(bytes, key.as_bytes())).min().unwrap_or(usize::MAX)
+    };
+    let graph = ["\"node\"", "\"graph\"", "\"operator\"", "\"irVersion\"", "\"ir_version\""];
+    let (plan, model, graph) = (first(&plan), first(&["\"Nodes\""]), first(&graph));
+    match plan.min(model).min(graph) {
+        // Both plans and models have these: a file with no more is shown what a model has.
+        usize::MAX if first(&["\"Rank\"", "\"WorldSize\""]) < usize::MAX => Content::Model,
+        usize::MAX => Content::Unknown,
+        least if least == graph => Content::Graph,
+        least if least == plan => Content::Plan,
+        _ => Content::Model,
+    }
+}
+
+fn is_mlir(bytes: &[u8]) -> bool {
+    const BYTECODE: &[u8] = b"ML\xefR";
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let skipped =
+        |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"//");
+    let first = lines.into_iter().find(|line| !skipped(line)).unwrap_or_default();
+    let rest = first.strip_prefix(b"module").map(<[u8]>::trim_ascii_start);
+    bytes.starts_with(BYTECODE)
+        || first.starts_with(b"\"builtin.module\"")
+        || rest.is_some_and(|rest| {
+            rest.starts_with(b"{") || rest.starts_with(b"@") || rest.starts_with(b"attributes")
+        })
+}
+
+/// What of Gemini's tool chain a text is.
+fn of_npu(text: &str) -> Option<Content> {
+    let is_instruction = |line: &str| {
+        let name = line.strip_prefix('[').and_then(|line| line.split_once(", {'slyr'"));
+        name.is_some_and(|(name, _)| name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()))
+    };
+    let is_core = |line: &str| {
+        let number = line.strip_prefix("# core ").unwrap_or_default().trim_end();
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    if text.lines().find(|line| !line.is_empty()).is_some_and(is_core) {
+        return Some(Content::Listing);
+    }
+    let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    if lines.next().is_some_and(is_instruction) {
+        return Some(Content::Listing);
+    }
+    Some(match FileKind::of(text)? {
+        FileKind::Schedule => Content::Schedule,
+        FileKind::Frontend => Content::Frontend,
+    })
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    matches!(text.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
+}
+
+/// Whether bytes that are no JSON look like a message of protobuf: binary ones begin with the key of
+/// a graph's nodes or of a version, text with a field's name.
+fn is_graph(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let start = &bytes[..bytes.len().min(512)];
+    if start.iter().any(is_control) {
+        return matches!(start.first(), Some(0x08 | 0x0a));
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let Some(line) = lines.next() else { return false };
+    let is_name = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let name = line.iter().take_while(|byte| is_name(byte)).count();
+    name > 0 && matches!(line[name..].trim_ascii_start().first(), Some(b':' | b'{'))
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_their_first_key() {
+        assert_eq!(Content::of(br#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#), Content::Model);
+        assert_eq!(Content::of(br#"{"Rank": 0, "Architecture": "ANY"}"#), Content::Plan);
+        assert_eq!(Content::of(br#"{"WorldSize": 1"#), Content::Model);
+        assert_eq!(Content::of(br#"{"name": "x"}"#), Content::Unknown);
+        assert_eq!(Content::of(b"not json at all"), Content::Unknown);
+        assert_eq!(Content::of(b" \n"), Content::Empty);
+        assert_eq!(Content::of(b"\x7fELF..."), Content::Library);
+        assert_eq!(Content::of(br#"{"irVersion": "1", "node": []}"#), Content::Graph);
+    }
+
+    #[test]
+    fn the_end_of_a_large_file_does_not_matter() {
+        let mut bytes = vec![b' '; 2 * LOOK];
+        bytes.extend(br#"{"Nodes": []}"#);
+        assert_eq!(Content::of(&bytes), Content::Empty);
+        bytes[0] = b'{';
+        assert_eq!(Content::of(&bytes), Content::Unknown);
+    }
+
+    #[test]
+    fn messages_are_told_by_how_they_begin() {
+        assert_eq!(Content::of(b"\x08\x07\x12\x04onnx"), Content::Graph);
+        assert_eq!(Content::of(b"\n\x0c\n\x01x\x12\x01y"), Content::Graph);
+        assert_eq!(Content::of(b"# a graph\nnode {\n  input: \"x\"\n}"), Content::Graph);
+        assert_eq!(Content::of(b"ir_version: 1"), Content::Graph);
+        assert_eq!(Content::of(b"Just words"), Content::Unknown);
+    }
+}
