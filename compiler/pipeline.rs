@@ -84,7 +84,7 @@ pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-un
     convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{enable-x86vector=true},\
     finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
-    reconcile-unrealized-casts,emit-entry";
+    reconcile-unrealized-casts,bf16-as-bits,emit-entry";
 
 /// Every pipeline.
 pub const PIPELINES: &[Pipeline] = &[HOST_CPU];

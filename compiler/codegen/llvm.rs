@@ -4,6 +4,7 @@ use inkwell::{
     OptimizationLevel,
     attributes::AttributeLoc,
     context::Context as LlvmContext,
+    memory_buffer::MemoryBuffer,
     module::Module as LlvmModule,
     passes::PassBuilderOptions,
     targets::{CodeModel, FileType, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
@@ -55,6 +56,9 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     let machine = machine(target)?;
     module.set_triple(&TargetTriple::create(&target.triple));
     module.set_data_layout(&machine.get_target_data().get_data_layout());
+    if target.lacks_conversions() {
+        add_conversions(&context, &module)?;
+    }
     mark_functions(&context, &module, target);
     module
         .run_passes("default<O3>", &machine, PassBuilderOptions::create())
@@ -68,6 +72,25 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     drop(module);
     drop(context);
     Ok(bytes)
+}
+
+/// Adds what LLVM calls to convert floats of two bytes, to a module that has any.
+fn add_conversions<'c>(
+    context: &'c LlvmContext,
+    module: &LlvmModule<'c>,
+) -> Result<(), CodegenError> {
+    const SOURCE: &[u8] = concat!(include_str!("conversions.ll"), "\0").as_bytes();
+    let text = module.print_to_string();
+    let has = |word: &[u8]| text.to_bytes().windows(word.len()).any(|window| window == word);
+    if !has(b"half") && !has(b"bfloat") {
+        return Ok(());
+    }
+    let failed = |error: inkwell::support::LLVMString| CodegenError::new(error.to_string());
+    let source = MemoryBuffer::create_from_memory_range_copy(SOURCE, "conversions");
+    let conversions = context.create_module_from_ir(source).map_err(failed)?;
+    conversions.set_triple(&module.get_triple());
+    conversions.set_data_layout(&module.get_data_layout());
+    module.link_in_module(conversions).map_err(failed)
 }
 
 fn emit(

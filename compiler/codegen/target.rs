@@ -133,6 +133,15 @@ impl Target {
         features
     }
 
+    /// Whether the processor may have no instructions that convert `f16` and `bf16`.
+    pub fn lacks_conversions(&self) -> bool {
+        let has_halves = match self.cpu.as_str() {
+            "x86-64" | "x86-64-v2" => false,
+            _ => self.features.is_empty() || self.has("+f16c"),
+        };
+        !has_halves || !self.has("+avx512bf16")
+    }
+
     fn has(&self, feature: &str) -> bool {
         self.features.split(',').any(|known| known == feature)
     }

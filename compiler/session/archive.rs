@@ -1,6 +1,7 @@
 //! Archives of the Model Library Format: a fused program as a graph, with the code of its operators.
 use super::{
     CompileOptions, Failure, FileId, Session,
+    constants::Place,
     graph::{Parts, caught, located, parts_of, renamed, with_declarations},
     kernel::{self, KernelObject},
     machine::{in_context, run},
@@ -64,6 +65,15 @@ struct Program {
 
 /// The symbol of the entry point of a step's program, and the program.
 type StepText = (String, Arc<str>);
+
+impl Program {
+    /// Packs the constants that kernels want packed.
+    fn settle(&mut self, kernels: &BTreeMap<String, Arc<KernelObject>>) -> Result<(), Failure> {
+        let constants = std::mem::take(&mut self.weights);
+        self.weights = self.parts.settle(constants, kernels, Place::Given)?;
+        Ok(())
+    }
+}
 
 /// What is made of a program.
 struct Made {
@@ -147,14 +157,14 @@ impl Session {
 
     fn contents(
         &self,
-        program: Program,
+        mut program: Program,
         options: &CompileOptions,
         archive: &ArchiveOptions,
     ) -> Result<Contents, Failure> {
         let made = match options.target.backend {
-            Backend::C => source(&program, &options.target, archive)?,
+            Backend::C => source(&mut program, &options.target, archive)?,
             Backend::Llvm | Backend::Cranelift => {
-                self.objects(&program, &options.target, archive)?
+                self.objects(&mut program, &options.target, archive)?
             }
         };
         let model = Model {
@@ -181,11 +191,12 @@ impl Session {
     /// A program whose kernels are compiled each alone, and linked.
     fn objects(
         &self,
-        program: &Program,
+        program: &mut Program,
         target: &Target,
         archive: &ArchiveOptions,
     ) -> Result<Made, Failure> {
         let objects = self.kernels(&program.parts.kernels, target)?;
+        program.settle(&objects)?;
         let text = with_declarations(&[&program.parts], |symbol| objects.get(symbol).cloned());
         let kernels: BTreeMap<String, Kernel> =
             objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
@@ -239,9 +250,14 @@ impl ArchiveOptions {
 }
 
 /// A program as one C source.
-fn source(program: &Program, target: &Target, archive: &ArchiveOptions) -> Result<Made, Failure> {
+fn source(
+    program: &mut Program,
+    target: &Target,
+    archive: &ArchiveOptions,
+) -> Result<Made, Failure> {
+    let Program { parts, weights, .. } = program;
     let (symbols, texts): (Vec<String>, Vec<&Arc<str>>) =
-        program.parts.kernels.iter().map(|(symbol, text)| (symbol.clone(), text)).unzip();
+        parts.kernels.iter().map(|(symbol, text)| (symbol.clone(), text)).unzip();
     let texts = symbols.iter().zip(texts).map(|(symbol, text)| (symbol.as_str(), &**text));
     let text = kernel::text_of(texts);
     let mut message = None;
@@ -252,8 +268,10 @@ fn source(program: &Program, target: &Target, archive: &ArchiveOptions) -> Resul
             objects.into_iter().map(|kernel| (kernel.symbol.clone(), Arc::new(kernel))).collect();
         let kernels: BTreeMap<String, Kernel> =
             objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
-        let whole = with_declarations(&[&program.parts], |symbol| objects.get(symbol).cloned());
-        let planned = planned(context, &whole, &program.weights, &kernels, archive);
+        let constants = std::mem::take(weights);
+        *weights = parts.settle_in(context, constants, &objects, Place::Given)?;
+        let whole = with_declarations(&[&*parts], |symbol| objects.get(symbol).cloned());
+        let planned = planned(context, &whole, weights, &kernels, archive);
         let (planned, steps) = planned.map_err(|error| message = Some(error)).ok()?;
         let mut entries = vec![];
         for (symbol, text) in steps {

@@ -6,6 +6,7 @@
 //! to an object, all of it to one library. What cannot be compiled fails its own graph alone.
 use super::{
     CompileOptions, Compiled, Failure, Session,
+    constants::{Place, linked, mark},
     database::Database,
     diagnose,
     kernel::{self, Broken, KernelObject, compile_kernels, compile_programs},
@@ -13,8 +14,8 @@ use super::{
     queries::{self, declaration, kernel_text, unlocated},
 };
 use crate::{
-    codegen::{CodegenError, Output, Target, compile, data_object, hide_inner, link_library},
-    interface::{Interface, Port, interface_of},
+    codegen::{CodegenError, Output, Target, compile, hide_inner, link_library},
+    interface::Interface,
     lowering::{
         emit_entry::WEIGHTS,
         graph_to_tl::{graph_to_tl, weights},
@@ -25,7 +26,6 @@ use crate::{
 use irc_diag::Source;
 use irc_mlir::{Module, OperationLike, attr, read};
 use irc_runtime::{Library, RunError, Runner};
-use irc_tensor::ALIGNMENT;
 use irc_tl::{Constant, Graph};
 use std::{
     any::Any,
@@ -111,15 +111,6 @@ pub struct GraphEntry {
     pub weights: Vec<Constant>,
 }
 
-/// Who has the large constants of a library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Constants {
-    /// Whoever runs it.
-    Given,
-    /// The library.
-    Linked,
-}
-
 /// A graph after fusion, taken apart.
 pub(super) struct Parts {
     /// The functions that call kernels, with the kernels' symbols in place of their names.
@@ -138,10 +129,8 @@ impl Session {
         graph: &Graph,
         options: &CompileOptions,
     ) -> Result<CompiledGraph, Failure> {
-        let compiled = caught(|| self.compile_one(graph, options, Constants::Given));
-        let compiled = compiled.map_err(|failure| located(graph, options, failure))?;
-        let Compiled { library, interface } = compiled;
-        Ok(CompiledGraph { library, interface, weights: weights(graph) })
+        let compiled = caught(|| self.compile_one(graph, options, Place::Given));
+        compiled.map_err(|failure| located(graph, options, failure))
     }
 
     /// Compiles a graph to a shared library that holds its constants: nothing is copied or read before
@@ -154,32 +143,34 @@ impl Session {
         graph: &Graph,
         options: &CompileOptions,
     ) -> Result<Compiled, Failure> {
-        let compiled = caught(|| self.compile_one(graph, options, Constants::Linked));
-        compiled.map_err(|failure| located(graph, options, failure))
+        let compiled = caught(|| self.compile_one(graph, options, Place::Linked));
+        let compiled = compiled.map_err(|failure| located(graph, options, failure))?;
+        Ok(Compiled { library: compiled.library, interface: compiled.interface })
     }
 
     fn compile_one(
         &self,
         graph: &Graph,
         options: &CompileOptions,
-        constants: Constants,
-    ) -> Result<Compiled, Failure> {
+        place: Place,
+    ) -> Result<CompiledGraph, Failure> {
         let target = &options.target;
         let mut parts = parts_of(&self.database, graph, options, "main", "")?;
         let kernels = self.kernels(&parts.kernels, target)?;
-        let held = match constants {
-            Constants::Given => None,
-            Constants::Linked => Some(hold(graph, &mut parts.program)?),
+        let constants = parts.settle(weights(graph), &kernels, place)?;
+        let held = match place {
+            Place::Given => None,
+            Place::Linked => linked(&constants)?,
         };
         let text = with_declarations(&[&parts], |symbol| kernels.get(symbol).cloned());
         let key = queries::GlueKey::new(&self.database, Arc::<str>::from(text), target.clone());
         let glue = queries::glue_object(&self.database, key).map_err(unlocated)?;
         let objects = kernels.values().map(|kernel| (kernel.symbol.clone(), &*kernel.object));
         let glue_part = [("irc_glue".to_owned(), &*glue.object)].into_iter();
-        let held = held.iter().flatten().map(|object| (WEIGHTS.to_owned(), &**object));
+        let held = held.iter().map(|object| (WEIGHTS.to_owned(), &**object));
         let library = link_library(glue_part.chain(held).chain(objects), &[])
             .map_err(|error| Failure::internal(error.to_string()))?;
-        Ok(Compiled { library, interface: glue.interface.clone() })
+        Ok(CompiledGraph { library, interface: glue.interface.clone(), weights: constants })
     }
 
     /// Kernels by symbol, compiled on as many threads as there are cores.
@@ -269,26 +260,32 @@ impl Session {
                 }
             }
         }
-        let mut results: BTreeMap<usize, Result<Interface, Failure>> = BTreeMap::new();
-        let mut whole: Vec<(usize, Parts)> = vec![];
+        let mut results: BTreeMap<usize, Result<(Interface, Vec<Constant>), Failure>> =
+            BTreeMap::new();
+        let mut whole: Vec<(usize, Parts, Vec<Constant>)> = vec![];
         for (index, part) in parts {
             let failed =
                 |parts: &Parts| parts.kernels.keys().find_map(|symbol| broken.get(symbol).cloned());
-            match part.and_then(|parts| failed(&parts).map_or(Ok(parts), Err)) {
-                Ok(parts) => whole.push((index, parts)),
+            let settled = part.and_then(|parts| failed(&parts).map_or(Ok(parts), Err));
+            let settled = settled.and_then(|mut parts| {
+                let constants = parts.settle(weights(graphs[index]), &compiled, Place::Given)?;
+                Ok((parts, constants))
+            });
+            match settled {
+                Ok((parts, constants)) => whole.push((index, parts, constants)),
                 Err(failure) => {
                     results.insert(index, Err(failure));
                 }
             }
         }
         let programs = self.in_chunks(&whole, PROGRAMS, |parts| {
-            let parts: Vec<&Parts> = parts.iter().map(|(_, parts)| parts).collect();
+            let parts: Vec<&Parts> = parts.iter().map(|(_, parts, _)| parts).collect();
             let text = with_declarations(&parts, |symbol| compiled.get(symbol).cloned());
             compile_programs(&text, target)
         })?;
         objects.extend(programs.objects);
-        for ((index, _), program) in whole.iter().zip(programs.results) {
-            results.insert(*index, program);
+        for ((index, _, constants), program) in whole.into_iter().zip(programs.results) {
+            results.insert(index, program.map(|interface| (interface, constants)));
         }
         if objects.is_empty() {
             objects.push(kernel::compile_nothing(target).map_err(unlocated)?);
@@ -297,9 +294,8 @@ impl Session {
         let named = named.map(|(number, object)| (format!("part_{number}"), object.as_slice()));
         let library =
             link_library(named, &[]).map_err(|error| Failure::internal(error.to_string()))?;
-        let entries = results.into_iter().map(|(index, interface)| {
-            let weights = weights(graphs[index]);
-            interface.map(|interface| GraphEntry {
+        let entries = results.into_iter().map(|(index, program)| {
+            program.map(|(interface, weights)| GraphEntry {
                 suffix: format!("_{index}"),
                 interface,
                 weights,
@@ -352,39 +348,6 @@ fn lowered<T>(
     finished.map_err(|captured| failure(message, &captured))
 }
 
-/// Says in a program where its large constants lie in an object, which comes back; nothing where there are
-/// none.
-fn hold(graph: &Graph, program: &mut String) -> Result<Option<Vec<u8>>, Failure> {
-    let constants = weights(graph);
-    if constants.is_empty() {
-        return Ok(None);
-    }
-    let (mut bytes, mut offsets) = (vec![], vec![]);
-    for constant in &constants {
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        offsets.push(bytes.len() as i64);
-        bytes.extend_from_slice(&constant.bytes);
-    }
-    let object = data_object(WEIGHTS, &bytes, ALIGNMENT as u64);
-    let object = object.map_err(|error| Failure::internal(error.to_string()))?;
-    let placed = in_context(|context| {
-        let module = irc_mlir::parse_module(context, program)?;
-        let main = kernel::named(module.as_operation(), "main")?;
-        let ports = interface_of(&main).ok()?.inputs;
-        let offset = |port: &Port| match port.weight {
-            None => Some(-1),
-            Some(number) => offsets.get(usize::try_from(number).ok()?).copied(),
-        };
-        let offsets: Vec<i64> = ports.iter().map(offset).collect::<Option<_>>()?;
-        let offsets = attr::i64s(context, &offsets);
-        irc_mlir::set_attribute(main, "irc.weight_offsets", offsets);
-        let text = |op| irc_mlir::to_text(&op, false) + "\n";
-        Some(read::body_ops(module.as_operation()).into_iter().map(text).collect())
-    });
-    *program = placed.map_err(|captured| unlocated(Broken::Passes(captured)))?;
-    Ok(Some(object))
-}
-
 /// Fuses a graph and takes it apart.
 pub(super) fn parts_of(
     database: &Database,
@@ -411,6 +374,7 @@ pub(super) fn parts_of(
         }
         let mut parts = Parts { program: String::new(), kernels: BTreeMap::new() };
         let mut names = vec![];
+        mark(context, module.as_operation(), main);
         for op in read::body_ops(module.as_operation()) {
             if op.has_attribute("irc.kernel") {
                 let name = read::string(&op, "sym_name").unwrap_or_default();

@@ -3,7 +3,10 @@ use super::machine::{in_context, run};
 use crate::{
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
-    lowering::emit_entry::{HIDDEN, set_linkage},
+    lowering::{
+        emit_entry::{HIDDEN, set_linkage},
+        linalg_to_vector::Packing,
+    },
     pipeline::HOST_CPU,
 };
 use irc_executor::code::Keeps;
@@ -28,6 +31,8 @@ pub struct KernelObject {
     pub symbols: Vec<String>,
     /// Bytes of scratch it needs.
     pub scratch: i64,
+    /// Arguments that it takes packed.
+    pub packed: Vec<Packing>,
     /// The relocatable object.
     pub object: Vec<u8>,
 }
@@ -122,10 +127,17 @@ pub fn schedule(
             parameters: parameters.iter().map(ToString::to_string).collect(),
             symbols: sizes.into_iter().map(string_value).collect::<Option<_>>()?,
             scratch: read::integer(&kernel, "irc.workspace_bytes")?,
+            packed: packed(&kernel)?,
             object: vec![],
         })
     };
     symbols.iter().zip(kinds).map(described).collect()
+}
+
+/// What a lowered kernel takes packed.
+fn packed(kernel: &OperationRef<'_, '_>) -> Option<Vec<Packing>> {
+    let list = read::elements(kernel, "irc.packed").unwrap_or_default();
+    list.into_iter().map(|each| Packing::of(&read::array_integers(each)?)).collect()
 }
 
 /// Lets a kernel's function be linked where others of its symbol are: they are equal.

@@ -6,6 +6,7 @@
 //! globals, no printing and no environment here; findings come back as values.
 
 mod archive;
+mod constants;
 mod database;
 mod diagnose;
 mod graph;

@@ -4,6 +4,7 @@ use super::{
     emit::{Buffer, Emit},
     kept::Kept,
     kernel::{Kernel, Output, TensorId},
+    packed::{Constants, Packing},
 };
 use irc_mlir::Value;
 
@@ -40,6 +41,10 @@ pub struct Codegen<'c, 'a> {
     pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
     /// What later calls may use, if the function keeps anything.
     pub kept: Option<Kept<'c, 'a>>,
+    /// Arguments whose elements may come in another order.
+    pub constants: Constants<'c, 'a>,
+    /// Those that do.
+    pub packed: Vec<Packing>,
     /// The workspace argument.
     pub workspace: Value<'c, 'a>,
     /// Bytes of workspace handed out.

@@ -21,6 +21,8 @@ pub struct Layouts {
     pub overwrites: Vec<bool>,
     /// Whether the kernel is given memory for what it keeps.
     pub keeps: bool,
+    /// Arguments whose elements may come in another order.
+    pub constants: Vec<usize>,
 }
 
 impl Layouts {
@@ -39,6 +41,11 @@ impl Layouts {
             overwrites: results.iter().map(overwrites).collect(),
             results: results.iter().map(strides).collect(),
             keeps: func.has_attribute("irc.keeps"),
+            constants: irc_mlir::read::integers(&func, "irc.constants")
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|argument| usize::try_from(argument).ok())
+                .collect(),
         }
     }
 

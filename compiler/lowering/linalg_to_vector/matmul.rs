@@ -10,6 +10,7 @@ use super::{
     error::{LowerError, Result},
     kept,
     kernel::{Output, TensorId},
+    packed::{self, Packing},
     packing::{self, Panel},
     pass::{Pass, emit_epilogue},
     rows::splat_of,
@@ -56,8 +57,18 @@ struct Source<'c, 'a> {
 #[derive(Clone, Copy)]
 struct PackedB<'c, 'a> {
     buffer: Buffer<'c, 'a>,
-    /// Whether they are to be packed, if all are kept; else there is room for one.
-    is_empty: Option<Value<'c, 'a>>,
+    room: Room<'c, 'a>,
+}
+
+/// What there is room for, and who packs it.
+#[derive(Clone, Copy)]
+enum Room<'c, 'a> {
+    /// For one block, which is packed when it is needed.
+    One,
+    /// For all blocks, which are packed if this says so.
+    All(Value<'c, 'a>),
+    /// All blocks are there.
+    Filled,
 }
 
 struct Emitter<'p, 'c, 'a> {
@@ -207,15 +218,37 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let operand = &product.b.operand;
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
         if is_same_for_all_batches {
-            let blocks = (self.k + self.blocks.kc - 1) / self.blocks.kc;
-            let size = blocks * self.panel_depth() * self.all_columns();
-            if let Some((buffer, is_empty)) = kept::keep(cg, e, size, (operand.tensor, tensor)) {
-                return PackedB { buffer, is_empty: Some(is_empty) };
+            let packing = self.packing();
+            if Contraction::is_plain(&product.b)
+                && let Some(buffer) = packed::take(cg, e, operand, packing)
+            {
+                return PackedB { buffer, room: Room::Filled };
+            }
+            let kept = kept::keep(cg, e, packing.elements(), (operand.tensor, tensor));
+            if let Some((buffer, is_empty)) = kept {
+                return PackedB { buffer, room: Room::All(is_empty) };
             }
         }
         let columns = self.all_columns().min(self.blocks.nc);
         let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
-        PackedB { buffer, is_empty: None }
+        PackedB { buffer, room: Room::One }
+    }
+
+    /// How all blocks of `B` are packed.
+    fn packing(&self) -> Packing {
+        let product = &self.matmul.product;
+        let access = &product.b.operand.access;
+        Packing {
+            argument: 0,
+            offset: access.offset,
+            along: access.coefs[product.k],
+            across: access.coefs[product.n],
+            rows: self.k,
+            columns: self.n,
+            depth: self.blocks.kc,
+            panel: self.columns(),
+            lanes: self.lanes.count(),
+        }
     }
 
     /// Columns of `B` in whole panels.
@@ -307,16 +340,18 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     ) -> Result<Source<'c, 'a>> {
         let along = self.columns();
         let buffer = packed.buffer;
-        let Some(is_empty) = packed.is_empty else {
+        if let Room::One = packed.room {
             let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
             return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
-        };
+        }
         // A block of depth before the last is as deep as its panels.
         let base = e.scale(depth.from, self.all_columns());
         let base = e.add(base, e.scale(jc, self.panel_depth()));
         let to = Source { buffer, base, across: self.panel_depth(), along };
-        let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
-        e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
+        if let Room::All(is_empty) = packed.room {
+            let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
+            e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
+        }
         Ok(to)
     }
 

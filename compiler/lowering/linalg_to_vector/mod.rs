@@ -7,7 +7,8 @@
 //! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
 //! where each element is computed from the same element of the input alone. A function with the
 //! attribute `irc.keeps` also gets memory for what it keeps between calls, `irc.kept_bytes`
-//! of it, before the workspace.
+//! of it, before the workspace. Arguments that `irc.constants` lists may be wanted in another order, which
+//! `irc.packed` then says.
 //!
 //! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
 //! by `compute-to-loops`.
@@ -19,7 +20,7 @@ use irc_mlir::{
 };
 use melior::ir::{
     attribute::TypeAttribute,
-    r#type::{FunctionType, IntegerType, MemRefType},
+    r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
 };
 
 mod access;
@@ -35,6 +36,7 @@ mod kept;
 mod kernel;
 mod layout;
 mod matmul;
+mod packed;
 mod packing;
 mod pass;
 mod reduce;
@@ -55,6 +57,7 @@ pub use expand_math::MAX_ULP;
 use kept::Kept;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
+pub use packed::Packing;
 
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +164,12 @@ struct Used {
     workspace: i64,
     /// What it keeps, and the arguments that this follows from.
     kept: Option<(i64, Vec<i64>)>,
+    /// Arguments that it takes packed.
+    packed: Vec<Packing>,
 }
 
-/// Gives the last arguments their sizes, which are known once the body is written.
+/// Gives the last arguments, and those that are packed, their sizes, which are known once the body is
+/// written.
 fn record_memory<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
@@ -171,10 +177,16 @@ fn record_memory<'c: 'a, 'a>(
     used: &Used,
 ) {
     let last = types.len() - 1;
-    let kept = used.kept.iter().map(|(bytes, _)| (last - 1, *bytes));
-    for (index, bytes) in kept.chain([(last, used.workspace)]) {
-        let byte = IntegerType::new(context, 8).into();
-        types[index] = MemRefType::new(byte, &[bytes], None, None).into();
+    let byte: Type = IntegerType::new(context, 8).into();
+    let kept = used.kept.iter().map(|(bytes, _)| (last - 1, *bytes, byte));
+    let element =
+        |index: usize| MemRefType::try_from(types[index]).map_or(byte, |memref| memref.element());
+    let packed = used.packed.iter();
+    let packed: Vec<_> = packed
+        .map(|packing| (packing.argument, packing.elements(), element(packing.argument)))
+        .collect();
+    for (index, size, element) in kept.chain([(last, used.workspace, byte)]).chain(packed) {
+        types[index] = MemRefType::new(element, &[size], None, None).into();
         if let Ok(block) = kernel::entry(func)
             && let Ok(argument) = block.argument(index)
         {
@@ -188,6 +200,10 @@ fn record_memory<'c: 'a, 'a>(
     if let Some((bytes, arguments)) = &used.kept {
         set("irc.kept_bytes", attr::i64(context, *bytes));
         set("irc.kept_arguments", attr::i64s(context, arguments));
+    }
+    if !used.packed.is_empty() {
+        let packed: Vec<_> = used.packed.iter().map(|packing| packing.attribute(context)).collect();
+        set("irc.packed", attr::array(context, &packed));
     }
 }
 
@@ -208,7 +224,11 @@ fn fill<'c: 'a, 'a>(
         true => Some(Kept::new(e, argument(count - 2)?)),
         false => None,
     };
+    let constants = layouts.constants.iter();
+    let constants = constants.map(|index| Ok((*index, argument(*index)?)));
     let mut cg = Codegen {
+        constants: constants.collect::<Result<_>>()?,
+        packed: vec![],
         places: vec![Place::Register; kernel.tensors.len()],
         scalars: vec![],
         kept,
@@ -227,7 +247,7 @@ fn fill<'c: 'a, 'a>(
     e.spec("func.return").append(&block);
     let kept = cg.kept.as_ref().map(Kept::contents);
     let kept = kept.map(|(bytes, arguments)| (bytes, arguments.to_vec()));
-    Ok(Used { workspace: cg.workspace_bytes, kept })
+    Ok(Used { workspace: cg.workspace_bytes, kept, packed: cg.packed })
 }
 
 /// Places arguments and constants with different elements.
@@ -356,6 +376,16 @@ fn flat<'c: 'a, 'a>(
         None => tensor.shape.iter().product::<i64>(),
         Some(strides) => span(&tensor.shape, strides),
     };
+    flat_view(e, memref, size, element)
+}
+
+/// A 1-D view of so many elements.
+fn flat_view<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    memref: Value<'c, 'a>,
+    size: i64,
+    element: Type<'c>,
+) -> Buffer<'c, 'a> {
     let ty: Type = MemRefType::new(element, &[size], None, None).into();
     let segments = attr::parse(e.context, "array<i32: 1, 0, 0, 0>");
     let spec = e.spec("memref.reinterpret_cast").operands(&[memref]).results(&[ty]);

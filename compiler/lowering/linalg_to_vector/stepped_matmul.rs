@@ -60,7 +60,12 @@ pub fn lower<'c: 'a, 'a>(
     loops.emit(e);
     e.at(func.location()).spec("func.return").append(&block);
     func.erase();
-    super::record_memory(context, lowered, types, &Used { workspace: 0, kept: None });
+    super::record_memory(
+        context,
+        lowered,
+        types,
+        &Used { workspace: 0, kept: None, packed: vec![] },
+    );
     Ok(())
 }
 

@@ -167,14 +167,22 @@ fn name_of(module: &Module) -> String {
     func.attribute("sym_name").unwrap().to_string().trim_matches('"').to_owned()
 }
 
+/// The nearest `bf16` of a number, in the low bits of the register that holds it.
+extern "C" fn round_to_bf16(x: f32) -> f32 {
+    f32::from_bits(u32::from(half::bf16::from_f32(x).to_bits()))
+}
+
 fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
     let name = name_of(&module);
+    crate::passes::register_all();
     // The engine calls through descriptors, not bare pointers, and there is no main.
     let passes = crate::pipeline::TO_LLVM
         .replace("{use-bare-ptr-memref-call-conv=true}", "")
         .replace(",emit-entry", "");
     run_pipeline(context, &mut module, &format!("builtin.module({passes})")).unwrap();
     let engine = ExecutionEngine::new(&module, 2, &[], false, false);
+    // Safety: it is what LLVM calls by this name where the processor has no instruction for it.
+    unsafe { engine.register_symbol("__truncsfbf2", round_to_bf16 as *mut ()) };
     let mut descriptors: Vec<Vec<u64>> =
         arrays.iter_mut().map(|array| array.descriptor()).collect();
     let mut pointers: Vec<*mut u64> =

@@ -105,6 +105,7 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
         "irc.kernel",
         "irc.kind",
         "irc.keeps",
+        "irc.constants",
         "llvm.linkage",
         "arg_attrs",
         "res_attrs",

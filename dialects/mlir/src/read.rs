@@ -97,7 +97,12 @@ pub fn float<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<
 
 /// An `array<i64: ...>` attribute.
 pub fn integers<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Vec<i64>> {
-    let array = DenseI64ArrayAttribute::try_from(attribute(op, name)?).ok()?;
+    array_integers(attribute(op, name)?)
+}
+
+/// The numbers of an `array<i64: ...>`.
+pub fn array_integers(attribute: Attribute<'_>) -> Option<Vec<i64>> {
+    let array = DenseI64ArrayAttribute::try_from(attribute).ok()?;
     (0..array.len()).map(|index| array.element(index).ok()).collect()
 }
 

@@ -1,0 +1,181 @@
+//! The large constants of programs: packed as kernels want them, placed where they are found.
+use super::{
+    Failure,
+    graph::Parts,
+    kernel::{self, Broken, KernelObject},
+    machine::in_context,
+    queries::unlocated,
+};
+use crate::{
+    codegen::data_object,
+    interface::{Interface, Port, interface_of},
+    lowering::{emit_entry::WEIGHTS, linalg_to_vector::Packing},
+};
+use irc_dialects::tl::tensor_type_to_mlir;
+use irc_mlir::{
+    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type, Value, attr,
+    melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
+    read,
+};
+use irc_tensor::{ALIGNMENT, TensorType};
+use irc_tl::Constant;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Who has the large constants of a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Whoever runs it.
+    Given,
+    /// The library.
+    Linked,
+}
+
+/// Tells each kernel which of its arguments are constants that nothing else reads: it may want their
+/// elements in another order.
+pub fn mark<'c: 'a, 'a>(
+    context: &'c Context,
+    module: OperationRef<'c, 'a>,
+    main: OperationRef<'c, 'a>,
+) {
+    let Ok(interface) = interface_of(&main) else { return };
+    let mut constants: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for (callee, operand) in arguments(main, &interface).into_iter().filter_map(|(_, use_)| use_) {
+        constants.entry(callee).or_default().push(operand as i64);
+    }
+    for (callee, mut arguments) in constants {
+        arguments.sort_unstable();
+        if let Some(kernel) = kernel::named(module, &callee) {
+            irc_mlir::set_attribute(kernel, "irc.constants", attr::i64s(context, &arguments));
+        }
+    }
+}
+
+/// The kernel, and which of its operands.
+type Use = (String, usize);
+
+/// For each argument of a program its position, and the one launch that uses it if it is a constant that
+/// nothing else does.
+fn arguments<'c: 'a, 'a>(
+    main: OperationRef<'c, 'a>,
+    interface: &Interface,
+) -> Vec<(usize, Option<Use>)> {
+    let block = main.region(0).ok().and_then(|region| region.first_block());
+    let Some(block) = block else { return vec![] };
+    let use_of = |index: usize, port: &Port| {
+        port.weight?;
+        let argument: Value = block.argument(index).ok()?.into();
+        let uses = irc_mlir::uses(argument);
+        let [(op, operand)] = uses[..] else { return None };
+        let callee = read::symbol(&op, "callee")?;
+        (read::op_name(&op) == "tl.launch").then_some((callee, operand))
+    };
+    let ports = interface.inputs.iter().enumerate();
+    ports.map(|(index, port)| (index, use_of(index, port))).collect()
+}
+
+impl Parts {
+    /// Packs the constants that kernels want packed, and says in the program where those of a library lie.
+    /// The constants, as the program takes them.
+    pub fn settle(
+        &mut self,
+        constants: Vec<Constant>,
+        kernels: &BTreeMap<String, Arc<KernelObject>>,
+        place: Place,
+    ) -> Result<Vec<Constant>, Failure> {
+        let settled = in_context(|context| self.settle_in(context, constants, kernels, place));
+        settled.map_err(|captured| unlocated(Broken::Passes(captured)))
+    }
+
+    /// As [`Parts::settle`]; nothing after a diagnostic.
+    pub fn settle_in(
+        &mut self,
+        context: &Context,
+        mut constants: Vec<Constant>,
+        kernels: &BTreeMap<String, Arc<KernelObject>>,
+        place: Place,
+    ) -> Option<Vec<Constant>> {
+        let is_packed =
+            |symbol: &String| kernels.get(symbol).is_some_and(|kernel| !kernel.packed.is_empty());
+        if constants.is_empty() || place == Place::Given && !self.kernels.keys().any(is_packed) {
+            return Some(constants);
+        }
+        let module = irc_mlir::parse_module(context, &self.program)?;
+        let functions = read::body_ops(module.as_operation());
+        // The functions inside it are private.
+        let is_main = |op: &&OperationRef| !op.has_attribute("sym_visibility");
+        let main = *functions.iter().find(is_main)?;
+        let mut interface = interface_of(&main).ok()?;
+        pack(context, main, &mut interface, &mut constants, kernels)?;
+        if place == Place::Linked {
+            let offsets = offsets(&interface, &constants)?;
+            irc_mlir::set_attribute(main, "irc.weight_offsets", attr::i64s(context, &offsets));
+        }
+        let text = |op| irc_mlir::to_text(&op, false) + "\n";
+        self.program = functions.into_iter().map(text).collect();
+        Some(constants)
+    }
+}
+
+/// Packs constants, and gives the arguments that stand for them their types.
+fn pack<'c: 'a, 'a>(
+    context: &'c Context,
+    main: OperationRef<'c, 'a>,
+    interface: &mut Interface,
+    constants: &mut [Constant],
+    kernels: &BTreeMap<String, Arc<KernelObject>>,
+) -> Option<()> {
+    let block = main.region(0).ok()?.first_block()?;
+    let (mut inputs, outputs) = read::signature(&main)?;
+    for (index, use_) in arguments(main, interface) {
+        let Some((callee, operand)) = use_ else { continue };
+        let packed = &kernels.get(&callee)?.packed;
+        let Some(packing) = packed.iter().find(|packing| packing.argument == operand) else {
+            continue;
+        };
+        let number = usize::try_from(interface.inputs[index].weight?).ok()?;
+        let constant = constants.get_mut(number)?;
+        *constant = packed_constant(constant, packing)?;
+        inputs[index] = tensor_type_to_mlir(context, &constant.ty);
+        irc_mlir::set_type(block.argument(index).ok()?.into(), inputs[index]);
+        interface.inputs[index].shape = constant.ty.shape.clone();
+    }
+    let signature: Type = FunctionType::new(context, &inputs, &outputs).into();
+    irc_mlir::set_attribute(main, "function_type", TypeAttribute::new(signature).into());
+    Some(())
+}
+
+fn packed_constant(constant: &Constant, packing: &Packing) -> Option<Constant> {
+    let dtype = constant.ty.dtype;
+    let bytes = packing.pack(&constant.bytes, dtype.size())?;
+    Some(Constant { ty: TensorType::new(dtype, [packing.elements()]), bytes: bytes.into() })
+}
+
+/// Where constants lie that follow each other, aligned: for each argument of a program its offset, or -1.
+fn offsets(interface: &Interface, constants: &[Constant]) -> Option<Vec<i64>> {
+    let mut end = 0;
+    let mut place = |constant: &Constant| {
+        let start = usize::next_multiple_of(end, ALIGNMENT);
+        end = start + constant.bytes.len();
+        start as i64
+    };
+    let starts: Vec<i64> = constants.iter().map(&mut place).collect();
+    let offset = |port: &Port| match port.weight {
+        None => Some(-1),
+        Some(number) => starts.get(usize::try_from(number).ok()?).copied(),
+    };
+    interface.inputs.iter().map(offset).collect()
+}
+
+/// An object of constants that follow each other, aligned; nothing where there are none.
+pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, Failure> {
+    if constants.is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = vec![];
+    for constant in constants {
+        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
+        bytes.extend_from_slice(&constant.bytes);
+    }
+    let object = data_object(WEIGHTS, &bytes, ALIGNMENT as u64);
+    object.map(Some).map_err(|error| Failure::internal(error.to_string()))
+}
