@@ -142,8 +142,7 @@ impl Library {
             let address = metadata.try_as_raw_ptr().unwrap_or(std::ptr::null_mut());
             CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned()
         };
-        let interface: Interface =
-            serde_json::from_str(&metadata).map_err(|error| not_a_model(error.to_string()))?;
+        let interface: Interface = Interface::from_json(&metadata).map_err(not_a_model)?;
         let missing = missing_features(&interface.requires);
         if !missing.is_empty() {
             let missing = missing.join(", ");

@@ -1,11 +1,10 @@
 //! Typed access to a tree, reporting at the value concerned and going on.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use irc_diag::{Diagnostic, Severity, Sink, clip, nearest};
 
-use crate::{At, Format, Member, Node, Value};
+use crate::{At, Format, Member, Node, Value, order};
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub struct Reader<'s> {
@@ -207,8 +206,13 @@ fn repeated<'n, 't>(members: &'n [Member<'t>]) -> Vec<&'n Member<'t>> {
         };
         return members.iter().enumerate().filter(is_repeated).map(|(_, member)| member).collect();
     }
-    let mut seen = HashSet::with_capacity(members.len());
-    members.iter().filter(|member| !seen.insert(&*member.key)).collect()
+    let by_key = order(members.len(), &|a, b| members[a].key.cmp(&members[b].key));
+    let mut is_repeated = vec![false; members.len()];
+    for pair in by_key.windows(2).filter(|pair| members[pair[0]].key == members[pair[1]].key) {
+        is_repeated[pair[1]] = true;
+    }
+    let members = members.iter().zip(is_repeated);
+    members.filter(|(_, is_repeated)| *is_repeated).map(|(member, _)| member).collect()
 }
 
 /// A value in words.

@@ -5,10 +5,9 @@
 //! number, reserved word, device type and id, rank, element type, shape, number of bytes, bytes in
 //! row-major order.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, order};
 
 use crate::report::at_byte;
 use crate::types::{Code, DataType, MAX_RANK, Type};
@@ -43,6 +42,11 @@ pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
     let mut reader = Reader { bytes, at: 0, sink };
     let params = reader.file();
     (sink.error_count() == before).then_some(params).flatten()
+}
+
+/// The number of each parameter, by name.
+pub fn by_name(params: &[Param]) -> Map<&str, usize> {
+    params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)).collect()
 }
 
 /// The bytes of parameters, in the order given.
@@ -110,18 +114,22 @@ impl Reader<'_> {
             let message = format!("{count} tensors do not fit the file");
             return self.refuse(place, "mlf-params-count", &message);
         }
-        let mut seen = BTreeSet::new();
-        let mut names = vec![];
+        let (mut names, mut places) = (vec![], vec![]);
         for _ in 0..count {
             let place = self.at;
-            let name = self.name()?;
-            if !seen.insert(name.clone()) {
-                let message = format!("tensor `{}` occurs twice", clip(&name));
-                self.report(place, "mlf-params-name", &message);
-            }
+            let Some(name) = self.name() else { break };
+            places.push(place);
             names.push(name);
         }
-        Some(names)
+        let mut is_repeated = vec![false; names.len()];
+        for pair in order(names.len(), &|a, b| names[a].cmp(&names[b])).windows(2) {
+            is_repeated[pair[1]] = names[pair[0]] == names[pair[1]];
+        }
+        for (number, _) in is_repeated.iter().enumerate().filter(|(_, is)| **is) {
+            let message = format!("tensor `{}` occurs twice", clip(&names[number]));
+            self.report(places[number], "mlf-params-name", &message);
+        }
+        (names.len() as u64 == count).then_some(names)
     }
 
     fn name(&mut self) -> Option<String> {

@@ -23,10 +23,10 @@ pub use pool::{Inline, Pool, ThreadPool};
 use crate::{Interface, Library, held::Held, processor};
 use bytes::Bytes;
 use code::Code;
-use irc_mlf::{Depth, Package};
+use irc_mlf::{Depth, Map, Package};
 use packed::Function;
 use plan::Plan;
-use std::{collections::BTreeMap, fs::File, path::Path, sync::Arc};
+use std::{fs::File, path::Path, sync::Arc};
 
 /// A model, loaded: code and parameters, which any number of contexts share.
 pub struct Model {
@@ -47,7 +47,7 @@ pub(crate) struct GraphModel {
     params: Vec<Option<Held>>,
     /// What the plan calls, by number.
     functions: Vec<Function>,
-    by_name: Arc<BTreeMap<String, Function>>,
+    by_name: Arc<Map<String, Function>>,
     // Dropped last: functions point into it.
     _code: Code,
 }

@@ -5,11 +5,11 @@
 //! can hold (links, devices, sparse files, global headers) is refused: a model needs none of it, and
 //! programs that unpack archives disagree about it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, order};
 use tar::{EntryType, Header, PaxExtensions};
 
 use super::path::{self, folders, stripped};
@@ -38,12 +38,15 @@ impl Archive {
     pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
         let before = sink.error_count();
         let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
-        let mut members = Members::default();
+        let mut members = vec![];
         while let Some(entry) = walk.entry() {
-            members.add(entry, walk.bytes, walk.sink);
+            members.extend(member(entry, walk.sink));
         }
-        members.check_folders(sink);
-        (sink.error_count() == before).then(|| Self::new(name, members.files))
+        let members = distinct(members, sink);
+        check_folders(&members, sink);
+        let files = members.into_iter().filter(|member| !member.is_folder);
+        let files = files.map(|file| (file.path, bytes.slice(file.content)));
+        (sink.error_count() == before).then(|| Self::new(name, files))
     }
 }
 
@@ -238,55 +241,78 @@ impl Walk<'_> {
     }
 }
 
-/// The members seen.
-#[derive(Default)]
-struct Members {
-    files: BTreeMap<String, Bytes>,
-    folders: BTreeSet<String>,
-    /// Offset of the header of each file.
-    headers: BTreeMap<String, usize>,
+/// A file or folder of a sound path.
+struct Member {
+    /// Offset of its header.
+    header: usize,
+    path: String,
+    is_folder: bool,
+    content: Range<usize>,
 }
 
-impl Members {
-    fn add(&mut self, entry: Entry, bytes: &Bytes, sink: &mut Sink) {
-        let mut report = |code, message: String| {
-            sink.push(at_byte(Diagnostic::error(code, message), entry.header));
-        };
-        let Ok(path) = String::from_utf8(entry.path) else {
-            return report("mlf-path", "the path of a member is not UTF-8".into());
-        };
-        if !entry.is_folder && path.ends_with('/') {
-            return report("mlf-path", format!("file `{path}` is named like a folder"));
-        }
-        let path = stripped(&path).to_owned();
-        if path.is_empty() && entry.is_folder {
-            return;
-        }
-        if let Some(fault) = path::fault(&path) {
-            return report("mlf-path", format!("path `{path}` {fault}"));
-        }
-        if self.files.len() + self.folders.len() == MAX_MEMBERS {
-            return report("mlf-limit", format!("more than {MAX_MEMBERS} members"));
-        }
-        if entry.is_folder {
-            self.folders.insert(path);
-            return;
-        }
-        self.headers.insert(path.clone(), entry.header);
-        if self.files.insert(path.clone(), bytes.slice(entry.content)).is_some() {
-            report("mlf-repeated-member", format!("member `{path}` occurs twice"));
+/// What is wrong with a member, at its header.
+fn report(code: &'static str, message: String, header: usize, sink: &mut Sink) {
+    sink.push(at_byte(Diagnostic::error(code, message), header));
+}
+
+/// A member with its path in the form `a/b`; nothing of the root, and after a finding.
+fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
+    let Entry { header, path, is_folder, content } = entry;
+    let Ok(path) = String::from_utf8(path) else {
+        report("mlf-path", "the path of a member is not UTF-8".into(), header, sink);
+        return None;
+    };
+    if !is_folder && path.ends_with('/') {
+        report("mlf-path", format!("file `{path}` is named like a folder"), header, sink);
+        return None;
+    }
+    let path = stripped(&path).to_owned();
+    if path.is_empty() && is_folder {
+        return None;
+    }
+    if let Some(fault) = path::fault(&path) {
+        report("mlf-path", format!("path `{path}` {fault}"), header, sink);
+        return None;
+    }
+    Some(Member { header, path, is_folder, content })
+}
+
+/// The members in the order of the archive, each folder once. A file that is there already is reported,
+/// and so are more members than are read.
+fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
+    let key = |number: usize| (members[number].is_folder, &members[number].path);
+    let mut is_repeated = vec![false; members.len()];
+    for pair in order(members.len(), &|a, b| key(a).cmp(&key(b))).windows(2) {
+        is_repeated[pair[1]] = key(pair[0]) == key(pair[1]);
+    }
+    let mut distinct: Vec<Member> = vec![];
+    for (member, is_repeated) in members.into_iter().zip(is_repeated) {
+        if distinct.len() == MAX_MEMBERS {
+            let message = format!("more than {MAX_MEMBERS} members");
+            report("mlf-limit", message, member.header, sink);
+        } else if !is_repeated {
+            distinct.push(member);
+        } else if !member.is_folder {
+            let message = format!("member `{}` occurs twice", member.path);
+            report("mlf-repeated-member", message, member.header, sink);
         }
     }
+    distinct
+}
 
-    /// A file is no folder.
-    fn check_folders(&self, sink: &mut Sink) {
-        for (path, header) in &self.headers {
-            let is_file = |folder: &&str| self.files.contains_key(*folder);
-            let is_folder = self.folders.contains(path);
-            if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
-                let message = format!("`{both}` is a file and a folder");
-                sink.push(at_byte(Diagnostic::error("mlf-path", message), *header));
-            }
+/// A file is no folder, neither one that is listed nor one that others lie in.
+fn check_folders(members: &[Member], sink: &mut Sink) {
+    let of_kind = |is_folder: bool| -> Map<&str, usize> {
+        let members = members.iter().filter(|member| member.is_folder == is_folder);
+        members.map(|member| (member.path.as_str(), member.header)).collect()
+    };
+    let (files, listed) = (of_kind(false), of_kind(true));
+    for (path, header) in files.iter() {
+        let is_file = |folder: &&str| files.contains_key(*folder);
+        let is_folder = listed.contains_key(*path);
+        if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
+            let message = format!("`{both}` is a file and a folder");
+            report("mlf-path", message, *header, sink);
         }
     }
 }

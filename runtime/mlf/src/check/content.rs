@@ -1,8 +1,7 @@
 //! What only our archives have: hashes, a shared library, aligned weights, test vectors.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, sort_by};
 use sha2::{Digest, Sha256};
 
 use super::{Depth, Model};
@@ -11,7 +10,7 @@ use crate::graph::Graph;
 use crate::library::{Library, exports};
 use crate::metadata::{ALIGNMENT, Extension, ModelExtension, PATH, SharedLibrary, Vector, Weights};
 use crate::package::Package;
-use crate::params::{self, Param};
+use crate::params::{self, Param, by_name};
 use crate::report::Report;
 use crate::types::Type;
 use irc_diag::clip;
@@ -20,7 +19,7 @@ use irc_diag::clip;
 pub(super) fn check(
     package: &Package,
     ours: &Extension,
-    models: &BTreeMap<&str, Model<'_>>,
+    models: &Map<&str, Model<'_>>,
     depth: Depth,
     report: &mut Report,
 ) {
@@ -29,7 +28,7 @@ pub(super) fn check(
     if let Some(shared) = &ours.library {
         found.extend(library(archive, shared, &package.library, models));
     }
-    for (name, of_model) in &ours.models {
+    for (name, of_model) in ours.models.iter() {
         let place = format!("$.irc.models[{name:?}]");
         match models.get(name.as_str()) {
             Some(model) => found.extend(of(archive, of_model, model, &place, depth, report)),
@@ -48,11 +47,11 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 }
 
 /// Every member but the metadata has its hash.
-fn hashes(archive: &Archive, stated: &BTreeMap<String, String>, depth: Depth) -> Vec<Diagnostic> {
+fn hashes(archive: &Archive, stated: &Map<String, String>, depth: Depth) -> Vec<Diagnostic> {
     let error = |message: String, path: String| Diagnostic::error("mlf-hash", message).path(path);
     let place = |path: &str| format!("$.irc.sha256[{path:?}]");
     let mut found = vec![];
-    for (path, expected) in stated {
+    for (path, expected) in stated.iter() {
         match archive.get(path) {
             None => found.push(error(format!("there is no member `{}`", clip(path)), place(path))),
             Some(content) if depth == Depth::Content && hash(content) != *expected => {
@@ -64,7 +63,7 @@ fn hashes(archive: &Archive, stated: &BTreeMap<String, String>, depth: Depth) ->
             Some(_) => {}
         }
     }
-    let unlisted = archive.members().keys().filter(|path| !stated.contains_key(*path));
+    let unlisted = archive.members().keys().filter(|path| !stated.contains_key(path.as_str()));
     for path in unlisted.filter(|path| *path != PATH) {
         found.push(error(format!("`{}` has no hash", clip(path)), "$.irc.sha256".into()));
     }
@@ -76,7 +75,7 @@ fn library(
     archive: &Archive,
     shared: &SharedLibrary,
     objects: &Library,
-    models: &BTreeMap<&str, Model<'_>>,
+    models: &Map<&str, Model<'_>>,
 ) -> Vec<Diagnostic> {
     let error =
         |message: String| Diagnostic::error("mlf-library", message).path("$.irc.library.member");
@@ -94,11 +93,9 @@ fn library(
     if let Some(other) = objects.machine.filter(|other| *other != machine) {
         found.push(error(format!("`{member}` is for {machine:?}, the objects are for {other:?}")));
     }
-    let called: BTreeSet<&str> = models
-        .values()
-        .flat_map(|model| model.graph.map(Graph::functions).unwrap_or_default().into_keys())
-        .collect();
-    for name in called.difference(&functions) {
+    let called = models.values().filter_map(|model| model.graph).flat_map(Graph::functions);
+    let called: Map<&str, usize> = called.collect();
+    for name in called.keys().filter(|name| !functions.contains_key(**name)) {
         found.push(error(format!("`{member}` does not export `{}`", clip(name))));
     }
     found
@@ -142,20 +139,19 @@ fn aligned(
         let message = format!("there is no member `{}`", clip(&weights.member));
         return vec![error(message, format!("{place}.member"))];
     };
-    let params: BTreeMap<&str, &Param> =
-        params.iter().map(|param| (param.name.as_str(), param)).collect();
+    let numbers = by_name(params);
     let mut found = vec![];
-    for name in params.keys().filter(|name| !weights.offsets.contains_key(**name)) {
+    for name in numbers.keys().filter(|name| !weights.offsets.contains_key(**name)) {
         let message = format!("parameter `{}` has no place", clip(name));
         found.push(error(message, format!("{place}.offsets")));
     }
     let mut free = 0;
     let mut by_offset: Vec<(&String, u64)> =
         weights.offsets.iter().map(|(name, offset)| (name, *offset)).collect();
-    by_offset.sort_by_key(|(_, offset)| *offset);
+    sort_by(&mut by_offset, &|a, b| a.1.cmp(&b.1));
     for (name, offset) in by_offset {
         let path = format!("{place}.offsets[{name:?}]");
-        let Some(param) = params.get(name.as_str()) else {
+        let Some(param) = numbers.get(name.as_str()).map(|number| &params[*number]) else {
             found.push(error(format!("there is no parameter `{}`", clip(name)), path));
             continue;
         };
@@ -202,16 +198,16 @@ fn test_vector(
     found
 }
 
-fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> BTreeMap<String, &'g Type> {
-    let params: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
-    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains(name));
+fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> Map<String, &'g Type> {
+    let params = by_name(params);
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains_key(name));
     inputs.map(|(name, entry)| (name.to_owned(), &graph.entries[entry].ty)).collect()
 }
 
 fn tensors(
     archive: &Archive,
     path: &str,
-    expected: BTreeMap<String, &Type>,
+    expected: Map<String, &Type>,
     place: String,
     report: &mut Report,
 ) -> Vec<Diagnostic> {
@@ -223,12 +219,12 @@ fn tensors(
     let read = params::read(content, &mut sink);
     report.add(archive.binary_of(path), sink);
     let Some(read) = read else { return vec![] };
-    let given: BTreeMap<String, &Type> =
+    let given: Map<String, &Type> =
         read.iter().map(|tensor| (tensor.name.clone(), &tensor.ty)).collect();
     if given == expected {
         return vec![];
     }
-    let show = |tensors: &BTreeMap<String, &Type>| {
+    let show = |tensors: &Map<String, &Type>| {
         let show = |(name, ty): (&String, &&Type)| format!("`{}` {ty}", clip(name));
         tensors.iter().map(show).collect::<Vec<_>>().join(", ")
     };

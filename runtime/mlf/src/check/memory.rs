@@ -1,12 +1,11 @@
 //! Sizes that metadata state are those that follow from graph and parameters.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use irc_diag::{Diagnostic, Severity};
+use irc_json::{Map, order};
 
 use crate::graph::{Graph, storages};
 use crate::metadata::{
-    FunctionUsage, Memory, ModelMemory, Module, PATH, Tensor, constants_bytes, io_bytes,
+    FunctionUsage, Memory, ModelMemory, Module, PATH, Storage, Tensor, constants_bytes, io_bytes,
     tvm_io_bytes, tvm_storage_bytes, usage, workspace_bytes,
 };
 use crate::package::Package;
@@ -74,11 +73,14 @@ impl Model<'_> {
         let place = format!("{}{list}", self.place);
         let real = storages(self.graph);
         let mut found = vec![];
-        let mut seen = BTreeSet::new();
+        let mut is_repeated = vec![false; stated.len()];
+        for pair in order(stated.len(), &|a, b| stated[a].id.cmp(&stated[b].id)).windows(2) {
+            is_repeated[pair[1]] = stated[pair[0]].id == stated[pair[1]].id;
+        }
         for (index, storage) in stated.iter().enumerate() {
             let path = format!("{place}[{index}]");
             let id = storage.id;
-            let Some(&bytes) = real.get(&id).filter(|_| seen.insert(id)) else {
+            let Some(&bytes) = real.get(&id).filter(|_| !is_repeated[index]) else {
                 let message = format!("storage {id} is listed twice or not in the graph");
                 found.push(Diagnostic::error("mlf-storage", message).path(path));
                 continue;
@@ -88,7 +90,9 @@ impl Model<'_> {
             let what = format!("storage {id}");
             found.extend(self.size(&what, sizes, is_tvms, format!("{path}.size_bytes")));
         }
-        for id in real.keys().filter(|id| !seen.contains(id)) {
+        let listed: Map<i64, u64> =
+            stated.iter().map(|storage| (storage.id, storage.bytes)).collect();
+        for id in real.keys().filter(|id| !listed.contains_key(*id)) {
             let message = format!("storage {id} of the graph is not listed");
             found.push(Diagnostic::error("mlf-storage", message).path(place.clone()));
         }
@@ -98,18 +102,20 @@ impl Model<'_> {
 
     /// Inputs are named at the storage that they lie in.
     fn bindings(&self, place: &str) -> Vec<Diagnostic> {
-        let lies =
-            |(name, entry): (&'_ str, usize)| (self.graph.entries[entry].storage, name.to_owned());
-        let inputs: BTreeMap<i64, String> =
-            self.graph.named_inputs().into_iter().map(lies).collect();
+        let named = self.graph.named_inputs();
+        let lies = |(number, (_, entry)): (usize, &(&str, usize))| {
+            (self.graph.entries[*entry].storage, number as u64)
+        };
+        let numbers: Map<i64, u64> = named.iter().enumerate().map(lies).collect();
+        let input = |storage: &Storage| Some(named[*numbers.get(&storage.id)? as usize].0);
         let stated = self.memory.storages.iter().flatten().enumerate();
         stated
-            .filter(|(_, storage)| storage.input.as_ref() != inputs.get(&storage.id))
+            .filter(|(_, storage)| storage.input.as_deref() != input(storage))
             .map(|(index, storage)| {
-                let name = |input: Option<&String>| {
+                let name = |input: Option<&str>| {
                     input.map_or("no input".into(), |input| format!("input `{}`", clip(input)))
                 };
-                let (stated, real) = (name(storage.input.as_ref()), name(inputs.get(&storage.id)));
+                let (stated, real) = (name(storage.input.as_deref()), name(input(storage)));
                 let message = format!("storage {} holds {real}, not {stated}", storage.id);
                 // TVM takes indices of entries for those of nodes.
                 let severity = if self.is_ours { Severity::Error } else { Severity::Warning };
@@ -123,10 +129,11 @@ impl Model<'_> {
         if self.version == 1 {
             return vec![];
         }
-        let stated: BTreeSet<&str> =
-            self.memory.functions.iter().map(|usage| usage.name.as_str()).collect();
-        let called = self.graph.functions().into_keys();
-        let missing = called.filter(|name| !stated.contains(name));
+        let stated = self.memory.functions.iter().enumerate();
+        let stated: Map<&str, usize> =
+            stated.map(|(number, usage)| (usage.name.as_str(), number)).collect();
+        let called = self.graph.functions();
+        let missing = called.keys().filter(|name| !stated.contains_key(**name));
         missing
             .map(|name| {
                 let message = format!("the workspace of `{}` is not stated", clip(name));
@@ -193,14 +200,14 @@ impl Model<'_> {
     fn tensors(
         &self,
         key: &str,
-        stated: &BTreeMap<String, Tensor>,
-        real: &BTreeMap<String, Tensor>,
+        stated: &Map<String, Tensor>,
+        real: &Map<String, Tensor>,
         place: &str,
     ) -> Vec<Diagnostic> {
         if self.version < 7 || stated == real {
             return vec![];
         }
-        let show = |tensors: &BTreeMap<String, Tensor>| {
+        let show = |tensors: &Map<String, Tensor>| {
             let show = |(name, tensor): (&String, &Tensor)| {
                 format!("`{}` {} bytes of {}", clip(name), tensor.bytes, tensor.dtype)
             };

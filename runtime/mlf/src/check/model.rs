@@ -1,13 +1,12 @@
 //! Graph, parameters and code of a model go together.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use irc_diag::{Diagnostic, Sink};
+use irc_json::Map;
 
 use crate::graph::{self, Graph};
 use crate::metadata::{Executor, Memory, Metadata, Module, PATH};
 use crate::package::{Package, Part};
-use crate::params::Param;
+use crate::params::{Param, by_name};
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -56,11 +55,10 @@ fn names(package: &Package, module: &Module) -> Vec<Diagnostic> {
 
 /// Parameters are inputs of the graph, of the same type, and not the first.
 fn agreement(graph: &Graph, params: &[Param]) -> Vec<Diagnostic> {
-    let params: BTreeMap<&str, &Param> =
-        params.iter().map(|param| (param.name.as_str(), param)).collect();
+    let numbers = by_name(params);
     let mut found = vec![];
     for (index, (name, entry)) in graph.named_inputs().into_iter().enumerate() {
-        let Some(param) = params.get(name) else { continue };
+        let Some(param) = numbers.get(name).map(|number| &params[*number]) else { continue };
         let ty = &graph.entries[entry].ty;
         let (code, path) = match (param.ty.dtype == ty.dtype, param.ty.shape == ty.shape) {
             (true, true) => ("", String::new()),
@@ -84,8 +82,8 @@ fn agreement(graph: &Graph, params: &[Param]) -> Vec<Diagnostic> {
 
 /// Parameters that the graph has no input for.
 fn surplus(graph: &Graph, params: &[Param]) -> Vec<Diagnostic> {
-    let inputs: BTreeSet<&str> = graph.named_inputs().into_iter().map(|(name, _)| name).collect();
-    let surplus = params.iter().filter(|param| !inputs.contains(param.name.as_str()));
+    let inputs: Map<&str, usize> = graph.named_inputs().into();
+    let surplus = params.iter().filter(|param| !inputs.contains_key(param.name.as_str()));
     surplus
         .map(|param| {
             let message =

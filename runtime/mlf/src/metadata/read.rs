@@ -3,10 +3,8 @@
 //! The document of the format differs from what writes it; what writes it counts, and what the
 //! document says is read with a warning.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink, Source, clip};
-use irc_json::{At, Node, Object, Reader, Value};
+use irc_json::{At, Map, Node, Object, Reader, Value};
 
 use super::{
     ABI, ALIGNMENT, Argument, Executor, Extension, FunctionUsage, Memory, Metadata, ModelExtension,
@@ -200,7 +198,7 @@ fn operators(
     r: &mut Reader<'_>,
     value: &Node<'_>,
     at: &At<'_>,
-) -> Option<BTreeMap<String, Vec<Argument>>> {
+) -> Option<Map<String, Vec<Argument>>> {
     by_name(r, value, at, |r, value, at| r.list(value, at, argument))
 }
 
@@ -275,7 +273,7 @@ fn usage(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Usage> {
             .map(|key| number(r, &object, key));
     let [inputs, outputs] = ["inputs", "outputs"].map(|key| match object.get(key) {
         Some(value) => by_name(r, value, &at.key(key), tensor),
-        None => Some(BTreeMap::new()),
+        None => Some(Map::new()),
     });
     Some(Usage {
         device: device?,
@@ -343,7 +341,7 @@ fn by_name<T>(
     value: &Node<'_>,
     at: &At<'_>,
     mut read: impl FnMut(&mut Reader<'_>, &Node<'_>, &At<'_>) -> Option<T>,
-) -> Option<BTreeMap<String, T>> {
+) -> Option<Map<String, T>> {
     let object = r.object(value, at)?;
     let mut all = vec![];
     for (name, value) in object.entries() {
