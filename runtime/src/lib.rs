@@ -7,6 +7,7 @@ mod host;
 mod image;
 mod interface;
 mod library;
+mod loader;
 mod model;
 mod processor;
 mod runner;

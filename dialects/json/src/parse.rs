@@ -508,7 +508,7 @@ impl<'t> Parser<'t, '_> {
 fn comment_length(text: &str) -> Option<usize> {
     let end = match text.get(..2)? {
         "//" => text.find(['\n', '\r']),
-        "/*" => text.find("*/").map(|end| end + 2),
+        "/*" => text.as_bytes().windows(2).position(|two| two == b"*/").map(|end| end + 2),
         _ => return None,
     };
     Some(end.unwrap_or(text.len()))

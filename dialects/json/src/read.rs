@@ -138,12 +138,25 @@ impl<'s> Reader<'s> {
         at: &At<'_>,
         mut read: impl FnMut(&mut Self, &'n Node<'t>, &At<'_>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        let mut all = vec![];
+        let is_read = self.each(node, at, &mut |reader, element, at| {
+            all.extend(read(reader, element, at));
+        });
+        is_read.filter(|count| *count == all.len()).map(|_| all)
+    }
+
+    /// Looks at each element of an array; how many there are.
+    fn each<'n, 't>(
+        &mut self,
+        node: &'n Node<'t>,
+        at: &At<'_>,
+        look: &mut dyn FnMut(&mut Self, &'n Node<'t>, &At<'_>),
+    ) -> Option<usize> {
         let elements = self.array(node, at)?;
-        let mut all = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
-            all.extend(read(self, element, &at.index(index)));
+            look(self, element, &at.index(index));
         }
-        (all.len() == elements.len()).then_some(all)
+        Some(elements.len())
     }
 
     /// A string.

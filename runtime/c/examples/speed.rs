@@ -148,7 +148,7 @@ fn layers(widths: &[i64]) -> (Graph, Vec<Param>) {
 }
 
 fn write(path: &Path, graph: Graph, params: Vec<Param>, code: &Compiled) -> Outcome<()> {
-    let workspaces = graph.functions().into_keys().map(|name| (name.to_owned(), 0)).collect();
+    let workspaces = graph.functions().keys().map(|name| ((*name).to_owned(), 0)).collect();
     let model = Model {
         name: "default".to_owned(),
         target: "c -keys=cpu".to_owned(),

@@ -16,6 +16,7 @@
 pub mod archive;
 mod build;
 mod check;
+pub mod elf;
 pub mod graph;
 mod json;
 pub mod library;

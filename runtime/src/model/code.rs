@@ -1,7 +1,6 @@
 //! The machine code of an archive, as a loaded library.
 use super::{error::ModelError, packed::Function, slots};
-use crate::{image, library::said};
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use crate::{image, loader::Loaded};
 use std::{
     ffi::c_void,
     fs::File,
@@ -13,7 +12,7 @@ use std::{
 
 /// A loaded library, whose slots are filled.
 pub struct Code {
-    library: Library,
+    library: Loaded,
     /// What messages call it.
     name: String,
 }
@@ -30,8 +29,8 @@ impl Code {
         };
         let path = path.canonicalize().map_err(unreadable)?;
         let name = path.display().to_string();
-        let bytes = std::fs::read(&path).map_err(unreadable)?;
-        image::check(&bytes).map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
+        let checked = image::check_file(&path).map_err(unreadable)?;
+        checked.map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
         load(&path, name)
     }
 
@@ -52,24 +51,28 @@ impl Code {
     /// # Errors
     /// [`ModelError::Load`]: the library has none of that name.
     pub fn function(&self, name: &str) -> Result<Function, ModelError> {
-        // Safety: packed functions are all of one type.
-        let found = unsafe { self.library.get::<Function>(name) };
-        found.map(|function| *function).map_err(|_| ModelError::Load {
-            name: self.name.clone(),
-            reason: format!("it has no function `{name}`"),
-        })
+        match self.library.symbol(name) {
+            // Safety: packed functions are all of one type.
+            Ok(function) => Ok(unsafe { std::mem::transmute::<*mut c_void, Function>(function) }),
+            Err(_) => Err(ModelError::Load {
+                name: self.name.clone(),
+                reason: format!("it has no function `{name}`"),
+            }),
+        }
     }
 }
 
 fn load(path: &Path, name: String) -> Result<Code, ModelError> {
     // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-    let library =
-        library.map_err(|error| ModelError::Load { name: name.clone(), reason: said(&error) })?;
+    let library = unsafe { Loaded::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = match library {
+        Ok(library) => library,
+        Err(reason) => return Err(ModelError::Load { name, reason }),
+    };
     for (slot, function) in slots::all() {
-        // Safety: a slot is a variable with room for a pointer.
-        if let Ok(found) = unsafe { library.get::<*mut *const c_void>(slot) } {
-            unsafe { found.as_raw_ptr().cast::<*const c_void>().write(function) };
+        if let Ok(found) = library.symbol(slot) {
+            // Safety: a slot is a variable with room for a pointer.
+            unsafe { found.cast::<*const c_void>().write(function) };
         }
     }
     Ok(Code { library, name })

@@ -1,5 +1,6 @@
 //! The tar file: named members, read in place and written so that equal content is equal bytes.
 
+mod header;
 mod path;
 mod read;
 mod write;

@@ -10,8 +10,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use irc_json::{Map, order};
-use tar::{EntryType, Header, PaxExtensions};
 
+use super::header::{Header, Kind, record};
 use super::path::{self, folders, stripped};
 use super::{Archive, BLOCK};
 use crate::report::at_byte;
@@ -81,29 +81,33 @@ impl Walk<'_> {
     fn entry(&mut self) -> Option<Entry> {
         loop {
             let start = self.at;
-            let Some(block) = self.bytes.get(start..start + BLOCK) else {
+            let block = self.bytes.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>());
+            let Some(block) = block else {
                 return self.refuse(start, "mlf-truncated", "the archive ends too early");
             };
             if block.iter().all(|byte| *byte == 0) {
                 self.end(start);
                 return None;
             }
-            let header = Header::from_byte_slice(block);
-            self.verify(header, block, start)?;
+            let header = Header(block);
+            self.verify(header, start)?;
             let content = self.content(header, start)?;
             self.at = content.end.next_multiple_of(BLOCK);
-            match header.entry_type() {
-                EntryType::XHeader => self.extend(start, content)?,
-                EntryType::GNULongName => self.long_name(start, content)?,
-                kind @ (EntryType::Regular | EntryType::Directory) => {
+            match header.kind() {
+                Kind::Extended => self.extend(start, content)?,
+                Kind::LongName => self.long_name(start, content)?,
+                kind @ (Kind::File | Kind::Folder) => {
                     let said = std::mem::take(&mut self.next);
-                    let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
-                    return Some(Entry { header: start, path, is_folder: kind.is_dir(), content });
+                    let path = said.path.unwrap_or_else(|| header.path());
+                    return Some(Entry {
+                        header: start,
+                        path,
+                        is_folder: kind == Kind::Folder,
+                        content,
+                    });
                 }
-                kind => {
-                    self.next = Extension::default();
-                    self.wrong_kind(kind, header, start);
-                }
+                Kind::Global => self.wrong_kind("a global header", header, start),
+                Kind::Other(what) => self.wrong_kind(what, header, start),
             }
         }
     }
@@ -118,36 +122,28 @@ impl Walk<'_> {
     }
 
     /// Whether the block is a header at all.
-    fn verify(&mut self, header: &Header, block: &[u8], start: usize) -> Option<()> {
-        let is_tar = block[257..].starts_with(b"ustar");
-        if !is_tar && start == 0 {
+    fn verify(&mut self, header: Header<'_>, start: usize) -> Option<()> {
+        if !header.is_marked() && start == 0 {
             let mut finding = Diagnostic::error("mlf-not-tar", "the file is no tar archive");
-            if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| block.starts_with(magic)) {
+            let packed = COMPRESSED.iter().find(|(magic, _)| header.0.starts_with(magic));
+            if let Some((_, name)) = packed {
                 finding = finding.help(format!("it is compressed with {name}: unpack it first"));
             }
             self.sink.push(at_byte(finding, 0));
             return None;
         }
-        let sum = |at: usize, byte: &u8| match at {
-            148..156 => u32::from(b' '),
-            _ => u32::from(*byte),
-        };
-        let sum: u32 = block.iter().enumerate().map(|(at, byte)| sum(at, byte)).sum();
-        if is_tar && header.cksum().ok() == Some(sum) {
+        if header.is_marked() && header.is_sound() {
             return Some(());
         }
         self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
     }
 
     /// Where the content of a member lies.
-    fn content(&mut self, header: &Header, start: usize) -> Option<Range<usize>> {
-        let Ok(own) = header.entry_size() else {
+    fn content(&mut self, header: Header<'_>, start: usize) -> Option<Range<usize>> {
+        let Some(own) = header.size() else {
             return self.refuse(start, "mlf-tar-header", "the size of a member is no number");
         };
-        let is_member = !matches!(
-            header.entry_type(),
-            EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName
-        );
+        let is_member = !matches!(header.kind(), Kind::Extended | Kind::Global | Kind::LongName);
         let said = self.next.size.filter(|_| is_member);
         if said.is_some_and(|said| own != 0 && own != said) {
             let message = "header and extended header of a member give it different sizes";
@@ -168,11 +164,12 @@ impl Walk<'_> {
         self.bounded(start, &content)?;
         self.next.is_there = true;
         let malformed = "an extended header is malformed";
-        for pair in PaxExtensions::new(&self.bytes[content]) {
-            let Some((key, value)) = pair.ok().and_then(|p| Some((p.key().ok()?, p.value_bytes())))
-            else {
+        let mut records = &self.bytes[content];
+        while !records.is_empty() {
+            let Some((key, value, rest)) = record(records) else {
                 return self.refuse(start, "mlf-tar-header", malformed);
             };
+            records = rest;
             match key {
                 "path" => self.next.path = Some(value.to_vec()),
                 "size" => {
@@ -209,18 +206,10 @@ impl Walk<'_> {
         }
     }
 
-    fn wrong_kind(&mut self, kind: EntryType, header: &Header, start: usize) {
-        let what = match kind {
-            EntryType::Link => "a hard link",
-            EntryType::Symlink => "a symbolic link",
-            EntryType::GNUSparse => "a sparse file",
-            EntryType::Char | EntryType::Block => "a device",
-            EntryType::Fifo => "a pipe",
-            EntryType::XGlobalHeader => "a global header",
-            EntryType::GNULongLink => "a long name of a link",
-            _ => "of an unknown kind",
-        };
-        let path = String::from_utf8_lossy(&header.path_bytes()).into_owned();
+    fn wrong_kind(&mut self, what: &str, header: Header<'_>, start: usize) {
+        self.next = Extension::default();
+        let path = header.path();
+        let path = String::from_utf8_lossy(&path);
         let message = format!("member `{path}` is {what}");
         let help = "a model has files and folders only";
         let finding = Diagnostic::error("mlf-tar-kind", message).help(help);

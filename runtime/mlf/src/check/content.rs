@@ -91,7 +91,7 @@ fn library(
     };
     let mut found = vec![];
     if let Some(other) = objects.machine.filter(|other| *other != machine) {
-        found.push(error(format!("`{member}` is for {machine:?}, the objects are for {other:?}")));
+        found.push(error(format!("`{member}` is for {machine}, the objects are for {other}")));
     }
     let called = models.values().filter_map(|model| model.graph).flat_map(Graph::functions);
     let called: Map<&str, usize> = called.collect();

@@ -61,7 +61,8 @@ fn tokens(source: &str) -> impl Iterator<Item = &str> {
                 '#' if is_line_start => directive(trimmed),
                 '/' if trimmed.starts_with("//") => trimmed.find('\n').unwrap_or(trimmed.len()),
                 '/' if trimmed.starts_with("/*") => {
-                    trimmed[2..].find("*/").map_or(trimmed.len(), |end| end + 4)
+                    let mut ends = trimmed.as_bytes()[2..].windows(2);
+                    ends.position(|two| two == b"*/").map_or(trimmed.len(), |end| end + 4)
                 }
                 '"' | '\'' => literal_length(trimmed, first),
                 _ => {

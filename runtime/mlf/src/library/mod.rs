@@ -5,9 +5,9 @@ mod known;
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::{Map, order};
-use object::{Architecture, Object, ObjectKind, ObjectSymbol, SymbolKind};
 
 use crate::archive::Archive;
+use crate::elf::{Elf, Kind, Machine, Symbols};
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -33,14 +33,14 @@ pub struct Library {
     /// What objects need and none defines, with the path of the first that does.
     pub undefined: Map<String, String>,
     /// What the objects are for; nothing without objects.
-    pub(crate) machine: Option<Architecture>,
+    pub(crate) machine: Option<Machine>,
 }
 
 impl Library {
     /// Reads the symbols of all objects and sources of an archive; findings go to `report`.
     pub fn read(archive: &Archive, report: &mut Report) -> Self {
         let mut machine = None;
-        let mut symbols = Symbols::default();
+        let mut symbols = Defined::default();
         for (path, bytes) in archive.within(OBJECTS) {
             let mut sink = Sink::new();
             symbols.extend(path, of_object(bytes, &mut machine, &mut sink).unwrap_or_default());
@@ -106,13 +106,13 @@ struct Names {
 
 /// Symbols of all members, each with the path of its member.
 #[derive(Default)]
-struct Symbols {
+struct Defined {
     functions: Vec<(String, String)>,
     data: Vec<(String, String)>,
     undefined: Vec<(String, String)>,
 }
 
-impl Symbols {
+impl Defined {
     fn extend(&mut self, path: &str, names: Names) {
         let Names { functions, data, undefined } = names;
         let lists = [&mut self.functions, &mut self.data, &mut self.undefined];
@@ -141,52 +141,46 @@ impl Symbols {
     }
 }
 
-/// What a shared library is for, and the functions that it exports, with their numbers in its table.
+/// What a shared library is for, and the functions that it exports, with their numbers.
 ///
 /// # Errors
 /// The bytes are none; one line says why.
-pub(crate) fn exports(bytes: &[u8]) -> Result<(Architecture, Map<&str, usize>), String> {
-    let file = match object::File::parse(bytes) {
-        Ok(file) if file.kind() == ObjectKind::Dynamic => file,
-        Ok(_) => return Err("it is another kind of object".into()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let mut functions = vec![];
-    for symbol in file.dynamic_symbols().filter(is_function) {
-        functions.push((symbol.name().map_err(|error| error.to_string())?, symbol.index().0));
+pub(crate) fn exports(bytes: &[u8]) -> Result<(Machine, Map<&str, usize>), &'static str> {
+    let file = Elf::parse(bytes)?;
+    if file.kind() != Kind::Shared {
+        return Err("it is another kind of object");
     }
-    Ok((file.architecture(), functions.into()))
-}
-
-fn is_function<'o>(symbol: &impl ObjectSymbol<'o>) -> bool {
-    symbol.kind() == SymbolKind::Text && !symbol.is_undefined()
+    let symbols = file.symbols(Symbols::Dynamic)?.into_iter().enumerate();
+    let functions = symbols.filter(|(_, symbol)| symbol.is_function && !symbol.is_undefined);
+    let functions: Vec<_> = functions.map(|(number, symbol)| (symbol.name, number)).collect();
+    Ok((file.machine(), functions.into()))
 }
 
 /// Reads the symbols of a relocatable object; all objects are for one machine.
-fn of_object(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) -> Option<Names> {
-    let file = match object::File::parse(bytes) {
-        Ok(file) if file.kind() == ObjectKind::Relocatable => file,
+fn of_object(bytes: &[u8], machine: &mut Option<Machine>, sink: &mut Sink) -> Option<Names> {
+    let file = match Elf::parse(bytes) {
+        Ok(file) if file.kind() == Kind::Relocatable => file,
         Ok(_) => return refuse("the member is no relocatable object", sink),
         Err(error) => return refuse(&format!("the member is no ELF object: {error}"), sink),
     };
-    let first = *machine.get_or_insert(file.architecture());
-    if first != file.architecture() {
-        let message =
-            format!("code for {:?}, other objects are for {first:?}", file.architecture());
+    let first = *machine.get_or_insert(file.machine());
+    if first != file.machine() {
+        let message = format!("code for {}, other objects are for {first}", file.machine());
         sink.push(Diagnostic::error("mlf-machine", message));
     }
+    let symbols = match file.symbols(Symbols::All) {
+        Ok(symbols) => symbols,
+        Err(message) => return refuse(message, sink),
+    };
     let mut names = Names::default();
-    for symbol in file.symbols() {
-        let Ok(name) = symbol.name() else {
-            return refuse("the name of a symbol cannot be read", sink);
-        };
-        let list = match symbol.kind() {
-            _ if symbol.is_undefined() && !name.is_empty() => &mut names.undefined,
-            _ if symbol.is_local() || symbol.is_undefined() => continue,
-            SymbolKind::Text => &mut names.functions,
+    for symbol in symbols {
+        let list = match symbol.is_undefined {
+            true if !symbol.name.is_empty() => &mut names.undefined,
+            _ if symbol.is_local || symbol.is_undefined => continue,
+            _ if symbol.is_function => &mut names.functions,
             _ => &mut names.data,
         };
-        list.push(name.to_owned());
+        list.push(symbol.name.to_owned());
     }
     Some(names)
 }

@@ -345,9 +345,9 @@ fn by_name<T>(
     let object = r.object(value, at)?;
     let mut all = vec![];
     for (name, value) in object.entries() {
-        all.push(read(r, value, &at.key(name)).map(|value| (name.to_owned(), value)));
+        all.extend(read(r, value, &at.key(name)).map(|value| (name.to_owned(), value)));
     }
-    all.into_iter().collect()
+    (all.len() == object.members.len()).then(|| all.into())
 }
 
 fn model(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<ModelExtension> {
