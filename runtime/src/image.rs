@@ -1,7 +1,8 @@
 //! What must hold of a file before the loader may map it: a file cut short is mapped all the same,
 //! and its missing pages kill the process.
+use crate::file::Mapped;
 use irc_mlf::elf::Elf;
-use std::{fs::File, io, path::Path};
+use std::{io, path::Path};
 
 /// Whether the bytes are a whole ELF file.
 ///
@@ -14,11 +15,10 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
 
 /// As [`check`], for a file; the outer error is that it cannot be read.
 pub fn check_file(path: &Path) -> io::Result<Result<(), String>> {
-    let file = File::open(path)?;
     // Safety: what is looked at is a few numbers, each wherever it may be. Who changes the file meanwhile
     // changes what is loaded after as well.
-    let map = unsafe { memmap2::Mmap::map(&file)? };
-    Ok(check(&map))
+    let file = unsafe { Mapped::open(path)? };
+    Ok(check(&file))
 }
 
 #[cfg(test)]

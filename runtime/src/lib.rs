@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of LLVM or MLIR.
 
+mod file;
 mod held;
 mod host;
 mod image;

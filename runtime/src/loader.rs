@@ -1,7 +1,7 @@
 //! Libraries that the system's loader maps.
+use crate::file;
 use std::{
     ffi::{CStr, CString, c_int, c_void},
-    os::unix::ffi::OsStrExt,
     path::Path,
 };
 
@@ -22,7 +22,7 @@ impl Loaded {
     /// # Safety
     /// The library's initialisers run.
     pub unsafe fn open(path: &Path, flags: c_int) -> Result<Self, String> {
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+        let path = file::text(path).map_err(|error| error.to_string())?;
         // Safety: the path ends in a zero; of the initialisers the caller knows.
         let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
         if library.is_null() { Err(said()) } else { Ok(Loaded(library)) }

@@ -1,12 +1,10 @@
 //! The machine code of an archive, as a loaded library.
 use super::{error::ModelError, packed::Function, slots};
-use crate::{image, loader::Loaded};
+use crate::{file, image, loader::Loaded};
 use std::{
     ffi::c_void,
-    fs::File,
-    io::Write,
-    os::fd::{AsRawFd, FromRawFd},
-    path::Path,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -27,7 +25,7 @@ impl Code {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let path = path.canonicalize().map_err(unreadable)?;
+        let path = file::real_path(path).map_err(unreadable)?;
         let name = path.display().to_string();
         let checked = image::check_file(&path).map_err(unreadable)?;
         checked.map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
@@ -41,8 +39,7 @@ impl Code {
     pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
         let failed = |reason: String| ModelError::Load { name: name.to_owned(), reason };
         image::check(bytes).map_err(failed)?;
-        let mut file = memory_file().map_err(|error| failed(error.to_string()))?;
-        file.write_all(bytes).map_err(|error| failed(error.to_string()))?;
+        let file = file::in_memory(bytes).map_err(|error| failed(error.to_string()))?;
         load(&unique_path(&file), name.to_owned())
     }
 
@@ -78,22 +75,9 @@ fn load(path: &Path, name: String) -> Result<Code, ModelError> {
     Ok(Code { library, name })
 }
 
-/// A file that is nowhere but in memory.
-fn memory_file() -> std::io::Result<File> {
-    // Safety: the name ends in a zero, and the number is that of a file of our own.
-    unsafe {
-        let number = libc::memfd_create(c"irc-model".as_ptr(), libc::MFD_CLOEXEC);
-        if number < 0 {
-            Err(std::io::Error::last_os_error())
-        } else {
-            Ok(File::from_raw_fd(number))
-        }
-    }
-}
-
 /// A path to an open file that no other has had: the system takes a library whose path it has loaded
 /// before for the same one, and numbers of files come again.
-fn unique_path(file: &File) -> std::path::PathBuf {
+fn unique_path(file: &impl AsRawFd) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut path = String::from("/proc/self/fd");
