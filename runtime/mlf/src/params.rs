@@ -5,6 +5,8 @@
 //! number, reserved word, device type and id, rank, element type, shape, number of bytes, bytes in
 //! row-major order.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use irc_json::{Map, order};
@@ -140,10 +142,10 @@ impl Reader<'_> {
             return self.refuse(place, "mlf-params-name", &message);
         }
         let name = self.take(length)?;
-        let Ok(name) = String::from_utf8(name.to_vec()) else {
-            return self.refuse(place, "mlf-params-name", "a name is not UTF-8");
-        };
-        Some(name)
+        match std::str::from_utf8(&self.bytes[name]) {
+            Ok(name) => Some(name.to_owned()),
+            Err(_) => self.refuse(place, "mlf-params-name", "a name is not UTF-8"),
+        }
     }
 
     fn tensor(&mut self, name: String) -> Option<Param> {
@@ -195,7 +197,7 @@ impl Reader<'_> {
             let message = format!("`{}` is {ty}, {bytes} bytes, but states {stated}", clip(name));
             return self.refuse(place, "mlf-params-size", &message);
         }
-        self.take(bytes)
+        Some(self.bytes.slice(self.take(bytes)?))
     }
 
     fn reserved(&mut self) -> Option<()> {
@@ -208,15 +210,16 @@ impl Reader<'_> {
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let taken = self.take(N as u64)?;
-        taken.first_chunk().copied()
+        self.bytes[taken].first_chunk().copied()
     }
 
-    fn take(&mut self, count: u64) -> Option<Bytes> {
+    /// Where the next bytes lie.
+    fn take(&mut self, count: u64) -> Option<Range<usize>> {
         let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
         let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
             return self.refuse(self.at, "mlf-truncated", "the parameters end too early");
         };
-        let taken = self.bytes.slice(self.at..end);
+        let taken = self.at..end;
         self.at = end;
         Some(taken)
     }

@@ -59,6 +59,11 @@ struct Model<'p> {
     params: &'p [Param],
 }
 
+/// Adds an error with a path to findings.
+fn error(found: &mut Vec<Diagnostic>, code: &'static str, message: String, path: String) {
+    found.push(Diagnostic::error(code, message).path(path));
+}
+
 /// A sink with one finding.
 fn one(finding: Diagnostic) -> Sink {
     let mut sink = Sink::new();
