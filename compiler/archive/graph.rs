@@ -5,7 +5,7 @@ use super::{
     storage::{self, Tensor},
 };
 use irc_mlf::{
-    Type,
+    Map, Type,
     graph::{self, Edge, Entry, Graph, Node},
     params::Param,
 };
@@ -99,7 +99,7 @@ impl Writer {
             *count += 1;
             let inputs = call.inputs.iter().map(|place| self.edge(*place)).collect();
             let outputs = call.results.len();
-            let attributes = BTreeMap::new();
+            let attributes = Map::new();
             let call_ = graph::Call { function, inputs, outputs, flatten: false, attributes };
             self.graph.nodes.push(Node { name, call: Some(call_) });
             let entry = |ty: &Type| Entry { ty: ty.clone(), storage: -1, device: Some(CPU) };

@@ -301,7 +301,7 @@ fn add_step(context: &Context, module: &Module<'_>, text: &str, target: &Target)
     run(context, &mut step, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
     let mains = read::body_ops(step.as_operation()).into_iter();
     let metadata = mains.filter_map(|main| read::string(&main, "irc.metadata")).next()?;
-    let interface: Interface = serde_json::from_str(&metadata).ok()?;
+    let interface = Interface::from_json(&metadata).ok()?;
     add(module, &step);
     Some(interface.workspace_bytes)
 }

@@ -207,7 +207,7 @@ pub fn compile_programs(text: &str, target: &Target) -> Result<(Vec<Interface>, 
                 continue;
             }
             let planned = read::string(&main, "irc.metadata")?;
-            let mut interface: Interface = serde_json::from_str(&planned).ok()?;
+            let mut interface = Interface::from_json(&planned).ok()?;
             interface.requires = target.required_features();
             if main.has_attribute("irc.weight_offsets") {
                 interface.inputs.retain(|port| port.weight.is_none());

@@ -2,7 +2,7 @@
 //! its outputs. The layout and the functions are those of the compiler's page on entry points.
 use crate::{Interface, RunError};
 use irc_tensor::{DType, Tensor, TensorType};
-use std::{collections::BTreeMap, ffi::c_void};
+use std::ffi::c_void;
 
 /// Memory and outputs of one model; kept from one run to the next, so that blocks are used again.
 #[repr(C)]
@@ -16,10 +16,10 @@ pub struct Host {
 
 #[derive(Default)]
 struct State {
-    /// Blocks in use, by address.
-    used: BTreeMap<usize, Tensor>,
+    /// Blocks in use, in order of their addresses.
+    used: Vec<(usize, Tensor)>,
     /// Free blocks, by size.
-    free: BTreeMap<i64, Vec<Tensor>>,
+    free: Vec<(i64, Vec<Tensor>)>,
     /// Element type and rank of every output.
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
@@ -66,19 +66,25 @@ impl Host {
 
 impl State {
     fn put(&mut self, block: Tensor) {
-        self.free.entry(block.shape()[0]).or_default().push(block);
+        let size = block.shape()[0];
+        match self.free.iter_mut().find(|(of, _)| *of == size) {
+            Some((_, free)) => free.push(block),
+            None => self.free.push((size, vec![block])),
+        }
     }
 
     fn take(&mut self, bytes: i64) -> Option<*mut c_void> {
         let size = size_class(bytes)?;
-        let free = self.free.get_mut(&size).and_then(Vec::pop);
+        let free = self.free.iter_mut().find(|(of, _)| *of == size);
+        let free = free.and_then(|(_, free)| free.pop());
         let block = match free {
             Some(block) => block,
             None => Tensor::zeros(TensorType::new(DType::U8, [size])).ok()?,
         };
         let mut block = block;
         let address = block.bytes_mut().as_mut_ptr();
-        self.used.insert(address as usize, block);
+        let at = self.used.partition_point(|(other, _)| *other < address as usize);
+        self.used.insert(at, (address as usize, block));
         Some(address.cast())
     }
 }
@@ -99,7 +105,8 @@ unsafe extern "C" fn allocate(host: *mut Host, bytes: i64) -> *mut c_void {
 unsafe extern "C" fn release(host: *mut Host, block: *mut c_void) {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
-    if let Some(block) = state.used.remove(&(block as usize)) {
+    if let Ok(at) = state.used.binary_search_by_key(&(block as usize), |(address, _)| *address) {
+        let (_, block) = state.used.remove(at);
         state.put(block);
     }
 }

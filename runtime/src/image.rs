@@ -1,25 +1,24 @@
 //! What must hold of a file before the loader may map it: a file cut short is mapped all the same,
 //! and its missing pages kill the process.
-use object::{
-    Endianness,
-    elf::FileHeader64,
-    read::elf::{FileHeader, ProgramHeader},
-};
+use crate::file::Mapped;
+use irc_mlf::elf::Elf;
+use std::{io, path::Path};
 
-/// Whether the bytes are a whole ELF file for a 64-bit machine.
+/// Whether the bytes are a whole ELF file.
 ///
 /// # Errors
 /// What is wrong with them.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
-    let not_elf = |_| "not a shared library".to_owned();
-    let cut_short = |_| "the file is cut short".to_owned();
-    let header = FileHeader64::<Endianness>::parse(bytes).map_err(not_elf)?;
-    let endian = header.endian().map_err(not_elf)?;
-    for segment in header.program_headers(endian, bytes).map_err(cut_short)? {
-        segment.data(endian, bytes).map_err(|()| "the file is cut short".to_owned())?;
-    }
-    header.sections(endian, bytes).map_err(cut_short)?;
-    Ok(())
+    let file = Elf::parse(bytes)?;
+    if file.is_whole() { Ok(()) } else { Err("the file is cut short".into()) }
+}
+
+/// As [`check`], for a file; the outer error is that it cannot be read.
+pub fn check_file(path: &Path) -> io::Result<Result<(), String>> {
+    // Safety: what is looked at is a few numbers, each wherever it may be. Who changes the file meanwhile
+    // changes what is loaded after as well.
+    let file = unsafe { Mapped::open(path)? };
+    Ok(check(&file))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a compiled model takes and gives: named buffers with types, and a workspace.
+use irc_diag::Sink;
+use irc_json::{At, Format, Node, Object, Reader};
 use irc_tensor::{DType, TensorType};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The inputs, outputs and workspace of a compiled model, in the order of its entry's arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interface {
     /// What the caller provides.
     pub inputs: Vec<Port>,
@@ -12,19 +14,18 @@ pub struct Interface {
     /// Bytes of scratch memory that the caller provides, aligned to 64.
     pub workspace_bytes: u64,
     /// Processor features that the code uses, by LLVM's names.
-    #[serde(default)]
     pub requires: Vec<String>,
     /// How the model is called: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, of models
     /// whose sizes depend on their inputs.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub convention: u32,
     /// The messages of checks that may end a run, by number.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
 }
 
 /// A named buffer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Port {
     /// The name in `.npz` files.
     pub name: String,
@@ -34,13 +35,13 @@ pub struct Port {
     pub shape: Vec<i64>,
     /// Of an input: whether nothing is read there before the model writes some of it. What the
     /// buffer holds is kept where nothing is written; random inputs leave it zero.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     /// Where an extent is not known: all extents, as expressions of named sizes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
     /// Of an input that is a constant of the model: its number among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
 }
 
@@ -92,5 +93,123 @@ impl Interface {
     /// The interface as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The interface that JSON says; keys that are not known are passed over.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let mut sink = Sink::new();
+        let tree = irc_json::tree(text, &FORMAT, &mut sink);
+        let read = |tree| interface(&mut Reader::new(&mut sink, &FORMAT, false), &tree);
+        let interface = tree.and_then(read);
+        let Some(found) = sink.diagnostics().first() else {
+            return interface.ok_or_else(String::new);
+        };
+        let place = found.path.as_deref().unwrap_or("$");
+        Err(format!("{} at {place} of its metadata", found.message))
+    }
+}
+
+/// How findings in the metadata of a library are named; only their messages are shown.
+static FORMAT: Format = Format { file: "metadata", ..Format::of("metadata") };
+
+fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
+    let object = r.object(tree, &At::ROOT)?;
+    let [inputs, outputs] = ["inputs", "outputs"].map(|key| {
+        let ports = r.required(&object, key)?;
+        r.list(ports, &object.at.key(key), port)
+    });
+    r.required(&object, "workspace_bytes")?;
+    Some(Interface {
+        inputs: inputs?,
+        outputs: outputs?,
+        workspace_bytes: number(r, &object, "workspace_bytes")?.unwrap_or_default(),
+        requires: texts(r, &object, "requires")?,
+        convention: number(r, &object, "convention")?.unwrap_or_default(),
+        checks: texts(r, &object, "checks")?,
+    })
+}
+
+fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
+    let object = r.object(value, at)?;
+    let [name, dtype] = ["name", "dtype"].map(|key| {
+        let value = r.required(&object, key)?;
+        Some(r.string(value, &at.key(key))?.to_owned())
+    });
+    let shape = r.required(&object, "shape")?;
+    let shape = r.list(shape, &at.key("shape"), |r, value, at| r.integer(value, at, "an extent"));
+    let kept = match object.get("kept") {
+        Some(kept) => r.boolean(kept, &at.key("kept"))?,
+        None => false,
+    };
+    let (sizes, weight) = (texts(r, &object, "sizes")?, number(r, &object, "weight")?);
+    Some(Port { name: name?, dtype: dtype?, shape: shape?, kept, sizes, weight })
+}
+
+/// A number that may be missing.
+fn number<T: TryFrom<i128>>(
+    r: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &str,
+) -> Option<Option<T>> {
+    match object.get(key) {
+        Some(value) => r.integer(value, &object.at.key(key), "a number").map(Some),
+        None => Some(None),
+    }
+}
+
+/// Texts, none where the key is missing.
+fn texts(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
+    let Some(value) = object.get(key) else { return Some(vec![]) };
+    let text =
+        |r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>| r.string(value, at).map(str::to_owned);
+    r.list(value, &object.at.key(key), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interfaces_read_back() {
+        let port = |name: &str| Port {
+            name: name.into(),
+            dtype: "f32".into(),
+            shape: vec![2, -1],
+            kept: true,
+            sizes: vec!["2".into(), "N".into()],
+            weight: Some(3),
+        };
+        let interface = Interface {
+            inputs: vec![port("a"), Port { name: "\"b".into(), ..Port::default() }],
+            outputs: vec![port("c")],
+            workspace_bytes: 64,
+            requires: vec!["avx2".into()],
+            convention: 1,
+            checks: vec!["sizes differ".into()],
+        };
+        for interface in [interface, Interface::default()] {
+            assert_eq!(Interface::from_json(&interface.to_json()), Ok(interface));
+        }
+    }
+
+    #[test]
+    fn what_is_no_interface_is_refused() {
+        let sound = Interface { inputs: vec![Port::default()], ..Interface::default() }.to_json();
+        assert!(Interface::from_json(&sound).is_ok());
+        for (old, new) in [
+            ("workspace_bytes", "workspace"),
+            ("\"inputs\"", "\"input\""),
+            ("0", "-1"),
+            ("[{", "[7,{"),
+            ("}", ""),
+        ] {
+            let wrong = sound.replacen(old, new, 1);
+            assert!(Interface::from_json(&wrong).is_err(), "{wrong}");
+        }
+        let message = Interface::from_json("{\"inputs\": 1}").expect_err("no list");
+        assert_eq!(message, "expected an array, found the number 1 at $.inputs of its metadata");
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! Knows nothing of LLVM or MLIR.
 
+mod file;
 mod held;
 mod host;
 mod image;
 mod interface;
 mod library;
+mod loader;
 mod model;
 mod processor;
 mod runner;

@@ -6,7 +6,7 @@
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
 //! Every pointer is aligned to 64 bytes. A library of several models has a suffix to these names for
 //! each.
-use crate::{Host, Interface, Port, missing_features};
+use crate::{Host, Interface, Port, loader::Loaded, missing_features};
 use irc_tensor::{Tensor, TensorType};
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ pub struct Library {
     // Dropped last: the entry points into it.
     entry: Entry,
     interface: Interface,
-    _code: Arc<libloading::Library>,
+    _code: Arc<Loaded>,
 }
 
 /// Why a model could not be loaded or run.
@@ -133,17 +133,14 @@ impl Library {
         suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
     }
 
-    fn entry(path: &Path, code: &Arc<libloading::Library>, suffix: &str) -> Result<Self, RunError> {
+    fn entry(path: &Path, code: &Arc<Loaded>, suffix: &str) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         // Safety: the type is the one that the compiler exports; the metadata ends in a zero.
         let metadata = unsafe {
-            let metadata = code.get::<*const c_char>(format!("irc_metadata{suffix}"));
-            let metadata = metadata.map_err(|error| not_a_model(error.to_string()))?;
-            let address = metadata.try_as_raw_ptr().unwrap_or(std::ptr::null_mut());
-            CStr::from_ptr(address.cast::<c_char>()).to_string_lossy().into_owned()
+            let metadata = code.symbol(&format!("irc_metadata{suffix}")).map_err(not_a_model)?;
+            CStr::from_ptr(metadata.cast::<c_char>()).to_string_lossy().into_owned()
         };
-        let interface: Interface =
-            serde_json::from_str(&metadata).map_err(|error| not_a_model(error.to_string()))?;
+        let interface = Interface::from_json(&metadata).map_err(not_a_model)?;
         let missing = missing_features(&interface.requires);
         if !missing.is_empty() {
             let missing = missing.join(", ");
@@ -155,14 +152,13 @@ impl Library {
                 "expected a calling convention up to 1, found {found}"
             )));
         }
+        let name = if interface.is_sized() { "irc_run_sized" } else { "irc_run" };
+        let entry = code.symbol(&format!("{name}{suffix}")).map_err(not_a_model)?;
         // Safety: the types are those that the compiler exports, as the interface says.
         let entry = unsafe {
-            if interface.is_sized() {
-                let entry = code.get::<Sized>(format!("irc_run_sized{suffix}"));
-                Entry::Sized(*entry.map_err(|error| not_a_model(error.to_string()))?)
-            } else {
-                let entry = code.get::<Fixed>(format!("irc_run{suffix}"));
-                Entry::Fixed(*entry.map_err(|error| not_a_model(error.to_string()))?)
+            match interface.is_sized() {
+                true => Entry::Sized(std::mem::transmute::<*mut c_void, Sized>(entry)),
+                false => Entry::Fixed(std::mem::transmute::<*mut c_void, Fixed>(entry)),
             }
         };
         Ok(Library { entry, interface, _code: code.clone() })
@@ -309,20 +305,16 @@ impl Library {
 }
 
 /// Loads the code of a library.
-fn open(path: &Path) -> Result<Arc<libloading::Library>, RunError> {
+fn open(path: &Path) -> Result<Arc<Loaded>, RunError> {
     let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    crate::image::check(&bytes).map_err(unreadable)?;
-    // Safety: loading runs the library's initialisers; compiled models have none.
+    let checked = crate::image::check_file(path).map_err(|error| unreadable(error.to_string()))?;
+    checked.map_err(unreadable)?;
     // The loader searches its own folders for a name without a slash.
-    let code = unsafe { libloading::Library::new(Path::new(".").join(path)) };
-    code.map(Arc::new).map_err(|error| unreadable(said(&error)))
-}
-
-/// What the system says of a library that it does not load, which the error itself keeps for itself.
-pub(crate) fn said(error: &libloading::Error) -> String {
-    let source = std::error::Error::source(error);
-    source.map_or_else(|| error.to_string(), ToString::to_string)
+    let path = Path::new(".").join(path);
+    // Safety: loading runs the library's initialisers; compiled models have none.
+    unsafe { Loaded::open(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) }
+        .map(Arc::new)
+        .map_err(unreadable)
 }
 
 /// The tensor for an input: what is given, or zeros.

@@ -2,7 +2,15 @@
 
 /// The features among `required` that this processor lacks, or that cannot be asked about here.
 pub fn missing_features(required: &[String]) -> Vec<String> {
-    required.iter().filter(|name| !has(name)).cloned().collect()
+    if required.is_empty() {
+        return vec![];
+    }
+    let features = features();
+    let is_there =
+        |name: &String| features.iter().any(|(known, is_there)| known == name && *is_there);
+    let mut missing = required.to_vec();
+    missing.retain(|name| !is_there(name));
+    missing
 }
 
 /// The features that code for a target of TVM uses, as far as its description says:
@@ -48,48 +56,29 @@ const PROCESSORS: [(&[&str], &[&str]); 3] = [
 const V3: &[&str] = &["avx2", "fma", "f16c", "bmi2"];
 const V4: &[&str] = &["avx2", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
 
-macro_rules! detect {
-    ($name:expr, { $($llvm:literal => $rust:tt,)* }) => {
-        match $name {
-            $($llvm => std::arch::is_x86_feature_detected!($rust),)*
-            _ => false,
-        }
+#[cfg(target_arch = "x86_64")]
+macro_rules! has {
+    ($rust:tt) => {
+        std::arch::is_x86_feature_detected!($rust)
     };
 }
 
-/// Whether [`missing_features`] can ask about a feature.
-pub fn is_known(name: &str) -> bool {
-    KNOWN.contains(&name)
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! has {
+    ($rust:tt) => {
+        false
+    };
 }
 
-const KNOWN: [&str; 22] = [
-    "avx",
-    "avx2",
-    "avx512bf16",
-    "avx512bitalg",
-    "avx512bw",
-    "avx512cd",
-    "avx512dq",
-    "avx512f",
-    "avx512fp16",
-    "avx512ifma",
-    "avx512vbmi",
-    "avx512vbmi2",
-    "avx512vl",
-    "avx512vnni",
-    "avx512vpopcntdq",
-    "bmi",
-    "bmi2",
-    "f16c",
-    "fma",
-    "lzcnt",
-    "movbe",
-    "popcnt",
-];
+macro_rules! features {
+    ($($llvm:literal => $rust:tt,)*) => {
+        [$(($llvm, has!($rust)),)*]
+    };
+}
 
-#[cfg(target_arch = "x86_64")]
-fn has(name: &str) -> bool {
-    detect!(name, {
+/// The features that can be asked about, by LLVM's names, and whether this processor has each.
+fn features() -> [(&'static str, bool); 22] {
+    features! {
         "avx" => "avx",
         "avx2" => "avx2",
         "avx512bf16" => "avx512bf16",
@@ -112,12 +101,12 @@ fn has(name: &str) -> bool {
         "lzcnt" => "lzcnt",
         "movbe" => "movbe",
         "popcnt" => "popcnt",
-    })
+    }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn has(_name: &str) -> bool {
-    false
+/// Whether [`missing_features`] can ask about a feature.
+pub fn is_known(name: &str) -> bool {
+    features().iter().any(|(known, _)| *known == name)
 }
 
 #[cfg(test)]

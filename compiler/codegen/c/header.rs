@@ -22,7 +22,7 @@ pub fn comment(functions: &[String], interfaces: &[(String, String)]) -> String 
 
 /// What stands in the buffers, by the metadata of an entry point.
 fn interface(symbol: &str, json: &str) -> Option<String> {
-    let interface: Interface = serde_json::from_str(json).ok()?;
+    let interface = Interface::from_json(json).ok()?;
     let entry = symbol.replacen("irc_metadata", "irc_run", 1);
     let sized =
         interface.inputs.iter().chain(&interface.outputs).any(|port| !port.sizes.is_empty());

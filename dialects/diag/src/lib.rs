@@ -21,4 +21,4 @@ pub use json::to_json;
 pub use render::render;
 pub use sink::Sink;
 pub use source::{Lines, Source};
-pub use words::{clip, literal_length, nearest};
+pub use words::{Clip, clip, literal_length, nearest};

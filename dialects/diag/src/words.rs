@@ -1,11 +1,22 @@
 //! Words of texts and of messages.
 
+use std::fmt;
+
 /// The start of a text that may be long.
-pub fn clip(text: &str) -> String {
-    const LONG: usize = 60;
-    match text.char_indices().nth(LONG) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into(),
+pub fn clip(text: &str) -> Clip<'_> {
+    Clip(text)
+}
+
+/// A text that shows its start only.
+#[derive(Clone, Copy, Debug)]
+pub struct Clip<'t>(&'t str);
+
+impl fmt::Display for Clip<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONG: usize = 60;
+        let end = self.0.char_indices().nth(LONG).map(|(end, _)| end);
+        f.write_str(&self.0[..end.unwrap_or(self.0.len())])?;
+        if end.is_some() { f.write_str("…") } else { Ok(()) }
     }
 }
 
@@ -43,8 +54,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        assert_eq!(clip("é"), "é");
-        assert_eq!(clip(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
+        assert_eq!(clip("é").to_string(), "é");
+        assert_eq!(clip(&"é".repeat(61)).to_string(), format!("{}…", "é".repeat(60)));
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! [`parse`] makes a tree of [`Node`]s that borrow the text and know where they stand in it; a
 //! [`Reader`] reads typed values from it and reports at the value concerned; [`At`] is the path of a
 //! value, and [`place`] finds in the text what a path names. [`Json`] is a value that stands alone,
-//! kept where a model has no field for it, and what a writer prints.
+//! kept where a model has no field for it, and what a writer prints. [`Map`] is what objects become
+//! whose keys are names.
 //!
 //! The parser is our own. `jsonc-parser` has ranges and the spelling of numbers too, but its nesting
 //! is bounded by a constant, the number of its values not at all; it takes the white space of Unicode
@@ -13,7 +14,9 @@
 //! text that was cut off from one that is wrong. `serde_json` keeps no ranges: a format may read with
 //! it first, and come here when something is wrong.
 
+mod finite;
 mod format;
+mod map;
 mod parse;
 mod path;
 mod read;
@@ -21,6 +24,7 @@ mod value;
 mod write;
 
 pub use format::Format;
+pub use map::{Map, order, sort_by};
 pub use parse::{Member, Node, Value, parse, tree};
 pub use path::{At, locate, place, place_in};
 pub use read::{Object, Reader};

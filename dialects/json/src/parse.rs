@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source, clip};
 
-use crate::Format;
+use crate::{Format, finite::is_finite};
 
 /// A value and where it stands in the text.
 #[derive(Debug)]
@@ -324,14 +324,11 @@ impl<'t> Parser<'t, '_> {
 
     /// A number by the grammar of RFC 8259, finite in double precision.
     fn number(&mut self) -> Parsed<&'t str> {
-        /// Digits that fit a double, whichever they are.
-        const SURE: usize = 308;
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let whole = self.digits();
         let leading_zero = self.text.as_bytes()[self.at - whole..].starts_with(b"0");
         let mut is_sound = whole > 0 && !(leading_zero && whole > 1);
-        let mut has_exponent = false;
         if leading_zero && matches!(self.peek(), Some(b'x' | b'X')) {
             return Err(self.syntax("hexadecimal numbers are not allowed", start..self.at));
         }
@@ -340,7 +337,6 @@ impl<'t> Parser<'t, '_> {
             is_sound &= self.digits() > 0;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            has_exponent = true;
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             is_sound &= self.digits() > 0;
@@ -356,10 +352,9 @@ impl<'t> Parser<'t, '_> {
                 }
             });
         }
-        let may_overflow = has_exponent || text.len() > SURE;
-        match may_overflow && !text.parse().is_ok_and(f64::is_finite) {
-            true => Ok(self.stand_in(start)),
-            false => Ok(text),
+        match is_finite(text) {
+            true => Ok(text),
+            false => Ok(self.stand_in(start)),
         }
     }
 
@@ -513,7 +508,7 @@ impl<'t> Parser<'t, '_> {
 fn comment_length(text: &str) -> Option<usize> {
     let end = match text.get(..2)? {
         "//" => text.find(['\n', '\r']),
-        "/*" => text.find("*/").map(|end| end + 2),
+        "/*" => text.as_bytes().windows(2).position(|two| two == b"*/").map(|end| end + 2),
         _ => return None,
     };
     Some(end.unwrap_or(text.len()))

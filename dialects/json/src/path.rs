@@ -119,8 +119,8 @@ fn step<'v, 't>(node: &'v Node<'t>, path: &'v str) -> Option<(&'v Node<'t>, &'v 
     }
     let path = path.strip_prefix('[')?;
     if path.starts_with('"') {
-        let (key, tail) = path.split_once("\"]")?;
-        return Some((node.get(&key[1..])?, tail));
+        let end = path.as_bytes().windows(2).position(|two| two == b"\"]")?;
+        return Some((node.get(path.get(1..end)?)?, &path[end + 2..]));
     }
     let (index, tail) = path.split_once(']')?;
     Some((node.elements()?.get(index.parse::<usize>().ok()?)?, tail))

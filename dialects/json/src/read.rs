@@ -1,11 +1,10 @@
 //! Typed access to a tree, reporting at the value concerned and going on.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use irc_diag::{Diagnostic, Severity, Sink, clip, nearest};
 
-use crate::{At, Format, Member, Node, Value};
+use crate::{At, Format, Member, Node, Value, order};
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub struct Reader<'s> {
@@ -139,12 +138,25 @@ impl<'s> Reader<'s> {
         at: &At<'_>,
         mut read: impl FnMut(&mut Self, &'n Node<'t>, &At<'_>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        let mut all = vec![];
+        let is_read = self.each(node, at, &mut |reader, element, at| {
+            all.extend(read(reader, element, at));
+        });
+        is_read.filter(|count| *count == all.len()).map(|_| all)
+    }
+
+    /// Looks at each element of an array; how many there are.
+    fn each<'n, 't>(
+        &mut self,
+        node: &'n Node<'t>,
+        at: &At<'_>,
+        look: &mut dyn FnMut(&mut Self, &'n Node<'t>, &At<'_>),
+    ) -> Option<usize> {
         let elements = self.array(node, at)?;
-        let mut all = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
-            all.extend(read(self, element, &at.index(index)));
+            look(self, element, &at.index(index));
         }
-        (all.len() == elements.len()).then_some(all)
+        Some(elements.len())
     }
 
     /// A string.
@@ -207,8 +219,13 @@ fn repeated<'n, 't>(members: &'n [Member<'t>]) -> Vec<&'n Member<'t>> {
         };
         return members.iter().enumerate().filter(is_repeated).map(|(_, member)| member).collect();
     }
-    let mut seen = HashSet::with_capacity(members.len());
-    members.iter().filter(|member| !seen.insert(&*member.key)).collect()
+    let by_key = order(members.len(), &|a, b| members[a].key.cmp(&members[b].key));
+    let mut is_repeated = vec![false; members.len()];
+    for pair in by_key.windows(2).filter(|pair| members[pair[0]].key == members[pair[1]].key) {
+        is_repeated[pair[1]] = true;
+    }
+    let members = members.iter().zip(is_repeated);
+    members.filter(|(_, is_repeated)| *is_repeated).map(|(member, _)| member).collect()
 }
 
 /// A value in words.

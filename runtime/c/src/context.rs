@@ -69,7 +69,7 @@ pub unsafe extern "C" fn irc_context_new(
     options: *const irc_context_options,
     context: *mut *mut irc_context,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             put(context, null_mut(), "context")?;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn irc_context_set_input(
     data: *const c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let data = list(data.cast(), bytes, "data")?;
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn irc_context_set_input_shaped(
     data: *const c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let (shape, data) = (list(shape, rank, "shape")?, list(data.cast(), bytes, "data")?);
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn irc_context_bind_input(
     data: *const c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let context = handle_mut(context, "context")?;
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn irc_context_bind_input_shaped(
     data: *const c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let shape = list(shape, rank, "shape")?;
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn irc_context_bind_output(
     data: *mut c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let context = handle_mut(context, "context")?;
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn irc_context_unbind_output(
     context: *mut irc_context,
     index: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe { Ok(handle_mut(context, "context")?.context.unbind_output(index)?) }
     })
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn irc_context_unbind_output(
 /// Runs the model. Inputs keep what they hold; those never set are zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_run(context: *mut irc_context) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe { Ok(handle_mut(context, "context")?.context.run()?) }
     })
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn irc_context_output(
     data: *mut *const c_void,
     bytes: *mut usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let output = handle(context, "context")?.context.output(index)?;
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn irc_context_copy_output(
     data: *mut c_void,
     bytes: usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let output = handle(context, "context")?.context.output(index)?;
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn irc_context_output_shape(
     shape: *mut *const i64,
     rank: *mut usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let extents = handle(context, "context")?.context.output_shape(index)?;

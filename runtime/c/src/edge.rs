@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Runs what may fail; the error that the caller frees, or null.
-pub fn caught(run: impl FnOnce() -> Result<(), irc_error>) -> *mut irc_error {
+pub fn caught(run: &dyn Fn() -> Result<(), irc_error>) -> *mut irc_error {
     // What a panic leaves half done is in handles, which hold no lock across it.
     let result = catch_unwind(AssertUnwindSafe(run));
     let error = match result {

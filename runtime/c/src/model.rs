@@ -115,7 +115,7 @@ pub unsafe extern "C" fn irc_model_open(
     options: *const irc_open_options,
     model: *mut *mut irc_model,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             put(model, null_mut(), "model")?;
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn irc_model_open_memory(
     options: *const irc_open_options,
     model: *mut *mut irc_model,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             put(model, null_mut(), "model")?;
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn irc_model_input(
     index: usize,
     port: *mut irc_port,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let model = handle(model, "model")?;
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn irc_model_output(
     index: usize,
     port: *mut irc_port,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let model = handle(model, "model")?;
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn irc_model_find_input(
     name: *const c_char,
     index: *mut usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let name = text(name)?.ok_or_else(|| null("name"))?;
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn irc_model_find_output(
     name: *const c_char,
     index: *mut usize,
 ) -> *mut irc_error {
-    caught(|| {
+    caught(&|| {
         // Safety: what the header asks of callers.
         unsafe {
             let name = text(name)?.ok_or_else(|| null("name"))?;

@@ -21,15 +21,35 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// The folder of what this is built in.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder")
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(arguments).args(["--package", "irc-runtime-c", "--target-dir"]).arg(target());
+    cargo.current_dir(HERE);
+    cargo
+}
+
 /// The folder with the shared and the static library, built once: cargo builds neither for tests.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--package", "irc-runtime-c", "--target-dir"]).arg(target);
-        succeed(cargo.current_dir(HERE));
-        target.join("debug")
+        succeed(&mut cargo(&["build"]));
+        succeed(&mut cargo(&["rustc", "--crate-type", "staticlib", "--features", "static"]));
+        target().join("debug")
+    })
+}
+
+/// The shared library as it is shipped, built once. The compiler's own flags name where LLVM is, which is
+/// nothing to it.
+fn shipped() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        succeed(cargo(&["build", "--profile", "runtime"]).env("RUSTFLAGS", ""));
+        target().join("runtime/libirc_runtime.so")
     })
 }
 
@@ -102,13 +122,23 @@ fn the_static_library_links() {
 /// Functions are the library's whole surface: what it exports beside them would clash with others.
 #[test]
 fn the_library_exports_the_functions_of_the_header_alone() {
-    let mut nm = Command::new("nm");
-    nm.args(["--dynamic", "--defined-only", "--format=just-symbols"]);
-    let output = succeed(nm.arg(libraries().join("libirc_runtime.so")));
-    let mut exported: Vec<String> =
-        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-    exported.sort();
-    assert_eq!(exported, declared());
+    for library in [&libraries().join("libirc_runtime.so"), shipped()] {
+        let mut nm = Command::new("nm");
+        nm.args(["--dynamic", "--defined-only", "--format=just-symbols"]);
+        let output = succeed(nm.arg(library));
+        let mut exported: Vec<String> =
+            String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+        exported.sort();
+        assert_eq!(exported, declared());
+    }
+}
+
+/// Programs that embed the runtime are small.
+#[test]
+fn the_library_is_small() {
+    const MOST: u64 = 400_000;
+    let bytes = std::fs::metadata(shipped()).expect("the library").len();
+    assert!(bytes <= MOST, "{bytes} bytes: what is new in it is to be smaller than that");
 }
 
 /// Names of the functions in the header, in order.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Severity, Sink, Source};
+use irc_json::Map;
 
 use crate::archive::Archive;
 use crate::check::{Depth, check, hash};
@@ -95,7 +96,7 @@ pub fn build(name: &str, contents: &Contents) -> Result<Package, Report> {
     let is_refused = |finding: &Diagnostic| finding.severity <= Severity::Warning;
     match package {
         Some(package) if !report.all().any(is_refused) => Ok(package),
-        _ => Err(report),
+        _ => Err(report.sorted()),
     }
 }
 
@@ -115,7 +116,7 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
         add(metadata::LIBRARY.into(), shared.bytes.clone());
         SharedLibrary { member: metadata::LIBRARY.into(), requires: shared.requires.clone() }
     });
-    let mut models = BTreeMap::new();
+    let mut models = vec![];
     for (model, module) in contents.models.iter().zip(&metadata.modules) {
         let graph_path = metadata.graph_path(module);
         match graph::write(&model.graph) {
@@ -123,7 +124,7 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
             Err(found) => refuse(report, &format!("{name}:{graph_path}"), found),
         }
         add(Metadata::params_path(module), params::write(&model.params));
-        models.insert(model.name.clone(), extension(model, &mut add));
+        models.push((model.name.clone(), extension(model, &mut add)));
     }
     for (path, fault) in
         members.keys().filter_map(|path| Some((path, crate::archive::path_fault(path)?)))
@@ -132,6 +133,7 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
         refuse(report, name, vec![Diagnostic::error("mlf-path", message)]);
     }
     let hashes = members.iter().map(|(path, content)| (path.clone(), hash(content))).collect();
+    let models = models.into_iter().collect();
     metadata.extension = Some(Extension { hashes, library, models });
     let text = match metadata::write(&metadata) {
         Ok(text) => text,
@@ -177,7 +179,7 @@ fn module(model: &Model, time: u64) -> Module {
 
 /// Storages in the order in which entries name them.
 fn storages(graph: &Graph) -> Vec<Storage> {
-    let mut sizes = graph::storages(graph);
+    let mut sizes: BTreeMap<i64, u64> = graph::storages(graph).into_iter().collect();
     let inputs = graph.named_inputs().into_iter();
     let inputs: BTreeMap<usize, &str> = inputs.map(|(name, entry)| (entry, name)).collect();
     let entries = graph.entries.iter().enumerate();
@@ -212,12 +214,12 @@ fn extension(
 }
 
 /// Parameters one after another, each at a multiple of the alignment, and their offsets.
-fn aligned(params: &[Param]) -> (Bytes, BTreeMap<String, u64>) {
-    let (mut bytes, mut offsets) = (vec![], BTreeMap::new());
+fn aligned(params: &[Param]) -> (Bytes, Map<String, u64>) {
+    let (mut bytes, mut offsets) = (vec![], vec![]);
     for param in params {
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        offsets.insert(param.name.clone(), bytes.len() as u64);
+        offsets.push((param.name.clone(), bytes.len() as u64));
         bytes.extend_from_slice(&param.data);
     }
-    (bytes.into(), offsets)
+    (bytes.into(), offsets.into())
 }

@@ -16,6 +16,7 @@
 pub mod archive;
 mod build;
 mod check;
+pub mod elf;
 pub mod graph;
 mod json;
 pub mod library;
@@ -28,6 +29,7 @@ mod types;
 pub use archive::Archive;
 pub use build::{Contents, Model, Shared, TestVector, Version, build};
 pub use check::{Depth, check};
+pub use irc_json::Map;
 pub use package::{Package, Part, read};
 pub use report::{Findings, Report};
 pub use types::{Code, DataType, Type};

@@ -42,7 +42,7 @@ pub fn read(name: &str, bytes: &Bytes) -> (Option<Package>, Report) {
     let archive = Archive::read(name, bytes, &mut sink);
     report.add(Source::new(name, ""), sink);
     let package = archive.and_then(|archive| of_archive(archive, &mut report));
-    (package.filter(|_| !report.has_errors()), report)
+    (package.filter(|_| !report.has_errors()), report.sorted())
 }
 
 /// Reads the members of an archive.

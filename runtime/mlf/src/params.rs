@@ -5,10 +5,11 @@
 //! number, reserved word, device type and id, rank, element type, shape, number of bytes, bytes in
 //! row-major order.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, order};
 
 use crate::report::at_byte;
 use crate::types::{Code, DataType, MAX_RANK, Type};
@@ -43,6 +44,11 @@ pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
     let mut reader = Reader { bytes, at: 0, sink };
     let params = reader.file();
     (sink.error_count() == before).then_some(params).flatten()
+}
+
+/// The number of each parameter, by name.
+pub fn by_name(params: &[Param]) -> Map<&str, usize> {
+    params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)).collect()
 }
 
 /// The bytes of parameters, in the order given.
@@ -110,18 +116,22 @@ impl Reader<'_> {
             let message = format!("{count} tensors do not fit the file");
             return self.refuse(place, "mlf-params-count", &message);
         }
-        let mut seen = BTreeSet::new();
-        let mut names = vec![];
+        let (mut names, mut places) = (vec![], vec![]);
         for _ in 0..count {
             let place = self.at;
-            let name = self.name()?;
-            if !seen.insert(name.clone()) {
-                let message = format!("tensor `{}` occurs twice", clip(&name));
-                self.report(place, "mlf-params-name", &message);
-            }
+            let Some(name) = self.name() else { break };
+            places.push(place);
             names.push(name);
         }
-        Some(names)
+        let mut is_repeated = vec![false; names.len()];
+        for pair in order(names.len(), &|a, b| names[a].cmp(&names[b])).windows(2) {
+            is_repeated[pair[1]] = names[pair[0]] == names[pair[1]];
+        }
+        for (number, _) in is_repeated.iter().enumerate().filter(|(_, is)| **is) {
+            let message = format!("tensor `{}` occurs twice", clip(&names[number]));
+            self.report(places[number], "mlf-params-name", &message);
+        }
+        (names.len() as u64 == count).then_some(names)
     }
 
     fn name(&mut self) -> Option<String> {
@@ -132,10 +142,10 @@ impl Reader<'_> {
             return self.refuse(place, "mlf-params-name", &message);
         }
         let name = self.take(length)?;
-        let Ok(name) = String::from_utf8(name.to_vec()) else {
-            return self.refuse(place, "mlf-params-name", "a name is not UTF-8");
-        };
-        Some(name)
+        match std::str::from_utf8(&self.bytes[name]) {
+            Ok(name) => Some(name.to_owned()),
+            Err(_) => self.refuse(place, "mlf-params-name", "a name is not UTF-8"),
+        }
     }
 
     fn tensor(&mut self, name: String) -> Option<Param> {
@@ -187,7 +197,7 @@ impl Reader<'_> {
             let message = format!("`{}` is {ty}, {bytes} bytes, but states {stated}", clip(name));
             return self.refuse(place, "mlf-params-size", &message);
         }
-        self.take(bytes)
+        Some(self.bytes.slice(self.take(bytes)?))
     }
 
     fn reserved(&mut self) -> Option<()> {
@@ -200,15 +210,16 @@ impl Reader<'_> {
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let taken = self.take(N as u64)?;
-        taken.first_chunk().copied()
+        self.bytes[taken].first_chunk().copied()
     }
 
-    fn take(&mut self, count: u64) -> Option<Bytes> {
+    /// Where the next bytes lie.
+    fn take(&mut self, count: u64) -> Option<Range<usize>> {
         let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
         let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
             return self.refuse(self.at, "mlf-truncated", "the parameters end too early");
         };
-        let taken = self.bytes.slice(self.at..end);
+        let taken = self.at..end;
         self.at = end;
         Some(taken)
     }

@@ -1,8 +1,7 @@
 //! Findings by file of the archive.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Severity, Sink, Source};
+use irc_json::sort_by;
 
 use crate::archive::Archive;
 
@@ -26,13 +25,13 @@ pub struct Findings {
 /// Everything found in an archive, by file.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    files: BTreeMap<String, Findings>,
+    files: Vec<Findings>,
 }
 
 impl Report {
     /// The findings by file: the archive, then its members in order.
     pub fn files(&self) -> impl Iterator<Item = &Findings> {
-        self.files.values()
+        self.files.iter()
     }
 
     /// All findings.
@@ -50,6 +49,19 @@ impl Report {
         self.put(source, sink.into_diagnostics());
     }
 
+    /// Adds what was found in members that are no text, each with the path of its member.
+    pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
+        sort_by(&mut found, &|a, b| a.0.cmp(b.0));
+        let mut sink = Sink::new();
+        let mut found = found.into_iter().peekable();
+        while let Some((path, finding)) = found.next() {
+            sink.push(finding);
+            if found.peek().is_none_or(|(next, _)| *next != path) {
+                self.add(archive.binary_of(path), std::mem::take(&mut sink));
+            }
+        }
+    }
+
     /// Adds what was found in a JSON member, placed by the paths of the findings.
     pub(crate) fn add_json(&mut self, archive: &Archive, path: &str, found: Vec<Diagnostic>) {
         if found.is_empty() {
@@ -65,14 +77,26 @@ impl Report {
 
     /// Adds all of another report.
     pub(crate) fn extend(&mut self, other: Report) {
-        other.files.into_values().for_each(|file| self.put(file.source, file.found));
+        self.files.extend(other.files);
     }
 
     fn put(&mut self, source: Source, found: Vec<Diagnostic>) {
         if found.is_empty() {
             return;
         }
-        let empty = || Findings { source: source.clone(), found: vec![] };
-        self.files.entry(source.name().to_owned()).or_insert_with(empty).found.extend(found);
+        self.files.push(Findings { source, found });
+    }
+
+    /// The report, complete: each file once, in order.
+    pub(crate) fn sorted(mut self) -> Self {
+        sort_by(&mut self.files, &|a, b| a.source.name().cmp(b.source.name()));
+        self.files.dedup_by(|next, kept| {
+            let is_same = next.source.name() == kept.source.name();
+            if is_same {
+                kept.found.append(&mut next.found);
+            }
+            is_same
+        });
+        self
     }
 }

@@ -204,7 +204,7 @@ fn faults_are_found_by_the_step_that_is_for_them() {
 fn altered(name: &str, change: impl FnOnce(&mut BTreeMap<String, Bytes>)) -> PathBuf {
     let contents = network(Version::V5, "src/default_lib0.c", SOURCE.into());
     let package = build(name, &contents).expect("sound");
-    let mut members = package.archive.members().clone();
+    let mut members = package.archive.members().clone().into_iter().collect();
     change(&mut members);
     let mut bytes = vec![];
     irc_mlf::Archive::new(name, members).write(0, &mut bytes).expect("memory");

@@ -16,7 +16,8 @@ type Members = BTreeMap<String, Bytes>;
 
 /// Members and metadata of the small archive of version 5, without what only we say.
 fn plain() -> (Members, Value) {
-    let mut members = package(Version::V5).archive.members().clone();
+    let members = package(Version::V5).archive.members().clone();
+    let mut members: Members = members.into_iter().collect();
     members.retain(|path, _| !path.ends_with(".weights") && !path.starts_with("test-vectors"));
     let metadata = members.remove("metadata.json").expect("metadata");
     let mut metadata: Value = serde_json::from_slice(&metadata).expect("JSON");

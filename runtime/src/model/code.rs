@@ -1,19 +1,16 @@
 //! The machine code of an archive, as a loaded library.
 use super::{error::ModelError, packed::Function, slots};
-use crate::{image, library::said};
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use crate::{file, image, loader::Loaded};
 use std::{
     ffi::c_void,
-    fs::File,
-    io::Write,
-    os::fd::{AsRawFd, FromRawFd},
-    path::Path,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
 /// A loaded library, whose slots are filled.
 pub struct Code {
-    library: Library,
+    library: Loaded,
     /// What messages call it.
     name: String,
 }
@@ -28,10 +25,10 @@ impl Code {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let path = path.canonicalize().map_err(unreadable)?;
+        let path = file::real_path(path).map_err(unreadable)?;
         let name = path.display().to_string();
-        let bytes = std::fs::read(&path).map_err(unreadable)?;
-        image::check(&bytes).map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
+        let checked = image::check_file(&path).map_err(unreadable)?;
+        checked.map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
         load(&path, name)
     }
 
@@ -42,8 +39,7 @@ impl Code {
     pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
         let failed = |reason: String| ModelError::Load { name: name.to_owned(), reason };
         image::check(bytes).map_err(failed)?;
-        let mut file = memory_file().map_err(|error| failed(error.to_string()))?;
-        file.write_all(bytes).map_err(|error| failed(error.to_string()))?;
+        let file = file::in_memory(bytes).map_err(|error| failed(error.to_string()))?;
         load(&unique_path(&file), name.to_owned())
     }
 
@@ -52,45 +48,36 @@ impl Code {
     /// # Errors
     /// [`ModelError::Load`]: the library has none of that name.
     pub fn function(&self, name: &str) -> Result<Function, ModelError> {
-        // Safety: packed functions are all of one type.
-        let found = unsafe { self.library.get::<Function>(name) };
-        found.map(|function| *function).map_err(|_| ModelError::Load {
-            name: self.name.clone(),
-            reason: format!("it has no function `{name}`"),
-        })
+        match self.library.symbol(name) {
+            // Safety: packed functions are all of one type.
+            Ok(function) => Ok(unsafe { std::mem::transmute::<*mut c_void, Function>(function) }),
+            Err(_) => Err(ModelError::Load {
+                name: self.name.clone(),
+                reason: format!("it has no function `{name}`"),
+            }),
+        }
     }
 }
 
 fn load(path: &Path, name: String) -> Result<Code, ModelError> {
     // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-    let library =
-        library.map_err(|error| ModelError::Load { name: name.clone(), reason: said(&error) })?;
+    let library = unsafe { Loaded::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = match library {
+        Ok(library) => library,
+        Err(reason) => return Err(ModelError::Load { name, reason }),
+    };
     for (slot, function) in slots::all() {
-        // Safety: a slot is a variable with room for a pointer.
-        if let Ok(found) = unsafe { library.get::<*mut *const c_void>(slot) } {
-            unsafe { found.as_raw_ptr().cast::<*const c_void>().write(function) };
+        if let Ok(found) = library.symbol(slot) {
+            // Safety: a slot is a variable with room for a pointer.
+            unsafe { found.cast::<*const c_void>().write(function) };
         }
     }
     Ok(Code { library, name })
 }
 
-/// A file that is nowhere but in memory.
-fn memory_file() -> std::io::Result<File> {
-    // Safety: the name ends in a zero, and the number is that of a file of our own.
-    unsafe {
-        let number = libc::memfd_create(c"irc-model".as_ptr(), libc::MFD_CLOEXEC);
-        if number < 0 {
-            Err(std::io::Error::last_os_error())
-        } else {
-            Ok(File::from_raw_fd(number))
-        }
-    }
-}
-
 /// A path to an open file that no other has had: the system takes a library whose path it has loaded
 /// before for the same one, and numbers of files come again.
-fn unique_path(file: &File) -> std::path::PathBuf {
+fn unique_path(file: &impl AsRawFd) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut path = String::from("/proc/self/fd");

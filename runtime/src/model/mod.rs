@@ -20,13 +20,13 @@ pub use context::{Context, ContextOptions};
 pub use error::{ModelError, Refusal};
 pub use pool::{Inline, Pool, ThreadPool};
 
-use crate::{Interface, Library, held::Held, processor};
+use crate::{Interface, Library, file::Mapped, held::Held, processor};
 use bytes::Bytes;
 use code::Code;
-use irc_mlf::{Depth, Package};
+use irc_mlf::{Depth, Map, Package};
 use packed::Function;
 use plan::Plan;
-use std::{collections::BTreeMap, fs::File, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 /// A model, loaded: code and parameters, which any number of contexts share.
 pub struct Model {
@@ -47,7 +47,7 @@ pub(crate) struct GraphModel {
     params: Vec<Option<Held>>,
     /// What the plan calls, by number.
     functions: Vec<Function>,
-    by_name: Arc<BTreeMap<String, Function>>,
+    by_name: Arc<Map<String, Function>>,
     // Dropped last: functions point into it.
     _code: Code,
 }
@@ -90,9 +90,8 @@ impl Model {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let file = File::open(path).map_err(failed)?;
         // Safety: the caller does not let the file change.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+        let map = unsafe { Mapped::open(path) }.map_err(failed)?;
         if map.starts_with(b"\x7fELF") {
             let library = Library::load(path)?;
             return Ok(Model { kind: Kind::Compiled(Arc::new(library)) });

@@ -2,12 +2,13 @@
 //! without any code loaded.
 use super::{packed::CPU, workspace};
 use crate::{Interface, Port};
+use irc_json::sort_by;
 use irc_mlf::{
-    DataType, Package, Type,
+    DataType, Map, Package, Type,
     graph::{COPY, Call, Graph, NOP},
     metadata::{Memory, Module},
+    params,
 };
-use std::collections::BTreeMap;
 
 /// A graph, ready to be given memory.
 pub struct Plan {
@@ -104,9 +105,7 @@ pub struct Output {
 pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     let (module, part) = (&package.metadata.modules[model], &package.parts[model]);
     let graph = part.graph.as_ref().ok_or("it has no graph, and only graphs run here")?;
-    let params = part.params.iter().enumerate();
-    let params: BTreeMap<&str, usize> =
-        params.map(|(index, param)| (param.name.as_str(), index)).collect();
+    let params = params::by_name(&part.params);
     for entry in &graph.entries {
         if let Some(device) = entry.device.filter(|device| *device != i64::from(CPU)) {
             return Err(format!("its graph lies on device type {device}, not the host's"));
@@ -121,17 +120,14 @@ pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
         places: vec![],
         place_of: vec![],
         tensors: vec![],
-        number_of: BTreeMap::new(),
+        number_of: vec![[None; 2]; graph.entries.len()],
         steps: vec![],
-        functions: BTreeMap::new(),
+        functions: graph.functions().keys().copied().zip(0..).collect(),
     };
     let (inputs, blocks) = planner.inputs_and_blocks(&params)?;
     planner.nodes(&params, &blocks)?;
     let outputs = planner.outputs();
-    let mut functions = vec![String::new(); planner.functions.len()];
-    for (name, number) in planner.functions {
-        functions[number] = name.to_owned();
-    }
+    let functions = planner.functions.keys().map(|name| (*name).to_owned()).collect();
     Ok(Plan {
         interface: interface(graph, &inputs, output_names(package, module)),
         blocks: blocks.bytes,
@@ -182,7 +178,7 @@ fn interface(graph: &Graph, inputs: &[(&str, usize)], names: &[String]) -> Inter
 /// Blocks of memory, by the storage that each is.
 struct Blocks {
     bytes: Vec<usize>,
-    by_storage: BTreeMap<i64, usize>,
+    by_storage: Map<i64, usize>,
 }
 
 struct Planner<'g> {
@@ -192,10 +188,11 @@ struct Planner<'g> {
     /// The place of each entry so far.
     place_of: Vec<usize>,
     tensors: Vec<Tensor>,
-    /// Tensors by entry, and whether they are passed flattened.
-    number_of: BTreeMap<(usize, bool), usize>,
+    /// Tensors of each entry: as it is, and flattened.
+    number_of: Vec<[Option<usize>; 2]>,
     steps: Vec<Step>,
-    functions: BTreeMap<&'g str, usize>,
+    /// Numbers of the functions that are called.
+    functions: Map<&'g str, usize>,
 }
 
 impl<'g> Planner<'g> {
@@ -210,27 +207,24 @@ impl<'g> Planner<'g> {
     #[allow(clippy::type_complexity, reason = "said above")]
     fn inputs_and_blocks(
         &self,
-        params: &BTreeMap<&str, usize>,
+        params: &Map<&str, usize>,
     ) -> Result<(Vec<(&'g str, usize)>, Blocks), String> {
         let (given, inputs): (Vec<_>, Vec<_>) =
             self.graph.named_inputs().into_iter().partition(|(name, _)| params.contains_key(name));
         let mut is_param = vec![false; self.graph.entries.len()];
         given.iter().for_each(|(_, entry)| is_param[*entry] = true);
-        let mut blocks = Blocks { bytes: vec![], by_storage: BTreeMap::new() };
+        let mut sizes = vec![];
         for (entry, _) in is_param.iter().enumerate().filter(|(_, is_param)| !**is_param) {
-            let bytes = self.bytes(entry)?;
-            let next = blocks.bytes.len();
-            let storage = self.graph.entries[entry].storage;
-            let block = *blocks.by_storage.entry(storage).or_insert(next);
-            if block == next {
-                blocks.bytes.push(0);
-            }
-            blocks.bytes[block] = blocks.bytes[block].max(bytes);
+            sizes.push((self.graph.entries[entry].storage, self.bytes(entry)?));
         }
-        Ok((inputs, blocks))
+        // Of one storage the last counts, which is the largest.
+        sort_by(&mut sizes, &Ord::cmp);
+        let sizes = Map::from(sizes);
+        let by_storage = sizes.keys().copied().zip(0..).collect();
+        Ok((inputs, Blocks { bytes: sizes.values().copied().collect(), by_storage }))
     }
 
-    fn nodes(&mut self, params: &BTreeMap<&str, usize>, blocks: &Blocks) -> Result<(), String> {
+    fn nodes(&mut self, params: &Map<&str, usize>, blocks: &Blocks) -> Result<(), String> {
         let graph = self.graph;
         for (index, node) in graph.nodes.iter().enumerate() {
             let shares = match &node.call {
@@ -294,8 +288,7 @@ impl<'g> Planner<'g> {
             let bytes = self.bytes(to)?;
             Action::Copy { from: self.place_of[from], to: self.place_of[to], bytes }
         } else {
-            let next = self.functions.len();
-            let function = *self.functions.entry(&call.function).or_insert(next);
+            let function = self.functions[call.function.as_str()];
             let inputs = (0..call.inputs.len()).map(|index| self.operand(call, index));
             let outputs = (0..call.outputs).map(|output| self.first[node] + output);
             let entries: Vec<usize> = inputs.chain(outputs).collect();
@@ -309,16 +302,15 @@ impl<'g> Planner<'g> {
     /// The number of the tensor that an entry is passed as.
     fn tensor(&mut self, entry: usize, is_flat: bool) -> usize {
         let ty = &self.graph.entries[entry].ty;
-        let (place, next) = (self.place_of[entry], self.tensors.len());
-        let number = *self.number_of.entry((entry, is_flat)).or_insert(next);
-        if number == next {
+        let number = &mut self.number_of[entry][usize::from(is_flat)];
+        *number.get_or_insert_with(|| {
             let shape = match is_flat {
                 true => Box::new([elements(ty)]) as Box<[i64]>,
                 false => ty.shape.clone().into(),
             };
-            self.tensors.push(Tensor { place, dtype: ty.dtype, shape });
-        }
-        number
+            self.tensors.push(Tensor { place: self.place_of[entry], dtype: ty.dtype, shape });
+            self.tensors.len() - 1
+        })
     }
 
     fn outputs(&self) -> Vec<Output> {

@@ -1,8 +1,11 @@
 //! Who runs the tasks of a parallel call.
 use std::{
+    ffi::{CString, c_void},
+    io,
+    mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
+    ptr::{null, null_mut},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
 };
 
 /// Threads that run the tasks of a call. A context has one; several contexts may share it.
@@ -34,7 +37,7 @@ impl Pool for Inline {
 /// Threads that wait for tasks; contexts that share them take turns.
 pub struct ThreadPool {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Vec<Worker>,
     turn: Mutex<()>,
 }
 
@@ -69,13 +72,11 @@ impl ThreadPool {
     ///
     /// # Errors
     /// The system has no more threads.
-    pub fn new(threads: usize) -> std::io::Result<Self> {
+    pub fn new(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut pool = ThreadPool { shared: shared.clone(), workers: vec![], turn: Mutex::new(()) };
         for index in 1..threads.max(1) {
-            let shared = shared.clone();
-            let builder = std::thread::Builder::new().name(format!("irc-{index}"));
-            pool.workers.push(builder.spawn(move || shared.work(index))?);
+            pool.workers.push(Worker::new(shared.clone(), index)?);
         }
         Ok(pool)
     }
@@ -119,11 +120,49 @@ impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.lock().stops = true;
         self.shared.begin.notify_all();
-        for worker in self.workers.drain(..) {
-            // A worker catches the panics of its tasks.
-            let _ = worker.join();
-        }
+        self.workers.drain(..).for_each(Worker::join);
     }
+}
+
+/// A thread of a pool. The system's own functions start it: threads of the standard library are a large
+/// part of a small program.
+struct Worker(libc::pthread_t);
+
+impl Worker {
+    /// A thread that works for a pool until it stops.
+    fn new(shared: Arc<Shared>, index: usize) -> io::Result<Self> {
+        let start = Box::into_raw(Box::new((shared, index)));
+        let mut thread = MaybeUninit::uninit();
+        // Safety: the thread takes the box, which is as `work` wants it.
+        let status =
+            unsafe { libc::pthread_create(thread.as_mut_ptr(), null(), work, start.cast()) };
+        if status != 0 {
+            // Safety: there is no thread that has taken it.
+            drop(unsafe { Box::from_raw(start) });
+            return Err(io::Error::from_raw_os_error(status));
+        }
+        // Safety: the thread was made, and is not joined yet.
+        let thread = unsafe { thread.assume_init() };
+        if let Ok(name) = CString::new(format!("irc-{index}")) {
+            // Safety: as above. A thread without a name is as good.
+            unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
+        }
+        Ok(Worker(thread))
+    }
+
+    /// Waits for the thread, which was told to stop.
+    fn join(self) {
+        // Safety: nobody else joins the thread.
+        unsafe { libc::pthread_join(self.0, null_mut()) };
+    }
+}
+
+/// What a thread does, given a box with its pool and its number there. It catches the panics of tasks.
+extern "C" fn work(start: *mut c_void) -> *mut c_void {
+    // Safety: the box is this thread's.
+    let (shared, index) = *unsafe { Box::from_raw(start.cast::<(Arc<Shared>, usize)>()) };
+    shared.work(index);
+    null_mut()
 }
 
 impl Shared {

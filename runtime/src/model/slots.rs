@@ -7,9 +7,9 @@ use super::{
     pool::Pool,
     workspace::Workspace,
 };
+use irc_mlf::Map;
 use std::{
     cell::{Cell, UnsafeCell},
-    collections::BTreeMap,
     ffi::{CStr, c_char, c_void},
     sync::{
         Arc, Mutex, PoisonError,
@@ -22,7 +22,7 @@ pub struct Services {
     /// One workspace for each task that may run at once.
     lanes: Box<[Lane]>,
     pool: Arc<dyn Pool>,
-    functions: Arc<BTreeMap<String, Function>>,
+    functions: Arc<Map<String, Function>>,
     /// What the code said last.
     message: Mutex<Option<String>>,
 }
@@ -69,7 +69,7 @@ impl Services {
     pub fn new(
         workspaces: impl Iterator<Item = Workspace>,
         pool: Arc<dyn Pool>,
-        functions: Arc<BTreeMap<String, Function>>,
+        functions: Arc<Map<String, Function>>,
     ) -> Self {
         let lane = |workspace| Lane {
             workspace: UnsafeCell::new(workspace),

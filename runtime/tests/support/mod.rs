@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use irc_mlf::{
-    Archive, Code, Contents, DataType, Package, Shared, Type, Version,
+    Archive, Code, Contents, DataType, Map, Package, Shared, Type, Version,
     graph::{Call, Edge, Entry, Graph, Node},
     params::Param,
 };
@@ -60,7 +60,7 @@ pub fn expected(x: &[f32]) -> [Vec<f32>; 2] {
 fn call(function: &str, inputs: &[usize], outputs: usize) -> Node {
     let inputs = inputs.iter().map(|node| Edge { node: *node, output: 0 }).collect();
     let function = format!("tvmgen_default_{function}");
-    let call = Call { function, inputs, outputs, flatten: false, attributes: BTreeMap::new() };
+    let call = Call { function, inputs, outputs, flatten: false, attributes: Map::new() };
     Node { name: call.function.clone(), call: Some(call) }
 }
 
@@ -191,7 +191,7 @@ pub fn link(name: &str, files: &[PathBuf], flags: &[&str]) -> PathBuf {
 
 /// Members of an archive with some of them changed.
 pub fn changed(package: &Package, edit: impl FnOnce(&mut BTreeMap<String, Bytes>)) -> Bytes {
-    let mut members = package.archive.members().clone();
+    let mut members = package.archive.members().clone().into_iter().collect();
     edit(&mut members);
     let mut bytes = vec![];
     Archive::new("small.tar", members).write(0, &mut bytes).expect("memory");

@@ -121,7 +121,7 @@ pub(crate) fn check_known(
     message: impl Fn(&str) -> String,
 ) {
     for member in object.members.iter().filter(|member| !known.contains(&&*member.key)) {
-        reader.unknown(member, object.at, known, (code, message(&clip(&member.key))));
+        reader.unknown(member, object.at, known, (code, message(&clip(&member.key).to_string())));
     }
 }
 

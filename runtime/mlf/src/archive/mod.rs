@@ -1,13 +1,13 @@
 //! The tar file: named members, read in place and written so that equal content is equal bytes.
 
+mod header;
 mod path;
 mod read;
 mod write;
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use irc_diag::Source;
+use irc_json::Map;
 
 pub use path::fault as path_fault;
 
@@ -24,13 +24,13 @@ const RECORD: usize = 10240;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
     name: String,
-    members: BTreeMap<String, Bytes>,
+    members: Map<String, Bytes>,
 }
 
 impl Archive {
     /// An archive of members by path, such as `src/relay.txt`; `name` is what findings call it.
-    pub fn new(name: &str, members: BTreeMap<String, Bytes>) -> Self {
-        Self { name: name.into(), members }
+    pub fn new(name: &str, members: impl IntoIterator<Item = (String, Bytes)>) -> Self {
+        Self { name: name.into(), members: members.into_iter().collect() }
     }
 
     /// What findings call the archive.
@@ -44,13 +44,13 @@ impl Archive {
     }
 
     /// Paths and contents, in order of paths.
-    pub fn members(&self) -> &BTreeMap<String, Bytes> {
+    pub fn members(&self) -> &Map<String, Bytes> {
         &self.members
     }
 
     /// Members whose path starts with `folder`, such as `codegen/host/lib/`.
     pub fn within(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
-        let members = self.members.range(folder.to_owned()..);
+        let members = self.members.starting_at(folder);
         let members = members.map(|(path, content)| (path.as_str(), content));
         members.take_while(move |(path, _)| path.starts_with(folder))
     }

@@ -5,13 +5,13 @@
 //! can hold (links, devices, sparse files, global headers) is refused: a model needs none of it, and
 //! programs that unpack archives disagree about it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
-use tar::{EntryType, Header, PaxExtensions};
+use irc_json::{Map, order};
 
+use super::header::{Header, Kind, record};
 use super::path::{self, folders, stripped};
 use super::{Archive, BLOCK};
 use crate::report::at_byte;
@@ -38,12 +38,15 @@ impl Archive {
     pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
         let before = sink.error_count();
         let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
-        let mut members = Members::default();
+        let mut members = vec![];
         while let Some(entry) = walk.entry() {
-            members.add(entry, walk.bytes, walk.sink);
+            members.extend(member(entry, walk.sink));
         }
-        members.check_folders(sink);
-        (sink.error_count() == before).then(|| Self::new(name, members.files))
+        let members = distinct(members, sink);
+        check_folders(&members, sink);
+        let files = members.into_iter().filter(|member| !member.is_folder);
+        let files = files.map(|file| (file.path, bytes.slice(file.content)));
+        (sink.error_count() == before).then(|| Self::new(name, files))
     }
 }
 
@@ -78,29 +81,33 @@ impl Walk<'_> {
     fn entry(&mut self) -> Option<Entry> {
         loop {
             let start = self.at;
-            let Some(block) = self.bytes.get(start..start + BLOCK) else {
+            let block = self.bytes.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>());
+            let Some(block) = block else {
                 return self.refuse(start, "mlf-truncated", "the archive ends too early");
             };
             if block.iter().all(|byte| *byte == 0) {
                 self.end(start);
                 return None;
             }
-            let header = Header::from_byte_slice(block);
-            self.verify(header, block, start)?;
+            let header = Header(block);
+            self.verify(header, start)?;
             let content = self.content(header, start)?;
             self.at = content.end.next_multiple_of(BLOCK);
-            match header.entry_type() {
-                EntryType::XHeader => self.extend(start, content)?,
-                EntryType::GNULongName => self.long_name(start, content)?,
-                kind @ (EntryType::Regular | EntryType::Directory) => {
+            match header.kind() {
+                Kind::Extended => self.extend(start, content)?,
+                Kind::LongName => self.long_name(start, content)?,
+                kind @ (Kind::File | Kind::Folder) => {
                     let said = std::mem::take(&mut self.next);
-                    let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
-                    return Some(Entry { header: start, path, is_folder: kind.is_dir(), content });
+                    let path = said.path.unwrap_or_else(|| header.path());
+                    return Some(Entry {
+                        header: start,
+                        path,
+                        is_folder: kind == Kind::Folder,
+                        content,
+                    });
                 }
-                kind => {
-                    self.next = Extension::default();
-                    self.wrong_kind(kind, header, start);
-                }
+                Kind::Global => self.wrong_kind("a global header", header, start),
+                Kind::Other(what) => self.wrong_kind(what, header, start),
             }
         }
     }
@@ -115,36 +122,28 @@ impl Walk<'_> {
     }
 
     /// Whether the block is a header at all.
-    fn verify(&mut self, header: &Header, block: &[u8], start: usize) -> Option<()> {
-        let is_tar = block[257..].starts_with(b"ustar");
-        if !is_tar && start == 0 {
+    fn verify(&mut self, header: Header<'_>, start: usize) -> Option<()> {
+        if !header.is_marked() && start == 0 {
             let mut finding = Diagnostic::error("mlf-not-tar", "the file is no tar archive");
-            if let Some((_, name)) = COMPRESSED.iter().find(|(magic, _)| block.starts_with(magic)) {
+            let packed = COMPRESSED.iter().find(|(magic, _)| header.0.starts_with(magic));
+            if let Some((_, name)) = packed {
                 finding = finding.help(format!("it is compressed with {name}: unpack it first"));
             }
             self.sink.push(at_byte(finding, 0));
             return None;
         }
-        let sum = |at: usize, byte: &u8| match at {
-            148..156 => u32::from(b' '),
-            _ => u32::from(*byte),
-        };
-        let sum: u32 = block.iter().enumerate().map(|(at, byte)| sum(at, byte)).sum();
-        if is_tar && header.cksum().ok() == Some(sum) {
+        if header.is_marked() && header.is_sound() {
             return Some(());
         }
         self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
     }
 
     /// Where the content of a member lies.
-    fn content(&mut self, header: &Header, start: usize) -> Option<Range<usize>> {
-        let Ok(own) = header.entry_size() else {
+    fn content(&mut self, header: Header<'_>, start: usize) -> Option<Range<usize>> {
+        let Some(own) = header.size() else {
             return self.refuse(start, "mlf-tar-header", "the size of a member is no number");
         };
-        let is_member = !matches!(
-            header.entry_type(),
-            EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName
-        );
+        let is_member = !matches!(header.kind(), Kind::Extended | Kind::Global | Kind::LongName);
         let said = self.next.size.filter(|_| is_member);
         if said.is_some_and(|said| own != 0 && own != said) {
             let message = "header and extended header of a member give it different sizes";
@@ -165,11 +164,12 @@ impl Walk<'_> {
         self.bounded(start, &content)?;
         self.next.is_there = true;
         let malformed = "an extended header is malformed";
-        for pair in PaxExtensions::new(&self.bytes[content]) {
-            let Some((key, value)) = pair.ok().and_then(|p| Some((p.key().ok()?, p.value_bytes())))
-            else {
+        let mut records = &self.bytes[content];
+        while !records.is_empty() {
+            let Some((key, value, rest)) = record(records) else {
                 return self.refuse(start, "mlf-tar-header", malformed);
             };
+            records = rest;
             match key {
                 "path" => self.next.path = Some(value.to_vec()),
                 "size" => {
@@ -206,18 +206,10 @@ impl Walk<'_> {
         }
     }
 
-    fn wrong_kind(&mut self, kind: EntryType, header: &Header, start: usize) {
-        let what = match kind {
-            EntryType::Link => "a hard link",
-            EntryType::Symlink => "a symbolic link",
-            EntryType::GNUSparse => "a sparse file",
-            EntryType::Char | EntryType::Block => "a device",
-            EntryType::Fifo => "a pipe",
-            EntryType::XGlobalHeader => "a global header",
-            EntryType::GNULongLink => "a long name of a link",
-            _ => "of an unknown kind",
-        };
-        let path = String::from_utf8_lossy(&header.path_bytes()).into_owned();
+    fn wrong_kind(&mut self, what: &str, header: Header<'_>, start: usize) {
+        self.next = Extension::default();
+        let path = header.path();
+        let path = String::from_utf8_lossy(&path);
         let message = format!("member `{path}` is {what}");
         let help = "a model has files and folders only";
         let finding = Diagnostic::error("mlf-tar-kind", message).help(help);
@@ -238,55 +230,78 @@ impl Walk<'_> {
     }
 }
 
-/// The members seen.
-#[derive(Default)]
-struct Members {
-    files: BTreeMap<String, Bytes>,
-    folders: BTreeSet<String>,
-    /// Offset of the header of each file.
-    headers: BTreeMap<String, usize>,
+/// A file or folder of a sound path.
+struct Member {
+    /// Offset of its header.
+    header: usize,
+    path: String,
+    is_folder: bool,
+    content: Range<usize>,
 }
 
-impl Members {
-    fn add(&mut self, entry: Entry, bytes: &Bytes, sink: &mut Sink) {
-        let mut report = |code, message: String| {
-            sink.push(at_byte(Diagnostic::error(code, message), entry.header));
-        };
-        let Ok(path) = String::from_utf8(entry.path) else {
-            return report("mlf-path", "the path of a member is not UTF-8".into());
-        };
-        if !entry.is_folder && path.ends_with('/') {
-            return report("mlf-path", format!("file `{path}` is named like a folder"));
-        }
-        let path = stripped(&path).to_owned();
-        if path.is_empty() && entry.is_folder {
-            return;
-        }
-        if let Some(fault) = path::fault(&path) {
-            return report("mlf-path", format!("path `{path}` {fault}"));
-        }
-        if self.files.len() + self.folders.len() == MAX_MEMBERS {
-            return report("mlf-limit", format!("more than {MAX_MEMBERS} members"));
-        }
-        if entry.is_folder {
-            self.folders.insert(path);
-            return;
-        }
-        self.headers.insert(path.clone(), entry.header);
-        if self.files.insert(path.clone(), bytes.slice(entry.content)).is_some() {
-            report("mlf-repeated-member", format!("member `{path}` occurs twice"));
+/// What is wrong with a member, at its header.
+fn report(code: &'static str, message: String, header: usize, sink: &mut Sink) {
+    sink.push(at_byte(Diagnostic::error(code, message), header));
+}
+
+/// A member with its path in the form `a/b`; nothing of the root, and after a finding.
+fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
+    let Entry { header, path, is_folder, content } = entry;
+    let Ok(path) = String::from_utf8(path) else {
+        report("mlf-path", "the path of a member is not UTF-8".into(), header, sink);
+        return None;
+    };
+    if !is_folder && path.ends_with('/') {
+        report("mlf-path", format!("file `{path}` is named like a folder"), header, sink);
+        return None;
+    }
+    let path = stripped(&path).to_owned();
+    if path.is_empty() && is_folder {
+        return None;
+    }
+    if let Some(fault) = path::fault(&path) {
+        report("mlf-path", format!("path `{path}` {fault}"), header, sink);
+        return None;
+    }
+    Some(Member { header, path, is_folder, content })
+}
+
+/// The members in the order of the archive, each folder once. A file that is there already is reported,
+/// and so are more members than are read.
+fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
+    let key = |number: usize| (members[number].is_folder, &members[number].path);
+    let mut is_repeated = vec![false; members.len()];
+    for pair in order(members.len(), &|a, b| key(a).cmp(&key(b))).windows(2) {
+        is_repeated[pair[1]] = key(pair[0]) == key(pair[1]);
+    }
+    let mut distinct: Vec<Member> = vec![];
+    for (member, is_repeated) in members.into_iter().zip(is_repeated) {
+        if distinct.len() == MAX_MEMBERS {
+            let message = format!("more than {MAX_MEMBERS} members");
+            report("mlf-limit", message, member.header, sink);
+        } else if !is_repeated {
+            distinct.push(member);
+        } else if !member.is_folder {
+            let message = format!("member `{}` occurs twice", member.path);
+            report("mlf-repeated-member", message, member.header, sink);
         }
     }
+    distinct
+}
 
-    /// A file is no folder.
-    fn check_folders(&self, sink: &mut Sink) {
-        for (path, header) in &self.headers {
-            let is_file = |folder: &&str| self.files.contains_key(*folder);
-            let is_folder = self.folders.contains(path);
-            if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
-                let message = format!("`{both}` is a file and a folder");
-                sink.push(at_byte(Diagnostic::error("mlf-path", message), *header));
-            }
+/// A file is no folder, neither one that is listed nor one that others lie in.
+fn check_folders(members: &[Member], sink: &mut Sink) {
+    let of_kind = |is_folder: bool| -> Map<&str, usize> {
+        let members = members.iter().filter(|member| member.is_folder == is_folder);
+        members.map(|member| (member.path.as_str(), member.header)).collect()
+    };
+    let (files, listed) = (of_kind(false), of_kind(true));
+    for (path, header) in files.iter() {
+        let is_file = |folder: &&str| files.contains_key(*folder);
+        let is_folder = listed.contains_key(*path);
+        if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
+            let message = format!("`{both}` is a file and a folder");
+            report("mlf-path", message, *header, sink);
         }
     }
 }

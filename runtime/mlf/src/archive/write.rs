@@ -25,7 +25,7 @@ impl Archive {
         let mut written = Counted { sink, bytes: 0 };
         written.header("./", EntryType::Directory, 0, time)?;
         let mut seen = BTreeSet::new();
-        for (path, content) in self.members() {
+        for (path, content) in self.members().iter() {
             for folder in folders(path).filter(|folder| seen.insert(folder.to_string())) {
                 written.header(&format!("./{folder}/"), EntryType::Directory, 0, time)?;
             }

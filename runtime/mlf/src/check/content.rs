@@ -1,17 +1,16 @@
 //! What only our archives have: hashes, a shared library, aligned weights, test vectors.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, sort_by};
 use sha2::{Digest, Sha256};
 
-use super::{Depth, Model};
+use super::{Depth, Model, error};
 use crate::archive::Archive;
 use crate::graph::Graph;
 use crate::library::{Library, exports};
 use crate::metadata::{ALIGNMENT, Extension, ModelExtension, PATH, SharedLibrary, Vector, Weights};
 use crate::package::Package;
-use crate::params::{self, Param};
+use crate::params::{self, Param, by_name};
 use crate::report::Report;
 use crate::types::Type;
 use irc_diag::clip;
@@ -20,22 +19,26 @@ use irc_diag::clip;
 pub(super) fn check(
     package: &Package,
     ours: &Extension,
-    models: &BTreeMap<&str, Model<'_>>,
+    models: &Map<&str, Model<'_>>,
     depth: Depth,
     report: &mut Report,
 ) {
     let archive = &package.archive;
-    let mut found = hashes(archive, &ours.hashes, depth);
+    let mut found = vec![];
+    hashes(archive, &ours.hashes, depth, &mut found);
     if let Some(shared) = &ours.library {
-        found.extend(library(archive, shared, &package.library, models));
+        library(archive, shared, &package.library, models, &mut found);
     }
-    for (name, of_model) in &ours.models {
+    for (name, of_model) in ours.models.iter() {
         let place = format!("$.irc.models[{name:?}]");
         match models.get(name.as_str()) {
-            Some(model) => found.extend(of(archive, of_model, model, &place, depth, report)),
+            Some(model) => {
+                let member = Ours { archive, model, place, depth };
+                member.check(of_model, report, &mut found);
+            }
             None => {
                 let message = format!("there is no model `{}`", clip(name));
-                found.push(Diagnostic::error("mlf-model-name", message).path(place));
+                error(&mut found, "mlf-model-name", message, place);
             }
         }
     }
@@ -48,27 +51,32 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 }
 
 /// Every member but the metadata has its hash.
-fn hashes(archive: &Archive, stated: &BTreeMap<String, String>, depth: Depth) -> Vec<Diagnostic> {
-    let error = |message: String, path: String| Diagnostic::error("mlf-hash", message).path(path);
-    let place = |path: &str| format!("$.irc.sha256[{path:?}]");
-    let mut found = vec![];
-    for (path, expected) in stated {
+fn hashes(
+    archive: &Archive,
+    stated: &Map<String, String>,
+    depth: Depth,
+    found: &mut Vec<Diagnostic>,
+) {
+    for (path, expected) in stated.iter() {
+        let place = || format!("$.irc.sha256[{path:?}]");
         match archive.get(path) {
-            None => found.push(error(format!("there is no member `{}`", clip(path)), place(path))),
+            None => {
+                let message = format!("there is no member `{}`", clip(path));
+                error(found, "mlf-hash", message, place());
+            }
             Some(content) if depth == Depth::Content && hash(content) != *expected => {
                 let message = format!("`{}` does not have this hash", clip(path));
-                found.push(
-                    error(message, place(path)).with_note(format!("it is {}", hash(content))),
-                );
+                let finding = Diagnostic::error("mlf-hash", message).path(place());
+                found.push(finding.with_note(format!("it is {}", hash(content))));
             }
             Some(_) => {}
         }
     }
-    let unlisted = archive.members().keys().filter(|path| !stated.contains_key(*path));
+    let unlisted = archive.members().keys().filter(|path| !stated.contains_key(path.as_str()));
     for path in unlisted.filter(|path| *path != PATH) {
-        found.push(error(format!("`{}` has no hash", clip(path)), "$.irc.sha256".into()));
+        let message = format!("`{}` has no hash", clip(path));
+        error(found, "mlf-hash", message, "$.irc.sha256".into());
     }
-    found
 }
 
 /// The shared library is for the machine of the objects, and has what graphs call.
@@ -76,166 +84,151 @@ fn library(
     archive: &Archive,
     shared: &SharedLibrary,
     objects: &Library,
-    models: &BTreeMap<&str, Model<'_>>,
-) -> Vec<Diagnostic> {
-    let error =
-        |message: String| Diagnostic::error("mlf-library", message).path("$.irc.library.member");
+    models: &Map<&str, Model<'_>>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let mut report =
+        |message: String| error(found, "mlf-library", message, "$.irc.library.member".into());
     let member = clip(&shared.member);
     let Some(content) = archive.get(&shared.member) else {
-        return vec![error(format!("there is no member `{member}`"))];
+        return report(format!("there is no member `{member}`"));
     };
     let (machine, functions) = match exports(content) {
         Ok(exports) => exports,
-        Err(message) => {
-            return vec![error(format!("`{member}` is no shared library: {message}"))];
-        }
+        Err(message) => return report(format!("`{member}` is no shared library: {message}")),
     };
-    let mut found = vec![];
     if let Some(other) = objects.machine.filter(|other| *other != machine) {
-        found.push(error(format!("`{member}` is for {machine:?}, the objects are for {other:?}")));
+        report(format!("`{member}` is for {machine}, the objects are for {other}"));
     }
-    let called: BTreeSet<&str> = models
-        .values()
-        .flat_map(|model| model.graph.map(Graph::functions).unwrap_or_default().into_keys())
-        .collect();
-    for name in called.difference(&functions) {
-        found.push(error(format!("`{member}` does not export `{}`", clip(name))));
+    let called = models.values().filter_map(|model| model.graph).flat_map(Graph::functions);
+    let called: Map<&str, usize> = called.collect();
+    for name in called.keys().filter(|name| !functions.contains_key(**name)) {
+        report(format!("`{member}` does not export `{}`", clip(name)));
     }
-    found
 }
 
-fn of(
-    archive: &Archive,
-    ours: &ModelExtension,
-    model: &Model<'_>,
-    place: &str,
+/// What our archives say of a model.
+struct Ours<'p> {
+    archive: &'p Archive,
+    model: &'p Model<'p>,
+    /// Path of what is said.
+    place: String,
     depth: Depth,
-    report: &mut Report,
-) -> Vec<Diagnostic> {
-    let mut found = vec![];
-    let outputs = model.graph.map_or(0, |graph| graph.outputs.len());
-    if ours.outputs.len() != outputs {
-        let message = format!("{} names of {outputs} outputs", ours.outputs.len());
-        found.push(Diagnostic::error("mlf-outputs", message).path(format!("{place}.outputs")));
-    }
-    if let Some(weights) = &ours.weights {
-        found.extend(aligned(archive, weights, model.params, &format!("{place}.weights"), depth));
-    }
-    for (index, vector) in ours.vectors.iter().enumerate() {
-        let place = format!("{place}.test_vectors[{index}]");
-        found.extend(test_vector(archive, vector, model, &place, report));
-    }
-    found
 }
 
-/// The member of weights holds each parameter once, aligned, and nothing else.
-fn aligned(
-    archive: &Archive,
-    weights: &Weights,
-    params: &[Param],
-    place: &str,
-    depth: Depth,
-) -> Vec<Diagnostic> {
-    let error =
-        |message: String, path: String| Diagnostic::error("mlf-weights", message).path(path);
-    let Some(content) = archive.get(&weights.member) else {
-        let message = format!("there is no member `{}`", clip(&weights.member));
-        return vec![error(message, format!("{place}.member"))];
-    };
-    let params: BTreeMap<&str, &Param> =
-        params.iter().map(|param| (param.name.as_str(), param)).collect();
-    let mut found = vec![];
-    for name in params.keys().filter(|name| !weights.offsets.contains_key(**name)) {
-        let message = format!("parameter `{}` has no place", clip(name));
-        found.push(error(message, format!("{place}.offsets")));
+impl Ours<'_> {
+    fn check(&self, ours: &ModelExtension, report: &mut Report, found: &mut Vec<Diagnostic>) {
+        let place = &self.place;
+        let outputs = self.model.graph.map_or(0, |graph| graph.outputs.len());
+        if ours.outputs.len() != outputs {
+            let message = format!("{} names of {outputs} outputs", ours.outputs.len());
+            error(found, "mlf-outputs", message, format!("{place}.outputs"));
+        }
+        if let Some(weights) = &ours.weights {
+            self.weights(weights, found);
+        }
+        for (index, vector) in ours.vectors.iter().enumerate() {
+            let place = format!("{place}.test_vectors[{index}]");
+            self.test_vector(vector, &place, report, found);
+        }
     }
-    let mut free = 0;
-    let mut by_offset: Vec<(&String, u64)> =
-        weights.offsets.iter().map(|(name, offset)| (name, *offset)).collect();
-    by_offset.sort_by_key(|(_, offset)| *offset);
-    for (name, offset) in by_offset {
-        let path = format!("{place}.offsets[{name:?}]");
-        let Some(param) = params.get(name.as_str()) else {
-            found.push(error(format!("there is no parameter `{}`", clip(name)), path));
-            continue;
+
+    /// The member of weights holds each parameter once, aligned, and nothing else.
+    fn weights(&self, weights: &Weights, found: &mut Vec<Diagnostic>) {
+        const CODE: &str = "mlf-weights";
+        let (params, place) = (self.model.params, format!("{}.weights", self.place));
+        let Some(content) = self.archive.get(&weights.member) else {
+            let message = format!("there is no member `{}`", clip(&weights.member));
+            return error(found, CODE, message, format!("{place}.member"));
         };
-        let end = offset.checked_add(param.data.len() as u64);
-        let held =
-            end.and_then(|end| content.get(usize::try_from(offset).ok()?..end.try_into().ok()?));
-        let message = match held {
-            None => format!("`{}` ends after the member does", clip(name)),
-            Some(_) if offset % ALIGNMENT as u64 != 0 => {
-                format!("`{}` is not aligned to {ALIGNMENT} bytes", clip(name))
-            }
-            Some(_) if offset < free => format!("`{}` lies over another parameter", clip(name)),
-            Some(held) if depth == Depth::Content && *held != *param.data => {
-                format!("`{}` is not the parameter of that name", clip(name))
-            }
-            Some(_) => {
-                free = end.unwrap_or(free);
+        let numbers = by_name(params);
+        for name in numbers.keys().filter(|name| !weights.offsets.contains_key(**name)) {
+            let message = format!("parameter `{}` has no place", clip(name));
+            error(found, CODE, message, format!("{place}.offsets"));
+        }
+        let mut free = 0;
+        let mut by_offset: Vec<(&String, &u64)> = weights.offsets.iter().collect();
+        sort_by(&mut by_offset, &|a, b| a.1.cmp(b.1));
+        for (name, &offset) in by_offset {
+            let path = format!("{place}.offsets[{name:?}]");
+            let Some(param) = numbers.get(name.as_str()).map(|number| &params[*number]) else {
+                error(found, CODE, format!("there is no parameter `{}`", clip(name)), path);
                 continue;
-            }
-        };
-        found.push(error(message, path));
+            };
+            let end = offset.checked_add(param.data.len() as u64);
+            let held = end
+                .and_then(|end| content.get(usize::try_from(offset).ok()?..end.try_into().ok()?));
+            let message = match held {
+                None => format!("`{}` ends after the member does", clip(name)),
+                Some(_) if offset % ALIGNMENT as u64 != 0 => {
+                    format!("`{}` is not aligned to {ALIGNMENT} bytes", clip(name))
+                }
+                Some(_) if offset < free => format!("`{}` lies over another parameter", clip(name)),
+                Some(held) if self.depth == Depth::Content && *held != *param.data => {
+                    format!("`{}` is not the parameter of that name", clip(name))
+                }
+                Some(_) => {
+                    free = end.unwrap_or(free);
+                    continue;
+                }
+            };
+            error(found, CODE, message, path);
+        }
     }
-    found
+
+    /// A test vector has what goes in and what comes out, of the graph's types.
+    fn test_vector(
+        &self,
+        vector: &Vector,
+        place: &str,
+        report: &mut Report,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let Some(graph) = self.model.graph else {
+            let message = "a model without a sound graph has no test vectors".into();
+            return error(found, "mlf-test-vector", message, place.into());
+        };
+        let inputs = expected_inputs(graph, self.model.params);
+        let outputs = graph.output_entries().into_iter().enumerate();
+        let outputs = outputs.map(|(index, entry)| (index.to_string(), &graph.entries[entry].ty));
+        let place = |what: &str| format!("{place}.{what}");
+        found.extend(tensors(self.archive, &vector.inputs, inputs, place("inputs"), report));
+        let outputs = outputs.collect();
+        found.extend(tensors(self.archive, &vector.outputs, outputs, place("outputs"), report));
+    }
 }
 
-/// A test vector has what goes in and what comes out, of the graph's types.
-fn test_vector(
-    archive: &Archive,
-    vector: &Vector,
-    model: &Model<'_>,
-    place: &str,
-    report: &mut Report,
-) -> Vec<Diagnostic> {
-    let Some(graph) = model.graph else {
-        let message = "a model without a sound graph has no test vectors";
-        return vec![Diagnostic::error("mlf-test-vector", message).path(place)];
-    };
-    let inputs = expected_inputs(graph, model.params);
-    let outputs = graph.output_entries().into_iter().enumerate();
-    let outputs = outputs.map(|(index, entry)| (index.to_string(), &graph.entries[entry].ty));
-    let mut found = tensors(archive, &vector.inputs, inputs, format!("{place}.inputs"), report);
-    let outputs = outputs.collect();
-    found.extend(tensors(archive, &vector.outputs, outputs, format!("{place}.outputs"), report));
-    found
-}
-
-fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> BTreeMap<String, &'g Type> {
-    let params: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
-    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains(name));
+fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> Map<String, &'g Type> {
+    let params = by_name(params);
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains_key(name));
     inputs.map(|(name, entry)| (name.to_owned(), &graph.entries[entry].ty)).collect()
 }
 
 fn tensors(
     archive: &Archive,
     path: &str,
-    expected: BTreeMap<String, &Type>,
+    expected: Map<String, &Type>,
     place: String,
     report: &mut Report,
-) -> Vec<Diagnostic> {
-    let error = |message: String| Diagnostic::error("mlf-test-vector", message).path(place.clone());
+) -> Option<Diagnostic> {
+    let error = |message: String| Diagnostic::error("mlf-test-vector", message).path(place);
     let Some(content) = archive.get(path) else {
-        return vec![error(format!("there is no member `{}`", clip(path)))];
+        return Some(error(format!("there is no member `{}`", clip(path))));
     };
     let mut sink = Sink::new();
     let read = params::read(content, &mut sink);
     report.add(archive.binary_of(path), sink);
-    let Some(read) = read else { return vec![] };
-    let given: BTreeMap<String, &Type> =
+    let read = read?;
+    let given: Map<String, &Type> =
         read.iter().map(|tensor| (tensor.name.clone(), &tensor.ty)).collect();
     if given == expected {
-        return vec![];
+        return None;
     }
-    let show = |tensors: &BTreeMap<String, &Type>| {
+    let show = |tensors: &Map<String, &Type>| {
         let show = |(name, ty): (&String, &&Type)| format!("`{}` {ty}", clip(name));
         tensors.iter().map(show).collect::<Vec<_>>().join(", ")
     };
     let finding = error(format!("`{}` does not hold what the graph has", clip(path)));
-    vec![
-        finding
-            .with_note(format!("it holds {}", show(&given)))
-            .with_note(format!("the graph has {}", show(&expected))),
-    ]
+    let finding = finding.with_note(format!("it holds {}", show(&given)));
+    Some(finding.with_note(format!("the graph has {}", show(&expected))))
 }

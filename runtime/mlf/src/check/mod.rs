@@ -4,9 +4,8 @@ mod content;
 mod memory;
 mod model;
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink, Source};
+use irc_json::Map;
 
 pub(crate) use content::hash;
 
@@ -32,13 +31,13 @@ pub enum Depth {
 pub fn check(package: &Package, depth: Depth) -> Report {
     let mut report = Report::default();
     let Package { archive, metadata, parts, library } = package;
-    let mut models = BTreeMap::new();
+    let mut models = vec![];
     for (module, part) in metadata.modules.iter().zip(parts) {
         let graph = model::check(package, module, part, &mut report);
         if let Some(graph) = graph {
             memory::check(package, module, graph, &part.params, &mut report);
         }
-        models.insert(module.name.as_str(), Model { graph, params: &part.params });
+        models.push((module.name.as_str(), Model { graph, params: &part.params }));
     }
     library.check_undefined(archive, &mut report);
     let has_code = archive.within(OBJECTS).chain(archive.within(SOURCES)).next().is_some();
@@ -48,9 +47,9 @@ pub fn check(package: &Package, depth: Depth) -> Report {
         report.add(Source::new(archive.name(), ""), one(finding.help(help)));
     }
     if let Some(extension) = &metadata.extension {
-        content::check(package, extension, &models, depth, &mut report);
+        content::check(package, extension, &Map::from(models), depth, &mut report);
     }
-    report
+    report.sorted()
 }
 
 /// A model of which something else is said elsewhere.
@@ -58,6 +57,11 @@ struct Model<'p> {
     /// Its graph, if it has one without errors.
     graph: Option<&'p Graph>,
     params: &'p [Param],
+}
+
+/// Adds an error with a path to findings.
+fn error(found: &mut Vec<Diagnostic>, code: &'static str, message: String, path: String) {
+    found.push(Diagnostic::error(code, message).path(path));
 }
 
 /// A sink with one finding.

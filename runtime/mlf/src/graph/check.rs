@@ -1,8 +1,7 @@
 //! Whether a graph makes sense.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink};
+use irc_json::order;
 
 use super::{Edge, Graph, storage};
 use irc_diag::clip;
@@ -88,7 +87,7 @@ fn there(graph: &Graph, edge: &Edge, path: String, sink: &mut Sink) -> bool {
 /// The inputs listed are the nodes that are inputs, each once, with names of their own.
 fn inputs(graph: &Graph, sink: &mut Sink) {
     let mut listed = vec![false; graph.nodes.len()];
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let namesakes = namesakes(graph);
     for (index, &node) in graph.inputs.iter().enumerate() {
         let path = format!("$.arg_nodes[{index}]");
         let message = match graph.nodes.get(node) {
@@ -99,7 +98,7 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
             Some(input) if listed[node] => format!("input `{}` is listed twice", clip(&input.name)),
             Some(input) => {
                 listed[node] = true;
-                if let Some(first) = names.insert(&input.name, node) {
+                if let Some(first) = namesakes[node] {
                     let message = format!("two inputs are named `{}`", clip(&input.name));
                     let path = format!("$.nodes[{node}].name");
                     let first = format!("$.nodes[{first}].name");
@@ -115,6 +114,23 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
         let message = format!("input `{}` is not listed in `arg_nodes`", clip(&node.name));
         sink.push(error("mlf-graph-inputs", message, format!("$.nodes[{index}]")));
     }
+}
+
+/// Of each node that is an input, the input listed before it that has its name.
+fn namesakes(graph: &Graph) -> Vec<Option<usize>> {
+    let mut listed = vec![false; graph.nodes.len()];
+    let is_input = |node: usize| graph.nodes.get(node).is_some_and(|node| node.call.is_none());
+    let inputs = graph.inputs.iter().copied().filter(|node| is_input(*node));
+    let inputs: Vec<usize> =
+        inputs.filter(|node| !std::mem::replace(&mut listed[*node], true)).collect();
+    let name = |number: usize| graph.nodes[inputs[number]].name.as_str();
+    let mut namesakes = vec![None; graph.nodes.len()];
+    for pair in order(inputs.len(), &|a, b| name(a).cmp(name(b))).windows(2) {
+        if name(pair[0]) == name(pair[1]) {
+            namesakes[inputs[pair[1]]] = Some(inputs[pair[0]]);
+        }
+    }
+    namesakes
 }
 
 fn types(graph: &Graph, sink: &mut Sink) {

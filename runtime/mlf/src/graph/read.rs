@@ -89,10 +89,12 @@ fn strings(r: &mut Reader<'_>, text: &str, node: &Node<'_>, at: &At<'_>) {
 }
 
 fn escape(r: &mut Reader<'_>, text: &str, span: Range<usize>, at: &At<'_>) {
-    let spelt = text.get(span.clone()).unwrap_or_default();
-    if spelt.contains('\\') && spelt.replace("\\\\", "").contains("\\u") {
-        let finding = Diagnostic::error("mlf-graph-escape", "clients refuse `\\u` escapes");
-        r.report(finding, span, at, "");
+    let mut spelt = text.get(span.clone()).unwrap_or_default().bytes();
+    while spelt.any(|byte| byte == b'\\') {
+        if spelt.next() == Some(b'u') {
+            let finding = Diagnostic::error("mlf-graph-escape", "clients refuse `\\u` escapes");
+            return r.report(finding, span, at, "");
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! What lies where, and for how long.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, sort_by};
 
 use super::{Graph, NOP};
 use irc_diag::clip;
@@ -11,13 +10,19 @@ use irc_diag::clip;
 const END: usize = usize::MAX;
 
 /// Bytes of each storage: those of the largest entry in it; of a graph without errors.
-pub fn storages(graph: &Graph) -> BTreeMap<i64, u64> {
-    let mut sizes = BTreeMap::new();
-    for entry in &graph.entries {
-        let size: &mut u64 = sizes.entry(entry.storage).or_default();
-        *size = (*size).max(entry.ty.bytes().unwrap_or_default());
+pub fn storages(graph: &Graph) -> Map<i64, u64> {
+    largest(graph, &|_| true)
+}
+
+/// Bytes of the storages of some entries: those of the largest of these entries in it.
+pub(crate) fn largest(graph: &Graph, counts: &dyn Fn(usize) -> bool) -> Map<i64, u64> {
+    let mut sizes = vec![];
+    for (_, entry) in graph.entries.iter().enumerate().filter(|(index, _)| counts(*index)) {
+        sizes.push((entry.storage, entry.ty.bytes().unwrap_or_default()));
     }
-    sizes
+    // Of one storage the last counts.
+    sort_by(&mut sizes, &Ord::cmp);
+    sizes.into()
 }
 
 /// Of each entry, whether it is neither an input nor an output; of a graph without errors.
@@ -46,15 +51,14 @@ struct Life {
 /// Reports storages that hold two tensors at once.
 pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
-    let mut by_storage: BTreeMap<i64, Vec<Life>> = BTreeMap::new();
-    for life in lives(graph) {
-        by_storage.entry(graph.entries[life.entry].storage).or_default().push(life);
-    }
-    for mut lives in by_storage.into_values() {
-        devices(graph, &lives, sink);
-        lives.sort_by_key(|life| life.begin);
+    let mut lives = lives(graph);
+    let storage = |life: &Life| graph.entries[life.entry].storage;
+    sort_by(&mut lives, &|a, b| storage(a).cmp(&storage(b)));
+    for lives in lives.chunk_by_mut(|a, b| storage(a) == storage(b)) {
+        devices(graph, lives, sink);
+        sort_by(lives, &|a, b| a.begin.cmp(&b.begin));
         let mut longest: Option<Life> = None;
-        for life in lives {
+        for &mut life in lives {
             if let Some(other) = longest.filter(|other| other.end >= life.begin) {
                 sink.push(overlap(graph, &first, other, life));
             }

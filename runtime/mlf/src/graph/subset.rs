@@ -74,7 +74,7 @@ fn of_call(index: usize, call: &Call, sink: &mut Sink) {
         let message = "tensors are passed flattened, which no current compiler asks for".into();
         warn(sink, "mlf-subset-flatten", message, format!("{place}.flatten_data"));
     }
-    for (key, value) in &call.attributes {
+    for (key, value) in call.attributes.iter() {
         let is_plain = key.bytes().chain(value.bytes()).all(is_plain);
         if key.len() > MAX_KEY || value.len() > MAX_VALUE || !is_plain {
             let message = format!("TVM's C runtime hangs on attribute `{}`", clip(key));

@@ -3,13 +3,12 @@
 //! A function is a name, parameters in parentheses, and a body in braces, outside of all braces but
 //! those of `extern "C"`. What macros make is not seen.
 
-use std::collections::BTreeSet;
-
 use irc_diag::literal_length;
 
-/// Names of the functions that a source defines for others, which `static` ones are not.
-pub(super) fn functions(source: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// Names of the functions that a source defines for others, which `static` ones are not; a name that is
+/// defined twice comes twice.
+pub(super) fn functions(source: &str) -> Vec<String> {
+    let mut found = vec![];
     let (mut braces, mut parentheses) = (0usize, 0usize);
     // The word before the parentheses, and whether they have just closed.
     let (mut word, mut named, mut is_closed) = ("", "", false);
@@ -62,7 +61,8 @@ fn tokens(source: &str) -> impl Iterator<Item = &str> {
                 '#' if is_line_start => directive(trimmed),
                 '/' if trimmed.starts_with("//") => trimmed.find('\n').unwrap_or(trimmed.len()),
                 '/' if trimmed.starts_with("/*") => {
-                    trimmed[2..].find("*/").map_or(trimmed.len(), |end| end + 4)
+                    let mut ends = trimmed.as_bytes()[2..].windows(2);
+                    ends.position(|two| two == b"*/").map_or(trimmed.len(), |end| end + 4)
                 }
                 '"' | '\'' => literal_length(trimmed, first),
                 _ => {
@@ -111,8 +111,7 @@ mod tests {
             static const F table[] = { first };
             static inline int own(void) { return 0; }
         "#;
-        let expected = ["first", "second"].map(str::to_owned);
-        assert_eq!(functions(source), BTreeSet::from(expected));
+        assert_eq!(functions(source), ["first", "second"]);
     }
 
     #[test]

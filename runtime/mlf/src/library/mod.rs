@@ -3,12 +3,11 @@
 mod c;
 mod known;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use irc_diag::{Diagnostic, Sink};
-use object::{Architecture, Object, ObjectKind, ObjectSymbol, SymbolKind};
+use irc_json::{Map, order};
 
 use crate::archive::Archive;
+use crate::elf::{Elf, Kind, Machine, Symbols};
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -28,56 +27,41 @@ const LINKED_PARAMS: &str = "_lookup_linked_param";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
     /// Functions that are defined, with the path of the member that does.
-    pub functions: BTreeMap<String, String>,
+    pub functions: Map<String, String>,
     /// Other data that are defined, likewise.
-    pub data: BTreeMap<String, String>,
+    pub data: Map<String, String>,
     /// What objects need and none defines, with the path of the first that does.
-    pub undefined: BTreeMap<String, String>,
+    pub undefined: Map<String, String>,
     /// What the objects are for; nothing without objects.
-    pub(crate) machine: Option<Architecture>,
+    pub(crate) machine: Option<Machine>,
 }
 
 impl Library {
     /// Reads the symbols of all objects and sources of an archive; findings go to `report`.
     pub fn read(archive: &Archive, report: &mut Report) -> Self {
-        let mut library = Self::default();
-        let mut needed: BTreeMap<String, String> = BTreeMap::new();
+        let mut machine = None;
+        let mut symbols = Defined::default();
         for (path, bytes) in archive.within(OBJECTS) {
             let mut sink = Sink::new();
-            if let Some(symbols) = symbols(bytes, &mut library.machine, &mut sink) {
-                library.add(path, symbols.functions, symbols.data, &mut sink);
-                for name in symbols.undefined {
-                    needed.entry(name).or_insert_with(|| path.to_owned());
-                }
-            }
+            symbols.extend(path, of_object(bytes, &mut machine, &mut sink).unwrap_or_default());
             report.add(archive.binary_of(path), sink);
         }
         for (path, bytes) in archive.within(SOURCES) {
-            let mut sink = Sink::new();
             let functions = c::functions(&String::from_utf8_lossy(bytes));
-            library.add(path, functions, BTreeSet::new(), &mut sink);
-            report.add(archive.binary_of(path), sink);
+            symbols.extend(path, Names { functions, ..Names::default() });
         }
-        let is_defined =
-            |name: &String| library.functions.contains_key(name) || library.data.contains_key(name);
-        library.undefined = needed.into_iter().filter(|(name, _)| !is_defined(name)).collect();
+        symbols.report_repeated(archive, report);
+        let (functions, data) = (symbols.functions.into(), symbols.data.into());
+        let mut library = Self { functions, data, undefined: Map::new(), machine };
+        // Of one name the last counts, which is to be the first that needs it.
+        symbols.undefined.reverse();
+        symbols.undefined.retain(|(name, _)| !library.defines(name));
+        library.undefined = symbols.undefined.into();
         library
     }
 
-    fn add(
-        &mut self,
-        path: &str,
-        functions: BTreeSet<String>,
-        data: BTreeSet<String>,
-        sink: &mut Sink,
-    ) {
-        for name in functions {
-            if let Some(other) = self.functions.insert(name.clone(), path.to_owned()) {
-                let message = format!("function `{}` is defined in `{other}` too", clip(&name));
-                sink.push(Diagnostic::error("mlf-duplicate-symbol", message));
-            }
-        }
-        self.data.extend(data.into_iter().map(|name| (name, path.to_owned())));
+    fn defines(&self, name: &str) -> bool {
+        self.functions.contains_key(name) || self.data.contains_key(name)
     }
 
     /// Whether the library holds parameters itself.
@@ -87,15 +71,11 @@ impl Library {
 
     /// Reports what is needed beyond libc and libm.
     pub(crate) fn check_undefined(&self, archive: &Archive, report: &mut Report) {
-        let mut by_member: BTreeMap<&str, Sink> = BTreeMap::new();
-        for (name, path) in &self.undefined {
-            if let Some(finding) = undefined(name) {
-                by_member.entry(path).or_default().push(finding);
-            }
+        let mut found: Vec<(&str, Diagnostic)> = vec![];
+        for (name, path) in self.undefined.iter() {
+            found.extend(undefined(name).map(|finding| (path.as_str(), finding)));
         }
-        for (path, sink) in by_member {
-            report.add(archive.binary_of(path), sink);
-        }
+        report.add_binary(archive, found);
     }
 }
 
@@ -116,62 +96,93 @@ fn undefined(name: &str) -> Option<Diagnostic> {
     }
 }
 
-/// Symbols of an object that others see.
+/// Symbols of an object or source that others see.
 #[derive(Default)]
-struct Symbols {
-    functions: BTreeSet<String>,
-    data: BTreeSet<String>,
-    undefined: BTreeSet<String>,
+struct Names {
+    functions: Vec<String>,
+    data: Vec<String>,
+    undefined: Vec<String>,
 }
 
-/// What a shared library is for, and the functions that it exports.
+/// Symbols of all members, each with the path of its member.
+#[derive(Default)]
+struct Defined {
+    functions: Vec<(String, String)>,
+    data: Vec<(String, String)>,
+    undefined: Vec<(String, String)>,
+}
+
+impl Defined {
+    fn extend(&mut self, path: &str, names: Names) {
+        let Names { functions, data, undefined } = names;
+        let lists = [&mut self.functions, &mut self.data, &mut self.undefined];
+        for (list, names) in lists.into_iter().zip([functions, data, undefined]) {
+            for name in names {
+                list.push((name, path.to_owned()));
+            }
+        }
+    }
+
+    /// Reports functions that two members define, at each but the first.
+    fn report_repeated(&self, archive: &Archive, report: &mut Report) {
+        let functions = &self.functions;
+        let mut found = vec![];
+        // By name; members of one name stay in order.
+        for pair in order(functions.len(), &|a, b| functions[a].0.cmp(&functions[b].0)).windows(2) {
+            let [(name, path), (next_name, next_path)] =
+                [pair[0], pair[1]].map(|at| &functions[at]);
+            if name == next_name && path != next_path {
+                let message = format!("function `{}` is defined in `{path}` too", clip(name));
+                let finding = Diagnostic::error("mlf-duplicate-symbol", message);
+                found.push((next_path.as_str(), finding));
+            }
+        }
+        report.add_binary(archive, found);
+    }
+}
+
+/// What a shared library is for, and the functions that it exports, with their numbers.
 ///
 /// # Errors
 /// The bytes are none; one line says why.
-pub(crate) fn exports(bytes: &[u8]) -> Result<(Architecture, BTreeSet<&str>), String> {
-    let file = match object::File::parse(bytes) {
-        Ok(file) if file.kind() == ObjectKind::Dynamic => file,
-        Ok(_) => return Err("it is another kind of object".into()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let mut functions = BTreeSet::new();
-    for symbol in file.dynamic_symbols().filter(is_function) {
-        functions.insert(symbol.name().map_err(|error| error.to_string())?);
+pub(crate) fn exports(bytes: &[u8]) -> Result<(Machine, Map<&str, usize>), &'static str> {
+    let file = Elf::parse(bytes)?;
+    if file.kind() != Kind::Shared {
+        return Err("it is another kind of object");
     }
-    Ok((file.architecture(), functions))
-}
-
-fn is_function<'o>(symbol: &impl ObjectSymbol<'o>) -> bool {
-    symbol.kind() == SymbolKind::Text && !symbol.is_undefined()
+    let symbols = file.symbols(Symbols::Dynamic)?.into_iter().enumerate();
+    let functions = symbols.filter(|(_, symbol)| symbol.is_function && !symbol.is_undefined);
+    let functions: Vec<_> = functions.map(|(number, symbol)| (symbol.name, number)).collect();
+    Ok((file.machine(), functions.into()))
 }
 
 /// Reads the symbols of a relocatable object; all objects are for one machine.
-fn symbols(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) -> Option<Symbols> {
-    let file = match object::File::parse(bytes) {
-        Ok(file) if file.kind() == ObjectKind::Relocatable => file,
+fn of_object(bytes: &[u8], machine: &mut Option<Machine>, sink: &mut Sink) -> Option<Names> {
+    let file = match Elf::parse(bytes) {
+        Ok(file) if file.kind() == Kind::Relocatable => file,
         Ok(_) => return refuse("the member is no relocatable object", sink),
         Err(error) => return refuse(&format!("the member is no ELF object: {error}"), sink),
     };
-    let first = *machine.get_or_insert(file.architecture());
-    if first != file.architecture() {
-        let message =
-            format!("code for {:?}, other objects are for {first:?}", file.architecture());
+    let first = *machine.get_or_insert(file.machine());
+    if first != file.machine() {
+        let message = format!("code for {}, other objects are for {first}", file.machine());
         sink.push(Diagnostic::error("mlf-machine", message));
     }
-    let mut symbols = Symbols::default();
-    for symbol in file.symbols() {
-        let Ok(name) = symbol.name() else {
-            return refuse("the name of a symbol cannot be read", sink);
+    let symbols = match file.symbols(Symbols::All) {
+        Ok(symbols) => symbols,
+        Err(message) => return refuse(message, sink),
+    };
+    let mut names = Names::default();
+    for symbol in symbols {
+        let list = match symbol.is_undefined {
+            true if !symbol.name.is_empty() => &mut names.undefined,
+            _ if symbol.is_local || symbol.is_undefined => continue,
+            _ if symbol.is_function => &mut names.functions,
+            _ => &mut names.data,
         };
-        let set = match symbol.kind() {
-            _ if symbol.is_undefined() && !name.is_empty() => &mut symbols.undefined,
-            _ if symbol.is_local() || symbol.is_undefined() => continue,
-            SymbolKind::Text => &mut symbols.functions,
-            _ => &mut symbols.data,
-        };
-        set.insert(name.to_owned());
+        list.push(symbol.name.to_owned());
     }
-    Some(symbols)
+    Some(names)
 }
 
 fn refuse<T>(message: &str, sink: &mut Sink) -> Option<T> {

@@ -3,10 +3,8 @@
 //! The document of the format differs from what writes it; what writes it counts, and what the
 //! document says is read with a warning.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink, Source, clip};
-use irc_json::{At, Node, Object, Reader, Value};
+use irc_json::{At, Map, Node, Object, Reader, Value};
 
 use super::{
     ABI, ALIGNMENT, Argument, Executor, Extension, FunctionUsage, Memory, Metadata, ModelExtension,
@@ -15,7 +13,8 @@ use super::{
 use crate::json::{parse, reader, report};
 use crate::types::DataType;
 
-/// Reads metadata; nothing after an error, which is in `sink`.
+/// Reads metadata; nothing after an error, which is in `sink`: what is read below is then worth nothing, and
+/// may lack what has a finding.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Metadata> {
     let before = sink.error_count();
     let tree = parse(source, sink)?;
@@ -36,67 +35,56 @@ fn metadata(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Metadata> {
     }
     let modules = match object.get("modules").filter(|_| version >= 7) {
         Some(modules) => nested(r, modules, &object.at.key("modules")),
-        None => module(r, tree, object.at, version).map(|module| vec![module]),
+        None => module(r, tree, object.at, version).into_iter().collect(),
     };
-    let extension = match object.get("irc") {
-        Some(value) => Some(extension(r, value, &object.at.key("irc"))?),
-        None => None,
-    };
-    Some(Metadata { version, modules: modules?, extension })
+    let extension = object.get("irc");
+    let extension = extension.and_then(|value| extension_of(r, value, &object.at.key("irc")));
+    Some(Metadata { version, modules, extension })
 }
 
-fn nested(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Vec<Module>> {
-    let object = r.object(value, at)?;
+fn nested(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Vec<Module> {
     let mut modules = vec![];
+    let Some(object) = r.object(value, at) else { return modules };
     for (key, value) in object.entries() {
         let place = at.key(key);
         let read = module(r, value, &place, 7);
-        let name = read.as_ref().map(|module| module.name.as_str());
-        if name.is_some_and(|name| name != key) {
-            let message = format!("module `{}` is named `{}`", clip(key), clip(name?));
+        if let Some(module) = read.as_ref().filter(|module| module.name != key) {
+            let message = format!("module `{}` is named `{}`", clip(key), clip(&module.name));
             report(r, Diagnostic::error("mlf-model-name", message), value, &place);
         }
-        modules.push(read);
+        modules.extend(read);
     }
-    if modules.is_empty() {
+    if object.members.is_empty() {
         report(r, Diagnostic::error("mlf-model-name", "there is no model"), value, at);
     }
-    modules.into_iter().collect()
+    modules
 }
 
 fn module(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>, version: u32) -> Option<Module> {
     let object = r.object(value, at)?;
     let style = style(r, &object, version);
     let name = name(r, &object);
-    let exported = r.required(&object, "export_datetime");
-    let exported = exported.and_then(|value| r.string(value, &at.key("export_datetime")));
-    let key = if version < 5 { "runtimes" } else { "executors" };
-    let executors = r.required(&object, key);
-    let executors = executors.and_then(|value| r.list(value, &at.key(key), executor));
+    let exported = text(r, &object, "export_datetime");
+    let executors =
+        list(r, &object, if version < 5 { "runtimes" } else { "executors" }, &mut executor);
     let targets = r.required(&object, "target");
-    let targets = targets.and_then(|value| targets_of(r, value, &at.key("target"), version));
+    let targets = targets.map(|value| targets_of(r, value, &at.key("target"), version));
     let memory = r.required(&object, "memory")?;
     let place = at.key("memory");
-    let memory = match style?.as_str() {
-        "operator" => operators(r, memory, &place).map(Memory::Operators),
-        _ => model_memory(r, memory, &place, version).map(Memory::Model),
+    let memory = match style? {
+        "operator" => Memory::Operators(operators(r, memory, &place)),
+        _ => Memory::Model(model_memory(r, memory, &place, version)?),
     };
-    Some(Module {
-        name: name?,
-        exported: exported?.into(),
-        executors: executors?,
-        targets: targets?,
-        memory: memory?,
-    })
+    Some(Module { name: name?, exported, executors, targets: targets.unwrap_or_default(), memory })
 }
 
-fn style(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, version: u32) -> Option<String> {
+fn style<'n>(r: &mut Reader<'_>, object: &Object<'n, '_, '_>, version: u32) -> Option<&'n str> {
     let at = object.at.key("style");
     let Some(value) = object.get("style") else {
         if version >= 4 {
             form(r, object, "style", "`style` is missing; taken as `full-model`");
         }
-        return Some("full-model".into());
+        return Some("full-model");
     };
     let style = r.string(value, &at)?;
     if !["full-model", "operator"].contains(&style) {
@@ -105,7 +93,7 @@ fn style(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, version: u32) -> Optio
         report(r, Diagnostic::error("mlf-style", message).help(help), value, &at);
         return None;
     }
-    Some(style.into())
+    Some(style)
 }
 
 /// A name that is also part of paths.
@@ -138,20 +126,16 @@ fn executor(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Executo
     found
 }
 
-fn targets_of(
-    r: &mut Reader<'_>,
-    value: &Node<'_>,
-    at: &At<'_>,
-    version: u32,
-) -> Option<Vec<Target>> {
+fn targets_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>, version: u32) -> Vec<Target> {
     if version >= 6 {
-        return r.list(value, at, |r, value, at| {
+        let target = |r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>| {
             let text = r.string(value, at)?.into();
             Some(Target { device: None, text })
-        });
+        };
+        return r.list(value, at, target).unwrap_or_default();
     }
-    let object = r.object(value, at)?;
     let mut targets = vec![];
+    let Some(object) = r.object(value, at) else { return targets };
     for (key, value) in object.entries() {
         let place = at.key(key);
         let device = key.parse::<i64>().ok();
@@ -159,18 +143,22 @@ fn targets_of(
             let message = format!("`{}` is no device type", clip(key));
             report(r, Diagnostic::error("mlf-target", message), value, &place);
         }
-        let text = r.string(value, &place);
-        targets.push(
-            device
-                .zip(text)
-                .map(|(device, text)| Target { device: Some(device), text: text.into() }),
-        );
+        let text = r.string(value, &place).unwrap_or_default().into();
+        targets.push(Target { device, text });
     }
-    targets.into_iter().collect()
+    targets
 }
 
-/// A number of bytes, or of a device.
-fn number<T: TryFrom<i128>>(
+/// A number of bytes, or of a device; 0 after a finding.
+fn number<T: TryFrom<i128> + Default>(
+    r: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &str,
+) -> T {
+    some_number(r, object, key).unwrap_or_default()
+}
+
+fn some_number<T: TryFrom<i128>>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
     key: &str,
@@ -179,9 +167,28 @@ fn number<T: TryFrom<i128>>(
     r.integer(value, &object.at.key(key), "a number of bytes or of a device")
 }
 
-fn text(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<String> {
-    let value = r.required(object, key)?;
-    Some(r.string(value, &object.at.key(key))?.into())
+/// A text; empty after a finding.
+fn text(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> String {
+    let text = r.required(object, key).and_then(|value| r.string(value, &object.at.key(key)));
+    text.unwrap_or_default().into()
+}
+
+fn owned(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<String> {
+    r.string(value, at).map(str::to_owned)
+}
+
+/// How an element is read.
+type Read<'f, T> = &'f mut dyn FnMut(&mut Reader<'_>, &Node<'_>, &At<'_>) -> Option<T>;
+
+/// The elements of a list, as far as they can be read.
+fn list<T>(
+    r: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &str,
+    read: Read<'_, T>,
+) -> Vec<T> {
+    let list = r.required(object, key).and_then(|list| r.list(list, &object.at.key(key), read));
+    list.unwrap_or_default()
 }
 
 fn dtype(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<DataType> {
@@ -196,12 +203,8 @@ fn dtype(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<DataType> {
     }
 }
 
-fn operators(
-    r: &mut Reader<'_>,
-    value: &Node<'_>,
-    at: &At<'_>,
-) -> Option<BTreeMap<String, Vec<Argument>>> {
-    by_name(r, value, at, |r, value, at| r.list(value, at, argument))
+fn operators(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Map<String, Vec<Argument>> {
+    by_name(r, value, at, &mut |r, value, at| r.list(value, at, argument))
 }
 
 fn argument(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Argument> {
@@ -209,10 +212,8 @@ fn argument(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Argumen
     let name = text(r, &object, "input_binding");
     let bytes = number(r, &object, "size_bytes");
     let dtype = dtype(r, &object);
-    let shape = r.required(&object, "shape")?;
-    let shape =
-        r.list(shape, &at.key("shape"), |r, value, at| r.integer::<i64>(value, at, "a dimension"));
-    Some(Argument { name: name?, bytes: bytes?, shape: shape?, dtype: dtype? })
+    let shape = list(r, &object, "shape", &mut |r, value, at| r.integer(value, at, "a dimension"));
+    Some(Argument { name, bytes, shape, dtype: dtype? })
 }
 
 fn model_memory(
@@ -222,7 +223,7 @@ fn model_memory(
     version: u32,
 ) -> Option<ModelMemory> {
     if version == 1 {
-        let storages = Some(r.list(value, at, storage)?);
+        let storages = r.list(value, at, storage);
         return Some(ModelMemory { storages, ..ModelMemory::default() });
     }
     let object = r.object(value, at)?;
@@ -238,33 +239,29 @@ fn model_memory(
             r.object(value, at)?
         }
     };
-    let main = r.required(&functions, "main");
-    let main = main.and_then(|main| r.list(main, &functions.at.key("main"), usage));
+    let main = list(r, &functions, "main", &mut usage);
     let key = "operator_functions";
     let operators = r.required(&functions, key)?;
     let place = functions.at.key(key);
-    let operators = match operators.value {
+    let functions = match operators.value {
         Value::Object(_) => {
             form(r, &functions, key, "`operator_functions` is an object; TVM writes a list");
             let functions =
-                by_name(r, operators, &place, |r, value, at| r.list(value, at, workspace_of));
+                by_name(r, operators, &place, &mut |r, value, at| r.list(value, at, workspace_of));
             let usage = |(name, workspace)| FunctionUsage { name, workspace };
-            functions.map(|functions| functions.into_iter().map(usage).collect())
+            functions.into_iter().map(usage).collect()
         }
-        _ => r.list(operators, &place, function),
+        _ => r.list(operators, &place, function)?,
     };
-    Some(ModelMemory { storages, main: main?, functions: operators? })
+    Some(ModelMemory { storages, main, functions })
 }
 
 fn storage(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Storage> {
     let object = r.object(value, at)?;
     let id = number(r, &object, "storage_id");
     let bytes = number(r, &object, "size_bytes");
-    let input = match object.get("input_binding") {
-        Some(_) => Some(text(r, &object, "input_binding")?),
-        None => None,
-    };
-    Some(Storage { id: id?, bytes: bytes?, input })
+    let input = object.get("input_binding").map(|_| text(r, &object, "input_binding"));
+    Some(Storage { id, bytes, input })
 }
 
 fn usage(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Usage> {
@@ -274,105 +271,87 @@ fn usage(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Usage> {
         ["constants_size_bytes", "io_size_bytes", "workspace_size_bytes"]
             .map(|key| number(r, &object, key));
     let [inputs, outputs] = ["inputs", "outputs"].map(|key| match object.get(key) {
-        Some(value) => by_name(r, value, &at.key(key), tensor),
-        None => Some(BTreeMap::new()),
+        Some(value) => by_name(r, value, &at.key(key), &mut tensor),
+        None => Map::new(),
     });
-    Some(Usage {
-        device: device?,
-        constants: constants?,
-        io: io?,
-        workspace: workspace?,
-        inputs: inputs?,
-        outputs: outputs?,
-    })
+    Some(Usage { device, constants, io, workspace, inputs, outputs })
 }
 
 fn tensor(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Tensor> {
     let object = r.object(value, at)?;
     let (bytes, dtype) = (number(r, &object, "size"), dtype(r, &object));
-    Some(Tensor { bytes: bytes?, dtype: dtype? })
+    Some(Tensor { bytes, dtype: dtype? })
 }
 
 fn function(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<FunctionUsage> {
     let object = r.object(value, at)?;
     let name = text(r, &object, "function_name");
-    let workspace = r.required(&object, "workspace")?;
-    let workspace = r.list(workspace, &at.key("workspace"), workspace_of);
-    Some(FunctionUsage { name: name?, workspace: workspace? })
+    let workspace = list(r, &object, "workspace", &mut workspace_of);
+    Some(FunctionUsage { name, workspace })
 }
 
 fn workspace_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<(i64, u64)> {
     let object = r.object(value, at)?;
-    let device = number(r, &object, "device");
-    let bytes = number(r, &object, "workspace_size_bytes");
-    Some((device?, bytes?))
+    Some((number(r, &object, "device"), number(r, &object, "workspace_size_bytes")))
 }
 
 /// What our archives say.
-fn extension(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Extension> {
+fn extension_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Extension> {
     let object = r.object(value, at)?;
-    let abi: u32 = number(r, &object, "abi")?;
+    let abi: u32 = some_number(r, &object, "abi")?;
     if abi != ABI {
         let message = format!("the archive follows agreement {abi}, this program {ABI}");
         report(r, Diagnostic::error("mlf-abi", message), object.get("abi")?, &at.key("abi"));
         return None;
     }
     let hashes = r.required(&object, "sha256")?;
-    let hashes =
-        by_name(r, hashes, &at.key("sha256"), |r, value, at| Some(r.string(value, at)?.to_owned()));
+    let hashes = by_name(r, hashes, &at.key("sha256"), &mut owned);
     let models = r.required(&object, "models")?;
-    let models = by_name(r, models, &at.key("models"), model);
-    let library = match object.get("library") {
-        Some(value) => Some(library(r, value, &at.key("library"))?),
-        None => None,
-    };
-    Some(Extension { hashes: hashes?, library, models: models? })
+    let models = by_name(r, models, &at.key("models"), &mut model);
+    let library = object.get("library");
+    let library = library.and_then(|value| self::library(r, value, &at.key("library")));
+    Some(Extension { hashes, library, models })
 }
 
 fn library(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<SharedLibrary> {
     let object = r.object(value, at)?;
     let member = text(r, &object, "member");
-    let requires = r.required(&object, "requires")?;
-    let requires =
-        r.list(requires, &at.key("requires"), |r, value, at| Some(r.string(value, at)?.to_owned()));
-    Some(SharedLibrary { member: member?, requires: requires? })
+    let requires = list(r, &object, "requires", &mut owned);
+    Some(SharedLibrary { member, requires })
 }
 
+/// The values of an object by their keys, as far as they can be read.
 fn by_name<T>(
     r: &mut Reader<'_>,
     value: &Node<'_>,
     at: &At<'_>,
-    mut read: impl FnMut(&mut Reader<'_>, &Node<'_>, &At<'_>) -> Option<T>,
-) -> Option<BTreeMap<String, T>> {
-    let object = r.object(value, at)?;
+    read: Read<'_, T>,
+) -> Map<String, T> {
     let mut all = vec![];
+    let Some(object) = r.object(value, at) else { return Map::new() };
     for (name, value) in object.entries() {
-        all.push(read(r, value, &at.key(name)).map(|value| (name.to_owned(), value)));
+        all.extend(read(r, value, &at.key(name)).map(|value| (name.to_owned(), value)));
     }
-    all.into_iter().collect()
+    all.into()
 }
 
 fn model(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<ModelExtension> {
     let object = r.object(value, at)?;
-    let outputs = r.required(&object, "outputs")?;
-    let outputs =
-        r.list(outputs, &at.key("outputs"), |r, value, at| Some(r.string(value, at)?.to_owned()));
-    let vectors = r.required(&object, "test_vectors")?;
-    let vectors = r.list(vectors, &at.key("test_vectors"), |r, value, at| {
-        let object = r.object(value, at)?;
-        let [inputs, outputs] = ["inputs", "outputs"].map(|key| text(r, &object, key));
-        Some(Vector { inputs: inputs?, outputs: outputs? })
-    });
-    let weights = match object.get("weights") {
-        Some(value) => Some(weights(r, value, &at.key("weights"))?),
-        None => None,
-    };
-    Some(ModelExtension { outputs: outputs?, weights, vectors: vectors? })
+    let outputs = list(r, &object, "outputs", &mut owned);
+    let vectors = list(r, &object, "test_vectors", &mut vector);
+    let weights = object.get("weights");
+    let weights = weights.and_then(|value| self::weights(r, value, &at.key("weights")));
+    Some(ModelExtension { outputs, weights, vectors })
+}
+
+fn vector(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Vector> {
+    let object = r.object(value, at)?;
+    Some(Vector { inputs: text(r, &object, "inputs"), outputs: text(r, &object, "outputs") })
 }
 
 fn weights(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Weights> {
     let object = r.object(value, at)?;
-    let alignment: u64 = number(r, &object, "alignment")?;
+    let alignment: u64 = some_number(r, &object, "alignment")?;
     if alignment != ALIGNMENT as u64 {
         let message = format!("weights are aligned to {alignment} bytes, not {ALIGNMENT}");
         let finding = Diagnostic::error("mlf-weights", message);
@@ -380,8 +359,8 @@ fn weights(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Weights>
     }
     let member = text(r, &object, "member");
     let offsets = r.required(&object, "offsets")?;
-    let offsets = by_name(r, offsets, &at.key("offsets"), |r, value, at| {
-        r.integer::<u64>(value, at, "an offset")
+    let offsets = by_name(r, offsets, &at.key("offsets"), &mut |r, value, at| {
+        r.integer(value, at, "an offset")
     });
-    Some(Weights { member: member?, offsets: offsets? })
+    Some(Weights { member, offsets })
 }

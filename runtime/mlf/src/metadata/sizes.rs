@@ -1,10 +1,8 @@
 //! How many bytes a model takes, and how many TVM says it does.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{FunctionUsage, Tensor, Usage};
-use crate::graph::{Graph, is_temporary};
-use crate::params::Param;
+use crate::graph::{Graph, is_temporary, largest};
+use crate::params::{Param, by_name};
 
 /// Bytes of all parameters.
 pub fn constants_bytes(params: &[Param]) -> u64 {
@@ -23,14 +21,20 @@ pub fn tvm_io_bytes(graph: &Graph, params: &[Param]) -> u64 {
 }
 
 fn input_bytes(graph: &Graph, params: &[Param]) -> u64 {
-    let params: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
-    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains(name));
+    let params = by_name(params);
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains_key(name));
     inputs.map(|(_, entry)| bytes(graph, entry)).sum()
 }
 
 fn output_bytes(graph: &Graph) -> u64 {
-    let outputs: BTreeSet<usize> = graph.output_entries().into_iter().collect();
-    outputs.into_iter().map(|entry| bytes(graph, entry)).sum()
+    let mut is_output = vec![false; graph.entries.len()];
+    for entry in graph.output_entries() {
+        if let Some(is_output) = is_output.get_mut(entry) {
+            *is_output = true;
+        }
+    }
+    let outputs = is_output.iter().enumerate().filter(|(_, is_output)| **is_output);
+    outputs.map(|(entry, _)| bytes(graph, entry)).sum()
 }
 
 fn bytes(graph: &Graph, entry: usize) -> u64 {
@@ -40,11 +44,8 @@ fn bytes(graph: &Graph, entry: usize) -> u64 {
 /// Bytes that a run takes beside inputs, parameters and outputs, of a graph without errors: each
 /// storage of its largest entry that is none of these, and the most that a function takes.
 pub fn workspace_bytes(graph: &Graph, functions: &[FunctionUsage]) -> u64 {
-    let mut storages: BTreeMap<i64, u64> = BTreeMap::new();
-    for (entry, _) in is_temporary(graph).iter().enumerate().filter(|(_, is)| **is) {
-        let size = storages.entry(graph.entries[entry].storage).or_default();
-        *size = (*size).max(bytes(graph, entry));
-    }
+    let is_temporary = is_temporary(graph);
+    let storages = largest(graph, &|entry| is_temporary[entry]);
     let of_function = |usage: &FunctionUsage| usage.workspace.iter().map(|(_, bytes)| *bytes).max();
     let most = functions.iter().filter_map(of_function).max();
     storages.values().sum::<u64>().saturating_add(most.unwrap_or_default())
@@ -57,10 +58,10 @@ pub fn tvm_storage_bytes(graph: &Graph, storage: i64) -> Option<u64> {
 
 /// The true memory of a model on one device, for metadata.
 pub fn usage(graph: &Graph, params: &[Param], functions: &[FunctionUsage], device: i64) -> Usage {
-    let names: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    let names = by_name(params);
     let tensor =
         |entry: usize| Tensor { bytes: bytes(graph, entry), dtype: graph.entries[entry].ty.dtype };
-    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !names.contains(name));
+    let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !names.contains_key(name));
     let outputs = graph.output_entries().into_iter().enumerate();
     // TVM's names of outputs that have none.
     let is_single = graph.outputs.len() == 1;

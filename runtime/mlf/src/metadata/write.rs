@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use irc_json::Map;
 use serde::Serialize;
 
 use super::{
@@ -134,7 +135,7 @@ struct ExtensionText<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     library: Option<LibraryText<'m>>,
     models: BTreeMap<&'m str, ModelText<'m>>,
-    sha256: &'m BTreeMap<String, String>,
+    sha256: BTreeMap<&'m String, &'m String>,
 }
 
 #[derive(Serialize)]
@@ -161,7 +162,7 @@ struct VectorText<'m> {
 struct WeightsText<'m> {
     alignment: usize,
     member: &'m str,
-    offsets: &'m BTreeMap<String, u64>,
+    offsets: BTreeMap<&'m String, &'m u64>,
 }
 
 /// Metadata of one model, all at the top.
@@ -246,7 +247,7 @@ fn usage(usage: &Usage, version: u32) -> UsageText<'_> {
     }
 }
 
-fn named(tensors: &BTreeMap<String, Tensor>) -> BTreeMap<&str, TensorText> {
+fn named(tensors: &Map<String, Tensor>) -> BTreeMap<&str, TensorText> {
     let text = |tensor: &Tensor| TensorText { dtype: tensor.dtype.to_string(), size: tensor.bytes };
     tensors.iter().map(|(name, tensor)| (name.as_str(), text(tensor))).collect()
 }
@@ -256,7 +257,7 @@ fn extension(extension: &Extension) -> ExtensionText<'_> {
         abi: ABI,
         library: extension.library.as_ref().map(library),
         models: extension.models.iter().map(|(name, each)| (name.as_str(), model(each))).collect(),
-        sha256: &extension.hashes,
+        sha256: extension.hashes.iter().collect(),
     }
 }
 
@@ -276,5 +277,6 @@ fn model(model: &ModelExtension) -> ModelText<'_> {
 }
 
 fn weights(weights: &Weights) -> WeightsText<'_> {
-    WeightsText { alignment: ALIGNMENT, member: &weights.member, offsets: &weights.offsets }
+    let offsets = weights.offsets.iter().collect();
+    WeightsText { alignment: ALIGNMENT, member: &weights.member, offsets }
 }

@@ -36,7 +36,7 @@ fn members(version: Version) -> Members {
 
 /// The archive of members, as a file.
 fn packed(members: Members) -> Bytes {
-    let members = members.into_iter().map(|(path, content)| (path, content.into())).collect();
+    let members = members.into_iter().map(|(path, content)| (path, Bytes::from(content)));
     let mut bytes = vec![];
     Archive::new("test.tar", members).write(0, &mut bytes).expect("memory");
     bytes.into()
