@@ -21,7 +21,8 @@ fn agree(graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
             let (found, expected) = (found[name].to_f64(), expected.to_f64());
             let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
             let at = found.iter().zip(&expected).position(|(a, b)| !same(*a, *b));
-            let at = at.map(|at| format!("{:e} instead of {:e}", found[at], expected[at]));
+            let at =
+                at.map(|at| format!("element {at}: {:e} instead of {:e}", found[at], expected[at]));
             assert_eq!(at, None, "{}: {name}", target.cpu);
         }
     }

@@ -82,9 +82,13 @@ mod tests {
         assert_eq!(<f16 as Element>::from_f64(tie).to_f64(), 1.0);
         assert_eq!(<f16 as Element>::from_f64(above).to_f64(), 1.0 + 2f64.powi(-10));
         assert_eq!(<f16 as Element>::from_f64(-above).to_f64(), -1.0 - 2f64.powi(-10));
-        let tie = 1.0 + 2f64.powi(-8);
-        assert_eq!(<bf16 as Element>::from_f64(tie).to_f64(), 1.0);
-        assert_eq!(<bf16 as Element>::from_f64(tie + 1e-15).to_f64(), 1.0 + 2f64.powi(-7));
+        let brain = 1.0 + 2f64.powi(-8);
+        assert_eq!(<bf16 as Element>::from_f64(brain).to_f64(), 1.0);
+        assert_eq!(<bf16 as Element>::from_f64(brain + 1e-15).to_f64(), 1.0 + 2f64.powi(-7));
+        // Tensors do as elements, not as the conversions do that `half` has under the same name.
+        let ty = crate::TensorType::new(DType::F16, [1]);
+        let tensor = crate::Tensor::from_f64(ty, &[above]).expect("one number");
+        assert_eq!(tensor.to_f64(), [1.0 + 2f64.powi(-10)]);
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Tensor {
         }
         with_element!(tensor.ty.dtype, E => {
             for (element, &value) in tensor.raw_mut::<E>().iter_mut().zip(values) {
-                *element = E::from_f64(value);
+                *element = <E as Element>::from_f64(value);
             }
         });
         Ok(tensor)
@@ -291,7 +291,7 @@ impl Tensor {
     /// When `index` is out of bounds.
     pub fn set_f64(&mut self, index: usize, value: f64) {
         let value = if self.ty.dtype == DType::Bool { f64::from(value != 0.0) } else { value };
-        with_element!(self.ty.dtype, E => self.raw_mut::<E>()[index] = E::from_f64(value));
+        with_element!(self.ty.dtype, E => self.raw_mut::<E>()[index] = <E as Element>::from_f64(value));
     }
 
     /// The same bits as another element type of the same width: how `uint16` data of an `.npz`
@@ -330,7 +330,7 @@ impl Eq for Tensor {}
 
 /// A float as it is after a stay in a float type.
 pub(crate) fn rounded(dtype: DType, value: f64) -> f64 {
-    with_element!(dtype, E => E::from_f64(value).to_f64())
+    with_element!(dtype, E => <E as Element>::from_f64(value).to_f64())
 }
 
 fn check_count(ty: &TensorType, found: usize) -> Result<(), TensorError> {
