@@ -192,7 +192,11 @@ fn module() -> impl Strategy<Value = Module> {
         doc,
         ..Metadata::default()
     });
-    (metadata, vec(text(), 0..2), vec(operator, 0..2), vec(function, 0..2), graph()).prop_map(
+    // A file of a name and a domain and nothing else is a library.
+    let graph = graph().prop_filter("a graph has nodes, inputs or outputs", |graph| {
+        !(graph.nodes.is_empty() && graph.inputs.is_empty() && graph.outputs.is_empty())
+    });
+    (metadata, vec(text(), 0..2), vec(operator, 0..2), vec(function, 0..2), graph).prop_map(
         |(metadata, imports, operators, functions, graph)| Module {
             metadata,
             imports,
