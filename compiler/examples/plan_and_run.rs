@@ -2,14 +2,13 @@
 //!
 //! `cargo run -p irc --example plan_and_run -- examples/softmax.model.json`
 
-use irc::{CompileOptions, Failure, Session, Target, planner};
+use irc::{Failure, Session, Target, planner};
 use irc_ark_format::{
     model,
     plan::{self, Architecture, Plan},
 };
 use irc_diag::{Diagnostic, Sink, Source, render};
 use irc_executor::{Kernels, Rank};
-use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{collections::BTreeMap, env, error::Error, fs, path::Path};
 
@@ -32,7 +31,7 @@ fn run(path: &str) -> Result<(), Box<dyn Error>> {
     let source = Source::new(path, fs::read_to_string(path)?);
     let folder = tempfile::tempdir()?;
     let mut session = Session::new();
-    let (inputs, expected) = run_model(&mut session, &source, folder.path())?;
+    let (inputs, expected) = run_model(&session, path)?;
     let plan = make_plan(&source)?;
     println!(
         "{} processor groups on {} processors",
@@ -51,25 +50,17 @@ fn run(path: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs a model as a library on random inputs, which come back with the outputs.
-fn run_model(
-    session: &mut Session,
-    source: &Source,
-    folder: &Path,
-) -> Result<(Buffers, Buffers), Box<dyn Error>> {
-    let file = session.open_source(source.clone());
-    let options = CompileOptions::default();
-    let told = |failure: Failure| told(source, &failure.diagnostics);
-    let compiled = session.compile(file, &options).map_err(told)?;
-    let library = folder.join("model.so");
-    fs::write(&library, &compiled.library)?;
+/// Compiles and runs a model on random inputs, which come back with the outputs.
+fn run_model(session: &Session, path: &str) -> Result<(Buffers, Buffers), Box<dyn Error>> {
+    let model = session.import(path)?;
+    let program = model.compile(Target::host())?;
     let mut inputs = Buffers::new();
-    for port in &compiled.interface.inputs {
+    for port in program.inputs() {
         let seed = seed_for(1, &port.name);
         let ty = port.tensor_type().ok_or("an input of a type that no tensor has")?;
         inputs.insert(port.name.clone(), Tensor::random(ty, seed)?);
     }
-    let outputs = Library::load(&library)?.run(inputs.clone())?;
+    let outputs = program.run(inputs.clone())?;
     Ok((inputs, outputs))
 }
 

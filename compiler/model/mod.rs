@@ -59,7 +59,7 @@ impl std::error::Error for Error {}
 
 impl Error {
     /// One finding, at no place.
-    fn at(file: Source, code: &'static str, message: impl Into<String>) -> Self {
+    fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
         Self::found(file, vec![Diagnostic::error(code, message)])
     }
 
@@ -146,7 +146,7 @@ pub fn open(path: &Path) -> Result<Bytes, Error> {
     let name = path.display().to_string();
     let read = irc_common_format::map(path);
     let bytes = read.map_err(|error| {
-        Error::at(Source::new(&name, ""), "file-read", format!("cannot read {name}: {error}"))
+        Error::at("file-read", Source::new(&name, ""), format!("cannot read {name}: {error}"))
     })?;
     unpacked(&name, bytes)
 }
@@ -160,7 +160,7 @@ pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
     let file = || Source::new(name, "");
     if bytes.len() as u64 > MAX_BYTES && !is_mapped(&bytes) {
         let message = format!("{name} is larger than {} MiB, the most irc reads", MAX_BYTES >> 20);
-        return Err(Error::at(file(), "file-size", message));
+        return Err(Error::at("file-size", file(), message));
     }
     match irc_gemini_format::unpacked(&bytes) {
         Ok(Cow::Borrowed(_)) => Ok(bytes),
@@ -217,7 +217,7 @@ impl Session {
             Content::Graph => self.import_graph(name, bytes, options),
             other => {
                 let message = format!("{name}: expected a model, found {}", other.words());
-                Err(Error::at(Source::new(name, ""), "file-kind", message))
+                Err(Error::at("file-kind", Source::new(name, ""), message))
             }
         }
     }
@@ -310,7 +310,7 @@ impl Model<'_> {
         };
         let results = graph.eval(&inputs);
         let results = results
-            .map_err(|error| Error::at(self.source.clone(), "reference", error.to_string()))?;
+            .map_err(|error| Error::at("reference", self.source.clone(), error.to_string()))?;
         Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
     }
 
@@ -328,7 +328,7 @@ impl Model<'_> {
         };
         let port = |(name, value): &(String, _)| port_of(name.clone(), graph.ty(*value));
         let ports: Result<_, String> = graph.inputs.iter().map(port).collect();
-        ports.map_err(|message| Error::at(self.source.clone(), "lowering", message))
+        ports.map_err(|message| Error::at("lowering", self.source.clone(), message))
     }
 
     /// How an ARK model's ops were fused, and why not further; nothing for a graph.
@@ -353,7 +353,7 @@ impl Model<'_> {
         let options = options.into();
         if !options.target.runs_here() {
             let message = format!("code for '{}' does not run on this machine", options.target.cpu);
-            return Err(Error::at(self.source.clone(), "target", message));
+            return Err(Error::at("target", self.source.clone(), message));
         }
         let program = match &self.form {
             Form::File(file) => {
@@ -368,7 +368,7 @@ impl Model<'_> {
                 Program::load(&compiled.library, constants.collect())
             }
         };
-        program.map_err(|error| Error::at(self.source.clone(), "load", error.to_string()))
+        program.map_err(|error| Error::at("load", self.source.clone(), error.to_string()))
     }
 
     /// Compiles the model to a shared library that holds its constants (`docs/c-abi.md` says how it is
