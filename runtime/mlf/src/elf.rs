@@ -212,8 +212,11 @@ impl<'b> Elf<'b> {
         Some(Table { offset, entry, count: if offset == 0 { 0 } else { count } })
     }
 
-    /// A table all of which is in the file.
+    /// A table all of which is in the file; of entries without a byte there could be any number.
     fn whole(&self, table: Table) -> Option<Table> {
+        if table.count > 0 && table.entry == 0 {
+            return None;
+        }
         self.slice(table.offset, table.entry.checked_mul(table.count)?)?;
         Some(table)
     }
@@ -270,6 +273,16 @@ mod tests {
                 found.map(|it| (it.name.to_owned(), it.is_undefined, it.is_local, it.is_function));
             assert!(found.eq(expected), "{which:?}");
         }
+    }
+
+    #[test]
+    fn tables_of_entries_without_a_byte_are_refused() {
+        // No count in the header: the first section has it, whatever it is.
+        let mut bytes = vec![0; 128];
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        bytes[40] = 64;
+        bytes[64 + 32..64 + 40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(Elf::parse(&bytes).err(), Some(CUT_SHORT));
     }
 
     #[test]
