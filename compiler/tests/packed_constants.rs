@@ -1,0 +1,94 @@
+//! Constants that matrix products read are packed when a graph is compiled.
+#![allow(clippy::unwrap_used)]
+mod support {
+    pub mod graphs;
+}
+
+use irc::{CompileOptions, Session, Target, codegen::Backend};
+use irc_tl::{Builder, Constant, Graph, Op, Type};
+use std::collections::BTreeMap;
+use support::graphs::f32s;
+
+/// `x[m, k]` times a constant `w`, or its transpose, and a bias; compiled for each width of vectors and by
+/// each code generator.
+fn product(m: i64, k: i64, n: i64, is_transposed: bool) -> Graph {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::from(f32s([m, k], 0).ty().clone()));
+    let shape = if is_transposed { [n, k] } else { [k, n] };
+    let w = b.constant(Constant::of(&f32s(shape, 1)));
+    let bias = b.constant(Constant::of(&f32s([n], 2)));
+    let op = Op::Matmul { transpose_lhs: false, transpose_rhs: is_transposed };
+    let y = b.op(op, &[x, w]).unwrap();
+    let y = b.binary(irc_tl::Binary::Add, y, bias).unwrap();
+    b.output("y", y);
+    b.finish()
+}
+
+fn targets() -> Vec<Target> {
+    let levels = ["x86-64-v3", "native"].map(Target::from_name).into_iter();
+    let levels = levels.filter(Target::runs_here);
+    levels.chain([Target::host().with_backend(Backend::Cranelift)]).collect()
+}
+
+/// How many constants are packed, after the results were compared.
+fn packed(graph: &Graph, m: i64, k: i64, target: Target) -> usize {
+    let inputs = BTreeMap::from([("x".to_owned(), f32s([m, k], 3))]);
+    let expected = graph.eval(&inputs).unwrap();
+    let compiled = Session::new().compile_graph(graph, &CompileOptions::from(target)).unwrap();
+    let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
+    let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
+    let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
+    assert!(result.is_match(), "{m} x {k}: {result}");
+    // The bias has one dimension as well, and the sizes that it had.
+    let is_packed =
+        |weight: &&Constant| weight.ty.shape.len() == 1 && weight.bytes.len() > 4 * 2048;
+    compiled.weights.iter().filter(is_packed).count()
+}
+
+#[test]
+fn of_every_size_and_layout() {
+    // Beyond a panel, a block of columns and a block of depth, and neither a multiple of a vector.
+    for (k, n) in [(7, 300), (64, 64), (70, 45), (300, 1100), (1500, 33), (2100, 1030)] {
+        for (m, is_transposed) in [(5, false), (9, true), (3, true)] {
+            let graph = product(m, k, n, is_transposed);
+            for target in targets() {
+                packed(&graph, m, k, target);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_packed_is_what_a_call_would_pack() {
+    let count =
+        |m, is_transposed| packed(&product(m, 128, 96, is_transposed), m, 128, Target::host());
+    assert_eq!(count(8, false), 1);
+    assert_eq!(count(8, true), 1);
+    // A few rows against contiguous columns read them where they are.
+    assert_eq!(count(1, false), 0);
+}
+
+#[test]
+fn a_constant_that_something_else_reads_stays_as_it_is() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::from(f32s([8, 64], 0).ty().clone()));
+    let w = b.constant(Constant::of(&f32s([64, 64], 1)));
+    let y = b.matmul(x, w).and_then(|y| b.matmul(y, w)).unwrap();
+    b.output("y", y);
+    b.output("w", w);
+    let graph = b.finish();
+    assert_eq!(packed(&graph, 8, 64, Target::host()), 0);
+}
+
+#[test]
+fn a_library_holds_packed_constants() {
+    let graph = product(16, 200, 100, true);
+    let inputs = BTreeMap::from([("x".to_owned(), f32s([16, 200], 3))]);
+    let expected = graph.eval(&inputs).unwrap();
+    let options = CompileOptions::default();
+    let compiled = Session::new().compile_graph_whole(&graph, &options).unwrap();
+    let program = irc::Program::from_library(&compiled.library).unwrap();
+    let found = program.run(inputs).unwrap();
+    let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
+    assert!(irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap().is_match());
+}
