@@ -24,12 +24,13 @@
 //! [`CompileOptions`] for more. The same model and options give the same bytes.
 //!
 //! ```
-//! use irc::{ArchiveOptions, Session, Target};
+//! use irc::{ArchiveOptions, ImportOptions, Session, Target};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/perceptron.onnx.pbtxt");
 //! let session = Session::new();
-//! let model = session.import(model)?;
+//! // The graph of an archive has fixed sizes, and this model takes any batch.
+//! let model = session.import_with(model, &ImportOptions::default().shape("x", [2, 4]))?;
 //! let text = model.stage("fuse", Target::host())?;
 //! assert!(text.contains("tl.group"));
 //! let contents = model.archive(Target::host(), &ArchiveOptions::default())?;
