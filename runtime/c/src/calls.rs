@@ -13,6 +13,8 @@ core::arch::global_asm!(".hidden _Unwind_Backtrace");
 const END_OF_STACK: c_int = 5;
 
 /// Walks the stack, on which it sees nothing.
+///
+/// cbindgen:ignore
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Backtrace(_frame: *const c_void, _data: *mut c_void) -> c_int {
     END_OF_STACK
