@@ -16,6 +16,17 @@
 //! # }
 //! ```
 //!
+//! # In a project of your own
+//!
+//! LLVM and MLIR 22 are found by settings of cargo, which a project outside this repository takes over:
+//! copy `.cargo/config.toml` of it into the project (it names where Debian's packages lie, the C++ compiler,
+//! and the folder of the libraries for the loader), and depend on the crate by its path:
+//!
+//! ```toml
+//! [dependencies]
+//! irc = { path = "../irc/compiler" }
+//! ```
+//!
 //! # What comes out
 //!
 //! [`Model::compile`] runs it here, [`Model::library`] is a shared library with the constants in it,
@@ -35,6 +46,10 @@
 //! assert!(text.contains("tl.group"));
 //! let contents = model.archive(Target::host(), &ArchiveOptions::default())?;
 //! assert_eq!(contents.models[0].name, "default");
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("model.tar");
+//! let package = irc::mlf::build("model.tar", &contents).expect("what is compiled fits");
+//! package.archive.write(contents.time, &mut std::fs::File::create(path)?)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -93,7 +108,10 @@ pub mod session;
 pub mod tasks;
 
 pub use codegen::Backend;
-pub use irc_diag::{Diagnostic, Source};
+pub use irc_common_format::{Format, library::Fetch};
+pub use irc_diag::{Diagnostic, Severity, Source};
+pub use irc_mlf as mlf;
+pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
 pub use irc_tensor::{DType, Tensor, TensorType};

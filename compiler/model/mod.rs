@@ -38,7 +38,7 @@ pub const MAX_BYTES: u64 = 256 << 20;
 /// Why a file is no model, or a model not what was asked for: findings, and the file they are in.
 ///
 /// Printed, it is what a terminal shows: each finding with the lines it points at.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Error {
     /// The file.
     pub file: Source,
@@ -52,6 +52,13 @@ impl fmt::Display for Error {
         const WIDTH: usize = 100;
         let text = irc_diag::render(&self.file, &self.failure.diagnostics, false, WIDTH);
         f.write_str(text.trim_end())
+    }
+}
+
+impl fmt::Debug for Error {
+    /// As it is printed: what `main` shows of an error that it returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -217,7 +224,14 @@ impl Session {
             Content::Graph => self.import_graph(name, bytes, options),
             other => {
                 let message = format!("{name}: expected a model, found {}", other.words());
-                Err(Error::at("file-kind", Source::new(name, ""), message))
+                let found = Diagnostic::error("file-kind", message);
+                let found = match other {
+                    Content::Archive | Content::Library => {
+                        found.help("it is compiled already: the crate irc_runtime runs it")
+                    }
+                    _ => found,
+                };
+                Err(Error::found(Source::new(name, ""), vec![found]))
             }
         }
     }

@@ -293,9 +293,8 @@ impl Library {
         let ports = || self.interface.inputs.iter().chain(&self.interface.outputs);
         let unknown = inputs.keys().find(|name| ports().all(|port| port.name != **name));
         let known = || {
-            let names: Vec<_> =
-                self.interface.inputs.iter().map(|port| port.name.as_str()).collect();
-            names.join(", ")
+            let given = self.interface.inputs.iter().filter(|port| port.weight.is_none());
+            given.map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ")
         };
         match unknown {
             None => Ok(()),
