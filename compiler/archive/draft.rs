@@ -9,7 +9,7 @@ use crate::{
 };
 use bytes::Bytes;
 use irc_mlf::{Code, DataType, Type};
-use irc_tensor::TensorType;
+use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::{Constant, Dim};
 use std::collections::BTreeMap;
 
@@ -18,9 +18,6 @@ const RANKS: std::ops::RangeInclusive<usize> = 1..=6;
 
 /// Most bytes of an input's name that every client takes.
 const LONGEST_NAME: usize = 79;
-
-/// Bytes to which tensors that are passed as one are aligned.
-const ALIGNMENT: usize = 64;
 
 /// A program as calls.
 #[derive(Clone, Debug, Default)]
@@ -238,9 +235,8 @@ impl Reader<'_, '_, '_> {
         for (place, _) in inputs.iter() {
             let Place::Constant(number) = place else { continue };
             if !offsets.contains_key(place) {
-                data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
-                offsets.insert(*place, data.len() as i64);
-                data.extend_from_slice(&self.draft.constants[*number].1);
+                let offset = append_aligned(&mut data, &self.draft.constants[*number].1);
+                offsets.insert(*place, offset as i64);
             }
         }
         if offsets.len() > 1 {

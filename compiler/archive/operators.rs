@@ -44,7 +44,7 @@ pub struct Callees<'p> {
 }
 
 /// Bytes that scratch is aligned to.
-const ALIGNMENT: u64 = 64;
+const ALIGNMENT: u64 = irc_tensor::ALIGNMENT as u64;
 
 impl Callees<'_> {
     /// Bytes that a function asks its runtime for: scratch, with room to align it.

@@ -17,7 +17,7 @@ use irc_mlir::{
     melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
     read,
 };
-use irc_tensor::{ALIGNMENT, TensorType};
+use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -173,8 +173,7 @@ pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, Failure> {
     }
     let mut bytes = vec![];
     for constant in constants {
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        bytes.extend_from_slice(&constant.bytes);
+        append_aligned(&mut bytes, &constant.bytes);
     }
     let object = data_object(WEIGHTS, &bytes, ALIGNMENT as u64);
     object.map(Some).map_err(|error| Failure::internal(error.to_string()))

@@ -10,12 +10,13 @@ use crate::archive::Archive;
 use crate::check::{Depth, check, hash};
 use crate::graph::{self, Graph};
 use crate::metadata::{
-    self, ALIGNMENT, Executor, Extension, FunctionUsage, Memory, Metadata, ModelExtension,
-    ModelMemory, Module, SharedLibrary, Storage, Target, Vector, Weights, export_datetime, usage,
+    self, Executor, Extension, FunctionUsage, Memory, Metadata, ModelExtension, ModelMemory,
+    Module, SharedLibrary, Storage, Target, Vector, Weights, export_datetime, usage,
 };
 use crate::package::{Package, of_archive};
 use crate::params::{self, Param};
 use crate::report::Report;
+use irc_tensor::append_aligned;
 
 /// What an archive is made of.
 #[derive(Clone, Debug)]
@@ -217,9 +218,8 @@ fn extension(
 fn aligned(params: &[Param]) -> (Bytes, Map<String, u64>) {
     let (mut bytes, mut offsets) = (vec![], vec![]);
     for param in params {
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        offsets.push((param.name.clone(), bytes.len() as u64));
-        bytes.extend_from_slice(&param.data);
+        let offset = append_aligned(&mut bytes, &param.data);
+        offsets.push((param.name.clone(), offset as u64));
     }
     (bytes.into(), offsets.into())
 }

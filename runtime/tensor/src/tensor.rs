@@ -7,6 +7,14 @@ use half::{bf16, f16};
 /// Alignment of a tensor's bytes: one cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
+/// Puts bytes behind others, at the next multiple of [`ALIGNMENT`]; where they begin.
+pub fn append_aligned(bytes: &mut Vec<u8>, more: &[u8]) -> usize {
+    let start = bytes.len().next_multiple_of(ALIGNMENT);
+    bytes.resize(start, 0);
+    bytes.extend_from_slice(more);
+    start
+}
+
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; ALIGNMENT]);

@@ -32,7 +32,7 @@ pub const ABI: u32 = 1;
 pub const LIBRARY: &str = "codegen/host/shared/default.so";
 
 /// Bytes that each tensor of a member of weights is aligned to.
-pub const ALIGNMENT: usize = 64;
+pub const ALIGNMENT: usize = irc_tensor::ALIGNMENT;
 
 /// An archive's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
