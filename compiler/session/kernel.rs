@@ -3,10 +3,7 @@ use super::machine::{in_context, run};
 use crate::{
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
-    lowering::{
-        emit_entry::{HIDDEN, set_linkage},
-        linalg_to_vector::Packing,
-    },
+    lowering::{emit_entry::share, linalg_to_vector::Packing},
     pipeline::HOST_CPU,
 };
 use irc_executor::code::Keeps;
@@ -138,13 +135,6 @@ pub fn schedule(
 fn packed(kernel: &OperationRef<'_, '_>) -> Option<Vec<Packing>> {
     let list = read::elements(kernel, "irc.packed").unwrap_or_default();
     list.into_iter().map(|each| Packing::of(&read::array_integers(each)?)).collect()
-}
-
-/// Lets a kernel's function be linked where others of its symbol are: they are equal.
-fn share(function: OperationRef<'_, '_>) {
-    let context = irc_mlir::context_of(&function);
-    set_linkage(function, "weak_odr");
-    irc_mlir::set_attribute(function, "visibility_", attr::i64(context, HIDDEN));
 }
 
 /// The symbol that a kernel of this text defines.

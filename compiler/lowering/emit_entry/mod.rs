@@ -52,9 +52,7 @@ impl Pass for EmitEntry {
                 let entry = emit(function, &format!("{name}{suffix}"), sized)?;
                 if function.has_attribute("irc.shared") {
                     set_linkage(function, "internal");
-                    set_linkage(entry, "weak_odr");
-                    let context = irc_mlir::context_of(&entry);
-                    irc_mlir::set_attribute(entry, "visibility_", attr::i64(context, HIDDEN));
+                    share(entry);
                     continue;
                 }
                 let Some(block) = function.block() else { continue };
@@ -71,13 +69,20 @@ impl Pass for EmitEntry {
 }
 
 /// `llvm::GlobalValue::HiddenVisibility`.
-pub(crate) const HIDDEN: i64 = 1;
+const HIDDEN: i64 = 1;
 
 /// Sets a symbol's linkage, by LLVM's name for it.
 pub(crate) fn set_linkage(symbol: OperationRef<'_, '_>, linkage: &str) {
     let context = irc_mlir::context_of(&symbol);
     let linkage = attr::parse(context, &format!("#llvm.linkage<{linkage}>"));
     irc_mlir::set_attribute(symbol, "linkage", linkage);
+}
+
+/// Lets a function be linked where others of its symbol are, which are equal, and hides it from all else.
+pub(crate) fn share(function: OperationRef<'_, '_>) {
+    let context = irc_mlir::context_of(&function);
+    set_linkage(function, "weak_odr");
+    irc_mlir::set_attribute(function, "visibility_", attr::i64(context, HIDDEN));
 }
 
 /// Adds the function `name` that calls `main`.
