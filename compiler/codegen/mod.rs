@@ -5,6 +5,7 @@ pub mod c;
 mod constant;
 pub mod cranelift;
 mod data;
+mod intrinsic;
 mod isolate;
 mod layout;
 mod link;

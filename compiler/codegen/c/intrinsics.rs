@@ -1,6 +1,9 @@
 //! LLVM's intrinsics on numbers.
 use super::{
-    super::layout::{Element, Shape},
+    super::{
+        intrinsic::called,
+        layout::{Element, Shape},
+    },
     arithmetic::Operand,
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     helpers::{CEIL, FLOOR, FMA_F32, MAXIMUM, MAXNUM, MINIMUM, MINNUM, RINT, ROUND, TRUNC},
@@ -83,13 +86,9 @@ impl Body<'_> {
 
     /// Translates an intrinsic that has no op of its own, by LLVM's name for it.
     pub fn call_intrinsic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let name = read::string(&op, "intrin").unwrap_or_default();
-        let known = ["fptosi.sat", "fptoui.sat"]
-            .into_iter()
-            .find(|known| name.strip_prefix("llvm.").is_some_and(|name| name.starts_with(known)));
-        match known {
-            Some(known) => self.intrinsic(op, known),
-            None => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
+        match called(&op) {
+            Ok(known) => self.intrinsic(op, known),
+            Err(name) => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
         }
     }
 

@@ -1,5 +1,6 @@
 //! LLVM's intrinsics on numbers.
 use super::{
+    super::intrinsic::called,
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{Element, Shape},
 };
@@ -87,13 +88,9 @@ impl Body<'_, '_, '_> {
 
     /// Translates an intrinsic that has no op of its own, by LLVM's name for it.
     pub fn call_intrinsic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let name = read::string(&op, "intrin").unwrap_or_default();
-        let known = ["fptosi.sat", "fptoui.sat"]
-            .into_iter()
-            .find(|known| name.strip_prefix("llvm.").is_some_and(|name| name.starts_with(known)));
-        match known {
-            Some(known) => self.intrinsic(op, known),
-            None => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
+        match called(&op) {
+            Ok(known) => self.intrinsic(op, known),
+            Err(name) => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
         }
     }
 
