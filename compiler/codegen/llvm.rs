@@ -8,6 +8,8 @@ use inkwell::{
     module::Module as LlvmModule,
     passes::PassBuilderOptions,
     targets::{CodeModel, FileType, InitializationConfig, RelocMode, TargetMachine, TargetTriple},
+    types::{AnyType, AnyTypeEnum, BasicTypeEnum},
+    values::FunctionValue,
 };
 use irc_mlir::Module;
 use std::sync::Once;
@@ -80,9 +82,13 @@ fn add_conversions<'c>(
     module: &LlvmModule<'c>,
 ) -> Result<(), CodegenError> {
     const SOURCE: &[u8] = concat!(include_str!("conversions.ll"), "\0").as_bytes();
-    let text = module.print_to_string();
-    let has = |word: &[u8]| text.to_bytes().windows(word.len()).any(|window| window == word);
-    if !has(b"half") && !has(b"bfloat") {
+    let halves = [context.f16_type(), context.bf16_type()].map(BasicTypeEnum::from);
+    let is_half = |ty: AnyTypeEnum<'c>| match ty {
+        AnyTypeEnum::VectorType(vector) => halves.contains(&vector.get_element_type()),
+        other => halves.iter().any(|half| half.as_any_type_enum() == other),
+    };
+    let mut blocks = module.get_functions().flat_map(FunctionValue::get_basic_block_iter);
+    if !blocks.any(|block| block.get_instructions().any(|made| is_half(made.get_type()))) {
         return Ok(());
     }
     let failed = |error: inkwell::support::LLVMString| CodegenError::new(error.to_string());
