@@ -74,7 +74,7 @@
 //!
 //! # Errors
 //!
-//! [`Error`] holds findings as values — code, message, place in the file, help — and the file; printed, it
+//! [`Error`] holds diagnostics as values — code, message, place in the file, help — and the file; printed, it
 //! shows the lines they point at. Nothing is printed here, and no fault of a model is a panic.
 //!
 //! ```

@@ -57,7 +57,7 @@ pub(crate) fn entries(attribute: Attribute<'_>) -> Result<Vec<(String, Attribute
     (0..dictionary.len()).map(entry).collect()
 }
 
-/// Flattened pairs; nothing for an odd number of integers.
+/// Flattened pairs; `None` for an odd number of integers.
 pub(crate) fn pairs(flat: &[i64]) -> Option<Vec<[i64; 2]>> {
     let (pairs, rest) = flat.as_chunks::<2>();
     rest.is_empty().then(|| pairs.to_vec())

@@ -1,5 +1,5 @@
 //! A program as calls of functions on tensors, before it is a graph.
-use super::{Buffer, Callee, Kernel, MOST_ARGUMENTS, Refused, Step};
+use super::{Buffer, Callee, Kernel, MAX_ARGUMENTS, Refused, Step};
 use crate::{
     interface::{Interface, Port},
     lowering::{
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const RANKS: std::ops::RangeInclusive<usize> = 1..=6;
 
 /// Most bytes of an input's name that every client takes.
-const LONGEST_NAME: usize = 79;
+const MAX_NAME: usize = 79;
 
 /// A program as calls.
 #[derive(Clone, Debug, Default)]
@@ -215,13 +215,13 @@ impl Reader<'_, '_, '_> {
     /// passed as one, then what it reads, then what it makes. Where its results are.
     fn call(&mut self, callee: Callee, inputs: Vec<Place>, results: Vec<Type>) -> Vec<Place> {
         let mut inputs: Vec<(Place, i64)> = inputs.into_iter().map(|place| (place, 0)).collect();
-        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+        if distinct(&inputs).len() + results.len() > MAX_ARGUMENTS {
             self.join_constants(&mut inputs);
         }
-        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+        if distinct(&inputs).len() + results.len() > MAX_ARGUMENTS {
             self.gather(&mut inputs);
         }
-        if distinct(&inputs).len() + results.len() > MOST_ARGUMENTS {
+        if distinct(&inputs).len() + results.len() > MAX_ARGUMENTS {
             return self.split(callee, &inputs, &results);
         }
         let buffers = (0..results.len()).map(|result| (result, 0)).collect::<Vec<_>>();
@@ -255,7 +255,7 @@ impl Reader<'_, '_, '_> {
         let is_copied = |(place, _): &&(Place, i64)| !matches!(place, Place::Constant(_));
         let copied: Vec<(Place, i64)> = inputs.iter().filter(is_copied).copied().collect();
         let mut places = BTreeMap::new();
-        for chunk in distinct(&copied).chunks(MOST_ARGUMENTS - 1) {
+        for chunk in distinct(&copied).chunks(MAX_ARGUMENTS - 1) {
             let bytes: Vec<i64> =
                 chunk.iter().map(|place| bytes_of(self.draft.ty(*place))).collect();
             let (ty, offsets) = laid_out(&bytes);
@@ -368,7 +368,7 @@ fn laid_out(bytes: &[i64]) -> (Type, Vec<i64>) {
 fn plain_name(interface: &Interface, number: usize) -> String {
     let is_plain = |byte: u8| (byte.is_ascii_graphic() || byte == b' ') && !b"\"\\".contains(&byte);
     let name = &interface.inputs[number].name;
-    if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_plain) {
+    if !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
         return name.clone();
     }
     let mut made = format!("input_{number}");

@@ -18,7 +18,7 @@ use irc_tl::Constant;
 use std::collections::BTreeMap;
 
 /// Most arguments of a function that every client passes.
-const MOST_ARGUMENTS: usize = 9;
+const MAX_ARGUMENTS: usize = 9;
 
 /// A program as a graph.
 #[derive(Clone, Debug)]

@@ -51,7 +51,7 @@ impl Element {
 pub struct Shape {
     /// What it consists of.
     pub element: Element,
-    /// How many lanes a vector has; nothing for a scalar.
+    /// How many lanes a vector has; `None` for a scalar.
     pub lanes: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Shape {
         Shape { element, ..self }
     }
 
-    /// The shape of a type; nothing for arrays, structs and integers of odd widths.
+    /// The shape of a type; `None` for arrays, structs and integers of odd widths.
     pub fn of_type(ty: &Type) -> Option<Self> {
         if let Type::Vector(element, lanes) = ty {
             let Shape { element, lanes: None } = Self::of_type(element)? else { return None };
@@ -86,7 +86,7 @@ impl Shape {
     }
 }
 
-/// The leaves of a type with their offsets in memory; nothing where there is no such value.
+/// The leaves of a type with their offsets in memory; `None` where there is no such value.
 pub fn leaves(ty: &Type) -> Option<Vec<(Shape, u64)>> {
     let mut found = Vec::new();
     collect(ty, 0, &mut found)?;

@@ -72,17 +72,17 @@ fn make_plan(source: &Source) -> Result<Plan, Box<dyn Error>> {
     let target = planner::Target::new(Architecture::Cuda80, None)?;
     let options = planner::Options::new(target);
     let planned = planner::plan(&document.model, &options).map_err(messages)?;
-    let findings = plan::check(&planned.plan);
-    if findings.iter().any(Diagnostic::is_error) {
+    let diagnostics = plan::check(&planned.plan);
+    if diagnostics.iter().any(Diagnostic::is_error) {
         let source = Source::new("plan.json", plan::write(&planned.plan));
-        return Err(told(&source, &findings).into());
+        return Err(told(&source, &diagnostics).into());
     }
     Ok(planned.plan)
 }
 
 /// What a planner could not do, a line each.
-fn messages(found: Vec<planner::Finding>) -> String {
-    let messages: Vec<_> = found.into_iter().map(|finding| finding.message).collect();
+fn messages(found: Vec<planner::NodeDiagnostic>) -> String {
+    let messages: Vec<_> = found.into_iter().map(|diagnostic| diagnostic.message).collect();
     messages.join("\n")
 }
 
@@ -107,7 +107,7 @@ fn run_plan(
     Ok(rank.outputs(memory))
 }
 
-/// Findings as text, with the lines they are about.
-fn told(source: &Source, findings: &[Diagnostic]) -> String {
-    render(source, findings, false, 100)
+/// Diagnostics as text, with the lines they are about.
+fn told(source: &Source, diagnostics: &[Diagnostic]) -> String {
+    render(source, diagnostics, false, 100)
 }

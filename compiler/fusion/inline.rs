@@ -122,7 +122,7 @@ fn reads_each_once(reader: &Compute, operand: usize) -> bool {
 }
 
 /// The reader with what makes operand `at` in its place; the part's operands are behind the
-/// reader's. Nothing where the expression would nest too deep to be written.
+/// reader's. `None` where the expression would nest too deep to be written.
 fn joined(reader: &Compute, at: usize, part: &Compute, operands: usize) -> Option<Arc<Compute>> {
     let body = reader.body.replace(&mut |scalar| match scalar {
         Scalar::Load(from, index) if *from == at => Some(placed(&part.body, index, operands)),

@@ -8,7 +8,7 @@ use irc_mlir::{
     BlockRef, Erase, Location, Module, OperationLike, OperationRef, OptionKind, Options, Pass,
     PassError, PassOption, PassResult, RegionLike, context_of, emit_warning,
 };
-use irc_planner::{Finding, Planner, Target, architecture, plan};
+use irc_planner::{NodeDiagnostic, Planner, Target, architecture, plan};
 
 /// The pass `plan-ark`.
 pub struct PlanArk;
@@ -77,11 +77,12 @@ fn lower(module: OperationRef<'_, '_>, options: &irc_planner::Options) -> PassRe
     let nodes = ark::nodes(model_op)?;
     let model = ark::model_of(model_op, &nodes)?;
     let ops: Vec<OperationRef<'_, '_>> = nodes.iter().map(|(op, _)| *op).collect();
-    let at = |finding: &Finding| finding.node.map_or(model_op, |node| ops[node]);
-    let planned = plan(&model, options).map_err(|findings| {
+    let at = |diagnostic: &NodeDiagnostic| diagnostic.node.map_or(model_op, |node| ops[node]);
+    let planned = plan(&model, options).map_err(|diagnostics| {
         // All are reported; the marker of any of them says that the pass failed.
-        let report = |finding: &Finding| PassError::at(&at(finding), &finding.message);
-        let errors: Vec<PassError> = findings.iter().map(report).collect();
+        let report =
+            |diagnostic: &NodeDiagnostic| PassError::at(&at(diagnostic), &diagnostic.message);
+        let errors: Vec<PassError> = diagnostics.iter().map(report).collect();
         errors.first().copied().unwrap_or_else(|| PassError::at(&model_op, "no plan was found"))
     })?;
     for warning in &planned.warnings {

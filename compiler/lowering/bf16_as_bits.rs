@@ -46,7 +46,7 @@ fn lost(op: OperationRef<'_, '_>) -> PassError {
     PassError::at(&op, "expected an op of the llvm dialect")
 }
 
-/// A type with its `bf16` as another element; nothing if it has none.
+/// A type with its `bf16` as another element; `None` if it has none.
 fn with_element<'c>(context: &'c Context, of: Type<'c>, element: &str) -> Option<Type<'c>> {
     let text = of.to_string();
     text.contains("bf16").then(|| ty::parse(context, &text.replace("bf16", element)))

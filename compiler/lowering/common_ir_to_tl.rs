@@ -21,7 +21,7 @@ use irc_mlir::{
     },
     read, set_attribute,
 };
-use irc_onnx_ops::{Calls, Finding, ImportOptions, Imported, import, unsupported};
+use irc_onnx_ops::{Calls, ImportOptions, Imported, NodeDiagnostic, import, unsupported};
 use irc_tl::Constant;
 use std::path::Path;
 
@@ -98,8 +98,11 @@ fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> Pass
         Some(folder) => {
             let mut sink = Sink::new();
             find_external(&mut exported.module, folder, &mut sink);
-            let found = sink.into_diagnostics().into_iter().filter(|finding| finding.is_error());
-            wrong.extend(found.map(|finding| (finding.path.unwrap_or_default(), finding.message)));
+            let found =
+                sink.into_diagnostics().into_iter().filter(|diagnostic| diagnostic.is_error());
+            wrong.extend(
+                found.map(|diagnostic| (diagnostic.path.unwrap_or_default(), diagnostic.message)),
+            );
         }
         None => exported.module.visit_tensors_mut(&mut |tensor, path| {
             if let TensorData::External(external) = &tensor.data {
@@ -132,7 +135,7 @@ fn meaning(
     };
     imported.map_err(|found| {
         let mut failed = None;
-        for Finding { path, node, message, .. } in &found {
+        for NodeDiagnostic { path, node, message, .. } in &found {
             let message = format!("{node}: {message}");
             failed = Some(PassError::at(&exported.op_of(path), message));
         }

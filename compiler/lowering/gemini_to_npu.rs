@@ -16,7 +16,7 @@ use irc_mlir::{
     RegionLike, context_of, read,
 };
 use irc_npu::Program;
-use irc_npu_emit::Finding;
+use irc_npu_emit::FileDiagnostic;
 use std::collections::HashMap;
 
 /// The pass `gemini-to-npu`.
@@ -58,8 +58,8 @@ pub fn lower(module: OperationRef<'_, '_>) -> PassResult {
         gemini::report(root, &check_pair(&scheduled.schedule, frontend))?;
     }
     let program = irc_npu_emit::emit(&scheduled.schedule, frontend.as_ref());
-    let program = program.or_else(|findings| {
-        report(root, layers, &findings)?;
+    let program = program.or_else(|diagnostics| {
+        report(root, layers, &diagnostics)?;
         Err(PassError::at(&root, "the schedule has no program"))
     })?;
     let sources = Sources::new(&scheduled.schedule, &scheduled.workloads);
@@ -87,14 +87,14 @@ pub fn only<'c: 'a, 'a>(
     }
 }
 
-/// Reports findings at the ops of the files that they are about.
+/// Reports diagnostics at the ops of the files that they are about.
 fn report(
     schedule: OperationRef<'_, '_>,
     frontend: Option<OperationRef<'_, '_>>,
-    findings: &[Finding],
+    diagnostics: &[FileDiagnostic],
 ) -> PassResult {
     let mut failed = Ok(());
-    for Finding { file, diagnostic } in findings {
+    for FileDiagnostic { file, diagnostic } in diagnostics {
         let op = match file {
             FileKind::Schedule => schedule,
             FileKind::Frontend => frontend.unwrap_or(schedule),

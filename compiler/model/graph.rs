@@ -9,7 +9,7 @@ use irc_common_format::{
     validate::{Level, Role, ValidateOptions, validate},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_onnx_ops::{Finding, FindingKind, Imported, cases::import_for, unsupported};
+use irc_onnx_ops::{Imported, NodeDiagnostic, NodeDiagnosticKind, cases::import_for, unsupported};
 use std::path::{Path, PathBuf};
 
 /// What becomes of the libraries that a module imports.
@@ -24,15 +24,15 @@ pub enum Libraries {
 /// A file as it was read.
 #[derive(Debug)]
 pub struct Read {
-    /// What it says; nothing where that cannot be known.
+    /// What it says; `None` where that cannot be known.
     pub document: Option<Document>,
     /// Its text, or what stands for it.
     pub source: Source,
     /// What was found in it, each at its place.
-    pub findings: Vec<Diagnostic>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The folder of a file, beside which lies what it names; nothing for standard input.
+/// The folder of a file, beside which lies what it names; `None` for standard input.
 pub fn folder(name: &str) -> Option<PathBuf> {
     (name != "-").then(|| folder_of(Path::new(name)).to_owned())
 }
@@ -60,11 +60,11 @@ pub fn read(name: &str, bytes: Bytes, options: &ImportOptions, libraries: Librar
         validate(&document.module, &found, &rules, &mut sink);
         document.module = bundle(&document.module, &found);
     }
-    let mut findings = sink.into_diagnostics();
+    let mut diagnostics = sink.into_diagnostics();
     if let Some(document) = &document {
-        document.input.place(&mut findings);
+        document.input.place(&mut diagnostics);
     }
-    Read { document, source, findings }
+    Read { document, source, diagnostics }
 }
 
 /// Where libraries may lie.
@@ -80,7 +80,7 @@ pub fn load_options(folder: Option<PathBuf>, options: &ImportOptions) -> LoadOpt
 /// The program of a module, and warnings.
 ///
 /// # Errors
-/// Findings at their places in the file.
+/// Diagnostics at their places in the file.
 pub fn import(
     document: &Document,
     options: &ImportOptions,
@@ -112,15 +112,18 @@ pub fn check(document: &Document, options: &ImportOptions, is_sound: bool) -> Ve
             Err(found) => found,
         };
     }
-    let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| {
-        matches!(finding.kind, FindingKind::NeedsValue(_) | FindingKind::NeedsShape(_))
+    let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|diagnostic| {
+        matches!(
+            diagnostic.kind,
+            NodeDiagnosticKind::NeedsValue(_) | NodeDiagnosticKind::NeedsShape(_)
+        )
     });
-    let note = |finding| Diagnostic { severity: Severity::Note, ..finding };
+    let note = |diagnostic| Diagnostic { severity: Severity::Note, ..diagnostic };
     let open = placed(document, &open).into_iter().map(note);
     unknown.into_iter().chain(placed(document, &wrong)).chain(open).collect()
 }
 
-/// A finding for each name in the options that no input has.
+/// A diagnostic for each name in the options that no input has.
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let inputs: Vec<&str> = inputs.map(Value::name).collect();
@@ -136,34 +139,38 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
 }
 
 /// What the importer found, at its place in the file.
-fn placed(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
-    let mut findings: Vec<_> = found.iter().map(diagnostic).collect();
-    document.input.place(&mut findings);
-    findings
+fn placed(document: &Document, found: &[NodeDiagnostic]) -> Vec<Diagnostic> {
+    let mut diagnostics: Vec<_> = found.iter().map(diagnostic).collect();
+    document.input.place(&mut diagnostics);
+    diagnostics
 }
 
-fn diagnostic(finding: &Finding) -> Diagnostic {
-    let code = match finding.kind {
-        FindingKind::UnknownOperator => "onnx-operator",
-        FindingKind::Unsupported => "onnx-unsupported",
-        FindingKind::Invalid => "onnx-node",
-        FindingKind::StatedShape => "onnx-shape",
-        FindingKind::NeedsValue(_) => "onnx-needs-value",
-        FindingKind::NeedsShape(_) => "onnx-needs-shape",
+fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
+    let code = match node.kind {
+        NodeDiagnosticKind::UnknownOperator => "onnx-operator",
+        NodeDiagnosticKind::Unsupported => "onnx-unsupported",
+        NodeDiagnosticKind::Invalid => "onnx-node",
+        NodeDiagnosticKind::StatedShape => "onnx-shape",
+        NodeDiagnosticKind::NeedsValue(_) => "onnx-needs-value",
+        NodeDiagnosticKind::NeedsShape(_) => "onnx-needs-shape",
     };
-    let message = format!("{}: {}", finding.node, finding.message);
-    let diagnostic = match finding.kind {
-        FindingKind::StatedShape => Diagnostic::warning(code, message),
+    let message = format!("{}: {}", node.node, node.message);
+    let diagnostic = match node.kind {
+        NodeDiagnosticKind::StatedShape => Diagnostic::warning(code, message),
         _ => Diagnostic::error(code, message),
     };
-    let diagnostic = diagnostic.path(finding.path.clone());
-    match &finding.kind {
-        FindingKind::NeedsValue(inputs) | FindingKind::NeedsShape(inputs) if !inputs.is_empty() => {
+    let diagnostic = diagnostic.path(node.path.clone());
+    match &node.kind {
+        NodeDiagnosticKind::NeedsValue(inputs) | NodeDiagnosticKind::NeedsShape(inputs)
+            if !inputs.is_empty() =>
+        {
             let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
             let names = names.join(", ");
             diagnostic.help(format!("the program is made for what {names} is: give it with --inputs, or ImportOptions::inputs"))
         }
-        FindingKind::UnknownOperator => diagnostic.help("docs/operators.md lists what is known"),
+        NodeDiagnosticKind::UnknownOperator => {
+            diagnostic.help("docs/operators.md lists what is known")
+        }
         _ => diagnostic,
     }
 }

@@ -35,9 +35,9 @@ pub(crate) use program::with_file;
 /// device file has no end.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why a file is no model, or a model not what was asked for: findings, and the file they are in.
+/// Why a file is no model, or a model not what was asked for: diagnostics, and the file they are in.
 ///
-/// Printed, it is what a terminal shows: each finding with the lines it points at.
+/// Printed, it is what a terminal shows: each diagnostic with the lines it points at.
 #[derive(Clone, PartialEq)]
 pub struct Error {
     /// The file.
@@ -65,7 +65,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// One finding, at no place.
+    /// One diagnostic, at no place.
     fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
         Self::found(file, vec![Diagnostic::error(code, message)])
     }
@@ -74,7 +74,7 @@ impl Error {
         Error { file, failure: Failure { diagnostics, internal: false } }
     }
 
-    /// The findings.
+    /// The diagnostics.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.failure.diagnostics
     }
@@ -90,7 +90,7 @@ pub struct ImportOptions {
     pub strict: bool,
     /// Folders in which imported libraries may lie; beside the model they always may.
     pub library_paths: Vec<PathBuf>,
-    /// How libraries are fetched from servers; nothing to stay offline.
+    /// How libraries are fetched from servers; `None` to stay offline.
     pub fetch: Option<Fetch>,
     /// Operators that nothing declares are those of the standard library.
     pub implicit_std: bool,
@@ -178,7 +178,7 @@ pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
             Err(Error::found(file(), vec![found]))
         }
         Ok(Cow::Owned(unpacked)) => Ok(unpacked.into()),
-        Err(finding) => Err(Error::found(file(), vec![*finding])),
+        Err(diagnostic) => Err(Error::found(file(), vec![*diagnostic])),
     }
 }
 
@@ -239,7 +239,7 @@ impl Session {
     /// Opens an ARK model. With `strict`, keys that the format does not know are errors.
     ///
     /// # Errors
-    /// Findings in the file.
+    /// Diagnostics in the file.
     pub fn import_source(&self, source: Source, strict: bool) -> Result<Model<'_>, Error> {
         let file = self.add(source.clone());
         let warnings = self.check(file, &CheckOptions { strict });
@@ -255,15 +255,16 @@ impl Session {
         bytes: Bytes,
         options: &ImportOptions,
     ) -> Result<Model<'_>, Error> {
-        let graph::Read { document, source, findings } =
+        let graph::Read { document, source, diagnostics } =
             graph::read(name, bytes, options, graph::Libraries::Bundled);
-        let Some(document) = document.filter(|_| !findings.iter().any(Diagnostic::is_error)) else {
-            return Err(Error::found(source, findings));
+        let Some(document) = document.filter(|_| !diagnostics.iter().any(Diagnostic::is_error))
+        else {
+            return Err(Error::found(source, diagnostics));
         };
         let imported = graph::import(&document, options);
         let (imported, warnings) = imported.map_err(|found| Error::found(source.clone(), found))?;
         let mut model = self.import_graph_of(source, imported);
-        model.warnings = findings.into_iter().chain(warnings).collect();
+        model.warnings = diagnostics.into_iter().chain(warnings).collect();
         Ok(model)
     }
 
@@ -275,7 +276,7 @@ impl Session {
 }
 
 impl Model<'_> {
-    /// The file, for rendering findings.
+    /// The file, for rendering diagnostics.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -297,7 +298,7 @@ impl Model<'_> {
         }
     }
 
-    /// The program of the tensor level that a Common IR or ONNX file is; nothing for an ARK model.
+    /// The program of the tensor level that a Common IR or ONNX file is; `None` for an ARK model.
     pub fn imported(&self) -> Option<&Imported> {
         match &self.form {
             Form::Graph(imported) => Some(imported),
@@ -331,7 +332,7 @@ impl Model<'_> {
     /// What the model takes, without compiling it.
     ///
     /// # Errors
-    /// Findings in the file.
+    /// Diagnostics in the file.
     pub fn inputs(&self, options: impl Into<CompileOptions>) -> Result<Vec<Port>, Error> {
         let graph = match &self.form {
             Form::File(file) => {
@@ -345,10 +346,10 @@ impl Model<'_> {
         ports.map_err(|message| Error::at("lowering", self.source.clone(), message))
     }
 
-    /// How an ARK model's ops were fused, and why not further; nothing for a graph.
+    /// How an ARK model's ops were fused, and why not further; `None` for a graph.
     ///
     /// # Errors
-    /// Findings in the file.
+    /// Diagnostics in the file.
     pub fn explain_fusion(
         &self,
         options: impl Into<CompileOptions>,

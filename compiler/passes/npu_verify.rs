@@ -46,8 +46,8 @@ impl Pass for NpuVerify {
             let exported = npu::export(program)?;
             let mut sink = Sink::new();
             verify(&exported.program, Some(&numbers(&exported)), &machine, &mut sink);
-            for finding in sink.into_diagnostics() {
-                checked = checked.and(report(program, &exported, &finding));
+            for diagnostic in sink.into_diagnostics() {
+                checked = checked.and(report(program, &exported, &diagnostic));
             }
         }
         checked
@@ -64,26 +64,26 @@ fn numbers(exported: &Exported<'_, '_>) -> Spans {
     Spans(exported.ops.iter().map(|ops| ops.iter().map(&mut place).collect()).collect())
 }
 
-/// Reports a finding at the instruction that its first place is, and tells the others in words, then
+/// Reports a diagnostic at the instruction that its first place is, and tells the others in words, then
 /// its code.
 fn report(
     program: OperationRef<'_, '_>,
     exported: &Exported<'_, '_>,
-    finding: &Diagnostic,
+    diagnostic: &Diagnostic,
 ) -> PassResult {
     let all: Vec<_> = exported.ops.iter().flatten().copied().collect();
     let code: Vec<_> = exported.program.cores.iter().flat_map(|core| &core.code).collect();
-    let primary = finding.labels.iter().find(|label| label.primary);
+    let primary = diagnostic.labels.iter().find(|label| label.primary);
     let op = primary.and_then(|label| all.get(label.span.start)).copied().unwrap_or(program);
-    let mut message = finding.message.clone();
-    for label in finding.labels.iter().filter(|label| !label.primary) {
+    let mut message = diagnostic.message.clone();
+    for label in diagnostic.labels.iter().filter(|label| !label.primary) {
         if let Some(instruction) = code.get(label.span.start) {
             let text = if label.text.is_empty() { "with" } else { &label.text };
             message += &format!("; {text}: {}", write_instruction(instruction));
         }
     }
-    message += &format!(" [{}]", finding.code);
-    if !finding.is_error() {
+    message += &format!(" [{}]", diagnostic.code);
+    if !diagnostic.is_error() {
         emit_warning(&op, &message);
         return Ok(());
     }

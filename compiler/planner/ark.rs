@@ -3,7 +3,7 @@
 //! `Planner::Impl::plan` of ARK at commit `d8bbaebd`, with the default config of each op. Its faults
 //! are reproduced too: what the checks of the plan format find is a warning here.
 use crate::{
-    Finding, Planned, Target,
+    NodeDiagnostic, Planned, Target,
     kernels::{self, Wanted},
     rules::{Pins, set},
 };
@@ -19,7 +19,11 @@ use irc_ark_format::{
 ///
 /// # Errors
 /// Ops that ARK's planner refuses, in its words.
-pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Planned, Vec<Finding>> {
+pub(crate) fn plan(
+    model: &Model,
+    target: &Target,
+    pins: &[Pins],
+) -> Result<Planned, Vec<NodeDiagnostic>> {
     let mut drawn = Drawn::new(model, target);
     let mut errors = vec![];
     for (node, pins) in pins.iter().enumerate() {
@@ -31,13 +35,13 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
             .and_then(|config| drawn.add(node, op, config, pins))
         {
             Ok(()) => {}
-            Err(message) => errors.push(Finding { node: Some(node), message }),
+            Err(message) => errors.push(NodeDiagnostic { node: Some(node), message }),
         }
     }
     if !errors.is_empty() {
         return Err(errors);
     }
-    let warnings = crate::findings(&plan::check(&drawn.plan), &drawn.nodes);
+    let warnings = crate::diagnostics(&plan::check(&drawn.plan), &drawn.nodes);
     Ok(Planned { plan: drawn.plan, nodes: drawn.nodes, warnings })
 }
 

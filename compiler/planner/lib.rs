@@ -62,7 +62,7 @@ impl Options {
 
 /// Something about one node of a model, or about all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct NodeDiagnostic {
     /// Index of the node.
     pub node: Option<usize>,
     /// What about it.
@@ -77,7 +77,7 @@ pub struct Planned {
     /// By task and op, the index of the node.
     pub nodes: Vec<Vec<usize>>,
     /// What costs or cannot be proven.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<NodeDiagnostic>,
 }
 
 /// Makes the plan of a valid model.
@@ -85,7 +85,7 @@ pub struct Planned {
 /// # Errors
 /// Nodes that the architecture has no kernel for, or that ARK's kernels compute wrongly, or for
 /// which what is pinned cannot be.
-pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<Finding>> {
+pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<NodeDiagnostic>> {
     let pins = options.rules.pins(model);
     match options.planner {
         Planner::Ark => ark::plan(model, &options.target, &pins),
@@ -93,13 +93,13 @@ pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<Finding>> {
     }
 }
 
-/// Findings in a plan as findings in its model.
-fn findings(found: &[Diagnostic], nodes: &[Vec<usize>]) -> Vec<Finding> {
-    let finding = |diagnostic: &Diagnostic| {
+/// Diagnostics in a plan as diagnostics in its model.
+fn diagnostics(found: &[Diagnostic], nodes: &[Vec<usize>]) -> Vec<NodeDiagnostic> {
+    let diagnostic = |diagnostic: &Diagnostic| {
         let node = diagnostic.path.as_deref().and_then(|path| node_of(path, nodes));
-        Finding { node, message: diagnostic.message.clone() }
+        NodeDiagnostic { node, message: diagnostic.message.clone() }
     };
-    found.iter().map(finding).collect()
+    found.iter().map(diagnostic).collect()
 }
 
 /// The node of the op that a path such as `$.TaskInfos[1].Ops[0].Config` names.

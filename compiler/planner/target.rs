@@ -3,7 +3,7 @@ use crate::cost::machine;
 use irc_ark_format::plan::Architecture;
 
 /// Processors no device has; a plan that names more is refused by its checks.
-const MOST_PROCESSORS: i64 = 4096;
+const MAX_PROCESSORS: i64 = 4096;
 
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Target {
     /// No processors, or more than the architecture has.
     pub fn new(architecture: Architecture, processors: Option<i64>) -> Result<Self, String> {
         let processors = processors.unwrap_or_else(|| machine(architecture).processors);
-        let limit = architecture.max_processors().unwrap_or(MOST_PROCESSORS);
+        let limit = architecture.max_processors().unwrap_or(MAX_PROCESSORS);
         if !(1..=limit).contains(&processors) {
             let name = architecture.name();
             return Err(format!("expected 1 to {limit} processors on {name}, found {processors}"));

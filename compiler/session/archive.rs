@@ -89,7 +89,7 @@ impl Session {
     /// What an archive of a file is made of; [`irc_mlf::build`] makes it.
     ///
     /// # Errors
-    /// Findings in the file, what code generation could not do, or that a graph cannot hold it.
+    /// Diagnostics in the file, what code generation could not do, or that a graph cannot hold it.
     pub fn archive(
         &self,
         file: FileId,

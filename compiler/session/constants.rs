@@ -166,7 +166,7 @@ fn offsets(interface: &Interface, constants: &[Constant]) -> Option<Vec<i64>> {
     interface.inputs.iter().map(offset).collect()
 }
 
-/// An object of constants that follow each other, aligned; nothing where there are none.
+/// An object of constants that follow each other, aligned; `None` where there are none.
 pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, Failure> {
     if constants.is_empty() {
         return Ok(None);

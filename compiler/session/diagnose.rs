@@ -1,4 +1,4 @@
-//! MLIR's diagnostics as findings in the user's file.
+//! MLIR's diagnostics as diagnostics in the user's file.
 use super::Failure;
 use irc_ark_format::model::Document;
 use irc_diag::{Diagnostic, Source};

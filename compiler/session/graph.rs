@@ -71,7 +71,7 @@ pub struct CompiledGraphs {
 }
 
 impl CompiledGraphs {
-    /// Loads the library, and binds the constants of every graph that is in it; nothing stands for
+    /// Loads the library, and binds the constants of every graph that is in it; `None` stands for
     /// those that are not.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! The driver: an incremental database behind a [`Session`].
 //!
-//! A session holds source files and answers questions about them: findings, IR after a stage, a
+//! A session holds source files and answers questions about them: diagnostics, IR after a stage, a
 //! compiled library. Answers are remembered; after an edit only what depends on it is asked again:
 //! parsing, import, the fusion of the touched segment, the touched kernel, the link. There are no
-//! globals, no printing and no environment here; findings come back as values.
+//! globals, no printing and no environment here; diagnostics come back as values.
 
 mod archive;
 mod constants;
@@ -56,7 +56,7 @@ pub struct Compiled {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The findings; at least one is an error.
+    /// The diagnostics; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
     /// The fault is irc's, not the input's.
     pub internal: bool,
@@ -157,7 +157,7 @@ impl Session {
     /// The IR after a stage of the host pipeline as text, with locations.
     ///
     /// # Errors
-    /// Findings in the file, or an unknown stage.
+    /// Diagnostics in the file, or an unknown stage.
     pub fn stage(
         &self,
         file: FileId,
@@ -170,7 +170,7 @@ impl Session {
     /// How the file's ops were fused, and why not further.
     ///
     /// # Errors
-    /// Findings in the file.
+    /// Diagnostics in the file.
     pub fn explain_fusion(
         &self,
         file: FileId,
@@ -182,7 +182,7 @@ impl Session {
     /// Compiles a file to a shared library.
     ///
     /// # Errors
-    /// Findings in the file, or what code generation could not do.
+    /// Diagnostics in the file, or what code generation could not do.
     pub fn compile(
         &self,
         file: FileId,
@@ -284,7 +284,7 @@ impl Session {
     /// Compiles a file to one relocatable object, LLVM IR, assembly or C source.
     ///
     /// # Errors
-    /// Findings in the file, or what code generation could not do.
+    /// Diagnostics in the file, or what code generation could not do.
     pub fn emit(
         &self,
         file: FileId,
@@ -297,7 +297,7 @@ impl Session {
     /// The inputs and outputs of a file, without compiling it; the workspace is not planned yet.
     ///
     /// # Errors
-    /// Findings in the file.
+    /// Diagnostics in the file.
     pub fn interface(&self, file: FileId, options: &CompileOptions) -> Result<Interface, Failure> {
         queries::interface(&self.database, file.0, options)
     }
@@ -306,7 +306,7 @@ impl Session {
     /// Inputs not given are zero.
     ///
     /// # Errors
-    /// Findings in the file, or inputs that do not fit.
+    /// Diagnostics in the file, or inputs that do not fit.
     pub fn run_reference(
         &self,
         file: FileId,

@@ -75,9 +75,9 @@ pub fn task_texts(
         task_text(task).map_err(|(op, message)| {
             let tile = task.ops[op].config.ints("Tile").map_or("", |_| ".Tile");
             let path = format!("$.TaskInfos[{index}].Ops[{op}].Config{tile}");
-            let mut findings = vec![Diagnostic::error("plan-task", message).path(path)];
-            json::place(file.source(db).text(), &mut findings);
-            Failure { diagnostics: findings, internal: false }
+            let mut diagnostics = vec![Diagnostic::error("plan-task", message).path(path)];
+            json::place(file.source(db).text(), &mut diagnostics);
+            Failure { diagnostics: diagnostics, internal: false }
         })
     });
     Ok(Arc::new(texts.collect::<Result<_, _>>()?))

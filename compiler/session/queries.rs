@@ -101,9 +101,9 @@ pub struct GlueKey<'db> {
 /// A parsed file and what was found in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// Nothing when there was an error.
+    /// `None` when there was an error.
     pub document: Option<Arc<Document>>,
-    /// All findings.
+    /// All diagnostics.
     pub diagnostics: Arc<[Diagnostic]>,
 }
 
@@ -326,7 +326,7 @@ pub fn locate<'db>(
     }
 }
 
-/// Code of a module; nothing where a diagnostic at an op says why there is none.
+/// Code of a module; `None` where a diagnostic at an op says why there is none.
 fn generate(
     module: &Module<'_>,
     options: &CompileOptions,

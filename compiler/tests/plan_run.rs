@@ -40,7 +40,7 @@ struct Case {
 }
 
 impl Case {
-    /// Compiles and runs a model; nothing when it is of several ranks, communicates or is large.
+    /// Compiles and runs a model; `None` when it is of several ranks, communicates or is large.
     fn of(path: &Path) -> Option<Self> {
         let text = fs::read_to_string(path).unwrap();
         let source = Source::new("model.json", &text);

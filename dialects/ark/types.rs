@@ -40,7 +40,7 @@ pub fn tensor_type<'c>(context: &'c Context, tensor: &Tensor) -> Type<'c> {
     irc_mlir::ty::parse(context, &tensor_text(tensor))
 }
 
-/// The tensor that a type and a place in a buffer describe; nothing for other types.
+/// The tensor that a type and a place in a buffer describe; `None` for other types.
 pub(crate) fn tensor_of(ty: Type<'_>, id: u64, buffer: Buffer) -> Option<Tensor> {
     let text = ty.to_string();
     let body = text.strip_prefix("!ark.tensor<")?;

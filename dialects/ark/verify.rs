@@ -34,12 +34,13 @@ fn verify_model(op: OperationRef<'_, '_>) -> Result<(), String> {
 
 /// All errors in one message, a line each.
 fn errors(found: Vec<Diagnostic>) -> Result<(), String> {
-    let lines: Vec<String> = found.iter().filter(|finding| finding.is_error()).map(line).collect();
+    let lines: Vec<String> =
+        found.iter().filter(|diagnostic| diagnostic.is_error()).map(line).collect();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 }
 
-fn line(finding: &Diagnostic) -> String {
-    let Diagnostic { message, path, help, .. } = finding;
+fn line(diagnostic: &Diagnostic) -> String {
+    let Diagnostic { message, path, help, .. } = diagnostic;
     let path = path.as_deref().map_or("", |path| path.strip_prefix("$.").unwrap_or(path));
     let help = help.as_deref().map_or(String::new(), |help| format!("; {help}"));
     if path.is_empty() { format!("{message}{help}") } else { format!("{path}: {message}{help}") }

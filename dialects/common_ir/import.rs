@@ -170,7 +170,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         value.as_ref().map(|text| attr::string(self.context(), text))
     }
 
-    /// Values that stand for no SSA value; nothing for none.
+    /// Values that stand for no SSA value; `None` for none.
     fn free_values(&mut self, list: &[Value]) -> Option<Attribute<'c>> {
         let list = list.iter().map(|value| values::to_attribute(&mut self.types, value, None));
         let list = list.collect();

@@ -172,7 +172,7 @@ pub(super) fn op_opsets(op: OperationRef<'_, '_>) -> Result<Vec<Opset>, String> 
     op_list(op, "opsets")?.into_iter().map(opset).collect()
 }
 
-/// `[["key", "value"], ...]`; nothing for no entries.
+/// `[["key", "value"], ...]`; `None` for no entries.
 pub(super) fn entries<'c>(context: &'c Context, entries: &Entries) -> Option<Attribute<'c>> {
     let pair = |(key, value): &(String, String)| {
         attr::array(context, &[attr::string(context, key), attr::string(context, value)])
@@ -194,7 +194,7 @@ fn entries_of(attribute: Attribute<'_>, name: &str) -> Result<Entries, String> {
     list(attribute, name)?.into_iter().map(pair).collect()
 }
 
-/// Sets of operators; nothing for none.
+/// Sets of operators; `None` for none.
 pub(super) fn opsets<'c>(context: &'c Context, opsets: &[Opset]) -> Option<Attribute<'c>> {
     let one = |opset: &Opset| {
         let mut fields = Dictionary::new(context);
@@ -205,12 +205,12 @@ pub(super) fn opsets<'c>(context: &'c Context, opsets: &[Opset]) -> Option<Attri
     some_array(context, opsets.iter().map(one).collect())
 }
 
-/// An array of texts; nothing for none.
+/// An array of texts; `None` for none.
 pub(super) fn texts<'c>(context: &'c Context, texts: &[String]) -> Option<Attribute<'c>> {
     some_array(context, texts.iter().map(|text| attr::string(context, text)).collect())
 }
 
-/// An array; nothing for an empty one.
+/// An array; `None` for an empty one.
 pub(super) fn some_array<'c>(
     context: &'c Context,
     elements: Vec<Attribute<'c>>,

@@ -71,7 +71,7 @@ impl<'c> Types<'c> {
         self.mlir(Some(&Type::tensor(element, dims.iter().copied())))
     }
 
-    /// The type that a type of MLIR stands for, nothing for `!common_ir.undeclared`.
+    /// The type that a type of MLIR stands for, `None` for `!common_ir.undeclared`.
     ///
     /// # Errors
     /// A type that stands for none.

@@ -50,7 +50,7 @@ pub fn frontend(op: OperationRef<'_, '_>, options: &Options) -> Result<Frontend,
     read(op, |source, sink| frontend::parse(source, options, sink))
 }
 
-/// Reads the text that a file would have, and reports findings at the ops that they are about.
+/// Reads the text that a file would have, and reports diagnostics at the ops that they are about.
 fn read<T>(
     op: OperationRef<'_, '_>,
     parse: impl Fn(&Source, &mut Sink) -> Option<T>,
@@ -163,20 +163,20 @@ fn sort(op: OperationRef<'_, '_>, members: &mut Members) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports every finding about a `gemini.schedule` or `gemini.frontend` at the innermost op that holds
+/// Reports every diagnostic about a `gemini.schedule` or `gemini.frontend` at the innermost op that holds
 /// its place: a path from the root of the file, which `$` begins or is left out.
 ///
 /// # Errors
-/// After the diagnostics, when one of the findings is an error.
-pub fn report(op: OperationRef<'_, '_>, findings: &[Diagnostic]) -> Result<(), PassError> {
-    if findings.is_empty() {
+/// After the diagnostics, when one of the diagnostics is an error.
+pub fn report(op: OperationRef<'_, '_>, diagnostics: &[Diagnostic]) -> Result<(), PassError> {
+    if diagnostics.is_empty() {
         return Ok(());
     }
     let mut places = vec![];
     collect(op, &At::ROOT, &mut places);
     let mut failed = Ok(());
-    for finding in findings {
-        let path = match finding.path.as_deref().unwrap_or("$") {
+    for diagnostic in diagnostics {
+        let path = match diagnostic.path.as_deref().unwrap_or("$") {
             path if path.starts_with('$') => path.to_owned(),
             path => format!("$.{path}"),
         };
@@ -186,8 +186,8 @@ pub fn report(op: OperationRef<'_, '_>, findings: &[Diagnostic]) -> Result<(), P
         };
         let found = places.iter().filter(holds).max_by_key(|(place, _)| place.len());
         let (place, op) = found.map_or(("$", op), |(place, op)| (place.as_str(), *op));
-        let message = message(finding, path.strip_prefix(place).unwrap_or_default());
-        match finding.severity {
+        let message = message(diagnostic, path.strip_prefix(place).unwrap_or_default());
+        match diagnostic.severity {
             Severity::Error => failed = Err(PassError::at(&op, message)),
             _ => emit_warning(&op, &message),
         }
@@ -195,12 +195,12 @@ pub fn report(op: OperationRef<'_, '_>, findings: &[Diagnostic]) -> Result<(), P
     failed
 }
 
-/// What is wrong at a place within an op, and the code of the finding.
-fn message(finding: &Diagnostic, place: &str) -> String {
+/// What is wrong at a place within an op, and the code of the diagnostic.
+fn message(diagnostic: &Diagnostic, place: &str) -> String {
     let place = place.strip_prefix('.').unwrap_or(place);
     let colon = if place.is_empty() { "" } else { ": " };
-    let help = finding.help.as_deref().map_or(String::new(), |help| format!("; {help}"));
-    format!("{place}{colon}{}{help} [{}]", finding.message, finding.code)
+    let help = diagnostic.help.as_deref().map_or(String::new(), |help| format!("; {help}"));
+    format!("{place}{colon}{}{help} [{}]", diagnostic.message, diagnostic.code)
 }
 
 /// The paths of all ops, as the file would have them.

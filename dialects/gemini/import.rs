@@ -14,7 +14,7 @@ use irc_mlir::{
 /// Appends the op of a file that has been read without errors to a block. Locations hold the JSON
 /// path and the place in the file.
 ///
-/// Gives nothing, after findings, when the text is not JSON.
+/// Gives nothing, after diagnostics, when the text is not JSON.
 pub fn import<'c: 'a, 'a>(
     context: &'c Context,
     block: BlockRef<'c, 'a>,

@@ -37,7 +37,7 @@ fn list<'c>(context: &'c Context, items: &[Spanned<'_>]) -> Attribute<'c> {
     attr::array(context, &items)
 }
 
-/// The value of a field that an attribute holds; nothing for an attribute that no field is.
+/// The value of a field that an attribute holds; `None` for an attribute that no field is.
 pub(super) fn from_attribute(attribute: Attribute<'_>) -> Option<Value<'static>> {
     // Asked first, as a conversion that fails prints the attribute.
     if attribute.is_bool() {

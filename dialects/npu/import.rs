@@ -62,7 +62,7 @@ fn engines(context: &Context, engines: Engines) -> Option<Attribute<'_>> {
     (!names.is_empty()).then(|| attr::array(context, &names))
 }
 
-/// What is told of an origin; nothing where all is absent.
+/// What is told of an origin; `None` where all is absent.
 fn origin_attribute<'c>(context: &'c Context, origin: &Origin) -> Option<Attribute<'c>> {
     let Origin { slyr, clyr, s_flyr, c_flyr, wkl, tile } = origin;
     let mut entries = vec![];

@@ -34,7 +34,7 @@ const SUFFIXES: [&str; 5] = [".onnx", ".json", ".pbtxt", "library.pb", "graph.pb
 /// The files that the format's crate carries, those of the corpus, and those of the folder
 /// `IRC_MODELS`, if that is set.
 fn all_files() -> Vec<PathBuf> {
-    let own = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("common_ir/format/tests/data");
+    let own = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../formats/common_ir/tests/data");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus");
     let root = std::env::var("IRC_CORPUS").unwrap_or_else(|_| root.to_owned());
     let corpus = PathBuf::from(root).join("common_ir");

@@ -83,7 +83,7 @@ fn assert_round_trip(what: &str, source: &Source) {
 }
 
 fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("gemini/format/tests/data")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/gemini/tests/data")
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn ops_know_their_place() {
 
 /// What the format refuses is said at the op.
 #[test]
-fn findings_are_at_their_ops() {
+fn diagnostics_are_at_their_ops() {
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
     let source = source(&data().join("rings.json"));

@@ -39,7 +39,7 @@ fn assert_round_trip(path: &Path) {
 
 #[test]
 fn a_fused_softmax_survives() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("ark/format/tests/data");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/ark/tests/data");
     let plans = plans(&data);
     assert!(!plans.is_empty(), "the repository carries plans");
     plans.iter().for_each(|path| assert_round_trip(path));

@@ -60,7 +60,7 @@ fn function_of(name: &str) -> Option<Op> {
     unary.or_else(|| binary().map(Op::Binary)).or_else(|| comparison().map(Op::Compare))
 }
 
-/// The algorithm that a `tl` operation of several results is; nothing for every other operation.
+/// The algorithm that a `tl` operation of several results is; `None` for every other operation.
 ///
 /// # Errors
 /// When an attribute is missing or of the wrong kind.

@@ -5,7 +5,7 @@
 //!
 //!     mkdir -p fuzz/corpus/ark_model
 //!     cargo fuzz run --sanitizer none ark_model fuzz/corpus/ark_model \
-//!         dialects/ark/format/tests/data -- \
+//!         formats/ark/tests/data -- \
 //!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
 #![no_main]
 
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(
         found
             .iter()
-            .all(|finding| finding.primary_span().is_some() || finding.code == "too-many-findings")
+            .all(|diagnostic| diagnostic.primary_span().is_some() || diagnostic.code == "too-many-diagnostics")
     );
     render(&source, &found, false, 80);
     to_json(&source, &found);

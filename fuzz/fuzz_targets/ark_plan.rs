@@ -5,7 +5,7 @@
 //!
 //!     mkdir -p fuzz/corpus/ark_plan
 //!     cargo fuzz run --sanitizer none ark_plan fuzz/corpus/ark_plan \
-//!         dialects/ark/format/tests/data -- \
+//!         formats/ark/tests/data -- \
 //!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
 #![no_main]
 

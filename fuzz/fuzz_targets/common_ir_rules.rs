@@ -1,5 +1,5 @@
 //! A graph and its libraries as text, with a line `%%` between them: the validator never panics, each
-//! finding has a place, and what is sound is sound when it is bundled.
+//! diagnostic has a place, and what is sound is sound when it is bundled.
 //!
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
@@ -40,15 +40,15 @@ fuzz_target!(|text: &str| {
         let mut sink = Sink::new();
         let options = ValidateOptions { level, implicit_std: true, ..ValidateOptions::default() };
         validate(module, libraries, &options, &mut sink);
-        let mut findings = sink.into_diagnostics();
+        let mut diagnostics = sink.into_diagnostics();
         assert!(
-            findings
+            diagnostics
                 .iter()
-                .all(|finding| finding.path.is_some() || finding.code == "too-many-findings")
+                .all(|diagnostic| diagnostic.path.is_some() || diagnostic.code == "too-many-diagnostics")
         );
-        root.input.place(&mut findings);
-        render(&root.input.source(), &findings, false, 80);
-        findings.iter().filter(|finding| finding.is_error()).count()
+        root.input.place(&mut diagnostics);
+        render(&root.input.source(), &diagnostics, false, 80);
+        diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
     };
     let strict = errors(&root.module, &libraries, Level::Strict);
     assert!(errors(&root.module, &libraries, Level::Compat) <= strict);

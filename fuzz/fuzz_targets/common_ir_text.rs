@@ -5,7 +5,7 @@
 //!
 //!     mkdir -p fuzz/corpus/common_ir_text
 //!     cargo fuzz run --sanitizer none common_ir_text fuzz/corpus/common_ir_text \
-//!         dialects/common_ir/format/tests/data -- -max_total_time=60 -rss_limit_mb=1024
+//!         formats/common_ir/tests/data -- -max_total_time=60 -rss_limit_mb=1024
 #![no_main]
 
 mod common_ir;

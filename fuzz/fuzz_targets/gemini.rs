@@ -5,7 +5,7 @@
 //!
 //!     mkdir -p fuzz/corpus/gemini
 //!     cargo fuzz run --sanitizer none gemini fuzz/corpus/gemini \
-//!         dialects/gemini/format/tests/data -- \
+//!         formats/gemini/tests/data -- \
 //!         -max_total_time=60 -rss_limit_mb=1024
 #![no_main]
 
@@ -38,7 +38,7 @@ fn read_schedule(source: &Source) {
         check_pair(&read, layers);
     }
     if let Err(found) = irc_npu_emit::emit(&read, layers.as_ref()) {
-        assert!(found.iter().all(|finding| finding.diagnostic.path.is_some()), "every finding has a path");
+        assert!(found.iter().all(|diagnostic| diagnostic.diagnostic.path.is_some()), "every diagnostic has a path");
     }
 }
 
@@ -59,13 +59,13 @@ fn finish(source: &Source, sink: Sink, refused: bool) {
     let found = sink.into_diagnostics();
     let unplaced = found
         .iter()
-        .find(|finding| finding.primary_span().is_none() && finding.code != "too-many-findings");
-    assert_eq!(unplaced, None, "every finding has a place");
+        .find(|diagnostic| diagnostic.primary_span().is_none() && diagnostic.code != "too-many-diagnostics");
+    assert_eq!(unplaced, None, "every diagnostic has a place");
     render(source, &found, false, 80);
 }
 
 /// The layers of a schedule that the format's tests carry.
 fn carried_layers() -> Option<frontend::Frontend> {
-    let text = include_str!("../../dialects/gemini/format/tests/data/frontend.json");
+    let text = include_str!("../../formats/gemini/tests/data/frontend.json");
     frontend::parse(&Source::new("layers", text), &Options::default(), &mut Sink::new())
 }

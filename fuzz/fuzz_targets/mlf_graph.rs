@@ -4,7 +4,7 @@
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
 //!     mkdir -p fuzz/corpus/mlf_graph
-//!     cargo fuzz run --sanitizer none mlf_graph fuzz/corpus/mlf_graph runtime/mlf/tests/data -- \
+//!     cargo fuzz run --sanitizer none mlf_graph fuzz/corpus/mlf_graph formats/mlf/tests/data -- \
 //!         -max_total_time=60
 #![no_main]
 

@@ -4,7 +4,7 @@
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
 //!     mkdir -p fuzz/corpus/mlf_params
-//!     cargo fuzz run --sanitizer none mlf_params fuzz/corpus/mlf_params runtime/mlf/tests/data -- \
+//!     cargo fuzz run --sanitizer none mlf_params fuzz/corpus/mlf_params formats/mlf/tests/data -- \
 //!         -max_total_time=60
 #![no_main]
 

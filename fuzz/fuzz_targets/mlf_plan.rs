@@ -4,7 +4,7 @@
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
 //!     mkdir -p fuzz/corpus/mlf_plan
-//!     cargo fuzz run --sanitizer none mlf_plan fuzz/corpus/mlf_plan runtime/mlf/tests/data -- \
+//!     cargo fuzz run --sanitizer none mlf_plan fuzz/corpus/mlf_plan formats/mlf/tests/data -- \
 //!         -max_total_time=60
 #![no_main]
 
@@ -19,7 +19,7 @@ const LIMIT: u64 = 1 << 30;
 
 /// A sound archive whose metadata say nothing of the graph's sizes: those of any other are refused.
 static SMALL: LazyLock<Package> = LazyLock::new(|| {
-    let bytes = Bytes::from_static(include_bytes!("../../runtime/mlf/tests/data/small.v5.tar"));
+    let bytes = Bytes::from_static(include_bytes!("../../formats/mlf/tests/data/small.v5.tar"));
     let (package, _) = irc_mlf::read("small.v5.tar", &bytes);
     let mut package = package.expect("sound");
     let Memory::Model(memory) = &mut package.metadata.modules[0].memory else { return package };

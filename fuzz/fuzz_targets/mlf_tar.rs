@@ -6,7 +6,7 @@
 //! On stable Rust, for one minute, from the folder of the repository:
 //!
 //!     mkdir -p fuzz/corpus/mlf_tar
-//!     cargo fuzz run --sanitizer none mlf_tar fuzz/corpus/mlf_tar runtime/mlf/tests/data -- \
+//!     cargo fuzz run --sanitizer none mlf_tar fuzz/corpus/mlf_tar formats/mlf/tests/data -- \
 //!         -max_total_time=60
 #![no_main]
 

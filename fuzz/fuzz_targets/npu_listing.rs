@@ -5,7 +5,7 @@
 //!
 //!     mkdir -p fuzz/corpus/npu_listing
 //!     cargo fuzz run --sanitizer none npu_listing fuzz/corpus/npu_listing \
-//!         dialects/npu/format/tests/data -- -max_total_time=60 -rss_limit_mb=4096
+//!         formats/npu/tests/data -- -max_total_time=60 -rss_limit_mb=4096
 #![no_main]
 
 use irc_diag::{Sink, Source, render};

@@ -112,7 +112,7 @@ impl Interface {
     }
 }
 
-/// How findings in the metadata of a library are named; only their messages are shown.
+/// How diagnostics in the metadata of a library are named; only their messages are shown.
 static FORMAT: Format = Format { file: "metadata", ..Format::of("metadata") };
 
 fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {

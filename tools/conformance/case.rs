@@ -52,9 +52,9 @@ fn read(case: usize, folder: &std::path::Path) -> Result<Vec<Unit>, String> {
     }
     let unit = |(inputs, expected): (Values, Values)| {
         let imported =
-            import_for(&read.module, &inputs, ImportOptions::default()).map_err(|findings| {
-                let findings: Vec<_> = findings.iter().map(ToString::to_string).collect();
-                format!("importing: {}", findings.join("; "))
+            import_for(&read.module, &inputs, ImportOptions::default()).map_err(|diagnostics| {
+                let diagnostics: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+                format!("importing: {}", diagnostics.join("; "))
             })?;
         Ok(Unit { case, imported, inputs, expected })
     };
@@ -94,6 +94,6 @@ fn compile_and_run(units: &[Unit], backend: Backend) -> Results {
 
 fn messages(failure: &irc::Failure) -> String {
     let messages: Vec<_> =
-        failure.diagnostics.iter().map(|finding| finding.message.clone()).collect();
+        failure.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
     messages.join("; ")
 }

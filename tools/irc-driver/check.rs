@@ -1,4 +1,4 @@
-//! `irc check`: every finding of every file.
+//! `irc check`: every diagnostic of every file.
 use crate::{
     archive,
     console::Console,
@@ -50,12 +50,12 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     for turn in turns {
         let told = tell(console, turn, &mut failed)?.unwrap_or_default();
         for file in &files[told] {
-            failed |= file.findings.iter().any(Diagnostic::is_error);
+            failed |= file.diagnostics.iter().any(Diagnostic::is_error);
             if arguments.json {
-                let found = irc_diag::to_json(&file.source, &file.findings);
+                let found = irc_diag::to_json(&file.source, &file.diagnostics);
                 records.extend(found.as_array().into_iter().flatten().cloned());
             } else {
-                console.findings(&file.source, &file.findings);
+                console.diagnostics(&file.source, &file.diagnostics);
             }
             let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
             let (name, estimate) = (file.source.name(), estimate(plan));
@@ -68,7 +68,7 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
     if arguments.json {
         let found = Value::Array(records);
         let written =
-            if arguments.cost { json!({ "findings": found, "costs": costs }) } else { found };
+            if arguments.cost { json!({ "diagnostics": found, "costs": costs }) } else { found };
         output::print(&format!("{written:#}\n"))?;
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
@@ -108,7 +108,7 @@ fn tell<T>(
     match result {
         Ok(value) => return Ok(Some(value)),
         Err(Stop::Problem { message, help }) => console.error(&message, help.as_deref()),
-        Err(Stop::Findings(source, findings)) => console.findings(&source, &findings),
+        Err(Stop::Diagnostics(source, diagnostics)) => console.diagnostics(&source, &diagnostics),
         Err(other) => return Err(other),
     }
     *failed = true;
@@ -119,7 +119,7 @@ fn tell<T>(
 struct File {
     source: Source,
     content: Content,
-    findings: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     /// The plan it holds, when that has no error.
     plan: Option<plan::Plan>,
     /// The model it holds, when that has no error.
@@ -130,8 +130,8 @@ struct File {
 
 impl File {
     /// A file that nothing is compared with.
-    fn plain(source: Source, content: Content, findings: Vec<Diagnostic>) -> Self {
-        Self { source, content, findings, plan: None, model: None, network: None }
+    fn plain(source: Source, content: Content, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { source, content, diagnostics, plan: None, model: None, network: None }
     }
 
     /// The rank and the size of the world of its plan or model.
@@ -149,10 +149,10 @@ impl File {
         }
     }
 
-    /// Adds findings that have paths, and gives them their places.
-    fn add(&mut self, mut findings: Vec<Diagnostic>) {
-        spans::place(self.source.text(), &mut findings);
-        self.findings.extend(findings);
+    /// Adds diagnostics that have paths, and gives them their places.
+    fn add(&mut self, mut diagnostics: Vec<Diagnostic>) {
+        spans::place(self.source.text(), &mut diagnostics);
+        self.diagnostics.extend(diagnostics);
     }
 }
 
@@ -166,17 +166,17 @@ fn read_file(
     let bytes = input::read(name)?;
     let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
     if content == Content::Graph {
-        let (source, findings) = graphs::check::check(name, bytes, &arguments.graphs)?;
-        return Ok(vec![File::plain(source, content, findings)]);
+        let (source, diagnostics) = graphs::check::check(name, bytes, &arguments.graphs)?;
+        return Ok(vec![File::plain(source, content, diagnostics)]);
     }
     if content == Content::Archive {
-        let file = |(source, findings)| File::plain(source, content, findings);
+        let file = |(source, diagnostics)| File::plain(source, content, diagnostics);
         return Ok(archive::check(name, &bytes).into_iter().map(file).collect());
     }
     if is_npu(content) {
-        let (source, findings, network) =
+        let (source, diagnostics, network) =
             npu::check::check(name, &bytes, content, strict, against)?;
-        return Ok(vec![File { network, ..File::plain(source, content, findings) }]);
+        return Ok(vec![File { network, ..File::plain(source, content, diagnostics) }]);
     }
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
@@ -187,8 +187,8 @@ fn read_file(
         _ => return Err(unknown(name, content)),
     };
     let model = model.map(|document| document.model);
-    let findings = sink.into_diagnostics();
-    Ok(vec![File { plan, model, ..File::plain(source, content, findings) }])
+    let diagnostics = sink.into_diagnostics();
+    Ok(vec![File { plan, model, ..File::plain(source, content, diagnostics) }])
 }
 
 fn is_npu(content: Content) -> bool {
@@ -209,9 +209,9 @@ fn check_networks(files: &mut [File]) {
         }
     }
     let ([(index, schedule)], [layers]) = (&schedules[..], &layers[..]) else { return };
-    let (index, findings) =
+    let (index, diagnostics) =
         (*index, npu::check::check_pair(&files[*index].source, schedule, layers));
-    files[index].findings.extend(findings);
+    files[index].diagnostics.extend(diagnostics);
 }
 
 fn unknown(name: &str, found: Content) -> Stop {
@@ -228,7 +228,7 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
     let document = model::parse(&source, &options, &mut sink);
     document
         .map(|document| document.model)
-        .ok_or_else(|| Stop::Findings(source, sink.into_diagnostics()))
+        .ok_or_else(|| Stop::Diagnostics(source, sink.into_diagnostics()))
 }
 
 /// Checks the plans of each world together, and the models of each: those without errors.
@@ -258,10 +258,10 @@ fn check_world(files: &mut [File], all: &[usize], is_one_unknown: bool) {
         false => plan::check_ranks(&plans),
     };
     if is_one_unknown || sound.len() < all.len() {
-        found.retain(|(_, finding)| finding.is_error() || finding.code != "plan-ranks");
+        found.retain(|(_, diagnostic)| diagnostic.is_error() || diagnostic.code != "plan-ranks");
     }
-    for (member, finding) in found {
-        files[sound[member]].add(vec![finding]);
+    for (member, diagnostic) in found {
+        files[sound[member]].add(vec![diagnostic]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What goes to standard error: findings, problems, notes, progress.
+//! What goes to standard error: diagnostics, problems, notes, progress.
 use irc_cli::{Color, Diagnostics, Progress};
 use irc_diag::{Diagnostic, Severity, Source};
 use serde_json::json;
@@ -40,17 +40,17 @@ impl Console {
         Self { tool, json, colour, width: columns.unwrap_or(WIDTH), progress }
     }
 
-    /// Whether a program reads the findings.
+    /// Whether a program reads the diagnostics.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Shows findings of a file.
-    pub fn findings(&self, source: &Source, findings: &[Diagnostic]) {
+    /// Shows diagnostics of a file.
+    pub fn diagnostics(&self, source: &Source, diagnostics: &[Diagnostic]) {
         if !self.json {
-            return put(&irc_diag::render(source, findings, self.colour, self.width));
+            return put(&irc_diag::render(source, diagnostics, self.colour, self.width));
         }
-        let records = irc_diag::to_json(source, findings);
+        let records = irc_diag::to_json(source, diagnostics);
         for record in records.as_array().into_iter().flatten() {
             put(&format!("{record}\n"));
         }

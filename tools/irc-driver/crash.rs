@@ -49,7 +49,7 @@ pub fn guard(
 /// Says why a command ended early.
 pub fn tell(console: &Console, arguments: &[String], stop: &Stop) {
     match stop {
-        Stop::Findings(source, findings) => console.findings(source, findings),
+        Stop::Diagnostics(source, diagnostics) => console.diagnostics(source, diagnostics),
         Stop::Problem { message, help } => console.error(message, help.as_deref()),
         Stop::Usage(message) => console.error(message, Some("--help says what is possible")),
         Stop::Reported | Stop::Mismatch => {}

@@ -37,7 +37,7 @@ pub fn read(name: &str) -> Result<Bytes, Stop> {
     Ok(unpacked(shown(name), bytes)?)
 }
 
-/// A file's name as findings have it.
+/// A file's name as diagnostics have it.
 fn shown(name: &str) -> &str {
     if name == "-" { "<stdin>" } else { name }
 }
@@ -58,7 +58,7 @@ pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
     if form.is_some() { Content::Graph } else { Content::of_file(Path::new(name), bytes) }
 }
 
-/// A source for findings and for the reproducer.
+/// A source for diagnostics and for the reproducer.
 pub fn source(name: &str, bytes: &[u8]) -> Source {
     let source = Source::from_bytes(shown(name), bytes);
     crash::remember(&source);
@@ -73,7 +73,7 @@ pub fn open<'s>(
     strict: bool,
 ) -> Result<Model<'s>, Stop> {
     let model = session.import_source(source, strict)?;
-    console.findings(model.source(), model.warnings());
+    console.diagnostics(model.source(), model.warnings());
     Ok(model)
 }
 

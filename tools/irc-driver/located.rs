@@ -1,4 +1,4 @@
-//! MLIR's diagnostics as findings, each in the file that its location names.
+//! MLIR's diagnostics as diagnostics, each in the file that its location names.
 use crate::{console::Console, input, stop::Stop};
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::{Capture, CapturedDiagnostic, Frame, Severity};
@@ -8,18 +8,18 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Findings by the file that they are in, in the order in which files are first named.
+/// Diagnostics by the file that they are in, in the order in which files are first named.
 pub type Found = Vec<(Source, Vec<Diagnostic>)>;
 
 /// What was captured, of a module that is `source`'s. Locations may name the files that a module was
 /// made of: as MLIR's own tools, this shows the lines of those that are there.
-pub fn findings(capture: &Capture<'_>, source: &Source) -> Found {
+pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> Found {
     let mut found: Found = vec![];
     for captured in capture.take() {
-        let Some((own, finding)) = place(&captured, source, &found) else { continue };
+        let Some((own, diagnostic)) = place(&captured, source, &found) else { continue };
         match found.iter_mut().find(|(other, _)| other.name() == own.name()) {
-            Some((_, findings)) => findings.push(finding),
-            None => found.push((own, vec![finding])),
+            Some((_, diagnostics)) => diagnostics.push(diagnostic),
+            None => found.push((own, vec![diagnostic])),
         }
     }
     found
@@ -27,9 +27,9 @@ pub fn findings(capture: &Capture<'_>, source: &Source) -> Found {
 
 /// What was made, its warnings on the console; or the errors.
 pub fn told<T>(console: &Console, found: Found, made: Option<T>) -> Result<T, Stop> {
-    let failed = found.iter().flat_map(|(_, findings)| findings).any(Diagnostic::is_error);
-    for (source, findings) in &found {
-        console.findings(source, findings);
+    let failed = found.iter().flat_map(|(_, diagnostics)| diagnostics).any(Diagnostic::is_error);
+    for (source, diagnostics) in &found {
+        console.diagnostics(source, diagnostics);
     }
     match made {
         Some(made) => Ok(made),
@@ -38,7 +38,7 @@ pub fn told<T>(console: &Console, found: Found, made: Option<T>) -> Result<T, St
     }
 }
 
-/// MLIR's diagnostic as a finding; notes without an error of their own say nothing here.
+/// MLIR's diagnostic as a diagnostic; notes without an error of their own say nothing here.
 fn place(
     captured: &CapturedDiagnostic,
     module: &Source,
@@ -50,26 +50,28 @@ fn place(
         Severity::Note | Severity::Remark => return None,
     };
     let (message, code) = with_code(&captured.message);
-    let mut finding = Diagnostic::new(severity, code, message);
+    let mut diagnostic = Diagnostic::new(severity, code, message);
     let mut own: Option<Source> = None;
     for frame in &captured.frames {
         match frame {
-            Frame::Name(name) if name.starts_with('$') => finding = finding.path(name.clone()),
-            Frame::Name(name) => finding = finding.with_note(format!("in {name}")),
+            Frame::Name(name) if name.starts_with('$') => {
+                diagnostic = diagnostic.path(name.clone())
+            }
+            Frame::Name(name) => diagnostic = diagnostic.with_note(format!("in {name}")),
             Frame::File { name, line, column } => {
                 let named = if own.is_none() { file(name, module, known) } else { None };
                 let Some(named) = named else {
-                    finding = finding.with_note(format!("from {name}:{line}:{column}"));
+                    diagnostic = diagnostic.with_note(format!("from {name}:{line}:{column}"));
                     continue;
                 };
                 let offset = offset(named.text(), *line, *column);
                 let len = named.text()[offset..].chars().next().map_or(0, char::len_utf8);
-                finding = finding.at(offset..offset + len, "here");
+                diagnostic = diagnostic.at(offset..offset + len, "here");
                 own = Some(named);
             }
         }
     }
-    Some((own.unwrap_or_else(|| module.clone()), finding))
+    Some((own.unwrap_or_else(|| module.clone()), diagnostic))
 }
 
 /// The file that a location names, where it is one. MLIR calls text that it parses from memory `-`.

@@ -1,6 +1,6 @@
 //! ARK plans of models.
 use crate::{console::Console, input, stop::Stop};
-use irc::planner::{self, Finding, Planner, Target};
+use irc::planner::{self, NodeDiagnostic, Planner, Target};
 use irc_ark_format::{
     model::{self, Document},
     plan,
@@ -27,7 +27,7 @@ pub struct Options {
     rules: Option<Source>,
 }
 
-/// What the flags of a plan say; findings in the rules that let it be made are on the console.
+/// What the flags of a plan say; diagnostics in the rules that let it be made are on the console.
 pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop> {
     let architecture = planner::architecture(flags.arch).map_err(Stop::Usage)?;
     let target = Target::new(architecture, flags.processors.map(i64::from)).map_err(Stop::Usage)?;
@@ -41,9 +41,9 @@ pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop>
     let source = input::source(&name, &input::read(&name)?);
     let mut sink = Sink::new();
     let Some(rules) = planner::rules::read(&source, &mut sink) else {
-        return Err(Stop::Findings(source, sink.into_diagnostics()));
+        return Err(Stop::Diagnostics(source, sink.into_diagnostics()));
     };
-    console.findings(&source, sink.diagnostics());
+    console.diagnostics(&source, sink.diagnostics());
     Ok(Options { planner: planner::Options { rules, ..options }, rules: Some(source) })
 }
 
@@ -51,35 +51,35 @@ pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop>
 pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<String, Stop> {
     let mut sink = Sink::new();
     let Some(document) = model::parse(source, &model::Options::default(), &mut sink) else {
-        return Err(Stop::Findings(source.clone(), sink.into_diagnostics()));
+        return Err(Stop::Diagnostics(source.clone(), sink.into_diagnostics()));
     };
     if let Some(rules) = &options.rules {
-        let found = options.planner.rules.findings(&document.model);
+        let found = options.planner.rules.diagnostics(&document.model);
         if found.iter().any(Diagnostic::is_error) {
-            return Err(Stop::Findings(rules.clone(), found));
+            return Err(Stop::Diagnostics(rules.clone(), found));
         }
-        console.findings(rules, &found);
+        console.diagnostics(rules, &found);
     }
-    let placed = |findings: Vec<Finding>, severity| -> Vec<Diagnostic> {
-        let place = |finding| diagnostic(finding, severity, source, &document);
-        findings.into_iter().map(place).collect()
+    let placed = |diagnostics: Vec<NodeDiagnostic>, severity| -> Vec<Diagnostic> {
+        let place = |found| diagnostic(found, severity, source, &document);
+        diagnostics.into_iter().map(place).collect()
     };
-    let planned = planner::plan(&document.model, &options.planner).map_err(|findings| {
-        Stop::Findings(source.clone(), placed(findings, irc_diag::Severity::Error))
+    let planned = planner::plan(&document.model, &options.planner).map_err(|diagnostics| {
+        Stop::Diagnostics(source.clone(), placed(diagnostics, irc_diag::Severity::Error))
     })?;
-    console.findings(source, &placed(planned.warnings, irc_diag::Severity::Warning));
+    console.diagnostics(source, &placed(planned.warnings, irc_diag::Severity::Warning));
     Ok(plan::write(&planned.plan))
 }
 
-/// A planner's finding in the user's file.
+/// A planner's diagnostic in the user's file.
 fn diagnostic(
-    finding: Finding,
+    found: NodeDiagnostic,
     severity: irc_diag::Severity,
     source: &Source,
     document: &Document,
 ) -> Diagnostic {
-    let diagnostic = Diagnostic::new(severity, "ark-plan", finding.message);
-    let Some(index) = finding.node else { return diagnostic };
+    let diagnostic = Diagnostic::new(severity, "ark-plan", found.message);
+    let Some(index) = found.node else { return diagnostic };
     let diagnostic = diagnostic.path(document.source_path(&format!("$.Nodes[{index}].Op")));
     let Some(origin) = document.origins.get(index) else { return diagnostic };
     let text = source.text().get(origin.offset..origin.offset + origin.len).unwrap_or_default();

@@ -14,7 +14,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// What a plan with errors still says of itself; nothing where it says no rank.
+    /// What a plan with errors still says of itself; `None` where it says no rank.
     pub fn of_text(name: &str, text: &str) -> Option<Self> {
         let plan: Value = serde_json::from_str(text).ok()?;
         let number = |key: &str| plan.get(key)?.as_i64();

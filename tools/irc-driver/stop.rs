@@ -6,9 +6,9 @@ use irc_runtime::RunError;
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// Findings in an input.
-    Findings(Source, Vec<Diagnostic>),
-    /// Findings that are on the console already.
+    /// Diagnostics in an input.
+    Diagnostics(Source, Vec<Diagnostic>),
+    /// Diagnostics that are on the console already.
     Reported,
     /// Something that is in no file: a file that cannot be read, a thing not built yet.
     Problem {
@@ -60,16 +60,16 @@ impl Stop {
     pub fn failure(source: Source, failure: Failure) -> Self {
         if failure.internal {
             let messages: Vec<_> =
-                failure.diagnostics.into_iter().map(|finding| finding.message).collect();
+                failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
             return Stop::Internal(messages.join("; "));
         }
-        Stop::Findings(source, failure.diagnostics)
+        Stop::Diagnostics(source, failure.diagnostics)
     }
 
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Stop::Findings(..) | Stop::Reported | Stop::Problem { .. } => 1,
+            Stop::Diagnostics(..) | Stop::Reported | Stop::Problem { .. } => 1,
             Stop::Usage(_) => 2,
             Stop::Mismatch => 3,
             Stop::Internal(_) => 70,

@@ -4,7 +4,7 @@ use crate::{
     crash,
     graphs::{self, translate::Written},
     input, irc_main,
-    located::{findings, told},
+    located::{diagnostics, told},
     npu,
     output::{self, Content},
     plan, run,
@@ -207,10 +207,10 @@ fn from_graph(
     let module = graphs::translate::to_dialect(&context, &document);
     let To::Graph(written) = to else {
         let made = module.map(|module| mlir(&module, &arguments.output));
-        return told(console, findings(&capture, &source), made);
+        return told(console, diagnostics(&capture, &source), made);
     };
     let module = module.as_ref().and_then(graph_of);
-    let module = told(console, findings(&capture, &source), module)?;
+    let module = told(console, diagnostics(&capture, &source), module)?;
     graphs::translate::emit(console, arguments, module, &source, *written)
 }
 
@@ -261,11 +261,11 @@ fn from_mlir(
     let module = irc_mlir::parse_bytecode(&context, bytes);
     if let To::Graph(written) = to {
         let module = module.as_ref().and_then(graph_of);
-        let module = told(console, findings(&capture, source), module)?;
+        let module = told(console, diagnostics(&capture, source), module)?;
         return graphs::translate::emit(console, arguments, module, source, *written);
     }
     let translated = module.and_then(|module| to_format(&module, to, &arguments.output));
-    told(console, findings(&capture, source), translated)
+    told(console, diagnostics(&capture, source), translated)
 }
 
 /// Nothing after a diagnostic.

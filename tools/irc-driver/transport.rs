@@ -31,7 +31,7 @@ impl Transport {
         }
     }
 
-    /// The only rank that this process runs; nothing when it runs all.
+    /// The only rank that this process runs; `None` when it runs all.
     pub fn rank(&self) -> Option<i64> {
         match self {
             Transport::InProcess => None,

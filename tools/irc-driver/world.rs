@@ -16,7 +16,7 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_executor::{Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
-/// Findings that only say what the named device or ARK's kernels on it lack: the host runs the plan
+/// Diagnostics that only say what the named device or ARK's kernels on it lack: the host runs the plan
 /// all the same. `docs/running-plans.md` says why each is here.
 const OF_THE_DEVICE: [&str; 14] = [
     "plan-matmul-kernel",
@@ -35,7 +35,7 @@ const OF_THE_DEVICE: [&str; 14] = [
     "plan-packet-shape",
 ];
 
-/// Findings that a run which looks for races finds itself, where they are true.
+/// Diagnostics that a run which looks for races finds itself, where they are true.
 const OF_THE_RUN: [&str; 2] = ["plan-race", "plan-group-race"];
 
 /// How plans are prepared.
@@ -44,7 +44,7 @@ pub struct Preparation {
     pub target: Target,
     /// Whether the run looks for races.
     pub race_check: bool,
-    /// The only rank to run here; nothing for all of them.
+    /// The only rank to run here; `None` for all of them.
     pub rank: Option<i64>,
 }
 
@@ -64,7 +64,7 @@ impl World {
     /// Reads, checks and compiles the plans of files, or the plans of the models that they hold.
     ///
     /// # Errors
-    /// Findings in the files.
+    /// Diagnostics in the files.
     pub fn open(
         console: &Console,
         files: &[(Source, Content)],
@@ -151,7 +151,7 @@ impl World {
         for (source, races) in &self.suspicions {
             let mut races = races.clone();
             races.iter_mut().for_each(|race| race.notes.push("the run did not show it".into()));
-            console.findings(source, &races);
+            console.diagnostics(source, &races);
         }
         if self.suspicions.is_empty() { Ok(()) } else { Err(Stop::Reported) }
     }
@@ -212,7 +212,7 @@ struct Opened {
 /// Races that a run looks for, by the file they are in.
 type Suspicions = Vec<(Source, Vec<Diagnostic>)>;
 
-/// The plan of a file, without findings that matter here; all are on the console.
+/// The plan of a file, without diagnostics that matter here; all are on the console.
 fn open(
     console: &Console,
     (file, content): &(Source, Content),
@@ -223,8 +223,8 @@ fn open(
     let source = model.as_ref().map_or(Ok(file.clone()), |model| planned(console, model))?;
     let mut sink = Sink::new();
     let strict = format::parse(&source, &model::Options::default(), &mut sink);
-    let findings = tell(console, &source, sink.into_diagnostics(), race_check, suspicions);
-    findings.map_err(|findings| Stop::Findings(source.clone(), findings))?;
+    let diagnostics = tell(console, &source, sink.into_diagnostics(), race_check, suspicions);
+    diagnostics.map_err(|diagnostics| Stop::Diagnostics(source.clone(), diagnostics))?;
     let lenient = || {
         let options = model::Options { validate: false, ..Default::default() };
         format::parse(&source, &options, &mut Sink::new())
@@ -235,25 +235,26 @@ fn open(
     }
 }
 
-/// Puts findings on the console that do not matter here, and keeps the races that the run looks
-/// for; the findings themselves when any matters.
+/// Puts diagnostics on the console that do not matter here, and keeps the races that the run looks
+/// for; the diagnostics themselves when any matters.
 fn tell(
     console: &Console,
     source: &Source,
-    mut findings: Vec<Diagnostic>,
+    mut diagnostics: Vec<Diagnostic>,
     race_check: bool,
     suspicions: &mut Suspicions,
 ) -> Result<(), Vec<Diagnostic>> {
-    let of_the_device = |finding: &Diagnostic| OF_THE_DEVICE.contains(&finding.code);
-    tolerate(&mut findings, of_the_device, "the host runs the plan all the same");
-    let is_race = |finding: &Diagnostic| race_check && OF_THE_RUN.contains(&finding.code);
-    if findings.iter().any(|finding| finding.is_error() && !is_race(finding)) {
-        return Err(findings);
+    let of_the_device = |diagnostic: &Diagnostic| OF_THE_DEVICE.contains(&diagnostic.code);
+    tolerate(&mut diagnostics, of_the_device, "the host runs the plan all the same");
+    let is_race = |diagnostic: &Diagnostic| race_check && OF_THE_RUN.contains(&diagnostic.code);
+    if diagnostics.iter().any(|diagnostic| diagnostic.is_error() && !is_race(diagnostic)) {
+        return Err(diagnostics);
     }
-    let races = findings.iter().filter(|finding| finding.is_error()).cloned().collect::<Vec<_>>();
+    let races =
+        diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).cloned().collect::<Vec<_>>();
     let why = "the host runs the plan all the same, to see the race; without one the run fails too";
-    tolerate(&mut findings, is_race, why);
-    console.findings(source, &findings);
+    tolerate(&mut diagnostics, is_race, why);
+    console.diagnostics(source, &diagnostics);
     if !races.is_empty() {
         suspicions.push((source.clone(), races));
     }
@@ -261,10 +262,12 @@ fn tell(
 }
 
 /// Makes warnings of some errors.
-fn tolerate(findings: &mut [Diagnostic], which: impl Fn(&Diagnostic) -> bool, why: &str) {
-    for finding in findings.iter_mut().filter(|finding| finding.is_error() && which(finding)) {
-        finding.severity = Severity::Warning;
-        finding.notes.push(why.into());
+fn tolerate(diagnostics: &mut [Diagnostic], which: impl Fn(&Diagnostic) -> bool, why: &str) {
+    for diagnostic in
+        diagnostics.iter_mut().filter(|diagnostic| diagnostic.is_error() && which(diagnostic))
+    {
+        diagnostic.severity = Severity::Warning;
+        diagnostic.notes.push(why.into());
     }
 }
 
@@ -277,27 +280,27 @@ fn check_together(
 ) -> Result<(), Stop> {
     let plans: Vec<Plan> = opened.iter().map(|opened| opened.plan.clone()).collect();
     let mut failed = false;
-    for (index, mut finding) in format::check_ranks(&plans) {
-        let source = place(&opened[index], &mut finding);
-        if let Err(findings) = tell(console, source, vec![finding], race_check, suspicions) {
+    for (index, mut diagnostic) in format::check_ranks(&plans) {
+        let source = place(&opened[index], &mut diagnostic);
+        if let Err(diagnostics) = tell(console, source, vec![diagnostic], race_check, suspicions) {
             failed = true;
-            console.findings(source, &findings);
+            console.diagnostics(source, &diagnostics);
         }
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
 /// Gives a finding its place: what is wrong with the set of ranks lies in a model already.
-fn place<'a>(opened: &'a Opened, finding: &mut Diagnostic) -> &'a Source {
+fn place<'a>(opened: &'a Opened, diagnostic: &mut Diagnostic) -> &'a Source {
     let source = match &opened.model {
-        Some(model) if finding.code == "plan-ranks" => {
-            finding.message = finding.message.replace("plan", "model");
-            finding.help = finding.help.take().map(|help| help.replace("plan", "model"));
+        Some(model) if diagnostic.code == "plan-ranks" => {
+            diagnostic.message = diagnostic.message.replace("plan", "model");
+            diagnostic.help = diagnostic.help.take().map(|help| help.replace("plan", "model"));
             model
         }
         _ => &opened.source,
     };
-    spans::place(source.text(), std::slice::from_mut(finding));
+    spans::place(source.text(), std::slice::from_mut(diagnostic));
     source
 }
 
@@ -358,8 +361,8 @@ mod tests {
         let race = Diagnostic::error("plan-race", "a race");
         let late = Diagnostic::error("plan-use-before-result", "too late");
         let mut suspicions = vec![];
-        let findings = tell(&quiet(), &source, vec![race, late], true, &mut suspicions);
-        assert!(findings.expect_err("an error").iter().all(Diagnostic::is_error));
+        let diagnostics = tell(&quiet(), &source, vec![race, late], true, &mut suspicions);
+        assert!(diagnostics.expect_err("an error").iter().all(Diagnostic::is_error));
         assert!(suspicions.is_empty());
     }
 }

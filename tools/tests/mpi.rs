@@ -12,7 +12,7 @@ fn models(world: usize) -> Vec<PathBuf> {
     (0..world).map(model).collect()
 }
 
-/// Runs `irc run` in so many processes; nothing where there is no `mpirun`.
+/// Runs `irc run` in so many processes; `None` where there is no `mpirun`.
 fn mpirun(processes: usize, arguments: &[&Path]) -> Option<Output> {
     let started = Command::new("mpirun")
         .args(["--allow-run-as-root", "--oversubscribe", "-n", &processes.to_string()])

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 pub struct Global {
     /// Its declaration, without what it holds and without the semicolon.
     pub declaration: String,
-    /// What it holds; nothing for one that is only declared.
+    /// What it holds; `None` for one that is only declared.
     pub initial: Option<String>,
     /// Whether what it holds names other symbols.
     pub refers: bool,
@@ -45,7 +45,7 @@ enum Initial {
 }
 
 /// More scalars than this are data, and not put together one by one.
-const MOST_LEAVES: u64 = 1 << 16;
+const MAX_LEAVES: u64 = 1 << 16;
 
 /// Numbers of a row.
 const PER_ROW: usize = 12;
@@ -285,7 +285,7 @@ fn places(ty: &Type) -> Option<Vec<(Element, u64)>> {
     Some(places)
 }
 
-/// The initial value of a global; nothing for one that is only declared.
+/// The initial value of a global; `None` for one that is only declared.
 fn initial(op: &Op<'_, '_>, ty: &Type) -> Result<Option<Initial>> {
     let odd = || unsupported(op, "this initial value");
     if let Some(value) = read::attribute(op, "value") {
@@ -304,7 +304,7 @@ fn initial(op: &Op<'_, '_>, ty: &Type) -> Result<Option<Initial>> {
         }
         _ => {}
     }
-    if layout::size(ty).is_none_or(|size| size > MOST_LEAVES) {
+    if layout::size(ty).is_none_or(|size| size > MAX_LEAVES) {
         return Err(odd());
     }
     let mut values = HashMap::new();

@@ -1,7 +1,7 @@
 //! Numbers as C writes them.
 use super::super::layout::Element;
 
-/// A scalar by its bits; nothing for a float that has no literal.
+/// A scalar by its bits; `None` for a float that has no literal.
 pub fn plain(element: Element, bits: u128) -> Option<String> {
     Some(match element {
         Element::Int(1) => (bits & 1).to_string(),
@@ -44,7 +44,7 @@ fn signed(text: String) -> String {
     if text.starts_with('-') { format!("({text})") } else { text }
 }
 
-/// A string of C that holds bytes before its zero; nothing for what is no text.
+/// A string of C that holds bytes before its zero; `None` for what is no text.
 pub fn string(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     for byte in bytes {

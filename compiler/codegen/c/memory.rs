@@ -17,7 +17,7 @@ use std::fmt::Write;
 const DYNAMIC: i64 = i32::MIN as i64;
 
 /// The most bytes that a function's stack may take for one `alloca`.
-const MOST_STACK: u64 = u32::MAX as u64;
+const MAX_STACK: u64 = u32::MAX as u64;
 
 impl Body<'_> {
     /// Translates an op on memory.
@@ -153,7 +153,7 @@ impl Body<'_> {
         let wanted = read::integer(&op, "alignment").and_then(|bytes| u64::try_from(bytes).ok());
         let natural = layout::align(&ty).ok_or_else(|| unsupported(&op, "this element type"))?;
         let bytes = layout::size(&ty).and_then(|size| size.checked_mul(count));
-        let bytes = bytes.filter(|bytes| *bytes <= MOST_STACK);
+        let bytes = bytes.filter(|bytes| *bytes <= MAX_STACK);
         let bytes = bytes.ok_or_else(|| unsupported(&op, "this size"))?.max(1);
         let align = wanted.unwrap_or(0).max(natural);
         let name = self.fresh("s");
@@ -383,7 +383,7 @@ fn steps(ty: &Type, indices: &[i64]) -> Option<Steps> {
     Some(steps)
 }
 
-/// The distance in bytes that constant indices lead to; nothing where one is a value.
+/// The distance in bytes that constant indices lead to; `None` where one is a value.
 pub fn constant_offset(ty: &Type, indices: &[i64]) -> Option<i64> {
     steps(ty, indices).filter(|steps| steps.strides.is_empty()).map(|steps| steps.offset)
 }

@@ -72,7 +72,7 @@ pub fn isa(target: &Target) -> Result<OwnedTargetIsa, CodegenError> {
     builder.finish(settings::Flags::new(shared)).map_err(|error| fault(&error))
 }
 
-/// The features of a target that Cranelift knows, in LLVM's names; nothing for a processor that is
+/// The features of a target that Cranelift knows, in LLVM's names; `None` for a processor that is
 /// known by a name alone.
 pub fn features(target: &Target) -> Option<Vec<&'static str>> {
     let known = FLAGS.iter().map(|(_, feature)| *feature);

@@ -174,7 +174,7 @@ enum Initial {
     Data(Data),
 }
 
-/// The initial value of a global; nothing for one that is only declared.
+/// The initial value of a global; `None` for one that is only declared.
 fn initial(op: &Op<'_, '_>) -> Result<Option<Initial>> {
     if let Some(value) = read::attribute(op, "value") {
         let data = llvm::data(value).ok_or_else(|| unsupported(op, "this initial value"))?;
@@ -240,7 +240,7 @@ fn name_of(op: &Op<'_, '_>) -> Result<String> {
     read::string(op, "sym_name").ok_or_else(|| unsupported(op, "a symbol without a name"))
 }
 
-/// An error of Cranelift's, with the verifier's findings where it has some.
+/// An error of Cranelift's, with the verifier's diagnostics where it has some.
 fn said(error: &ModuleError) -> String {
     match error {
         ModuleError::Compilation(error) => format!("{error:?}"),

@@ -33,7 +33,7 @@ const ATAN: [f64; 4] =
     [8.053_744_495_38e-2, -1.387_768_560_32e-1, 1.997_771_064_78e-1, -3.333_294_915_39e-1];
 
 impl<'c: 'a, 'a> Math<'c, 'a> {
-    /// The function by name, of `f32`s; nothing for those that are computed otherwise.
+    /// The function by name, of `f32`s; `None` for those that are computed otherwise.
     pub(super) fn through_f64(
         self,
         name: &str,

@@ -40,7 +40,7 @@ impl<'c: 'a, 'a> Kept<'c, 'a> {
 }
 
 /// Keeps `size` elements of the type of `like` that follow from the tensor `from` alone: where they
-/// are, and whether they are to be computed. Nothing if the kernel keeps nothing, or computes `from`
+/// are, and whether they are to be computed. `None` if the kernel keeps nothing, or computes `from`
 /// itself.
 pub fn keep<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,

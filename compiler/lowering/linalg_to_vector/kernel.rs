@@ -96,7 +96,7 @@ impl Stage<'_, '_> {
         self.parallel < self.sizes.len()
     }
 
-    /// The stage with its last loops as one, so that `count` loops are left; nothing where an access
+    /// The stage with its last loops as one, so that `count` loops are left; `None` where an access
     /// does not walk them as one, or the region asks for a loop's index.
     pub fn joined(&self, count: usize) -> Option<Self> {
         let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == "linalg.index");
@@ -444,7 +444,7 @@ fn wanted<'c: 'a, 'a>(
     Ok(wanted)
 }
 
-/// The value behind the shape ops before a value that has these strides, and its strides; nothing
+/// The value behind the shape ops before a value that has these strides, and its strides; `None`
 /// when it cannot lie so.
 fn trace<'c: 'a, 'a>(
     mut value: Value<'c, 'a>,

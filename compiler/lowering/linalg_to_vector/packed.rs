@@ -55,7 +55,7 @@ impl Packing {
     }
 
     /// The packed elements of a constant whose elements have `width` bytes; those between the matrix's are
-    /// zero. Nothing where the constant is too small.
+    /// zero. `None` where the constant is too small.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
         let count = usize::try_from(self.elements()).ok()?;
         let mut packed = vec![0; count.checked_mul(width)?];

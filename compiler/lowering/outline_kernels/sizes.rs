@@ -37,7 +37,7 @@ impl Work {
 }
 
 impl Sizes {
-    /// The sizes of a group; nothing where all are known, and where an op's result would not follow
+    /// The sizes of a group; `None` where all are known, and where an op's result would not follow
     /// from what is left of its operands.
     pub(crate) fn of<'c: 'a, 'a>(ops: &[OperationRef<'c, 'a>]) -> Option<Self> {
         let sizes = Self::default();

@@ -61,7 +61,7 @@ pub enum Purpose {
 /// Values that share memory whose size depends on symbols.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    /// The step after which its size is known; nothing when it is from the start.
+    /// The step after which its size is known; `None` when it is from the start.
     pub known: Option<usize>,
     /// It holds as many bytes as the largest of these.
     pub bytes: BTreeSet<Dim>,

@@ -137,7 +137,7 @@ pub fn extents(arguments: &[Type]) -> BTreeMap<Arc<str>, (usize, usize)> {
 pub struct Schedule {
     /// Steps by number.
     pub order: Vec<usize>,
-    /// Position in the order after which a symbol is known; nothing for those known from the start.
+    /// Position in the order after which a symbol is known; `None` for those known from the start.
     pub known: BTreeMap<Arc<str>, Option<usize>>,
 }
 

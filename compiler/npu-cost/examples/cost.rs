@@ -92,9 +92,9 @@ fn cost(run: &Run) -> Result<Cost, String> {
     let Some(tree) = run.tree(&network) else {
         return Ok(first(&network, &run.machine, run.objective, run.batch)?.cost);
     };
-    let mut model =
-        Model::new(&network, &run.machine, run.objective).map_err(|finding| finding.message)?;
-    let found = model.evaluate(&tree.without_schemes()).map_err(|finding| finding.message)?;
+    let mut model = Model::new(&network, &run.machine, run.objective)
+        .map_err(|diagnostic| diagnostic.message)?;
+    let found = model.evaluate(&tree.without_schemes()).map_err(|diagnostic| diagnostic.message)?;
     Ok(found.cost)
 }
 
@@ -111,8 +111,8 @@ fn first(
     objective: Objective,
     batch: u64,
 ) -> Result<Evaluation, String> {
-    let text = |finding: Box<irc_diag::Diagnostic>| {
-        format!("{}: {} {}", finding.code, finding.message, finding.notes.join(", "))
+    let text = |diagnostic: Box<irc_diag::Diagnostic>| {
+        format!("{}: {} {}", diagnostic.code, diagnostic.message, diagnostic.notes.join(", "))
     };
     let mut model = Model::new(network, machine, objective).map_err(text)?;
     Ok(initial(&mut model, network, batch).map_err(text)?.1)
@@ -149,7 +149,7 @@ fn of_file(network: &Network, machine: &Machine, path: &str) -> Result<Evaluatio
     };
     let found = Model::new(network, machine, Objective::EDP);
     let found = found.and_then(|mut model| model.evaluate(&tree));
-    found.map_err(|finding| render(&source, &[*finding], false, 100))
+    found.map_err(|diagnostic| render(&source, &[*diagnostic], false, 100))
 }
 
 fn listing(network: &Network, found: &Evaluation) -> String {

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::layout::Made;
 use crate::leaf::{Placed, Task};
 use crate::machine::Machine;
@@ -128,7 +128,7 @@ impl<'a> Model<'a> {
     ///
     /// # Errors
     /// `cost-machine` when the machine cannot be counted with.
-    pub fn new(network: &'a Network, machine: &'a Machine, objective: Objective) -> Found<Self> {
+    pub fn new(network: &'a Network, machine: &'a Machine, objective: Objective) -> Result<Self> {
         machine.check()?;
         Ok(Self { network, machine, objective, memo: Memo::default() })
     }
@@ -139,7 +139,7 @@ impl<'a> Model<'a> {
     /// A tree that is not sound (`cost-tree-…`), a layer that finds no scheme (`cost-scheme`,
     /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a cut of space whose cores
     /// cannot be shared out (`cost-no-cores`), at the node concerned.
-    pub fn evaluate(&mut self, tree: &Tree) -> Found<Evaluation> {
+    pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
         let root = resolve(tree, self.network, self.machine)?;
         let made = self.network.nodes().iter().map(|_| None).collect();
         let cores = 0..self.machine.mesh.cores();
@@ -154,7 +154,7 @@ impl<'a> Model<'a> {
 ///
 /// # Errors
 /// As [`Model::new`] and [`Model::evaluate`].
-pub fn evaluate(network: &Network, machine: &Machine, tree: &Tree) -> Found<Cost> {
+pub fn evaluate(network: &Network, machine: &Machine, tree: &Tree) -> Result<Cost> {
     let mut model = Model::new(network, machine, Objective::EDP)?;
     Ok(model.evaluate(tree)?.cost)
 }
@@ -164,13 +164,13 @@ impl Walk<'_, '_> {
         self.model.machine.buffer.size
     }
 
-    fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+    fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
         let done = match &step.kind {
             StepKind::Leaf(leaf) => self.leaf(leaf, step.batch, cores, level),
             StepKind::Cut(Cut::Time, cut) => self.time(cut, cores, level),
             StepKind::Cut(Cut::Space, cut) => self.space(cut, cores, level),
         };
-        done.map_err(|finding| step.locate(finding, self.model.network))
+        done.map_err(|diagnostic| step.locate(diagnostic, self.model.network))
     }
 
     fn leaf(
@@ -179,7 +179,7 @@ impl Walk<'_, '_> {
         batch: u64,
         cores: Range<u64>,
         level: Level,
-    ) -> Found<Done> {
+    ) -> Result<Done> {
         let (model, layer) = (&mut *self.model, leaf.layer);
         let (machine, objective) = (model.machine, model.objective);
         let task = Task {
@@ -208,7 +208,7 @@ impl Walk<'_, '_> {
         layer: usize,
         cores: u64,
         level: Level,
-    ) -> Found<(Done, Arc<Made>)> {
+    ) -> Result<(Done, Arc<Made>)> {
         let (machine, capacity) = (self.model.machine, self.capacity());
         let has_made_weights = self.model.network.nodes()[layer].has_made_weights();
         let (mut inputs, mut weights) = (Usage::of(&placed.inputs), Usage::of(&placed.weights));
@@ -233,7 +233,7 @@ impl Walk<'_, '_> {
         Ok((done, placed.made))
     }
 
-    fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+    fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
         let groups = cut.groups;
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
         // Weights of a segment that runs once need not stay: each comes with the layer's inputs.
@@ -269,7 +269,7 @@ impl Walk<'_, '_> {
         next: &Done,
         level: Level,
         passing: bool,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let capacity = self.capacity();
         if level == Level::Inner {
             sum.inputs = std::mem::take(&mut sum.inputs).and(&next.inputs).within(capacity)?;
@@ -292,7 +292,7 @@ impl Walk<'_, '_> {
         last: &Held,
         groups: u64,
         level: Level,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let capacity = self.capacity();
         let mut end = last.during.clone();
         if groups > 1 {
@@ -306,7 +306,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Found<Done> {
+    fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
         let CutStep { groups, stages, children } = cut;
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();

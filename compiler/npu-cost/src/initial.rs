@@ -1,7 +1,7 @@
 //! The tree that searches begin with.
 
+use crate::diagnostic::{Result, fault};
 use crate::evaluate::{Evaluation, Model};
-use crate::finding::{Found, fault};
 use crate::network::Network;
 use crate::tree::{Cut, Tree};
 
@@ -16,7 +16,7 @@ pub fn layer_by_layer(network: &Network, batch: u64, images: u64) -> Tree {
 ///
 /// # Errors
 /// As of the smallest number of images, when the buffers do not even hold that.
-pub fn initial(model: &mut Model<'_>, network: &Network, batch: u64) -> Found<(Tree, Evaluation)> {
+pub fn initial(model: &mut Model<'_>, network: &Network, batch: u64) -> Result<(Tree, Evaluation)> {
     let mut last = Err(fault("cost-tree-batch", "a batch has images"));
     let halves = std::iter::successors(Some(batch), |images| Some(images / 2));
     for images in halves.take_while(|images| *images > 0) {

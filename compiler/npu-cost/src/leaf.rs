@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::layer::Op;
 use crate::layout::{Made, Parts, Shares};
 use crate::machine::Machine;
@@ -102,7 +102,7 @@ impl Task<'_> {
         machine: &Machine,
         objective: Objective,
         map: &mut Map<'_>,
-    ) -> Found<Placed> {
+    ) -> Result<Placed> {
         let mut best: Option<(Choice, Cut)> = None;
         for partition in self.partitions(machine)? {
             let Some(cut) = self.cut(partition, machine, map) else { continue };
@@ -125,7 +125,7 @@ impl Task<'_> {
         self.cores.end - self.cores.start
     }
 
-    fn partitions(&self, machine: &Machine) -> Found<Vec<Partition>> {
+    fn partitions(&self, machine: &Machine) -> Result<Vec<Partition>> {
         if let Some(scheme) = self.scheme {
             let (parts, cores) = (scheme.partition.parts(), self.core_count());
             let message = format!("the scheme has {parts} parts for {cores} cores");

@@ -10,8 +10,8 @@
 //! the same order, so that the same trees get the same numbers. Formulas, sources and oddities are in
 //! `docs/npu-cost.md`.
 
+mod diagnostic;
 mod evaluate;
-mod finding;
 mod initial;
 mod layer;
 mod layout;
@@ -30,8 +30,8 @@ mod traffic;
 mod tree;
 mod usage;
 
+pub use diagnostic::Result;
 pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, evaluate};
-pub use finding::Found;
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};

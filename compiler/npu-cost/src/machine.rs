@@ -5,7 +5,7 @@
 //! 1 GHz, a byte a cycle is 1 GB/s. The published energies of memories are for a bit; here they are
 //! for a byte.
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::mesh::Mesh;
 
 /// Bits of an element.
@@ -200,7 +200,7 @@ impl Machine {
     /// # Errors
     /// `cost-machine`: no cores or too many, a stripe that does not divide the width, or a size,
     /// bandwidth or energy that is none.
-    pub fn check(&self) -> Found<()> {
+    pub fn check(&self) -> Result<()> {
         let Mesh { width, height, stride } = self.mesh;
         let is_few =
             width.checked_mul(height).is_some_and(|cores| (1..=MAX_CORES).contains(&cores));
@@ -257,6 +257,6 @@ impl Machine {
     }
 }
 
-fn refuse(message: impl Into<String>) -> Found<()> {
+fn refuse(message: impl Into<String>) -> Result<()> {
     Err(fault("cost-machine", message))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::leaf::{Placed, Task};
 use crate::machine::Machine;
 use crate::mapper::{self, Mapping};
@@ -42,7 +42,7 @@ impl Memo {
         task: &Task<'_>,
         machine: &Machine,
         objective: Objective,
-    ) -> Found<Placed> {
+    ) -> Result<Placed> {
         let leaf = Leaf::of(task);
         if let Some(placed) = self.leaves.get(&leaf) {
             return Ok(placed.clone());

@@ -1,6 +1,6 @@
 //! Networks: layers, and what each reads.
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::layer::{Layer, Op};
 use crate::shape::{Region, Shape};
 
@@ -97,7 +97,7 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::add_reading`].
-    pub fn add(&mut self, layer: Layer, inputs: &[usize]) -> Found<usize> {
+    pub fn add(&mut self, layer: Layer, inputs: &[usize]) -> Result<usize> {
         self.add_reading(layer, Reads { inputs, ..Reads::default() })
     }
 
@@ -106,7 +106,7 @@ impl Network {
     /// # Errors
     /// `cost-layer` when the layer alone makes no sense or is too large, `cost-network` when it does
     /// not go together with what it reads, or its name is taken.
-    pub fn add_reading(&mut self, layer: Layer, reads: Reads<'_>) -> Found<usize> {
+    pub fn add_reading(&mut self, layer: Layer, reads: Reads<'_>) -> Result<usize> {
         check_layer(&layer)?;
         let (mut inputs, mut weights) = (reads.inputs.to_vec(), reads.weights.to_vec());
         inputs.sort_unstable();
@@ -124,7 +124,7 @@ impl Network {
         Ok(self.nodes.len() - 1)
     }
 
-    fn check_places(&self, layer: &Layer, inputs: &[usize], weights: &[usize]) -> Found<()> {
+    fn check_places(&self, layer: &Layer, inputs: &[usize], weights: &[usize]) -> Result<()> {
         let mut all = inputs.iter().chain(weights);
         let twice = |places: &[usize]| places.windows(2).any(|pair| pair[0] == pair[1]);
         let message = if self.nodes.len() == MAX_LAYERS {
@@ -142,7 +142,7 @@ impl Network {
     }
 
     /// All inputs, behind one another along channels.
-    fn join(&self, layer: &Layer, inputs: &[usize], external: Option<Shape>) -> Found<Shape> {
+    fn join(&self, layer: &Layer, inputs: &[usize], external: Option<Shape>) -> Result<Shape> {
         let made = inputs.iter().map(|place| self.nodes[*place].layer.output);
         let mut all = external.into_iter().chain(made);
         let Some(mut joined) = all.next() else {
@@ -159,7 +159,7 @@ impl Network {
         Ok(joined)
     }
 
-    fn check_weights(&self, layer: &Layer, weights: &[usize]) -> Found<()> {
+    fn check_weights(&self, layer: &Layer, weights: &[usize]) -> Result<()> {
         if weights.is_empty() {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Network {
 }
 
 /// The operands of an element-wise layer begin where inputs begin.
-fn check_operands(layer: &Layer, before: u64, next: Shape) -> Found<()> {
+fn check_operands(layer: &Layer, before: u64, next: Shape) -> Result<()> {
     let Op::Eltwise { .. } = layer.op else { return Ok(()) };
     let each = layer.output.channels;
     match before % each + next.channels <= each {
@@ -186,7 +186,7 @@ fn check_operands(layer: &Layer, before: u64, next: Shape) -> Found<()> {
 }
 
 /// What of the input is read, and the padding around it.
-fn fit(layer: &Layer, given: Shape) -> Found<(Shape, [u64; 2])> {
+fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
     let needs = layer.needs();
     let fits = match layer.op {
         Op::Conv { .. } | Op::GroupedConv { .. } => fit_window(layer, given, true),
@@ -218,7 +218,7 @@ fn fit_window(layer: &Layer, given: Shape, leaves_out: bool) -> Option<(Shape, [
     (given.channels == needs.channels).then_some((input, [above, left]))
 }
 
-fn check_layer(layer: &Layer) -> Found<()> {
+fn check_layer(layer: &Layer) -> Result<()> {
     let window = layer.window();
     let Shape { channels, rows, columns } = layer.output;
     let mut extents = vec![channels, rows, columns];
@@ -242,7 +242,7 @@ fn check_layer(layer: &Layer) -> Found<()> {
     check_size(layer, each)
 }
 
-fn check_op(layer: &Layer) -> Found<()> {
+fn check_op(layer: &Layer) -> Result<()> {
     let message = match layer.op {
         Op::Transpose { order: [a, b, c] } if a == b || b == c || a == c => "an axis stands twice",
         Op::Pool(window) if (0..2).any(|axis| window.stride[axis] > window.kernel[axis]) => {
@@ -254,7 +254,7 @@ fn check_op(layer: &Layer) -> Found<()> {
 }
 
 /// The counts of the model are products of these with few cores and hops.
-fn check_size(layer: &Layer, each: u64) -> Found<()> {
+fn check_size(layer: &Layer, each: u64) -> Result<()> {
     let product = |of: &[u64]| of.iter().map(|extent| u128::from(*extent)).product::<u128>();
     let [kernel_rows, kernel_columns] = layer.window().kernel;
     let Shape { channels, rows, columns } = layer.output;

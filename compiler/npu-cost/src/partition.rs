@@ -1,6 +1,6 @@
 //! Cutting a layer's result into one part for each core.
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::shape::{Shape, Span};
 
 /// Letters of the axes that are cut: output channels, images, rows, columns.
@@ -158,7 +158,7 @@ impl Scheme {
     ///
     /// # Errors
     /// `cost-tree-scheme`, without a place.
-    pub fn parse(text: &str) -> Found<Self> {
+    pub fn parse(text: &str) -> Result<Self> {
         let wrong = || fault("cost-tree-scheme", "expected a scheme such as (K:4,H:2,W:1,B:1)");
         let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
         let (mut parts, mut order) = ([0; 4], vec![]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::mesh::Place;
 
 /// Bytes of the global buffer of each core that holds anything.
@@ -52,7 +52,7 @@ impl Usage {
     ///
     /// # Errors
     /// `cost-no-room`: a core holds more than `capacity`.
-    pub fn within(self, capacity: u64) -> Found<Self> {
+    pub fn within(self, capacity: u64) -> Result<Self> {
         match self.0.iter().find(|(_, bytes)| **bytes > capacity) {
             None => Ok(self),
             Some((place, bytes)) => {

@@ -79,7 +79,7 @@ fn every_figure_of_every_layer_is_equal() {
         let case = Case::read(line);
         let tree = layer_by_layer(&case.network(), case.numbers[13], case.numbers[14]);
         let found = evaluate(&case.network(), &case.machine(), &tree);
-        let found = found.map_err(|finding| assert_eq!(finding.code, "cost-no-scheme")).ok();
+        let found = found.map_err(|diagnostic| assert_eq!(diagnostic.code, "cost-no-scheme")).ok();
         assert_eq!(found, case.expected, "{line}");
         bus += usize::from(found.is_some_and(|cost| case.core == "polar" && cost.parts.bus > 0.0));
         refused += usize::from(found.is_none());

@@ -1,13 +1,13 @@
 //! What holds of every cost.
 
 use irc_npu_cost::{
-    Cut, Evaluation, Found, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Shape,
+    Cut, Evaluation, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Result, Shape,
     Tree, Window, evaluate, layer_by_layer, networks,
 };
 
 const MESH: Mesh = Mesh { width: 4, height: 4, stride: 4 };
 
-fn weigh(network: &Network, machine: &Machine, tree: &Tree) -> Found<Evaluation> {
+fn weigh(network: &Network, machine: &Machine, tree: &Tree) -> Result<Evaluation> {
     Model::new(network, machine, Objective::EDP)?.evaluate(tree)
 }
 
@@ -92,18 +92,18 @@ fn results_that_stay_on_chip_save_dram() {
 fn buffers_that_overflow_are_found_at_the_node() {
     let network = networks::vgg19().expect("a network");
     let machine = Machine::polar(Mesh { width: 2, height: 1, stride: 2 });
-    let finding = evaluate(&network, &machine, &layer_by_layer(&network, 1, 1));
-    let finding = finding.expect_err("a map of 3 MB in buffers of 1 MiB");
+    let diagnostic = evaluate(&network, &machine, &layer_by_layer(&network, 1, 1));
+    let diagnostic = diagnostic.expect_err("a map of 3 MB in buffers of 1 MiB");
     assert_eq!(
-        (finding.code, &finding.notes[..]),
+        (diagnostic.code, &diagnostic.notes[..]),
         ("cost-no-scheme", &["layer conv2".to_owned()][..])
     );
 
     let machine = Machine::polar(MESH);
     let all = (0..network.nodes().len()).map(|layer| Tree::leaf(layer, 1)).collect();
     let tree = Tree::cut(Cut::Time, 2, vec![Tree::cut(Cut::Time, 2, all)]);
-    let finding = evaluate(&network, &machine, &tree).expect_err("all weights at once");
-    assert_eq!(finding.code, "cost-no-room");
+    let diagnostic = evaluate(&network, &machine, &tree).expect_err("all weights at once");
+    assert_eq!(diagnostic.code, "cost-no-room");
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn more_children_than_cores_are_refused() {
     let network = networks::vgg19().expect("a network");
     let machine = Machine::polar(MESH);
     let all = (0..network.nodes().len()).map(|layer| Tree::leaf(layer, 1)).collect();
-    let finding = evaluate(&network, &machine, &Tree::cut(Cut::Space, 1, all));
-    assert_eq!(finding.expect_err("21 layers on 16 cores").code, "cost-no-cores");
+    let diagnostic = evaluate(&network, &machine, &Tree::cut(Cut::Space, 1, all));
+    assert_eq!(diagnostic.expect_err("21 layers on 16 cores").code, "cost-no-cores");
 }
 
 #[test]
@@ -132,8 +132,9 @@ fn a_machine_without_something_is_refused() {
     ];
     for machine in bad {
         let network = networks::vgg19().expect("a network");
-        let finding = Model::new(&network, &machine, Objective::EDP).err().expect("a finding");
-        assert_eq!(finding.code, "cost-machine");
+        let diagnostic =
+            Model::new(&network, &machine, Objective::EDP).err().expect("a diagnostic");
+        assert_eq!(diagnostic.code, "cost-machine");
     }
 }
 
@@ -174,7 +175,7 @@ fn a_window_larger_than_the_array_has_no_mapping() {
     network.add_reading(layer, reads).expect("a layer");
     let tree = layer_by_layer(&network, 1, 1);
     for machine in [Machine::polar(MESH), Machine::eyeriss(MESH)] {
-        let finding = evaluate(&network, &machine, &tree).expect_err("no mapping");
-        assert_eq!(finding.code, "cost-no-scheme");
+        let diagnostic = evaluate(&network, &machine, &tree).expect_err("no mapping");
+        assert_eq!(diagnostic.code, "cost-no-scheme");
     }
 }

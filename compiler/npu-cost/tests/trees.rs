@@ -2,7 +2,7 @@
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu_cost::{
-    Cut, Found, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Shape, Tree, Window,
+    Cut, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Result, Shape, Tree, Window,
     evaluate, parse,
 };
 
@@ -11,7 +11,7 @@ fn network() -> Network {
     build().expect("layers that go together")
 }
 
-fn build() -> Found<Network> {
+fn build() -> Result<Network> {
     let map = Shape::new(8, 16, 16);
     let conv = |name: &str| Layer::conv(name, 8, map, Window::square(3, 1));
     let mut network = Network::new("three");
@@ -31,14 +31,14 @@ fn read(text: &str) -> Result<Tree, Vec<Diagnostic>> {
     parse(&source, &network(), &mut sink).ok_or_else(|| sink.into_diagnostics())
 }
 
-/// Code and marked text of the finding that reading and evaluating a tree ends in.
+/// Code and marked text of the diagnostic that reading and evaluating a tree ends in.
 fn refusal(text: &str) -> (&'static str, String) {
-    let finding = match read(text) {
-        Err(findings) => findings[0].clone(),
-        Ok(tree) => *evaluate(&network(), &machine(), &tree).expect_err("a finding"),
+    let diagnostic = match read(text) {
+        Err(diagnostics) => diagnostics[0].clone(),
+        Ok(tree) => *evaluate(&network(), &machine(), &tree).expect_err("a diagnostic"),
     };
-    let span = finding.primary_span().expect("a place");
-    (finding.code, text[span].to_owned())
+    let span = diagnostic.primary_span().expect("a place");
+    (diagnostic.code, text[span].to_owned())
 }
 
 const SOUND: &str = "T 4/2\n\tT 2/2\n\t\ta 1\n\t\tb 1 (H:2,W:2,B:1,K:1)\n\t\tc 1\n";
@@ -98,8 +98,8 @@ fn what_makes_no_sense_is_found_where_it_stands() {
 
 #[test]
 fn all_lines_that_cannot_be_read_are_found() {
-    let findings = read("T 1/1\n\tx 1\n\ta\n\ty 1\n").expect_err("findings");
-    let codes: Vec<&str> = findings.iter().map(|finding| finding.code).collect();
+    let diagnostics = read("T 1/1\n\tx 1\n\ta\n\ty 1\n").expect_err("diagnostics");
+    let codes: Vec<&str> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
     assert_eq!(codes, ["cost-tree-layer", "cost-tree-syntax", "cost-tree-layer"]);
 }
 
@@ -117,14 +117,14 @@ fn trees_beyond_any_use_are_refused() {
 fn a_tree_made_by_a_program_is_refused_with_the_layer_named() {
     let leaves = vec![Tree::leaf(1, 1), Tree::leaf(0, 1), Tree::leaf(2, 1)];
     let tree = Tree::cut(Cut::Time, 1, leaves);
-    let finding = evaluate(&network(), &machine(), &tree).expect_err("a finding");
+    let diagnostic = evaluate(&network(), &machine(), &tree).expect_err("a diagnostic");
     assert_eq!(
-        (finding.code, &finding.notes[..]),
+        (diagnostic.code, &diagnostic.notes[..]),
         ("cost-tree-order", &["layer b".to_owned()][..])
     );
     let unknown = Tree::cut(Cut::Time, 1, vec![Tree::leaf(7, 1)]);
-    let finding = evaluate(&network(), &machine(), &unknown).expect_err("a finding");
-    assert_eq!(finding.code, "cost-tree-layer");
+    let diagnostic = evaluate(&network(), &machine(), &unknown).expect_err("a diagnostic");
+    assert_eq!(diagnostic.code, "cost-tree-layer");
 }
 
 #[test]

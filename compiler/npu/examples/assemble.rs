@@ -7,7 +7,7 @@
 use irc_diag::{Sink, Source, render};
 use irc_gemini_format::{FileKind, Options, frontend, schedule, source};
 use irc_npu::listing::{self, Limits};
-use irc_npu_emit::Finding;
+use irc_npu_emit::FileDiagnostic;
 
 fn main() {
     let paths: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +30,7 @@ fn main() {
 
 fn read(path: &str) -> Result<Source, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    source(path, &bytes).map_err(|finding| finding.message)
+    source(path, &bytes).map_err(|diagnostic| diagnostic.message)
 }
 
 fn assemble(plan: &str, layers: Option<&str>) -> Result<irc_npu::Program, String> {
@@ -50,7 +50,7 @@ fn assemble(plan: &str, layers: Option<&str>) -> Result<irc_npu::Program, String
     }
     let made = irc_npu_emit::emit(&parsed, described.as_ref());
     made.map_err(|found| {
-        let text = found.into_iter().map(|Finding { file, diagnostic }| {
+        let text = found.into_iter().map(|FileDiagnostic { file, diagnostic }| {
             let source = layers.as_ref().filter(|_| file == FileKind::Frontend).unwrap_or(&plan);
             let mut found = [diagnostic];
             irc_gemini_format::place(source, &mut found);

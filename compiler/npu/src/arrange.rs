@@ -21,7 +21,7 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::{WL0_UNIT, wl0_row, wl0_units};
 
 use crate::compute;
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::movement;
 use crate::moves::{Move, What, moves};
 use crate::rings;
@@ -29,7 +29,7 @@ use crate::step::Step;
 use crate::tensors::{View, lengths};
 
 /// The instructions of a core between the begin of its task and the end.
-pub fn arrange(view: &View<'_>) -> Found<Vec<Step>> {
+pub fn arrange(view: &View<'_>) -> Result<Vec<Step>> {
     let moves = moves(view)?;
     let flat: Vec<&Move<'_>> = moves.iter().flatten().collect();
     let mut done = 0;
@@ -58,7 +58,7 @@ pub fn arrange(view: &View<'_>) -> Found<Vec<Step>> {
 const SETTLING: usize = 14;
 
 /// The ring table of a workload, when it is another than that of the workload before.
-fn new_rings(view: &View<'_>, index: usize) -> Found<Vec<Step>> {
+fn new_rings(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     let regions = view.workload(index).regions();
     if index == 0 || view.workload(index - 1).regions() == regions {
         return Ok(vec![]);
@@ -71,7 +71,7 @@ fn new_rings(view: &View<'_>, index: usize) -> Found<Vec<Step>> {
 }
 
 /// Copies of a workload's result to everywhere but its first place.
-fn copies_of(view: &View<'_>, index: usize) -> Found<Vec<Step>> {
+fn copies_of(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     let mut all = vec![];
     for part in view.workload(index).ofmaps() {
         let places = view.outputs(index, part)?;
@@ -111,7 +111,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    fn new(view: &View<'_>, index: usize, rows: &mut Rows, has_copy: bool) -> Found<Self> {
+    fn new(view: &View<'_>, index: usize, rows: &mut Rows, has_copy: bool) -> Result<Self> {
         let workload = view.workload(index);
         let is_pe = workload.layer_type == Some(LayerKind::Pe);
         let tiles = compute::tiles(view, index)?;

@@ -8,7 +8,9 @@ use irc_npu::layout::WL0_UNIT;
 use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
-use crate::finding::{Finding, Found, fault, layer_fault, layer_word, signed, word, words};
+use crate::diagnostic::{
+    FileDiagnostic, Result, fault, layer_fault, layer_word, signed, word, words,
+};
 use crate::instructions::VectorSetup;
 use crate::movement::{cut_mode, place};
 use crate::step::Step;
@@ -16,7 +18,7 @@ use crate::tensors::{Spot, View, corner, lengths};
 
 /// The instructions of a workload's tiles, in the order of their keys as strings. Their place in it
 /// says in which half of WL0 their weights are.
-pub fn tiles<'s>(view: &View<'s>, index: usize) -> Found<Vec<(&'s Tile, Step)>> {
+pub fn tiles<'s>(view: &View<'s>, index: usize) -> Result<Vec<(&'s Tile, Step)>> {
     let workload = view.workload(index);
     let path = view.at(index);
     let Some(info) = &workload.tile_info else {
@@ -62,12 +64,12 @@ fn least(a: Option<[i64; 4]>, b: Option<[i64; 4]>) -> Option<[i64; 4]> {
     }
 }
 
-fn inputs(view: &View<'_>, index: usize) -> Found<Vec<Spot>> {
+fn inputs(view: &View<'_>, index: usize) -> Result<Vec<Spot>> {
     view.workload(index).ifmaps().iter().map(|ifmap| view.input(index, ifmap)).collect()
 }
 
 /// Where the first element of the whole result is written.
-fn output(view: &View<'_>, index: usize) -> Found<Spot> {
+fn output(view: &View<'_>, index: usize) -> Result<Spot> {
     let missing = || fault("emit-output", &view.at(index), "the result has no place in the buffer");
     let part = view.workload(index).ofmaps().first().ok_or_else(missing)?;
     let mut spot = *view.outputs(index, part)?.first().ok_or_else(missing)?;
@@ -91,12 +93,12 @@ struct Work<'v, 's> {
 }
 
 impl Work<'_, '_> {
-    fn lacks(&self, module: &str) -> Box<Finding> {
+    fn lacks(&self, module: &str) -> Box<FileDiagnostic> {
         let message = format!("the layer has no module `{module}`");
         layer_fault("emit-frontend", (&self.layer.name, "module_list"), message)
     }
 
-    fn input(&self, operand: usize) -> Found<&Spot> {
+    fn input(&self, operand: usize) -> Result<&Spot> {
         self.inputs
             .get(operand)
             .ok_or_else(|| fault("emit-input", &self.path, "the workload lacks an operand"))
@@ -108,7 +110,7 @@ impl Work<'_, '_> {
         [0, 1, 2, 3].map(|axis| lower[axis] - origin[axis])
     }
 
-    fn convolution(&self, tile: &Tile, number: u32, position: usize) -> Found<Step> {
+    fn convolution(&self, tile: &Tile, number: u32, position: usize) -> Result<Step> {
         let input = self.input(0)?;
         let [top, _, left, _] = tile.tile_padding_tblr;
         let [n, c, h, w] = self.within(0, corner(&tile.ifmap()));
@@ -145,7 +147,7 @@ impl Work<'_, '_> {
     }
 
     /// The row and column of the operand at which a tile's first window begins, negative in padding.
-    fn first_pixel(&self, tile: &Tile, kernel: [u32; 2]) -> Found<[i32; 2]> {
+    fn first_pixel(&self, tile: &Tile, kernel: [u32; 2]) -> Result<[i32; 2]> {
         let [top, _, left, _] = tile.tile_padding_tblr;
         let row = self.begin(tile, 2, top, kernel[0])?;
         let column = self.begin(tile, 3, left, kernel[1])?;
@@ -156,7 +158,7 @@ impl Work<'_, '_> {
     ///
     /// It is counted from the first element that the tile reads, as in published programs, unless
     /// windows go on into padding behind the last: where that is, only its place in the operand tells.
-    fn begin(&self, tile: &Tile, axis: usize, before: i64, kernel: u32) -> Found<i64> {
+    fn begin(&self, tile: &Tile, axis: usize, before: i64, kernel: u32) -> Result<i64> {
         let input = self.input(0)?;
         let first = input.at[axis] + self.within(0, corner(&tile.ifmap()))[axis];
         let read = lengths(&tile.ifmap())[axis];
@@ -173,12 +175,12 @@ impl Work<'_, '_> {
         Err(fault("emit-tile", &self.path, message))
     }
 
-    fn no_tile(&self, what: &str) -> Box<Finding> {
+    fn no_tile(&self, what: &str) -> Box<FileDiagnostic> {
         fault("emit-tile", &self.path, format!("a tile has no {what}"))
     }
 
     /// Where the weights of a tile are in WL0: whole, or in turn in either half.
-    fn weight_address(&self, tile: &Tile, position: usize) -> Found<i64> {
+    fn weight_address(&self, tile: &Tile, position: usize) -> Result<i64> {
         let row = self.view.wl0_row(self.index)?;
         if row.source == Wl0Source::Core {
             return Ok(half_of(row.address, row.size, position));
@@ -190,7 +192,7 @@ impl Work<'_, '_> {
         Ok(row.address + (tile.ofmap().axis(1).0 - first) * units / WL0_UNIT)
     }
 
-    fn formats(&self) -> Found<PeCfgFm> {
+    fn formats(&self) -> Result<PeCfgFm> {
         let (input, output) = (self.input(0)?.tensor, self.output.tensor);
         let weights = self.view.layers.weights(&self.layer.name, &self.path)?;
         let quantized = self.layer.quant_info.as_ref();
@@ -208,7 +210,7 @@ impl Work<'_, '_> {
         })
     }
 
-    fn parameters(&self, tile: &Tile) -> Found<PeCfgPm> {
+    fn parameters(&self, tile: &Tile) -> Result<PeCfgPm> {
         let quantized = self.layer.quant_info.as_ref();
         let zero = quantized.and_then(|quantized| quantized.output_zero_point.as_ref());
         let scale = quantized.and_then(|quantized| quantized.output_scale.as_ref());
@@ -228,7 +230,7 @@ impl Work<'_, '_> {
     }
 
     /// Extents of a kernel or steps; 1 for layers that have none.
-    fn pair(&self, key: &str, values: Option<[i64; 2]>) -> Found<[u32; 2]> {
+    fn pair(&self, key: &str, values: Option<[i64; 2]>) -> Result<[u32; 2]> {
         let [rows, columns] = values.unwrap_or([1, 1]);
         let place = (self.layer.name.as_str(), key);
         Ok([layer_word(rows, place)?, layer_word(columns, place)?])
@@ -241,13 +243,13 @@ impl Work<'_, '_> {
         [0, 1, 2, 3].map(|axis| part[axis] - whole[axis])
     }
 
-    fn step(&self, configs: Vec<Op>, op: Op, number: u32) -> Found<Step> {
+    fn step(&self, configs: Vec<Op>, op: Op, number: u32) -> Result<Step> {
         let origin = place(self.view, self.index, signed(number.into(), &self.path)?)?;
         Ok(Step { configs, op, origin, workload: self.index })
     }
 
     /// One operation for each image. It has no batch, and its addresses are those of the first.
-    fn vector(&self, tile: &Tile, number: u32) -> Found<Step> {
+    fn vector(&self, tile: &Tile, number: u32) -> Result<Step> {
         let is_pool = matches!(self.layer.operation.as_str(), "max_pool2d" | "avg_pool2d");
         let [top, _, left, _] = tile.tile_padding_tblr;
         let [_, k, y, x] = self.made_at(tile);
@@ -304,8 +306,8 @@ impl Work<'_, '_> {
 
     /// Ring regions and addresses of what a tile reads, element by element: that at `STaddr`, and
     /// that at `STaddr1`, which is the first operand of the layer. With one operand both are the same.
-    fn sources(&self, tile: &Tile) -> Found<((u32, i64), (u32, i64))> {
-        let place = |operand: usize, part: Extent| -> Found<(u32, i64)> {
+    fn sources(&self, tile: &Tile) -> Result<((u32, i64), (u32, i64))> {
+        let place = |operand: usize, part: Extent| -> Result<(u32, i64)> {
             let input = self.input(operand)?;
             let [_, c, h, w] = self.within(operand, corner(&part));
             Ok((input.tensor.region, input.address([0, c, h, w])))
@@ -346,7 +348,7 @@ impl Work<'_, '_> {
         named || self.group("relu_group").is_some()
     }
 
-    fn operation(&self) -> Found<Operation> {
+    fn operation(&self) -> Result<Operation> {
         match self.layer.operation.as_str() {
             "element_wise_add" => {
                 let path = if self.has_relu() { 69 } else { 5 };
@@ -390,7 +392,7 @@ impl Work<'_, '_> {
             && is(&before.requan_zp_a, 0.0)
     }
 
-    fn vector_configs(&self, tile: &Tile, operation: &Operation) -> Found<Vec<Op>> {
+    fn vector_configs(&self, tile: &Tile, operation: &Operation) -> Result<Vec<Op>> {
         let before = self.group("pre_cal").ok_or_else(|| self.lacks("pre_cal"))?;
         let after = self.group("post_cal").ok_or_else(|| self.lacks("post_cal"))?;
         let factor =

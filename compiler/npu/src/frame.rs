@@ -5,7 +5,7 @@ use irc_npu::op::{CtEd, CtSt};
 use irc_npu::{Core, Op, Origin};
 
 use crate::configure::configure;
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::rings;
 use crate::step::Step;
 use crate::tokens::{Rules, synchronize};
@@ -28,7 +28,7 @@ pub struct Frame<'p> {
 
 impl Frame<'_> {
     /// The program of the core.
-    pub fn around(self, steps: Vec<Step>) -> Found<Core> {
+    pub fn around(self, steps: Vec<Step>) -> Result<Core> {
         let control = |op, (origin, workload)| Step { configs: vec![], op, origin, workload };
         let first_path = format!("{}[{}]", self.path, self.begin.1);
         let table = rings::table(self.regions, &first_path)?;

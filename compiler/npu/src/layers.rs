@@ -11,7 +11,7 @@ use irc_gemini_format::schedule::{DramOut, Schedule, Transfers};
 use irc_npu::enums::DataFmt;
 use irc_npu::layout::weight_row;
 
-use crate::finding::{Found, fault, layer_fault, layer_word};
+use crate::diagnostic::{Result, fault, layer_fault, layer_word};
 
 /// A tensor `[N, C, H, W]` in DRAM, packed.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl<'f> Layers<'f> {
         frontend: &'f Frontend,
         schedule: &Schedule,
         transfers: &Transfers<'_>,
-    ) -> Found<Self> {
+    ) -> Result<Self> {
         let mut layers: Vec<&(String, FrontendLayer)> = frontend.layers.iter().collect();
         layers.sort_by_key(|(_, layer)| layer.layer_index);
         let mut all = Self { frontend, weights: BTreeMap::new(), stored: BTreeMap::new() };
@@ -103,7 +103,7 @@ impl<'f> Layers<'f> {
         layer: &'f FrontendLayer,
         operands: &BTreeSet<usize>,
         end: &mut i64,
-    ) -> Found<()> {
+    ) -> Result<()> {
         for &operand in operands {
             let Some(name) = layer.previous_layer.get(operand) else { continue };
             if self.frontend.layer(name).is_some() || self.stored.contains_key(name.as_str()) {
@@ -125,7 +125,7 @@ impl<'f> Layers<'f> {
         format: DataFmt,
         place: (&str, &str),
         end: &mut i64,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let dim = |axis: usize| layer_word(shape.get(axis).copied().unwrap_or(1), place);
         let stored = Stored { base: *end, format, shape: [dim(1)?, dim(2)?, dim(3)?] };
         *end = stored.address([i64::from(dim(0)?), 0, 0, 0]);
@@ -134,24 +134,24 @@ impl<'f> Layers<'f> {
     }
 
     /// The layer of that name.
-    pub fn layer(&self, name: &str, path: &str) -> Found<&'f FrontendLayer> {
+    pub fn layer(&self, name: &str, path: &str) -> Result<&'f FrontendLayer> {
         let missing = || fault("emit-layer", path, format!("the frontend has no layer `{name}`"));
         self.frontend.layer(name).ok_or_else(missing)
     }
 
     /// The index of the layer of that name.
-    pub fn index(&self, name: &str, path: &str) -> Found<u32> {
+    pub fn index(&self, name: &str, path: &str) -> Result<u32> {
         layer_word(self.layer(name, path)?.layer_index, (name, "layer_index"))
     }
 
     /// Where the weights of a layer lie.
-    pub fn weights(&self, name: &str, path: &str) -> Found<Weights> {
+    pub fn weights(&self, name: &str, path: &str) -> Result<Weights> {
         let missing = || fault("emit-weights", path, format!("layer `{name}` has no weights"));
         self.weights.get(name).copied().ok_or_else(missing)
     }
 
     /// Where the result of a layer, or an input of the network, lies.
-    pub fn stored(&self, name: &str, path: &str) -> Found<Stored> {
+    pub fn stored(&self, name: &str, path: &str) -> Result<Stored> {
         let missing = || fault("emit-dram", path, format!("`{name}` does not lie in DRAM"));
         self.stored.get(name).copied().ok_or_else(missing)
     }
@@ -163,7 +163,7 @@ impl<'f> Layers<'f> {
         block: &DramOut,
         (reader, operand): (&str, usize),
         path: &str,
-    ) -> Found<Stored> {
+    ) -> Result<Stored> {
         let related = block.related_ifmap.iter().flatten();
         let mut made = related.filter_map(|id| transfers.dram_in(*id)?.layer_name.as_deref());
         let name = match made.next() {
@@ -202,7 +202,7 @@ fn network_inputs<'s>(
 }
 
 /// The format of a frontend's element type, which is at a key of a layer.
-pub fn format_of(name: Option<&String>, place: (&str, &str)) -> Found<DataFmt> {
+pub fn format_of(name: Option<&String>, place: (&str, &str)) -> Result<DataFmt> {
     match name.map(String::as_str) {
         Some("int8") => Ok(DataFmt::Int8),
         Some("float16") => Ok(DataFmt::Fp16),
@@ -215,7 +215,7 @@ pub fn format_of(name: Option<&String>, place: (&str, &str)) -> Found<DataFmt> {
 }
 
 /// The weights of a layer of the PE array.
-fn weights_of(layer: &FrontendLayer, base: i64) -> Found<Option<Weights>> {
+fn weights_of(layer: &FrontendLayer, base: i64) -> Result<Option<Weights>> {
     if !matches!(layer.operation.as_str(), "conv2d" | "dense") {
         return Ok(None);
     }

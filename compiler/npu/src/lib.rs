@@ -7,7 +7,7 @@
 mod arrange;
 mod compute;
 mod configure;
-mod finding;
+mod diagnostic;
 mod frame;
 mod groups;
 mod hazards;
@@ -26,8 +26,8 @@ use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::{Core, Dialect, Schedule, Transfers};
 use irc_npu::{Core as CoreCode, Program};
 
-pub use finding::Finding;
-use finding::{Found, fault};
+pub use diagnostic::FileDiagnostic;
+use diagnostic::{Result, fault};
 use frame::Frame;
 use layers::Layers;
 use tensors::View;
@@ -36,7 +36,10 @@ use tensors::View;
 ///
 /// # Errors
 /// What is wrong, each with its file.
-pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program, Vec<Finding>> {
+pub fn emit(
+    schedule: &Schedule,
+    frontend: Option<&Frontend>,
+) -> Result<Program, Vec<FileDiagnostic>> {
     let sound = limits::check(schedule, frontend);
     let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
@@ -47,10 +50,10 @@ pub fn emit(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Program,
         )),
         (Dialect::B | Dialect::C, _) => mesh::emit(schedule),
     });
-    made.map_err(|finding| vec![*finding])
+    made.map_err(|diagnostic| vec![*diagnostic])
 }
 
-fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Found<Program> {
+fn emit_all(schedule: &Schedule, frontend: &Frontend) -> Result<Program> {
     let transfers = Transfers::new(schedule);
     let layers = Layers::new(frontend, schedule, &transfers)?;
     let mut program = Program::default();
@@ -77,12 +80,12 @@ fn made_by_first_tools(core: &Core) -> bool {
 }
 
 /// The program of a core.
-fn code_of(view: &View<'_>, id: i64) -> Found<CoreCode> {
+fn code_of(view: &View<'_>, id: i64) -> Result<CoreCode> {
     let Some(last) = view.core.workloads.len().checked_sub(1) else {
         return Err(fault("emit-empty", &view.path, "the core has no workload"));
     };
     let frame = Frame {
-        id: finding::word(id, &view.path)?,
+        id: diagnostic::word(id, &view.path)?,
         path: &view.path,
         begin: (movement::place(view, 0, -1)?, 0),
         regions: view.workload(0).regions(),

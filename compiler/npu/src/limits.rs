@@ -3,7 +3,7 @@
 use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::{Extent, Schedule, Workload};
 
-use crate::finding::{Found, fault, layer_fault};
+use crate::diagnostic::{Result, fault, layer_fault};
 
 /// Largest coordinate.
 const COORDINATE: i64 = 1 << 20;
@@ -12,7 +12,7 @@ const COORDINATE: i64 = 1 << 20;
 const VOLUME: i64 = 1 << 40;
 
 /// Refuses quantities beyond any machine.
-pub fn check(schedule: &Schedule, frontend: Option<&Frontend>) -> Found<()> {
+pub fn check(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<()> {
     for (core, index, workload) in schedule.workloads() {
         if !is_small(workload) {
             let path = schedule.workload_path((core, index));

@@ -6,7 +6,7 @@ use irc_gemini_format::schedule::{CutMode, DramOut, Resident, Source, Tile, Tile
 use irc_npu::Origin;
 use irc_npu::enums::{XCutMode, YCutMode};
 
-use crate::finding::{Found, fault, signed, word, words};
+use crate::diagnostic::{Result, fault, signed, word, words};
 use crate::instructions::{self, Made, WeightSource};
 use crate::layers::Stored;
 use crate::moves::{Move, What};
@@ -19,7 +19,7 @@ pub fn movement(
     index: usize,
     movement: &Move<'_>,
     next: Option<&Move<'_>>,
-) -> Found<Step> {
+) -> Result<Step> {
     let mut users = Users::default();
     // Weights in L2 are read by LW alone, whose instructions name the layer.
     match movement.what {
@@ -50,7 +50,7 @@ struct Users {
 }
 
 impl Users {
-    fn add(&mut self, view: &View<'_>, transfer: i64) -> Found<()> {
+    fn add(&mut self, view: &View<'_>, transfer: i64) -> Result<()> {
         for (_, index) in view.users(transfer) {
             self.layers.insert(view.layer_index(index)?);
             self.groups.insert(view.groups[index]);
@@ -58,7 +58,7 @@ impl Users {
         Ok(())
     }
 
-    fn origin(self, view: &View<'_>, index: usize) -> Found<Origin> {
+    fn origin(self, view: &View<'_>, index: usize) -> Result<Origin> {
         let clyr = self.layers.into_iter().collect();
         let c_flyr = self.groups.into_iter().collect();
         Ok(Origin { clyr, c_flyr, ..place(view, index, -1)? })
@@ -66,7 +66,7 @@ impl Users {
 }
 
 /// Where an instruction of a workload comes from.
-pub fn place(view: &View<'_>, index: usize, tile: i32) -> Found<Origin> {
+pub fn place(view: &View<'_>, index: usize, tile: i32) -> Result<Origin> {
     let number = |value: i64| signed(value, &view.at(index));
     Ok(Origin {
         slyr: number(view.layer_index(index)?.into())?,
@@ -83,7 +83,7 @@ fn load(
     resident: &Resident,
     source: &Source,
     origin: Origin,
-) -> Found<Step> {
+) -> Result<Step> {
     let path = view.at(index);
     let missing = || fault("emit-dram", &path, "a tensor comes from a block that DRAM lacks");
     let block = view.transfers.dram_out(source.transfer_id).ok_or_else(missing)?;
@@ -103,7 +103,7 @@ fn step((configs, op): Made, origin: Origin, workload: usize) -> Step {
 }
 
 /// The tensor in DRAM that a block is of.
-fn stored_source(view: &View<'_>, transfer: i64, block: &DramOut, path: &str) -> Found<Stored> {
+fn stored_source(view: &View<'_>, transfer: i64, block: &DramOut, path: &str) -> Result<Stored> {
     let reader = view.users(transfer).find_map(|(_, index)| {
         let mut ifmaps = view.workload(index).ifmaps().iter();
         let place = ifmaps.position(|map| map.transfer_id.iter().any(|id| id == transfer))?;
@@ -121,7 +121,7 @@ fn weight_block<'s>(
     view: &View<'s>,
     index: usize,
     mut transfers: impl Iterator<Item = i64>,
-) -> Found<(&'s str, i64, i64)> {
+) -> Result<(&'s str, i64, i64)> {
     let path = view.at(index);
     let missing = || fault("emit-dram", &path, "weights come from a block that DRAM lacks");
     let block = transfers.find_map(|id| view.transfers.dram_out(id)).ok_or_else(missing)?;
@@ -130,7 +130,12 @@ fn weight_block<'s>(
     Ok((layer.ok_or_else(missing)?, first, last))
 }
 
-fn load_weights(view: &View<'_>, index: usize, resident: &Resident, origin: Origin) -> Found<Step> {
+fn load_weights(
+    view: &View<'_>,
+    index: usize,
+    resident: &Resident,
+    origin: Origin,
+) -> Result<Step> {
     let path = view.at(index);
     let (layer, first, last) = weight_block(view, index, resident.transfers())?;
     let weights = view.layers.weights(layer, &path)?;
@@ -141,7 +146,7 @@ fn load_weights(view: &View<'_>, index: usize, resident: &Resident, origin: Orig
     Ok(step(instructions::load_weights(&weights, rows, place), origin, index))
 }
 
-fn load_row(view: &View<'_>, index: usize, row: &Wl0Row, origin: Origin) -> Found<Step> {
+fn load_row(view: &View<'_>, index: usize, row: &Wl0Row, origin: Origin) -> Result<Step> {
     let path = view.at(index);
     let (layer, first, last) = weight_block(view, index, row.transfer_id.iter())?;
     let weights = view.layers.weights(layer, &path)?;
@@ -159,7 +164,7 @@ fn load_row(view: &View<'_>, index: usize, row: &Wl0Row, origin: Origin) -> Foun
 }
 
 /// The weights of a tile from L2 to its half of WL0.
-pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Found<Step> {
+pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Result<Step> {
     let path = view.at(index);
     let weights = view.layers.weights(&view.workload(index).layer_name, &path)?;
     let (resident, first) = view.resident_weights(index)?;
@@ -179,7 +184,7 @@ pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Found
 }
 
 /// How the array shares the work of a tile.
-pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Found<(XCutMode, YCutMode)> {
+pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Result<(XCutMode, YCutMode)> {
     let y = match tile.and_then(|tile| tile.cut_mode) {
         Some(CutMode::Kc) => YCutMode::CutC,
         Some(CutMode::Kh) => YCutMode::CutH,
@@ -191,7 +196,7 @@ pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Found<(XCutMode, YCutMode)> 
     Ok((XCutMode::CutK, y))
 }
 
-fn store(view: &View<'_>, index: usize, resident: &Resident, maker: usize) -> Found<Step> {
+fn store(view: &View<'_>, index: usize, resident: &Resident, maker: usize) -> Result<Step> {
     let path = view.at(index);
     let tensor = view.tensor(index, resident)?;
     let made = view.workload(maker);
@@ -214,7 +219,7 @@ pub fn copy(
     (from, to): (&Spot, &Spot),
     size: [i64; 4],
     transfer: i64,
-) -> Found<Step> {
+) -> Result<Step> {
     let path = view.at(index);
     let mut users = Users::default();
     users.add(view, transfer)?;

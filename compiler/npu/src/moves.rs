@@ -3,7 +3,7 @@
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{PlaceKind, Resident, ResidentKind, Source, Wl0Row, Wl0Source};
 
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::tensors::View;
 
 /// A movement between DRAM and a core.
@@ -45,11 +45,11 @@ impl Move<'_> {
 /// The movements of every workload of a core, in the order that the schedule gives them.
 ///
 /// A tensor is loaded when it is first in the buffer, and stored when `start_send` is first set.
-pub fn moves<'s>(view: &View<'s>) -> Found<Vec<Vec<Move<'s>>>> {
+pub fn moves<'s>(view: &View<'s>) -> Result<Vec<Vec<Move<'s>>>> {
     (0..view.core.workloads.len()).map(|index| moves_of(view, index)).collect()
 }
 
-fn moves_of<'s>(view: &View<'s>, index: usize) -> Found<Vec<Move<'s>>> {
+fn moves_of<'s>(view: &View<'s>, index: usize) -> Result<Vec<Move<'s>>> {
     let workload = view.workload(index);
     let mut all = vec![];
     for resident in &workload.buffer {

@@ -3,13 +3,13 @@
 use irc_npu::Op;
 use irc_npu::op::CtBc;
 
-use crate::finding::{Found, fault, word};
+use crate::diagnostic::{Result, fault, word};
 
 /// Banks of four regions that a table has.
 const BANKS: usize = 4;
 
 /// The instructions that write a ring table, all its banks.
-pub fn table(regions: &[[i64; 2]], path: &str) -> Found<Vec<Op>> {
+pub fn table(regions: &[[i64; 2]], path: &str) -> Result<Vec<Op>> {
     if regions.len() > 4 * BANKS {
         let message = format!("{} ring regions, of which a table has {}", regions.len(), 4 * BANKS);
         return Err(fault("emit-rings", path, message));

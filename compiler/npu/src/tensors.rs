@@ -7,7 +7,7 @@ use irc_gemini_format::schedule::{
 };
 use irc_npu::enums::DataFmt;
 
-use crate::finding::{Found, fault, word};
+use crate::diagnostic::{Result, fault, word};
 use crate::layers::Layers;
 
 /// A tensor `[N, H, W, C]` in L2.
@@ -87,12 +87,12 @@ impl<'s> View<'s> {
     }
 
     /// Index of the layer of a workload.
-    pub fn layer_index(&self, index: usize) -> Found<u32> {
+    pub fn layer_index(&self, index: usize) -> Result<u32> {
         self.layers.index(&self.workload(index).layer_name, &self.at(index))
     }
 
     /// A tensor of the buffer as instructions see it.
-    pub fn tensor(&self, index: usize, resident: &Resident) -> Found<Tensor> {
+    pub fn tensor(&self, index: usize, resident: &Resident) -> Result<Tensor> {
         let path = self.at(index);
         let lacks = |what: &str| {
             fault("emit-resident", &path, format!("a tensor of the buffer has no {what}"))
@@ -110,7 +110,7 @@ impl<'s> View<'s> {
     }
 
     /// The ring region of an address.
-    pub fn region(&self, index: usize, address: i64) -> Found<u32> {
+    pub fn region(&self, index: usize, address: i64) -> Result<u32> {
         let regions = self.workload(index).regions();
         let found = regions.iter().position(|[start, end]| (*start..*end).contains(&address));
         let path = self.at(index);
@@ -119,7 +119,7 @@ impl<'s> View<'s> {
     }
 
     /// Which of its layer's operands, as the frontend has them, each that a workload reads is.
-    pub fn operands(&self, index: usize) -> Found<Vec<usize>> {
+    pub fn operands(&self, index: usize) -> Result<Vec<usize>> {
         let (workload, path) = (self.workload(index), self.at(index));
         let layer = self.layers.layer(&workload.layer_name, &path)?;
         operands(self.schedule, self.transfers, workload, layer).ok_or_else(|| {
@@ -130,7 +130,7 @@ impl<'s> View<'s> {
     }
 
     /// Where a workload reads one of its operands.
-    pub fn input(&self, index: usize, ifmap: &Ifmap) -> Found<Spot> {
+    pub fn input(&self, index: usize, ifmap: &Ifmap) -> Result<Spot> {
         let buffer = &self.workload(index).buffer;
         let is_input = |resident: &&Resident| {
             resident.kind == ResidentKind::Ifmap
@@ -146,7 +146,7 @@ impl<'s> View<'s> {
 
     /// Where a part of a workload's result goes: first where it is written, then where it is
     /// copied to. What is stored is written first, as it lies by itself.
-    pub fn outputs(&self, index: usize, ofmap: &Ofmap) -> Found<Vec<Spot>> {
+    pub fn outputs(&self, index: usize, ofmap: &Ofmap) -> Result<Vec<Spot>> {
         let mut all = vec![];
         if let Some(stored) = self.kept(index, ofmap) {
             all.push(Spot { tensor: self.tensor(index, stored)?, at: [0; 4] });
@@ -191,7 +191,7 @@ impl<'s> View<'s> {
 
     /// The part of a workload's result that a tensor of the buffer keeps for DRAM: the workload
     /// and the part.
-    pub fn part_of(&self, index: usize, resident: &Resident) -> Found<(usize, &'s Ofmap)> {
+    pub fn part_of(&self, index: usize, resident: &Resident) -> Result<(usize, &'s Ofmap)> {
         let maker = self.first_seen(index, resident);
         let new = self.new_results(maker);
         let place = new.iter().position(|other| other.tensor_id == resident.tensor_id);
@@ -210,7 +210,7 @@ impl<'s> View<'s> {
     }
 
     /// The weights of a workload in WL0.
-    pub fn wl0_row(&self, index: usize) -> Found<&'s Wl0Row> {
+    pub fn wl0_row(&self, index: usize) -> Result<&'s Wl0Row> {
         let workload = self.workload(index);
         let weight = workload.weight.as_ref();
         let is_own = |row: &&Wl0Row| {
@@ -224,7 +224,7 @@ impl<'s> View<'s> {
     }
 
     /// The weights of a workload in L2: the tensor and its first output channel.
-    pub fn resident_weights(&self, index: usize) -> Found<(&'s Resident, i64)> {
+    pub fn resident_weights(&self, index: usize) -> Result<(&'s Resident, i64)> {
         let workload = self.workload(index);
         let weight = workload.weight.as_ref();
         let is_own = |resident: &&Resident| {

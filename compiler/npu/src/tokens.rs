@@ -21,7 +21,7 @@ use irc_npu::access::{Space, accesses};
 use irc_npu::registers::Registers;
 use irc_npu::{Engine, Instruction, Op};
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::hazards::{By, Bytes, Hazards, Last, STREAMS, join};
 
 /// An instruction of a core with the workload it is issued with.
@@ -43,7 +43,7 @@ pub enum Rules {
 ///
 /// # Errors
 /// When an instruction touches what its memory does not have.
-pub fn synchronize(code: &mut [Issued], rules: Rules, path: &str) -> Found<()> {
+pub fn synchronize(code: &mut [Issued], rules: Rules, path: &str) -> Result<()> {
     let effects = effects(code, path)?;
     let waits = waits(code, &effects, rules);
     let edges = match rules {
@@ -77,7 +77,7 @@ impl Effect {
     }
 }
 
-fn effects(code: &[Issued], path: &str) -> Found<Vec<Effect>> {
+fn effects(code: &[Issued], path: &str) -> Result<Vec<Effect>> {
     let mut registers = Registers::default();
     let mut all: Vec<Effect> = Vec::with_capacity(code.len());
     for (instruction, workload) in code {

@@ -8,15 +8,12 @@ use irc_gemini_format::schedule::{OneOrMany, Schedule};
 use irc_gemini_format::{FileKind, Nullable};
 use irc_npu::op::{SiMov, SoMov, VpSelf};
 use irc_npu::{Op, Program};
-use irc_npu_emit::Finding;
-use support::{findings, layers, plan};
+use irc_npu_emit::FileDiagnostic;
+use support::{diagnostics, layers, plan};
 
 macro_rules! data {
     ($name:literal) => {
-        Source::new(
-            $name,
-            include_str!(concat!("../../../dialects/gemini/format/tests/data/", $name)),
-        )
+        Source::new($name, include_str!(concat!("../../../formats/gemini/tests/data/", $name)))
     };
 }
 
@@ -29,7 +26,7 @@ fn emit(source: &Source, frontend: Option<&Frontend>) -> Program {
 #[test]
 fn transfers_have_both_ends() {
     let program = emit(&data!("allocated.json"), None);
-    assert_eq!(findings(&program), []);
+    assert_eq!(diagnostics(&program), []);
     let ops = |core: usize| program.cores[core].code.iter().map(|instruction| &instruction.op);
     let sent = |core| ops(core).filter(|op| matches!(op, Op::SoMov(SoMov { .. }))).count();
     let received = |core| ops(core).filter(|op| matches!(op, Op::SiMov(SiMov { .. }))).count();
@@ -41,7 +38,7 @@ fn transfers_have_both_ends() {
 fn a_transfer_goes_once_to_each_core() {
     let source = Source::new("multicast.json", include_str!("data/multicast.json"));
     let program = emit(&source, None);
-    assert_eq!(findings(&program), []);
+    assert_eq!(diagnostics(&program), []);
     let code = || program.cores.iter().flat_map(|core| &core.code);
     let count =
         |is_it: fn(&Op) -> bool| code().filter(|instruction| is_it(&instruction.op)).count();
@@ -56,7 +53,7 @@ fn programs_are_right() {
     let frontend = layers(&data!("frontend.json"));
     for source in [data!("rings.json"), data!("two_cores.json"), data!("allocated.json")] {
         let program = emit(&source, Some(&frontend));
-        assert_eq!(findings(&program), [], "{}", source.name());
+        assert_eq!(diagnostics(&program), [], "{}", source.name());
     }
 }
 
@@ -82,7 +79,7 @@ fn a_change_of_ring_regions_is_a_new_table() {
     regions.push([8192, 9216]);
     let made = irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a program");
     assert_eq!(tables(&made), 2);
-    assert_eq!(findings(&made), []);
+    assert_eq!(diagnostics(&made), []);
 }
 
 #[test]
@@ -173,7 +170,7 @@ fn what_is_wrong_with_a_layer_has_a_path_in_its_file() {
         changed.layers.iter_mut().for_each(|(_, layer)| change(layer));
         let mut found =
             irc_npu_emit::emit(&schedule, Some(&changed)).expect_err("a layer is wrong");
-        let Finding { file, diagnostic } = found.remove(0);
+        let FileDiagnostic { file, diagnostic } = found.remove(0);
         assert_eq!((file, diagnostic.code), (FileKind::Frontend, code));
         let mut placed = [diagnostic];
         irc_gemini_format::place(&source, &mut placed);

@@ -4,7 +4,7 @@ mod support;
 
 use irc_npu::{Program, same};
 use irc_npu_sim::cycles::{self, Options};
-use support::{corpus, findings, layers, listing, open, plan};
+use support::{corpus, diagnostics, layers, listing, open, plan};
 
 /// Network, batch, and instructions of its listing that come out equal, of how many; the listings
 /// of the last two are not in the corpus.
@@ -41,10 +41,10 @@ fn published_listings_come_out_equal() {
 fn programs_of_published_schedules_are_right() {
     let Some(folder) = corpus() else { return };
     for (network, batch, _) in PUBLISHED {
-        let found = findings(&program(&folder, network, batch));
+        let found = diagnostics(&program(&folder, network, batch));
         // Vector operations without a batch are how the published programs are.
-        let other = found.iter().find(|finding| finding.code != "npu-vector-batch");
-        assert_eq!(other, None, "{network} {batch}: {} findings", found.len());
+        let other = found.iter().find(|diagnostic| diagnostic.code != "npu-vector-batch");
+        assert_eq!(other, None, "{network} {batch}: {} diagnostics", found.len());
     }
 }
 

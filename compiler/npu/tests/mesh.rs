@@ -3,9 +3,9 @@
 mod support;
 
 use irc_npu::{Engine, Op};
-use support::{corpus, findings, open, plan};
+use support::{corpus, diagnostics, open, plan};
 
-/// Schedules of dialects B and C, and the finding that says why there is no program.
+/// Schedules of dialects B and C, and the diagnostic that says why there is no program.
 const PUBLISHED: [(&str, Option<&str>); 12] = [
     ("multi_core/gir_resnet_b1_2x2.json", None),
     ("multi_core/gir_goog_b1_4x4.json.gz", None),
@@ -44,8 +44,8 @@ fn published_schedules_of_several_cores_become_right_programs() {
             program.cores.len(),
             program.len()
         );
-        let found = findings(&program);
-        let other = found.iter().find(|finding| finding.code != "npu-vector-batch");
-        assert_eq!(other, None, "{path}: {} findings", found.len());
+        let found = diagnostics(&program);
+        let other = found.iter().find(|diagnostic| diagnostic.code != "npu-vector-batch");
+        assert_eq!(other, None, "{path}: {} diagnostics", found.len());
     }
 }

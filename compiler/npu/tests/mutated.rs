@@ -1,4 +1,4 @@
-//! Any value of a schedule or frontend file may be wrong: a program or findings, never a panic.
+//! Any value of a schedule or frontend file may be wrong: a program or diagnostics, never a panic.
 
 use irc_diag::{Sink, Source};
 use irc_gemini_format::frontend::Frontend;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 macro_rules! data {
     ($name:literal) => {
-        include_str!(concat!("../../../dialects/gemini/format/tests/data/", $name))
+        include_str!(concat!("../../../formats/gemini/tests/data/", $name))
     };
 }
 
@@ -81,8 +81,8 @@ fn try_schedule(text: &str) {
     let layers = layers();
     let count = changed(text, |source| {
         let Some(schedule) = schedule::parse(source, &OPTIONS, &mut Sink::new()) else { return };
-        for finding in irc_npu_emit::emit(&schedule, Some(&layers)).err().unwrap_or_default() {
-            assert!(finding.diagnostic.path.is_some(), "{finding:?}");
+        for diagnostic in irc_npu_emit::emit(&schedule, Some(&layers)).err().unwrap_or_default() {
+            assert!(diagnostic.diagnostic.path.is_some(), "{diagnostic:?}");
         }
     });
     assert!(count > 500, "{count}");

@@ -5,7 +5,7 @@ mod support;
 
 use irc_diag::Source;
 use irc_npu_sim::functional::{self, Memory};
-use support::{findings, plan};
+use support::{diagnostics, plan};
 
 /// A memory of that many bytes of activations, which are noise, behind base 0.
 fn memory(bytes: usize) -> Memory {
@@ -42,7 +42,7 @@ fn rounded(sum: i32, channel: usize) -> i8 {
 fn run(text: &str, memory: &mut Memory) {
     let program = irc_npu_emit::emit(&plan(&Source::new("schedule.json", text)), None);
     let program = program.expect("a program");
-    assert_eq!(findings(&program), []);
+    assert_eq!(diagnostics(&program), []);
     functional::run(&program, memory).expect("a run");
 }
 

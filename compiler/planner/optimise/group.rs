@@ -5,7 +5,7 @@ use super::{
     variants::{Setting, needs, variants},
 };
 use crate::{
-    Finding,
+    NodeDiagnostic,
     cost::{self, Share, Work},
     kernels,
     rules::{Pins, set},
@@ -43,7 +43,7 @@ pub struct Drafts {
     /// The drafts.
     pub drafts: Vec<Draft>,
     /// What costs or cannot be proven.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<NodeDiagnostic>,
     before: Vec<Bits>,
 }
 
@@ -112,7 +112,7 @@ pub fn group(
     waits: &[Vec<usize>],
     pins: &[Pins],
     setting: &Setting<'_>,
-) -> Result<Drafts, Vec<Finding>> {
+) -> Result<Drafts, Vec<NodeDiagnostic>> {
     let mut grouping = Grouping { ops, setting, slots: vec![], before: vec![], home: vec![] };
     let mut errors = vec![];
     let mut warnings = vec![];
@@ -120,10 +120,10 @@ pub fn group(
         let added = grouping.add(position, &waits[position], &pins[*node], pins);
         match added {
             Ok(()) => warnings.extend(
-                unproven(op, setting).map(|message| Finding { node: Some(*node), message }),
+                unproven(op, setting).map(|message| NodeDiagnostic { node: Some(*node), message }),
             ),
             Err(message) => {
-                errors.push(Finding { node: Some(*node), message });
+                errors.push(NodeDiagnostic { node: Some(*node), message });
                 // Those after it can still be looked at.
                 grouping.home.push(usize::MAX);
             }
@@ -174,7 +174,7 @@ fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
 pub(super) struct Grouping<'a> {
     ops: &'a [(usize, Op)],
     setting: &'a Setting<'a>,
-    /// Drafts; nothing where one was joined to another.
+    /// Drafts; `None` where one was joined to another.
     slots: Vec<Option<Draft>>,
     /// By slot, all slots that it waits for.
     before: Vec<Bits>,
@@ -289,7 +289,7 @@ impl Grouping<'_> {
         None
     }
 
-    /// The draft of ops that run as one task, in the order given; nothing when they cannot.
+    /// The draft of ops that run as one task, in the order given; `None` when they cannot.
     pub(super) fn draft(&self, members: &[(usize, &Op)]) -> Option<Draft> {
         let all: Vec<&Op> = members.iter().map(|(_, op)| *op).collect();
         let (price, ops) = self.price(&all).ok()?;
@@ -541,7 +541,7 @@ impl Grouping<'_> {
         Ok(())
     }
 
-    fn finish(self, warnings: Vec<Finding>) -> Drafts {
+    fn finish(self, warnings: Vec<NodeDiagnostic>) -> Drafts {
         let mut place = vec![usize::MAX; self.slots.len()];
         let live = self.slots.iter().enumerate().filter(|(_, draft)| draft.is_some());
         live.enumerate().for_each(|(index, (slot, _))| place[slot] = index);

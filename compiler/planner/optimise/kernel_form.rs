@@ -52,7 +52,7 @@ fn keep_dim(op: &Op, next_id: &mut u64) -> Op {
 }
 
 /// The op on views whose last dimension is 1. Of four dimensions two must be seen as one for that;
-/// nothing when no two can be.
+/// `None` when no two can be.
 fn column(op: &Op, next_id: &mut u64) -> Option<Op> {
     let mut column = op.clone();
     for tensor in column.reads.iter_mut().chain(&mut column.writes).chain(&mut column.results) {

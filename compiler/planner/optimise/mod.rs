@@ -28,9 +28,9 @@ mod tile;
 mod variants;
 
 use crate::{
-    Finding, Planned, Target,
+    NodeDiagnostic, Planned, Target,
     cost::{Estimate, estimate},
-    findings,
+    diagnostics,
     rules::Pins,
 };
 use irc_ark_format::{
@@ -45,7 +45,11 @@ use schedule::Step;
 /// # Errors
 /// Ops without a kernel, pins that cannot be obeyed, and what the checks of the plan format prove
 /// wrong.
-pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Planned, Vec<Finding>> {
+pub(crate) fn plan(
+    model: &Model,
+    target: &Target,
+    pins: &[Pins],
+) -> Result<Planned, Vec<NodeDiagnostic>> {
     let real = model.nodes.iter().enumerate().filter(|(_, node)| !node.op.is_virtual);
     let ops: Vec<(usize, &Op)> = real.map(|(index, node)| (index, &node.op)).collect();
     let ops = kernel_form::rewrite(&ops, model);
@@ -73,9 +77,9 @@ pub(crate) fn plan(model: &Model, target: &Target, pins: &[Pins]) -> Result<Plan
     let (errors, found): (Vec<_>, Vec<_>) =
         plan::check(&plan).into_iter().partition(Diagnostic::is_error);
     if !errors.is_empty() {
-        return Err(findings(&errors, &nodes));
+        return Err(diagnostics(&errors, &nodes));
     }
-    warnings.extend(findings(&found, &nodes));
+    warnings.extend(diagnostics(&found, &nodes));
     Ok(Planned { plan, nodes, warnings })
 }
 

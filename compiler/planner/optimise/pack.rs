@@ -17,7 +17,7 @@ pub struct Block {
     pub first: usize,
     /// Last step it is used in.
     pub last: usize,
-    /// What offsets it can have: multiples of so many bytes; nothing when only none.
+    /// What offsets it can have: multiples of so many bytes; `None` when only none.
     pub granule: Option<u64>,
 }
 

@@ -173,7 +173,7 @@ fn blocks(drafts: &mut [Draft], uses: &BTreeMap<u64, Vec<Place>>, layout: &Layou
 }
 
 /// Bytes by which a tensor can be moved within its buffer: those of one index of its first
-/// dimension. Nothing for a matrix, whose first stride kernels of products use as the rows of it.
+/// dimension. `None` for a matrix, whose first stride kernels of products use as the rows of it.
 fn row(tensor: &Tensor) -> Option<u64> {
     let inner: i64 = tensor.strides.iter().skip(1).product();
     (tensor.rank() > 2).then(|| inner.cast_unsigned() * tensor.dtype.bytes())

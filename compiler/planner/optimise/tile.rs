@@ -21,7 +21,7 @@ const ROWS: usize = 2;
 const COLUMNS: usize = 3;
 
 /// The tile `[height, width]` of about so many elements for ops that share a grid; all have results
-/// of one shape. Nothing when an op is exact with none.
+/// of one shape. `None` when an op is exact with none.
 pub fn tile(ops: &[&Op], elements: i64) -> Option<[i64; 2]> {
     let [_, _, height, width] = four(&ops[0].results[0].shape);
     if width == 1 && ops.iter().any(|op| in_pairs(op)) {

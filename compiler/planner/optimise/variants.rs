@@ -20,7 +20,7 @@ const WARPS_OF_PRODUCTS: i64 = 8;
 const WARPS: i64 = 16;
 
 /// Rows longer than this are too much for the warps of one task.
-const LONGEST_ROW: i64 = 65_536;
+const MAX_ROW: i64 = 65_536;
 
 /// Bytes of on-chip memory the executor keeps for itself.
 const RESERVED_SRAM: i64 = 128;
@@ -195,7 +195,7 @@ fn rows(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
         let config = |op: &&Op| {
             let reduced = row_width(op);
             let width = reduced.or(op.results.first()?.shape.last().copied())?;
-            let fits = along_rows(op, width, LONGEST_ROW);
+            let fits = along_rows(op, width, MAX_ROW);
             match reduced {
                 _ if !fits => None,
                 Some(_) => Some(configs::row(op, warps)),

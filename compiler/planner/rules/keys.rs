@@ -8,7 +8,7 @@ use irc_diag::{Diagnostic, nearest};
 /// Kinds named in a message before the rest is left out.
 const NAMED: usize = 4;
 
-/// A key that means nothing to ops of these kinds.
+/// A key that means `None` to ops of these kinds.
 pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
     // A product's `Tile` is read of plans of the newest generation, and never written.
     let is_old = |kind: OpKind, key: &str| kind != OpKind::Matmul || key != "Tile";

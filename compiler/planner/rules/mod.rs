@@ -115,28 +115,29 @@ impl Rules {
     /// What is wrong with the rules for a model, placed in their file: a warning for each rule that
     /// matches no op, an error for each key of a config that means nothing to any op it matches or
     /// has a value that one of them cannot have.
-    pub fn findings(&self, model: &Model) -> Vec<Diagnostic> {
-        self.rules.iter().flat_map(|rule| rule.findings(model)).collect()
+    pub fn diagnostics(&self, model: &Model) -> Vec<Diagnostic> {
+        self.rules.iter().flat_map(|rule| rule.diagnostics(model)).collect()
     }
 }
 
 impl Rule {
-    fn findings(&self, model: &Model) -> Vec<Diagnostic> {
+    fn diagnostics(&self, model: &Model) -> Vec<Diagnostic> {
         let matched = model.nodes.iter().filter(|node| self.pattern.matches(node));
         let mut kinds: Vec<OpKind> = matched.map(|node| node.op.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
         if kinds.is_empty() {
             let message = "the rule matches no op of the model";
-            let finding = Diagnostic::warning("rules-unmatched", message);
-            return vec![finding.at(self.span.clone(), "this rule")];
+            let diagnostic = Diagnostic::warning("rules-unmatched", message);
+            return vec![diagnostic.at(self.span.clone(), "this rule")];
         }
         let config = self.pins.config.iter().flat_map(|config| &config.0);
-        let finding = |((key, value), span): (&(String, ConfigValue), &Span<usize>)| {
-            let finding = keys::unread(key, &kinds).or_else(|| keys::unfit(key, value, &kinds))?;
-            Some(finding.at(span.clone(), "this key"))
+        let diagnostic = |((key, value), span): (&(String, ConfigValue), &Span<usize>)| {
+            let diagnostic =
+                keys::unread(key, &kinds).or_else(|| keys::unfit(key, value, &kinds))?;
+            Some(diagnostic.at(span.clone(), "this key"))
         };
-        config.zip(&self.keys).filter_map(finding).collect()
+        config.zip(&self.keys).filter_map(diagnostic).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rules from JSON, every finding placed.
+//! Rules from JSON, every diagnostic placed.
 use super::{Pattern, Pins, Rule, Rules, Span, keys};
 use irc_ark_format::{
     model::{DataType, OpKind},
@@ -48,14 +48,14 @@ fn object<'n, 't, 'p>(
     let object = r.object(node, at)?;
     for member in object.members.iter().filter(|member| !known.contains(&&*member.key)) {
         let message = format!("unknown key `{}`", irc_diag::clip(&member.key));
-        let finding = Diagnostic::error("rules-unknown-key", message)
+        let diagnostic = Diagnostic::error("rules-unknown-key", message)
             .help(format!("the keys here are {}", known.join(", ")));
-        r.report(finding, member.key_span(), &at.key(&member.key), "this key");
+        r.report(diagnostic, member.key_span(), &at.key(&member.key), "this key");
     }
     Some(object)
 }
 
-/// The value of a key read with `read`; nothing after a finding.
+/// The value of a key read with `read`; nothing after a diagnostic.
 fn field<T>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -74,9 +74,9 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
         Some(value) => pattern(r, value, &at.key("Match")),
         None => {
             let message = "a rule needs `Match`, the ops that it is for";
-            let finding = Diagnostic::error(FORMAT.missing_key, message)
+            let diagnostic = Diagnostic::error(FORMAT.missing_key, message)
                 .help("`\"Match\": {}` matches every op");
-            r.report(finding, node.shown(), at, "this rule");
+            r.report(diagnostic, node.shown(), at, "this rule");
             None
         }
     };
@@ -181,9 +181,9 @@ fn config(
     for member in object.members {
         let (key, span) = (&*member.key, member.key_span());
         let value = config_value(r, &member.value, &at.key(key))?;
-        let finding = keys::unread(key, kinds).or_else(|| keys::unfit_all(key, &value, kinds));
-        if let Some(finding) = finding {
-            r.report(finding, span.clone(), &at.key(key), "this key");
+        let diagnostic = keys::unread(key, kinds).or_else(|| keys::unfit_all(key, &value, kinds));
+        if let Some(diagnostic) = diagnostic {
+            r.report(diagnostic, span.clone(), &at.key(key), "this key");
         }
         config.0.push((key.to_owned(), value));
         keys.push(span);

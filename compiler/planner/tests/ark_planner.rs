@@ -20,7 +20,8 @@ fn options(plan: &Plan, processors: i64, model: &str) -> Options {
 
 fn planned(model: &Model, options: &Options) -> String {
     let planned = irc_planner::plan(model, options);
-    planned.map_or_else(|findings| format!("{findings:?}"), |planned| plan::write(&planned.plan))
+    planned
+        .map_or_else(|diagnostics| format!("{diagnostics:?}"), |planned| plan::write(&planned.plan))
 }
 
 #[test]
@@ -69,13 +70,13 @@ fn products_without_a_default_are_refused_in_arks_words() {
     ] {
         let target = Target::new(architecture, None).expect("a target");
         let options = Options { planner: Planner::Ark, ..Options::new(target) };
-        let findings = irc_planner::plan(&model, &options).expect_err("a refusal");
+        let diagnostics = irc_planner::plan(&model, &options).expect_err("a refusal");
         let is_product = |node: usize| model.nodes[node].op.kind == OpKind::Matmul;
-        for finding in &findings {
-            assert!(finding.node.is_some_and(is_product), "{finding:?}");
-            assert!(finding.message.contains(expected), "{finding:?}");
+        for diagnostic in &diagnostics {
+            assert!(diagnostic.node.is_some_and(is_product), "{diagnostic:?}");
+            assert!(diagnostic.message.contains(expected), "{diagnostic:?}");
             let told = "ARK's planner refuses this model: ";
-            assert!(finding.message.starts_with(told), "{finding:?}");
+            assert!(diagnostic.message.starts_with(told), "{diagnostic:?}");
         }
     }
 }

@@ -23,11 +23,11 @@ fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan
     match irc_planner::plan(model, &Options { rules, ..Options::new(target) }) {
         Ok(planned) => {
             let found = plan::check(&planned.plan);
-            assert!(found.iter().all(|finding| !finding.is_error()), "{what}: {found:?}");
+            assert!(found.iter().all(|diagnostic| !diagnostic.is_error()), "{what}: {found:?}");
             Some(planned.plan)
         }
-        Err(findings) => {
-            println!("{what}: {findings:?}");
+        Err(diagnostics) => {
+            println!("{what}: {diagnostics:?}");
             None
         }
     }

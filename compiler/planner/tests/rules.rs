@@ -7,7 +7,7 @@ use irc_ark_format::{
 };
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_planner::{
-    Finding, Options, Planner, Rules, Target,
+    NodeDiagnostic, Options, Planner, Rules, Target,
     cost::{estimate, table},
     rules,
 };
@@ -32,11 +32,11 @@ fn codes(text: &str) -> Vec<&'static str> {
     let mut sink = Sink::new();
     assert_eq!(rules::read(&Source::new("rules.json", text), &mut sink), None, "{text}");
     let found = sink.into_diagnostics();
-    assert!(found.iter().all(|finding| finding.primary_span().is_some()), "{found:?}");
-    found.iter().map(|finding| finding.code).collect()
+    assert!(found.iter().all(|diagnostic| diagnostic.primary_span().is_some()), "{found:?}");
+    found.iter().map(|diagnostic| diagnostic.code).collect()
 }
 
-fn planned(model: &Model, planner: Planner, text: &str) -> Result<Plan, Vec<Finding>> {
+fn planned(model: &Model, planner: Planner, text: &str) -> Result<Plan, Vec<NodeDiagnostic>> {
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let options = Options { planner, rules: read(text), ..Options::new(target) };
     irc_planner::plan(model, &options).map(|planned| planned.plan)
@@ -44,15 +44,15 @@ fn planned(model: &Model, planner: Planner, text: &str) -> Result<Plan, Vec<Find
 
 fn ours(model: &Model, text: &str) -> Plan {
     let plan = planned(model, Planner::Irc, text).expect("a plan");
-    assert!(plan::check(&plan).iter().all(|finding| !finding.is_error()));
-    assert!(plan::check_model(&plan, model).iter().all(|finding| !finding.is_error()));
+    assert!(plan::check(&plan).iter().all(|diagnostic| !diagnostic.is_error()));
+    assert!(plan::check_model(&plan, model).iter().all(|diagnostic| !diagnostic.is_error()));
     plan
 }
 
-fn refusal(model: &Model, text: &str) -> Finding {
-    let mut findings = planned(model, Planner::Irc, text).expect_err("a refusal");
-    assert!(findings.iter().all(|finding| finding.node.is_some()), "{findings:?}");
-    findings.remove(0)
+fn refusal(model: &Model, text: &str) -> NodeDiagnostic {
+    let mut diagnostics = planned(model, Planner::Irc, text).expect_err("a refusal");
+    assert!(diagnostics.iter().all(|diagnostic| diagnostic.node.is_some()), "{diagnostics:?}");
+    diagnostics.remove(0)
 }
 
 #[test]
@@ -214,17 +214,17 @@ fn wrong_rules_are_all_told() {
 fn a_rule_that_matches_nothing_is_told() {
     let rules =
         read(r#"[{"Match": {"Type": "Exp"}, "Task": "x"}, {"Match": {"Name": "q"}, "Task": "x"}]"#);
-    let found = rules.findings(&softmax());
+    let found = rules.diagnostics(&softmax());
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].code, found[0].is_error()), ("rules-unmatched", false));
 }
 
-/// The text that a finding in rules points at, and what it says.
+/// The text that a diagnostic in rules points at, and what it says.
 fn placed(text: &str, found: &[Diagnostic]) -> Vec<(String, &'static str, String)> {
-    let of = |finding: &Diagnostic| {
-        let span = finding.primary_span().expect("a place");
-        let help = finding.help.clone().unwrap_or_default();
-        (text[span].to_owned(), finding.code, format!("{}; {help}", finding.message))
+    let of = |diagnostic: &Diagnostic| {
+        let span = diagnostic.primary_span().expect("a place");
+        let help = diagnostic.help.clone().unwrap_or_default();
+        (text[span].to_owned(), diagnostic.code, format!("{}; {help}", diagnostic.message))
     };
     found.iter().map(of).collect()
 }
@@ -252,12 +252,12 @@ fn keys_that_no_op_has_are_told_at_the_key() {
 #[test]
 fn keys_that_no_matched_op_has_are_told_at_the_key() {
     let text = r#"[{"Match": {"Name": "exp*"}, "Config": {"ImplType": "WarpWise"}}]"#;
-    let found = placed(text, &read(text).findings(&softmax()));
+    let found = placed(text, &read(text).diagnostics(&softmax()));
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].0.as_str(), found[0].1), (r#""ImplType""#, "rules-unknown-key"));
     let text = r#"[{"Match": {}, "Config": {"Tile": [-1, 8]}}]"#;
-    let found = placed(text, &read(text).findings(&softmax()));
+    let found = placed(text, &read(text).diagnostics(&softmax()));
     assert_eq!((found[0].0.as_str(), found[0].1), (r#""Tile""#, "rules-value"));
     let text = r#"[{"Match": {}, "Config": {"Tile": [1, 8], "ImplType": "WarpWise"}}]"#;
-    assert_eq!(read(text).findings(&softmax()), []);
+    assert_eq!(read(text).diagnostics(&softmax()), []);
 }

@@ -6,7 +6,7 @@ use irc_ark_format::{
     plan::{self, Architecture, Plan},
 };
 use irc_diag::{Sink, Source};
-use irc_planner::{Finding, Options, Planned, Target};
+use irc_planner::{NodeDiagnostic, Options, Planned, Target};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -24,16 +24,18 @@ fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -
     let target = Target::new(architecture, processors).expect("a target");
     match irc_planner::plan(model, &Options::new(target)) {
         Ok(planned) => Some(planned),
-        Err(findings) => {
-            findings.iter().for_each(|finding| assert_refusal(model, architecture, finding));
+        Err(diagnostics) => {
+            diagnostics
+                .iter()
+                .for_each(|diagnostic| assert_refusal(model, architecture, diagnostic));
             None
         }
     }
 }
 
 /// A refusal names a matrix product, and says that there is no kernel or that ARK's would be wrong.
-fn assert_refusal(model: &Model, architecture: Architecture, finding: &Finding) {
-    let Finding { node, message } = finding;
+fn assert_refusal(model: &Model, architecture: Architecture, diagnostic: &NodeDiagnostic) {
+    let NodeDiagnostic { node, message } = diagnostic;
     let kind = node.map(|node| model.nodes[node].op.kind);
     assert_eq!(kind, Some(OpKind::Matmul), "{architecture:?}: {message}");
     let is_known = ["has no kernel", "tile for Matmul", "are stepped as if"];
@@ -228,9 +230,9 @@ fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
 
 fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
     let found = plan::check(&planned.plan);
-    assert!(found.iter().all(|finding| !finding.is_error()), "{}: {found:?}", path.display());
+    assert!(found.iter().all(|diagnostic| !diagnostic.is_error()), "{}: {found:?}", path.display());
     let found = plan::check_model(&planned.plan, model);
-    assert!(found.iter().all(|finding| !finding.is_error()), "{}: {found:?}", path.display());
+    assert!(found.iter().all(|diagnostic| !diagnostic.is_error()), "{}: {found:?}", path.display());
     assert_order(path, model, planned);
     assert_meaning(path, model, planned);
     assert_heard(path, &planned.plan);
@@ -306,7 +308,11 @@ fn plans_of_all_ranks_agree() {
         };
         let plans: Vec<Plan> = (0..world).map(plan_of).collect();
         let found = plan::check_ranks(&plans);
-        assert!(found.iter().all(|(_, finding)| !finding.is_error()), "{}: {found:?}", name(first));
+        assert!(
+            found.iter().all(|(_, diagnostic)| !diagnostic.is_error()),
+            "{}: {found:?}",
+            name(first)
+        );
     }
 }
 

@@ -3,7 +3,7 @@ use irc_ark_format::{
     model::{Arg, Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{Architecture, Plan, PlanOp, matmul_kernels},
 };
-use irc_planner::{Finding, Options, Planned, Target};
+use irc_planner::{NodeDiagnostic, Options, Planned, Target};
 use std::collections::BTreeMap;
 
 fn dense(id: u64, dtype: DataType, shape: &[i64]) -> Tensor {
@@ -32,7 +32,7 @@ fn product(dtype: DataType, [m, n, k]: [i64; 3]) -> Model {
     model(OpKind::Matmul, reads, dense(2, dtype, &[m, n]), &args)
 }
 
-fn planned(model: &Model, architecture: Architecture) -> Result<Planned, Vec<Finding>> {
+fn planned(model: &Model, architecture: Architecture) -> Result<Planned, Vec<NodeDiagnostic>> {
     let target = Target::new(architecture, None).expect("a target");
     irc_planner::plan(model, &Options::new(target))
 }
@@ -56,7 +56,7 @@ fn families_say_when_no_device_has_the_tile() {
     for family in [Architecture::Any, Architecture::Cuda, Architecture::Rocm] {
         let planned = planned(&product(DataType::Fp16, [48, 80, 24]), family).expect("a plan");
         assert_eq!(first(&planned.plan).config.ints("TileShapeMNK"), Some(&[48, 40, 24][..]));
-        let [Finding { node: Some(0), message }] = &planned.warnings[..] else {
+        let [NodeDiagnostic { node: Some(0), message }] = &planned.warnings[..] else {
             panic!("{:?}", planned.warnings)
         };
         assert!(message.starts_with("no known device has a kernel"), "{message}");
@@ -86,19 +86,26 @@ fn cuda_70_has_one_kernel() {
     assert_eq!(config.ints("TileShapeMNK"), Some(&[128, 256, 32][..]));
     assert_eq!((config.int("NumWarps"), config.int("SramBytes")), (Some(8), Some(49_152)));
     assert!(
-        planned.warnings.iter().any(|finding| finding.message.contains("no device has confirmed"))
+        planned
+            .warnings
+            .iter()
+            .any(|diagnostic| diagnostic.message.contains("no device has confirmed"))
     );
     let refused = self::planned(&product(DataType::Fp32, [256, 512, 64]), Architecture::Cuda70);
-    let findings = refused.expect_err("a refusal");
-    assert!(findings[0].message.contains("Matmul of FP32 has no kernel that is known on CUDA_70"));
+    let diagnostics = refused.expect_err("a refusal");
+    assert!(
+        diagnostics[0].message.contains("Matmul of FP32 has no kernel that is known on CUDA_70")
+    );
 }
 
 #[test]
 fn products_without_a_kernel_are_named() {
     for architecture in [Architecture::Cuda90, Architecture::Rocm90a] {
         let refused = planned(&product(DataType::Fp16, [256, 256, 128]), architecture);
-        let findings = refused.expect_err("a refusal");
-        let [Finding { node: Some(0), message }] = &findings[..] else { panic!("{findings:?}") };
+        let diagnostics = refused.expect_err("a refusal");
+        let [NodeDiagnostic { node: Some(0), message }] = &diagnostics[..] else {
+            panic!("{diagnostics:?}")
+        };
         let expected = format!(
             "Matmul of FP16 has no kernel that is known on {}; ARK has them for CUDA_80 and ROCM_942",
             architecture.name()

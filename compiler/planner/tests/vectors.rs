@@ -42,7 +42,7 @@ fn planned(model: &Model) -> Planned {
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let planned = irc_planner::plan(model, &Options::new(target)).expect("a plan");
     let found = [plan::check(&planned.plan), plan::check_model(&planned.plan, model)].concat();
-    assert!(found.iter().all(|finding| !finding.is_error()), "{found:?}");
+    assert!(found.iter().all(|diagnostic| !diagnostic.is_error()), "{found:?}");
     planned
 }
 
@@ -111,10 +111,10 @@ fn odd_rows_of_four_strided_dimensions_are_refused() {
     let cast = op(OpKind::Cast, &[&input], &output);
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let refused = irc_planner::plan(&model(vec![cast]), &Options::new(target));
-    let findings = refused.expect_err("a refusal");
-    let [finding] = &findings[..] else { panic!("{findings:?}") };
-    assert_eq!(finding.node, Some(0));
-    assert!(finding.message.ends_with("1 past the end of rows of 5"), "{}", finding.message);
+    let diagnostics = refused.expect_err("a refusal");
+    let [diagnostic] = &diagnostics[..] else { panic!("{diagnostics:?}") };
+    assert_eq!(diagnostic.node, Some(0));
+    assert!(diagnostic.message.ends_with("1 past the end of rows of 5"), "{}", diagnostic.message);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub type Buffers = BTreeMap<String, Tensor>;
 /// Multiply-adds, and bytes of input, beyond which a model takes too long for a test.
 pub const LIMITS: (u64, usize) = (200_000_000, 16 << 20);
 
-/// Compiles and runs a model in both tiers; what differs, or nothing when it is left out.
+/// Compiles and runs a model in both tiers; what differs, or `None` when it is left out.
 fn differences(path: &Path) -> Option<Vec<String>> {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let mut session = Session::new();

@@ -9,7 +9,7 @@ use melior::{
 };
 use std::ffi::c_void;
 
-/// `dense<...>` of a ranked tensor type; nothing when the bytes are not as many as it needs.
+/// `dense<...>` of a ranked tensor type; `None` when the bytes are not as many as it needs.
 pub fn dense<'c>(ty: Type<'c>, bytes: &[u8]) -> Option<Attribute<'c>> {
     // Safety: the type is live, and MLIR copies the bytes after it has checked how many there are.
     unsafe {
@@ -68,7 +68,7 @@ pub fn is_elements(attribute: Attribute<'_>) -> bool {
         || unsafe { mlir_sys::mlirAttributeIsADenseResourceElements(attribute.to_raw()) }
 }
 
-/// The bytes of `dense<...>` or `dense_resource<...>`; nothing for other attributes, and for a
+/// The bytes of `dense<...>` or `dense_resource<...>`; `None` for other attributes, and for a
 /// resource that the file does not hold. Elements of `i1` in `dense` are one byte each.
 pub fn bytes_of(attribute: Attribute<'_>) -> Option<Vec<u8>> {
     let raw = attribute.to_raw();

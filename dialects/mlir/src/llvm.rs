@@ -89,7 +89,7 @@ pub fn type_attribute(op: &OperationRef<'_, '_>, name: &str) -> Option<Type> {
     type_of(TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value())
 }
 
-/// Argument and result types of the function type in an attribute of an op; nothing for one that
+/// Argument and result types of the function type in an attribute of an op; `None` for one that
 /// takes any number of arguments.
 pub fn function_type(op: &OperationRef<'_, '_>, name: &str) -> Option<(Vec<Type>, Type)> {
     let ty = TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value();

@@ -64,7 +64,7 @@ fn bytes(module: &Module, target: Target, encoding: Encoding) -> Option<Vec<u8>>
     write(module, &options, &mut Sink::new())
 }
 
-/// The module these bytes hold; nothing for one nested too deep for that form.
+/// The module these bytes hold; `None` for one nested too deep for that form.
 fn again(bytes: Vec<u8>, module: &Module, target: Target, encoding: Encoding) -> Option<Module> {
     let root = match target {
         Target::CommonIr if module.is_library() => Root::Library,
@@ -75,15 +75,15 @@ fn again(bytes: Vec<u8>, module: &Module, target: Target, encoding: Encoding) ->
     let mut sink = Sink::new();
     let options = Options { format, ..Options::default() };
     let document = read("again", bytes.into(), &options, &mut sink);
-    let mut refusals = sink.diagnostics().iter().filter(|finding| finding.is_error());
+    let mut refusals = sink.diagnostics().iter().filter(|diagnostic| diagnostic.is_error());
     match document {
         Some(document) if refusals.next().is_none() => Some(document.module),
         _ => {
             // A shorter message may look like another one.
             let expected = ["cir-nesting", "cir-root"];
-            let mut all = sink.diagnostics().iter().filter(|finding| finding.is_error());
+            let mut all = sink.diagnostics().iter().filter(|diagnostic| diagnostic.is_error());
             assert!(
-                all.all(|finding| expected.contains(&finding.code)),
+                all.all(|diagnostic| expected.contains(&diagnostic.code)),
                 "{:?}",
                 sink.diagnostics()
             );

@@ -70,7 +70,7 @@ pub unsafe fn list<'l, T>(data: *const T, count: usize, what: &str) -> Result<&'
     }
 }
 
-/// A string of the caller's; nothing of null.
+/// A string of the caller's; `None` of null.
 ///
 /// # Errors
 /// It is not UTF-8.
@@ -86,7 +86,7 @@ pub unsafe fn text<'t>(text: *const c_char) -> Result<Option<&'t str>, irc_error
     text.to_str().map(Some).map_err(|_| irc_error::argument("a string is not UTF-8"))
 }
 
-/// A path of the caller's; nothing of null.
+/// A path of the caller's; `None` of null.
 ///
 /// # Safety
 /// As [`text`].

@@ -10,7 +10,7 @@ pub enum irc_code {
     IRC_OK = 0,
     /// A file cannot be read.
     IRC_FILE = 1,
-    /// The archive is damaged or contradicts itself; each line of the message is a finding.
+    /// The archive is damaged or contradicts itself; each line of the message is a diagnostic.
     IRC_REFUSED = 2,
     /// The file is sound, but nothing that runs here.
     IRC_UNSUPPORTED = 3,

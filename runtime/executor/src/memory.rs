@@ -25,7 +25,7 @@ pub(crate) struct Block(Vec<Line>);
 struct Line([u8; 64]);
 
 impl Block {
-    /// At least so many bytes, the first line zero; nothing if there is no memory.
+    /// At least so many bytes, the first line zero; `None` if there is no memory.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let mut lines = Vec::new();
         let count = usize::try_from(bytes).ok()?.div_ceil(64).max(1);
@@ -64,7 +64,7 @@ impl Memory {
     }
 
     /// Memory for what kernels keep, `wanted` bytes of it if it need not be more than the buffers;
-    /// nothing if none is wanted or to be had. A later run gets the same.
+    /// `None` if none is wanted or to be had. A later run gets the same.
     pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
         let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
         let bytes = wanted.min(held);

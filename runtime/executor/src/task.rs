@@ -111,7 +111,7 @@ impl Task {
         kernels.flatten().map(|keeps| keeps.bytes).max().unwrap_or_default()
     }
 
-    /// Tasks a kernel of it has code for; nothing when it has no kernel.
+    /// Tasks a kernel of it has code for; `None` when it has no kernel.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let kernels = self.steps.iter().filter_map(|step| match step {
             TaskStep::Kernel(kernel) => Some(kernel.counts.iter().product()),

@@ -13,7 +13,7 @@ use irc_executor::code::Step;
 use irc_executor::mpi::World;
 use irc_executor::{Options, Rank};
 
-/// Runs a case of [`child`] on so many processes; nothing where there is no `mpirun`.
+/// Runs a case of [`child`] on so many processes; `None` where there is no `mpirun`.
 fn mpirun(case: &str, processes: i64) -> Option<Output> {
     let program = std::env::current_exe().expect("a path");
     let started = Command::new("mpirun")

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     println!("binary: {} of {} bytes", binary::encode(&listing.program).len(), source.text().len());
     let start = Instant::now();
     verify::verify(&listing.program, None, &Machine::default(), &mut sink);
-    println!("verified in {:?}, {} findings", start.elapsed(), sink.diagnostics().len());
+    println!("verified in {:?}, {} diagnostics", start.elapsed(), sink.diagnostics().len());
     timed(&listing.program, repeat)
 }
 

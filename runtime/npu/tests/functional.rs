@@ -6,8 +6,8 @@ use irc_npu::Program;
 use irc_npu::listing::{self, Limits};
 use irc_npu_sim::functional::{self, Memory};
 
-const SMALL: &str = include_str!("../../../dialects/npu/format/tests/data/small.txt");
-const TWO_CORES: &str = include_str!("../../../dialects/npu/format/tests/data/two_cores.txt");
+const SMALL: &str = include_str!("../../../formats/npu/tests/data/small.txt");
+const TWO_CORES: &str = include_str!("../../../formats/npu/tests/data/two_cores.txt");
 
 fn program(text: &str) -> Program {
     let source = Source::new("small.txt", text);

@@ -1,4 +1,4 @@
-//! Programs with one number changed end in findings or faults, never in a panic or without end.
+//! Programs with one number changed end in diagnostics or faults, never in a panic or without end.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use irc_npu_sim::noc::Mesh;
 use irc_npu_sim::{html, perfetto};
 
 const PROGRAMS: [&str; 2] = [
-    include_str!("../../../dialects/npu/format/tests/data/small.txt"),
-    include_str!("../../../dialects/npu/format/tests/data/two_cores.txt"),
+    include_str!("../../../formats/npu/tests/data/small.txt"),
+    include_str!("../../../formats/npu/tests/data/two_cores.txt"),
 ];
 
 const NUMBERS: [&str; 11] = [

@@ -27,7 +27,7 @@ pub enum Guard {
 }
 
 impl Arena {
-    /// Bytes of an arena with blocks of these sizes; nothing when they exceed what can be counted.
+    /// Bytes of an arena with blocks of these sizes; `None` when they exceed what can be counted.
     pub fn size(blocks: &[usize], guard: Guard) -> Option<usize> {
         layout(blocks, guard).map(|(_, bytes)| bytes)
     }

@@ -64,7 +64,7 @@ impl FixedContext {
     }
 }
 
-/// Bytes of an input or output; nothing when they are not known.
+/// Bytes of an input or output; `None` when they are not known.
 pub fn bytes(port: &Port) -> Option<usize> {
     port.tensor_type()?.byte_size().ok()
 }

@@ -35,7 +35,7 @@ impl Default for ContextOptions {
 /// Inputs keep what they hold from one run to the next; those never set are zero.
 pub struct Context {
     kind: Running,
-    /// Bytes of inputs, then of outputs; nothing where they depend on the inputs.
+    /// Bytes of inputs, then of outputs; `None` where they depend on the inputs.
     bytes: Vec<Option<usize>>,
     // Dropped last: code and parameters are the model's.
     model: Arc<Model>,

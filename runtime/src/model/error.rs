@@ -88,20 +88,22 @@ pub enum ModelError {
 pub struct Refusal(pub(crate) Report);
 
 impl Refusal {
-    /// The findings, with their files, for those who show where.
+    /// The diagnostics, with their files, for those who show where.
     pub fn report(&self) -> &Report {
         &self.0
     }
 }
 
 impl fmt::Display for Refusal {
-    /// One line for each error: the file in the archive, the message, the code of the finding.
+    /// One line for each error: the file in the archive, the message, the code of the diagnostic.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for file in self.0.files() {
-            let errors = file.found.iter().filter(|finding| finding.severity == Severity::Error);
-            for finding in errors {
-                let (name, message, code) = (file.source.name(), &finding.message, finding.code);
+            let errors =
+                file.found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+            for diagnostic in errors {
+                let (name, message, code) =
+                    (file.source.name(), &diagnostic.message, diagnostic.code);
                 write!(f, "{separator}{name}: {message} [{code}]")?;
                 separator = "\n";
             }

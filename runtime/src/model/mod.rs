@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 /// A model of an archive.
 pub(crate) struct GraphModel {
     plan: Plan,
-    /// Parameters by number; nothing where the graph does not use one.
+    /// Parameters by number; `None` where the graph does not use one.
     params: Vec<Option<Held>>,
     /// What the plan calls, by number.
     functions: Vec<Function>,

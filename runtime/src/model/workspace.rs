@@ -7,7 +7,7 @@ pub const MAX_BLOCKS: usize = 256;
 /// Bytes to set aside for calls that state `stated` bytes.
 ///
 /// Stated sizes count each block in multiples of 16 bytes, as TVM does; here each starts at a multiple
-/// of 64. Nothing when that cannot be counted.
+/// of 64. `None` when that cannot be counted.
 pub fn capacity(stated: usize) -> Option<usize> {
     let blocks = stated.div_ceil(16).min(MAX_BLOCKS);
     stated.checked_next_multiple_of(ALIGNMENT)?.checked_add(blocks * (ALIGNMENT - 16))
@@ -33,7 +33,7 @@ impl Workspace {
         self.count.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// A block; nothing when there is no room.
+    /// A block; `None` when there is no room.
     pub fn take(&mut self, bytes: u64) -> Option<*mut u8> {
         let begin = self.end();
         let bytes = usize::try_from(bytes).ok()?.max(1).checked_next_multiple_of(ALIGNMENT)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Messages")]
 pub struct Console {
-    /// How findings are written: text for people, or one JSON object a line
+    /// How diagnostics are written: text for people, or one JSON object a line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
     pub diagnostics: Diagnostics,
     /// Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set
@@ -17,7 +17,7 @@ pub struct Console {
     pub progress: Progress,
 }
 
-/// How findings are written.
+/// How diagnostics are written.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Diagnostics {
     /// With the source lines they point at.

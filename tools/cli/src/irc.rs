@@ -33,7 +33,7 @@ pub enum Command {
     Compile(CompileTo),
     /// Run a model, a compiled library, an archive, or plans
     Run(Run),
-    /// Check models and plans: every finding of every file
+    /// Check models and plans: every diagnostic of every file
     Check(Check),
     /// Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline
     Bench(Bench),
@@ -251,7 +251,7 @@ pub enum Backend {
      irc check schedule.json layers.json\n  \
      irc check net.asm --against published.txt\n  \
      irc check model.tar\n  \
-     irc check --strict --json models/*.json > findings.json\n\n{EXIT_CODES}"
+     irc check --strict --json models/*.json > diagnostics.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
     /// Models, plans, graphs, schedules, layers, NPU programs, archives; - is standard input
@@ -266,10 +266,10 @@ pub struct Check {
     /// Keys that the format does not know are errors
     #[arg(long)]
     pub strict: bool,
-    /// Write all findings as one JSON array to standard output
+    /// Write all diagnostics as one JSON array to standard output
     #[arg(long)]
     pub json: bool,
-    /// Estimate what plans cost; with --json, an object of findings and costs is written
+    /// Estimate what plans cost; with --json, an object of diagnostics and costs is written
     #[arg(long)]
     pub cost: bool,
     /// How Common IR and ONNX files are read.

@@ -81,7 +81,7 @@ fn built(path: &Path, contents: &Contents) -> Result<Package, Stop> {
     })
 }
 
-/// Every finding of an archive, by the member that it is about; of a sound one, the archive alone.
+/// Every diagnostic of an archive, by the member that it is about; of a sound one, the archive alone.
 pub fn check(name: &str, bytes: &Bytes) -> Vec<(Source, Vec<Diagnostic>)> {
     let (package, report) = read(name, bytes);
     let checked = package.map(|package| irc_mlf::check(&package, Depth::Content));

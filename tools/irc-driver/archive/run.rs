@@ -89,7 +89,7 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
         return Ok(package);
     }
     for file in report.files().chain(checked.iter().flat_map(|report| report.files())) {
-        console.findings(&file.source, &file.found);
+        console.diagnostics(&file.source, &file.found);
     }
     Err(Stop::Reported)
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 pub enum Length {
     /// This many runs.
     Runs(u32),
-    /// Until this many seconds have gone by, and at least [`LEAST_RUNS`] runs.
+    /// Until this many seconds have gone by, and at least [`MIN_RUNS`] runs.
     Seconds(f64),
 }
 
-const LEAST_RUNS: usize = 5;
+const MIN_RUNS: usize = 5;
 /// Keeps the memory for the times of a very short program bounded.
-const MOST_RUNS: usize = 1_000_000;
+const MAX_RUNS: usize = 1_000_000;
 
 /// The times of all runs, in seconds, shortest first; never empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Latency(Vec<f64>);
 /// Runs for a tenth of the length to warm up, then for the length.
 pub fn measure(length: Length, mut run: impl FnMut() -> Result<(), Stop>) -> Result<Latency, Stop> {
     repeat(tenth(length), 1, &mut run)?;
-    let mut times = repeat(length, LEAST_RUNS, &mut run)?;
+    let mut times = repeat(length, MIN_RUNS, &mut run)?;
     times.sort_by(f64::total_cmp);
     Ok(Latency(times))
 }
@@ -43,7 +43,7 @@ fn repeat(
     let enough = |runs: usize, elapsed: Duration| match length {
         Length::Runs(wanted) => runs >= wanted as usize,
         Length::Seconds(seconds) => {
-            runs >= MOST_RUNS || runs >= least && elapsed.as_secs_f64() >= seconds
+            runs >= MAX_RUNS || runs >= least && elapsed.as_secs_f64() >= seconds
         }
     };
     while !enough(times.len(), start.elapsed()) {

@@ -76,7 +76,7 @@ impl Report {
         self.traffic as f64 / self.latency.median() / 1e9
     }
 
-    /// The least time the machine could take, over the time taken; nothing where the operations
+    /// The least time the machine could take, over the time taken; `None` where the operations
     /// are not known, as the traffic alone would promise too little time.
     fn share(&self) -> Option<f64> {
         let least = self.roofline.least_seconds(self.flops?, self.traffic);

@@ -5,7 +5,7 @@ use irc_ark_format::{
 };
 use irc_diag::{Sink, Source};
 
-/// Floating-point operations of a model; nothing when it cannot be read.
+/// Floating-point operations of a model; `None` when it cannot be read.
 ///
 /// A multiply-add is two; an elementwise op is one for each element it makes, whatever it costs
 /// (three for a rotary embedding); a reduction is one for each element it takes. Moves and

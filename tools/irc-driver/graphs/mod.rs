@@ -99,14 +99,14 @@ fn open(
     options: &ImportOptions,
     libraries: Libraries,
 ) -> Result<(Document, Source), Stop> {
-    let Read { document, source, findings } = read(name, bytes, options, libraries);
+    let Read { document, source, diagnostics } = read(name, bytes, options, libraries);
     crash::remember(&source);
     match document {
-        Some(document) if !findings.iter().any(Diagnostic::is_error) => {
-            console.findings(&source, &briefly(findings));
+        Some(document) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            console.diagnostics(&source, &briefly(diagnostics));
             Ok((document, source))
         }
-        _ => Err(Stop::Findings(source, findings)),
+        _ => Err(Stop::Diagnostics(source, diagnostics)),
     }
 }
 
@@ -133,22 +133,22 @@ pub fn import<'s>(
 ) -> Result<Model<'s>, Stop> {
     match graph::import(document, options) {
         Ok((imported, warnings)) => {
-            console.findings(&source, &warnings);
+            console.diagnostics(&source, &warnings);
             Ok(session.import_graph_of(source, imported))
         }
-        Err(found) => Err(Stop::Findings(source, found)),
+        Err(found) => Err(Stop::Diagnostics(source, found)),
     }
 }
 
 /// The first warnings, and how many there are more; `irc check` tells them all, and notes.
-fn briefly(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn briefly(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     const MOST: usize = 5;
-    findings.retain(|finding| finding.severity != Severity::Note);
-    let more = findings.len().saturating_sub(MOST);
+    diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Note);
+    let more = diagnostics.len().saturating_sub(MOST);
     if more > 0 {
-        findings.truncate(MOST);
-        let last = findings.pop().map(|last| last.help(format!("irc check tells {more} more")));
-        findings.extend(last);
+        diagnostics.truncate(MOST);
+        let last = diagnostics.pop().map(|last| last.help(format!("irc check tells {more} more")));
+        diagnostics.extend(last);
     }
-    findings
+    diagnostics
 }

@@ -2,7 +2,7 @@
 use super::{Libraries, open, options};
 use crate::{
     console::Console,
-    located::{findings, told},
+    located::{diagnostics, told},
     output::{self, Content},
     stop::Stop,
 };
@@ -66,7 +66,7 @@ fn to_text(console: &Console, document: &Document, source: &Source) -> Result<Ve
     let capture = Capture::new(&context);
     let module = to_dialect(&context, document);
     let text = module.map(|module| irc_mlir::to_text(&module.as_operation(), true).into_bytes());
-    told(console, findings(&capture, source), text)
+    told(console, diagnostics(&capture, source), text)
 }
 
 /// A module of the format as a file, as the flags say. What the format has no place for is on the
@@ -93,14 +93,14 @@ pub fn emit(
     }
     let encoding = form.map_or_else(|| by_suffix(&arguments.output), encoding);
     let bytes = write(&module, &write::Options { target, encoding, inline }, &mut sink);
-    let findings = sink.into_diagnostics();
+    let diagnostics = sink.into_diagnostics();
     match bytes {
-        Some(bytes) if !findings.iter().any(Diagnostic::is_error) => {
-            console.findings(source, &findings);
+        Some(bytes) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            console.diagnostics(source, &diagnostics);
             let is_binary = encoding == Encoding::Binary;
             Ok((bytes, if is_binary { Content::Binary } else { Content::Text }))
         }
-        _ => Err(Stop::Findings(source.clone(), findings)),
+        _ => Err(Stop::Diagnostics(source.clone(), diagnostics)),
     }
 }
 

@@ -3,35 +3,36 @@ use crate::console::Console;
 use irc_diag::{Diagnostic, Source};
 
 /// Shows the warnings of a file that is used, not checked: the first of each code in a line with its
-/// place and how many there are. Programs that read findings are given all, in full.
-pub fn brief(console: &Console, source: &Source, findings: &[Diagnostic]) {
-    if console.is_json() || findings.is_empty() {
-        return console.findings(source, findings);
+/// place and how many there are. Programs that read diagnostics are given all, in full.
+pub fn brief(console: &Console, source: &Source, diagnostics: &[Diagnostic]) {
+    if console.is_json() || diagnostics.is_empty() {
+        return console.diagnostics(source, diagnostics);
     }
-    console.text(&lines(source, findings));
+    console.text(&lines(source, diagnostics));
     console.note("irc check tells more of these warnings");
 }
 
-fn lines(source: &Source, findings: &[Diagnostic]) -> String {
+fn lines(source: &Source, diagnostics: &[Diagnostic]) -> String {
     let places = source.lines();
     let is_first = |index: &usize| {
-        let same = |other: &Diagnostic| other.code == findings[*index].code;
-        findings.iter().position(same) == Some(*index)
+        let same = |other: &Diagnostic| other.code == diagnostics[*index].code;
+        diagnostics.iter().position(same) == Some(*index)
     };
     let line = |index: usize| {
-        let finding = &findings[index];
-        let place = finding.primary_span().map_or(String::new(), |span| {
+        let diagnostic = &diagnostics[index];
+        let place = diagnostic.primary_span().map_or(String::new(), |span| {
             let (line, column) = places.line_column(span.start);
             format!(":{line}:{column}")
         });
         // Formats count the places of a warning themselves, in its last note.
-        let note = finding.notes.last().map_or(String::new(), |note| format!("; {note}"));
-        let more = findings[index + 1..].iter().filter(|other| other.code == finding.code).count();
+        let note = diagnostic.notes.last().map_or(String::new(), |note| format!("; {note}"));
+        let more =
+            diagnostics[index + 1..].iter().filter(|other| other.code == diagnostic.code).count();
         let more = if more > 0 { format!("; {more} more like it") } else { String::new() };
-        let (name, code, message) = (source.name(), finding.code, &finding.message);
+        let (name, code, message) = (source.name(), diagnostic.code, &diagnostic.message);
         format!("{name}{place}: warning[{code}]: {message}{note}{more}\n")
     };
-    (0..findings.len()).filter(is_first).map(line).collect()
+    (0..diagnostics.len()).filter(is_first).map(line).collect()
 }
 
 #[cfg(test)]

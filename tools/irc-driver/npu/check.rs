@@ -21,7 +21,7 @@ pub enum Found {
     Frontend(Frontend),
 }
 
-/// Every finding of a file that holds `content`; of a program also what differs from another.
+/// Every diagnostic of a file that holds `content`; of a program also what differs from another.
 pub fn check(
     name: &str,
     bytes: &[u8],
@@ -102,9 +102,9 @@ pub fn program(
     Ok((source, program, spans))
 }
 
-/// Findings in a schedule that is to run the layers of a frontend file.
+/// Diagnostics in a schedule that is to run the layers of a frontend file.
 pub fn check_pair(source: &Source, schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
-    let mut findings = irc_gemini_format::check_pair(schedule, frontend);
-    irc_gemini_format::place(source, &mut findings);
-    findings
+    let mut diagnostics = irc_gemini_format::check_pair(schedule, frontend);
+    irc_gemini_format::place(source, &mut diagnostics);
+    diagnostics
 }

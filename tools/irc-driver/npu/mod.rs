@@ -8,7 +8,7 @@ use brief::brief;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
-use irc_npu_emit::Finding;
+use irc_npu_emit::FileDiagnostic;
 use std::path::Path;
 
 mod brief;
@@ -59,14 +59,14 @@ fn sound<T>(
     console: &Console,
     source: Source,
     read: Option<T>,
-    findings: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 ) -> Result<(Source, T), Stop> {
     match read {
-        Some(read) if !findings.iter().any(Diagnostic::is_error) => {
-            brief(console, &source, &findings);
+        Some(read) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            brief(console, &source, &diagnostics);
             Ok((source, read))
         }
-        _ => Err(Stop::Findings(source, findings)),
+        _ => Err(Stop::Diagnostics(source, diagnostics)),
     }
 }
 
@@ -90,18 +90,18 @@ fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<
     let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
     let (layers, frontend) = layers.transpose()?.unzip();
     let pair = |layers| irc_gemini_format::check_pair(&schedule, layers);
-    let mut findings = frontend.as_ref().map(pair).unwrap_or_default();
+    let mut diagnostics = frontend.as_ref().map(pair).unwrap_or_default();
     let mut program = None;
-    if !findings.iter().any(Diagnostic::is_error) {
+    if !diagnostics.iter().any(Diagnostic::is_error) {
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                emitted(console, &schedule, frontend.as_ref(), (&source, layers), &mut findings)?
+                emitted(console, &schedule, frontend.as_ref(), (&source, layers), &mut diagnostics)?
             }
         };
     }
-    irc_gemini_format::place(&source, &mut findings);
-    let (_, program) = sound(console, source, program, findings)?;
+    irc_gemini_format::place(&source, &mut diagnostics);
+    let (_, program) = sound(console, source, program, diagnostics)?;
     Ok(Assembled { schedule, frontend, program })
 }
 
@@ -112,32 +112,33 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
     Ok(program)
 }
 
-/// The program that is made of a schedule; none after findings in the schedule. Findings in the
+/// The program that is made of a schedule; none after diagnostics in the schedule. Diagnostics in the
 /// frontend file come after those of the schedule.
 fn emitted(
     console: &Console,
     schedule: &Schedule,
     frontend: Option<&Frontend>,
     (source, layers): (&Source, Option<Source>),
-    findings: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Program>, Stop> {
     let found = match irc_npu_emit::emit(schedule, frontend) {
         Ok(program) => return Ok(Some(program)),
         Err(found) => found,
     };
     let (own, mut of_layers) = by_file(found);
-    findings.extend(own);
+    diagnostics.extend(own);
     let Some(layers) = layers.filter(|_| !of_layers.is_empty()) else { return Ok(None) };
-    irc_gemini_format::place(source, findings);
-    console.findings(source, findings);
+    irc_gemini_format::place(source, diagnostics);
+    console.diagnostics(source, diagnostics);
     irc_gemini_format::place(&layers, &mut of_layers);
-    Err(Stop::Findings(layers, of_layers))
+    Err(Stop::Diagnostics(layers, of_layers))
 }
 
-/// Findings in the schedule, and those in the frontend file.
-fn by_file(found: Vec<Finding>) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+/// Diagnostics in the schedule, and those in the frontend file.
+fn by_file(found: Vec<FileDiagnostic>) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
     let (own, of_layers): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|finding| finding.file == FileKind::Schedule);
-    let diagnostics = |all: Vec<Finding>| all.into_iter().map(|one| one.diagnostic).collect();
+        found.into_iter().partition(|diagnostic| diagnostic.file == FileKind::Schedule);
+    let diagnostics =
+        |all: Vec<FileDiagnostic>| all.into_iter().map(|one| one.diagnostic).collect();
     (diagnostics(own), diagnostics(of_layers))
 }

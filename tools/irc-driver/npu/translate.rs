@@ -70,7 +70,7 @@ fn append<'c>(
 ) -> Result<(), Stop> {
     let mut sink = Sink::new();
     let made = gemini::import(context, module.body(), source, kind, &mut sink);
-    made.map(|_| ()).ok_or_else(|| Stop::Findings(source.clone(), sink.into_diagnostics()))
+    made.map(|_| ()).ok_or_else(|| Stop::Diagnostics(source.clone(), sink.into_diagnostics()))
 }
 
 /// A program as a listing, or in its binary form where the suffix is `.npu`.

@@ -64,8 +64,7 @@ fn layer(root: &Path, package: &Value) -> Result<Layer, String> {
     let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok());
     let folder = folder.unwrap_or(manifest);
     let below = |top: &str| folder.starts_with(top);
-    let plain = ["runtime", "dialects/diag", "dialects/json", "dialects/tl/op"];
-    if plain.into_iter().any(below) || below("dialects") && folder.ends_with("format") {
+    if ["formats", "runtime", "dialects/tl/op"].into_iter().any(below) {
         return Ok(Layer::Plain);
     }
     for (top, layer) in
@@ -99,8 +98,8 @@ mod tests {
         let workspace = json!({ "workspace_root": "/w", "packages": [
             package("run", "runtime", "compile", None),
             package("compile", "compiler", "run", None),
-            package("reader", "dialects/ark/format", "melior", Some("build")),
-            package("values", "runtime/tensor", "compile", Some("dev")),
+            package("reader", "formats/ark", "melior", Some("build")),
+            package("values", "formats/tensor", "compile", Some("dev")),
         ]});
         let expected = [
             "run (Plain) depends on compile (Compiler), a layer above",

@@ -1,7 +1,7 @@
 //! DenseNet (Huang et al. 2017).
 
 use super::{add_first, conv, pool, square};
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::layer::Layer;
 use crate::network::Network;
 
@@ -14,7 +14,7 @@ const GROWTH: u64 = 32;
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn densenet() -> Found<Network> {
+pub fn densenet() -> Result<Network> {
     let mut network = Network::new("densenet");
     let first = add_first(&mut network, conv("conv0", 3, square(64, 112), 7, 2))?;
     let mut all = vec![network.add(pool("pool0", square(64, 56), 3, 2), &[first])?];
@@ -45,7 +45,7 @@ fn add_transition(
     channels: u64,
     extent: u64,
     from: &[usize],
-) -> Found<usize> {
+) -> Result<usize> {
     let name = |part: &str| format!("trans_{block}_{part}");
     let half = square(channels / 2, extent);
     let narrow = network.add(conv(&name("1x1"), channels, half, 1, 1), from)?;

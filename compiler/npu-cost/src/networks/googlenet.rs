@@ -1,7 +1,7 @@
 //! GoogLeNet (Szegedy et al. 2015).
 
 use super::{add_first, conv, pool, square};
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::layer::Layer;
 use crate::network::Network;
 
@@ -30,7 +30,7 @@ const THIRD: [Module; 2] =
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn googlenet() -> Found<Network> {
+pub fn googlenet() -> Result<Network> {
     let mut network = Network::new("googlenet");
     let first = add_first(&mut network, conv("conv1", 3, square(64, 112), 7, 2))?;
     let first = network.add(pool("pool1", square(64, 56), 3, 2), &[first])?;
@@ -59,7 +59,7 @@ fn add_module(
     channels: u64,
     extent: u64,
     from: &[usize],
-) -> Found<Vec<usize>> {
+) -> Result<Vec<usize>> {
     let name = |part: &str| format!("inception_{id}_{part}");
     let map = |channels| square(channels, extent);
     let a = network.add(conv(&name("1x1"), channels, map(point), 1, 1), from)?;

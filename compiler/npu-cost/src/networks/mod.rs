@@ -12,13 +12,13 @@ pub use resnet::{resnet50, resnet101};
 pub use transformer::{bert_block, transformer_cell};
 pub use vgg::vgg19;
 
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::layer::{Layer, Op, Window};
 use crate::network::{Network, Reads};
 use crate::shape::Shape;
 
 /// Makes a network.
-pub type Builder = fn() -> Found<Network>;
+pub type Builder = fn() -> Result<Network>;
 
 /// All of them, by the names that SET's command line has for them.
 pub const ALL: [(&str, Builder); 7] = [
@@ -55,6 +55,6 @@ fn sum(name: &str, output: Shape) -> Layer {
 }
 
 /// Adds the layer that reads the picture.
-fn add_first(network: &mut Network, layer: Layer) -> Found<usize> {
+fn add_first(network: &mut Network, layer: Layer) -> Result<usize> {
     network.add_reading(layer, Reads { external: Some(PICTURE), ..Reads::default() })
 }

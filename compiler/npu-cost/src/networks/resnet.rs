@@ -1,7 +1,7 @@
 //! ResNet (He et al. 2016), of bottleneck blocks.
 
 use super::{add_first, conv, pool, square, sum};
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::layer::Layer;
 use crate::network::Network;
 
@@ -9,7 +9,7 @@ use crate::network::Network;
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn resnet50() -> Found<Network> {
+pub fn resnet50() -> Result<Network> {
     resnet("resnet50", [3, 4, 6, 3])
 }
 
@@ -17,12 +17,12 @@ pub fn resnet50() -> Found<Network> {
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn resnet101() -> Found<Network> {
+pub fn resnet101() -> Result<Network> {
     resnet("resnet101", [3, 4, 23, 3])
 }
 
 /// Four segments of blocks, each of half the extent and twice the channels of the one before.
-fn resnet(name: &str, blocks: [usize; 4]) -> Found<Network> {
+fn resnet(name: &str, blocks: [usize; 4]) -> Result<Network> {
     let mut network = Network::new(name);
     let first = add_first(&mut network, conv("conv1", 3, square(64, 112), 7, 2))?;
     let mut last = network.add(pool("pool1", square(64, 56), 3, 2), &[first])?;
@@ -51,7 +51,7 @@ struct Block {
 }
 
 impl Block {
-    fn add(&self, network: &mut Network, name: &str, from: usize) -> Found<usize> {
+    fn add(&self, network: &mut Network, name: &str, from: usize) -> Result<usize> {
         let (inner, outer) = (square(self.inner, self.extent), square(4 * self.inner, self.extent));
         let first = self.block == 0;
         let stride = if first && self.segment > 2 { 2 } else { 1 };

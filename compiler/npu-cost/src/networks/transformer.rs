@@ -4,7 +4,7 @@
 //! convolutions of groups, a head each, whose weights are activations.
 
 use super::sum;
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::layer::{Axis, Layer, Op, Window};
 use crate::network::{Network, Reads};
 use crate::shape::Shape;
@@ -30,7 +30,7 @@ struct Extents {
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn bert_block() -> Found<Network> {
+pub fn bert_block() -> Result<Network> {
     let extents = Extents { tokens: 512, heads: 16, head: 64, inner: 2048, gathers_keys: false };
     let mut network = Network::new("bert_block");
     let words = extents.add_embedding(&mut network, "word_embed")?;
@@ -43,7 +43,7 @@ pub fn bert_block() -> Found<Network> {
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn transformer_cell() -> Found<Network> {
+pub fn transformer_cell() -> Result<Network> {
     let extents = Extents { tokens: 512, heads: 8, head: 64, inner: 2048, gathers_keys: true };
     let mut network = Network::new("transformer_cell");
     let words = extents.add_embedding(&mut network, "word_embed_enc")?;
@@ -69,17 +69,17 @@ impl Extents {
         Shape::new(features, self.tokens, 1)
     }
 
-    fn add_embedding(self, network: &mut Network, name: &str) -> Found<usize> {
+    fn add_embedding(self, network: &mut Network, name: &str) -> Result<usize> {
         let words = self.sequence(self.features());
         let reads = Reads { external: Some(words), ..Reads::default() };
         network.add_reading(Layer::new(name, Op::Pointwise, words), reads)
     }
 
-    fn add_projection(self, network: &mut Network, from: usize) -> Found<usize> {
+    fn add_projection(self, network: &mut Network, from: usize) -> Result<usize> {
         network.add(dense("proj".into(), self.features(), self.sequence(WORDS)), &[from])
     }
 
-    fn add_encoder(self, network: &mut Network, name: &str, from: usize) -> Found<usize> {
+    fn add_encoder(self, network: &mut Network, name: &str, from: usize) -> Result<usize> {
         let seen = self.add_attention(network, name, from, from)?;
         let seen = self.add_sum(network, format!("{name}_elt1"), [from, seen])?;
         let fed = self.add_feed_forward(network, name, seen)?;
@@ -92,7 +92,7 @@ impl Extents {
         name: &str,
         from: usize,
         encoded: usize,
-    ) -> Found<usize> {
+    ) -> Result<usize> {
         let own = self.add_attention(network, &format!("{name}_1"), from, from)?;
         let own = self.add_sum(network, format!("{name}_elt1"), [from, own])?;
         let seen = self.add_attention(network, &format!("{name}_2"), own, encoded)?;
@@ -101,11 +101,11 @@ impl Extents {
         self.add_sum(network, format!("{name}_elt3"), [seen, fed])
     }
 
-    fn add_sum(self, network: &mut Network, name: String, of: [usize; 2]) -> Found<usize> {
+    fn add_sum(self, network: &mut Network, name: String, of: [usize; 2]) -> Result<usize> {
         network.add(sum(&name, self.sequence(self.features())), &of)
     }
 
-    fn add_feed_forward(self, network: &mut Network, name: &str, from: usize) -> Found<usize> {
+    fn add_feed_forward(self, network: &mut Network, name: &str, from: usize) -> Result<usize> {
         let (inner, outer) = (self.sequence(self.inner), self.sequence(self.features()));
         let first = dense(format!("{name}_feedfwd1"), self.features(), inner);
         let first = network.add(first, &[from])?;
@@ -119,7 +119,7 @@ impl Extents {
         name: &str,
         from: usize,
         of: usize,
-    ) -> Found<usize> {
+    ) -> Result<usize> {
         let features = self.features();
         let all = self.sequence(features);
         let query = network.add(dense(format!("{name}_Q"), features, all), &[from])?;
@@ -139,7 +139,7 @@ impl Extents {
     }
 
     /// The keys of each head, tokens and features exchanged.
-    fn add_keys(self, network: &mut Network, name: &str, of: usize) -> Found<Vec<usize>> {
+    fn add_keys(self, network: &mut Network, name: &str, of: usize) -> Result<Vec<usize>> {
         let exchange = Op::Transpose { order: [Axis::Rows, Axis::Channels, Axis::Columns] };
         let mut keys = vec![];
         for head in 0..self.heads {

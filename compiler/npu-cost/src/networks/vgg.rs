@@ -1,7 +1,7 @@
 //! VGG (Simonyan and Zisserman 2015).
 
 use super::{add_first, conv, pool, square};
-use crate::finding::Found;
+use crate::diagnostic::Result;
 use crate::network::Network;
 
 /// Channels, extent and number of the convolutions between two poolings.
@@ -12,7 +12,7 @@ const STAGES: [(u64, u64, usize); 5] =
 ///
 /// # Errors
 /// None: the layers go together.
-pub fn vgg19() -> Found<Network> {
+pub fn vgg19() -> Result<Network> {
     let mut network = Network::new("vgg19");
     let (mut last, mut channels, mut number) = (None, 3, 0);
     for (stage, (wide, extent, count)) in (1..).zip(STAGES) {

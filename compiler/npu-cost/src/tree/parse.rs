@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source};
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::network::Network;
 use crate::partition::Scheme;
 
@@ -34,21 +34,21 @@ pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree
         match line(text, at, network) {
             _ if text.is_empty() => {}
             Ok(line) => lines.push(line),
-            Err(finding) => sink.push(*finding),
+            Err(diagnostic) => sink.push(*diagnostic),
         }
         at += whole.len();
     }
     if sink.error_count() > before {
         return None;
     }
-    build(&lines).map_err(|finding| sink.push(*finding)).ok()
+    build(&lines).map_err(|diagnostic| sink.push(*diagnostic)).ok()
 }
 
 fn located(code: &'static str, span: Range<usize>, message: &str) -> Box<Diagnostic> {
     Box::new(fault(code, message).at(span, ""))
 }
 
-fn line(text: &str, at: usize, network: &Network) -> Found<Line> {
+fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
     let depth = text.len() - text.trim_start_matches('\t').len();
     let words = words(&text[depth..], at + depth);
     let span = at + depth..at + text.len();
@@ -99,13 +99,13 @@ fn unknown(name: &str, span: Range<usize>, network: &Network) -> Box<Diagnostic>
     located("cost-tree-layer", span, &message)
 }
 
-fn number(text: &str, span: &Range<usize>) -> Found<u64> {
+fn number(text: &str, span: &Range<usize>) -> Result<u64> {
     let number = text.parse().ok().filter(|number| *number > 0 && *number <= u64::from(u32::MAX));
     number.ok_or_else(|| located("cost-tree-batch", span.clone(), "expected a positive number"))
 }
 
 /// One tree of all lines.
-fn build(lines: &[Line]) -> Found<Tree> {
+fn build(lines: &[Line]) -> Result<Tree> {
     if lines.is_empty() {
         return Err(located("cost-tree-form", 0..0, "the tree has no node"));
     }
@@ -130,7 +130,7 @@ fn build(lines: &[Line]) -> Found<Tree> {
 }
 
 /// The node on the first line, and how many lines it takes.
-fn node(lines: &[Line]) -> Found<(Tree, usize)> {
+fn node(lines: &[Line]) -> Result<(Tree, usize)> {
     let (line, mut taken) = (&lines[0], 1);
     let mut tree = line.tree.clone();
     if let Kind::Cut(_, children) = &mut tree.kind {
@@ -145,7 +145,7 @@ fn node(lines: &[Line]) -> Found<(Tree, usize)> {
 }
 
 /// The groups that a cut states are those that its children's images make.
-fn check_groups(line: &Line, children: &[Tree]) -> Found<()> {
+fn check_groups(line: &Line, children: &[Tree]) -> Result<()> {
     let Some(child) = children.first() else { return Ok(()) };
     if child.batch.checked_mul(line.groups) == Some(line.tree.batch) {
         return Ok(());
@@ -153,9 +153,9 @@ fn check_groups(line: &Line, children: &[Tree]) -> Found<()> {
     let span = line.tree.span.clone().unwrap_or_default();
     let (images, groups) = (child.batch, line.groups);
     let message = format!("{groups} groups of {images} images are not {}", line.tree.batch);
-    let finding = located("cost-tree-batch", span, &message);
+    let diagnostic = located("cost-tree-batch", span, &message);
     Err(match child.span.clone() {
-        Some(span) => Box::new(finding.also(span, "the first child")),
-        None => finding,
+        Some(span) => Box::new(diagnostic.also(span, "the first child")),
+        None => diagnostic,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use irc_diag::Diagnostic;
 
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::machine::Machine;
 use crate::mapper;
 use crate::network::{MAX_BATCH, Network};
@@ -47,9 +47,9 @@ pub struct CutStep<'t> {
 }
 
 impl Step<'_> {
-    /// A finding at the node.
-    pub fn locate(&self, finding: Box<Diagnostic>, network: &Network) -> Box<Diagnostic> {
-        locate(self.tree, finding, network)
+    /// A diagnostic at the node.
+    pub fn locate(&self, diagnostic: Box<Diagnostic>, network: &Network) -> Box<Diagnostic> {
+        locate(self.tree, diagnostic, network)
     }
 }
 
@@ -77,7 +77,7 @@ struct Shape<'a> {
 /// `cost-tree-form` when a cut has no child or is too deep, `cost-tree-layer` when the leaves are not
 /// each layer once, `cost-tree-batch` when images do not fall into groups, `cost-tree-order` when a
 /// layer does not come behind what it reads.
-pub fn resolve<'t>(root: &'t Tree, network: &'t Network, machine: &'t Machine) -> Found<Step<'t>> {
+pub fn resolve<'t>(root: &'t Tree, network: &'t Network, machine: &'t Machine) -> Result<Step<'t>> {
     let count = network.nodes().len();
     let mut paths: Vec<Option<(Path, &Tree)>> = vec![None; count];
     check(root, &mut vec![], network, &mut paths)?;
@@ -101,17 +101,17 @@ pub fn resolve<'t>(root: &'t Tree, network: &'t Network, machine: &'t Machine) -
     Ok(shape.step(root, &mut vec![]))
 }
 
-fn locate(tree: &Tree, finding: Box<Diagnostic>, network: &Network) -> Box<Diagnostic> {
-    if !finding.labels.is_empty() || finding.path.is_some() {
-        return finding;
+fn locate(tree: &Tree, diagnostic: Box<Diagnostic>, network: &Network) -> Box<Diagnostic> {
+    if !diagnostic.labels.is_empty() || diagnostic.path.is_some() {
+        return diagnostic;
     }
     match (&tree.span, &tree.kind) {
-        (Some(span), _) => Box::new(finding.at(span.clone(), "")),
+        (Some(span), _) => Box::new(diagnostic.at(span.clone(), "")),
         (None, Kind::Leaf(layer, _)) => {
             let name = network.nodes().get(*layer).map_or("?", |node| &node.layer.name);
-            Box::new(finding.with_note(format!("layer {name}")))
+            Box::new(diagnostic.with_note(format!("layer {name}")))
         }
-        (None, Kind::Cut(..)) => finding,
+        (None, Kind::Cut(..)) => diagnostic,
     }
 }
 
@@ -120,18 +120,18 @@ fn check<'t>(
     path: &mut Path,
     network: &Network,
     paths: &mut [Option<(Path, &'t Tree)>],
-) -> Found<()> {
+) -> Result<()> {
     let refuse = |code, message: &str| Err(locate(tree, fault(code, message), network));
     match &tree.kind {
         Kind::Leaf(layer, _) => match paths.get_mut(*layer) {
             None => refuse("cost-tree-layer", "the network has no such layer"),
             Some(Some((_, first))) => {
-                let mut finding = fault("cost-tree-layer", "the layer is in the tree twice");
+                let mut diagnostic = fault("cost-tree-layer", "the layer is in the tree twice");
                 if let Some(span) = first.span.clone() {
-                    finding = Box::new(finding.also(span, "here as well"));
+                    diagnostic = Box::new(diagnostic.also(span, "here as well"));
                 }
                 let span = tree.span.clone();
-                Err(span.map_or(finding.clone(), |span| Box::new(finding.at(span, ""))))
+                Err(span.map_or(diagnostic.clone(), |span| Box::new(diagnostic.at(span, ""))))
             }
             Some(free) => {
                 *free = Some((path.clone(), tree));
@@ -197,7 +197,7 @@ impl<'a> Shape<'a> {
 
     /// Results stay on chip when the reader follows at once: in the next child of a cut of time, or
     /// the next stage of a pipeline. Between children of a root of time all goes through DRAM.
-    fn find_direct(&mut self) -> Found<()> {
+    fn find_direct(&mut self) -> Result<()> {
         for (layer, node) in self.network.nodes().iter().enumerate() {
             let mut direct: Vec<usize> = vec![];
             for made in node.reads() {
@@ -211,7 +211,7 @@ impl<'a> Shape<'a> {
         Ok(())
     }
 
-    fn is_direct(&self, made: usize, reader: usize) -> Found<bool> {
+    fn is_direct(&self, made: usize, reader: usize) -> Result<bool> {
         let (from, to) = (&self.paths[made], &self.paths[reader]);
         let common = from.iter().zip(to).take_while(|(a, b)| a == b).count();
         let (first, second) = (from[common], to[common]);

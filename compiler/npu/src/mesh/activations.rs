@@ -15,7 +15,7 @@ use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::Mesh;
 use super::parts::{Origin, Origins, Part, padded};
-use crate::finding::{Found, fault, words};
+use crate::diagnostic::{Result, fault, words};
 use crate::instructions::{self, TRANSPOSED};
 use crate::tensors::{Spot, Tensor};
 
@@ -40,7 +40,7 @@ impl<'s> Piece<'s> {
 
 impl<'s> Origins<'s> {
     /// Layers that read activations as weights, and which.
-    pub(super) fn find_pieces(&self) -> Found<BTreeMap<&'s str, Vec<Piece<'s>>>> {
+    pub(super) fn find_pieces(&self) -> Result<BTreeMap<&'s str, Vec<Piece<'s>>>> {
         let mut all = BTreeMap::new();
         for (layer, places) in &self.by_layer {
             let reads = |place: &&Place| is_activations(self.workload(**place).weight.as_ref());
@@ -51,7 +51,7 @@ impl<'s> Origins<'s> {
         Ok(all)
     }
 
-    fn pieces_of(&self, places: &[Place], first: Place) -> Found<Vec<Piece<'s>>> {
+    fn pieces_of(&self, places: &[Place], first: Place) -> Result<Vec<Piece<'s>>> {
         let mut all: Vec<Piece<'s>> = vec![];
         let mut next = 0;
         for place in places {
@@ -99,7 +99,7 @@ impl<'s> Origins<'s> {
         &self,
         place: Place,
         operand: usize,
-    ) -> Found<Option<([i64; 4], Vec<Part>)>> {
+    ) -> Result<Option<([i64; 4], Vec<Part>)>> {
         let workload = self.workload(place);
         let Some(weight) = workload.weight.as_ref().filter(|weight| is_activations(Some(weight)))
         else {
@@ -138,7 +138,7 @@ impl<'s> Origins<'s> {
         piece: &Piece<'s>,
         wanted: &Extent,
         path: &str,
-    ) -> Found<Vec<(Extent, Origin)>> {
+    ) -> Result<Vec<(Extent, Origin)>> {
         let own = self.weight_residents(place).flat_map(Resident::sources);
         let own = parts_of(own, piece.layer, wanted);
         let is_all = |parts: &[(Extent, &Source)]| {
@@ -178,7 +178,7 @@ impl Mesh<'_> {
         &mut self,
         place: Place,
         activations: &Tensor,
-    ) -> Found<Tensor> {
+    ) -> Result<Tensor> {
         let path = self.path(place);
         let [k, c, _] = activations.shape.map(i64::from);
         let rows = self.room(place, [1, padded(c) + WEIGHT_EXTRA, k, 1])?;

@@ -16,7 +16,7 @@ use super::Mesh;
 use super::geometry::Windows;
 use super::layer::{LayerWeights, Work};
 use super::parts::WORD;
-use crate::finding::{Found, fault, signed, word, words};
+use crate::diagnostic::{Result, fault, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::layers::Weights;
 use crate::step::Step;
@@ -66,7 +66,7 @@ impl Mesh<'_> {
         inputs: &[Tensor],
         output: &Tensor,
         weights: Option<(i64, i64)>,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let path = self.path(place);
         let nothing = || fault("emit-input", &path, "the workload reads nothing");
         let input = inputs.first().ok_or_else(nothing)?;
@@ -80,7 +80,7 @@ impl Mesh<'_> {
         }
     }
 
-    fn transpose(&mut self, place: Place, input: &Tensor, output: &Tensor) -> Found<()> {
+    fn transpose(&mut self, place: Place, input: &Tensor, output: &Tensor) -> Result<()> {
         let [n, k, h, w] = lengths(&self.workload(place).extent);
         let tile = words([n, h, k, w], &self.path(place))?;
         let spot = |tensor: &Tensor| Spot { tensor: *tensor, at: [0; 4] };
@@ -88,7 +88,7 @@ impl Mesh<'_> {
     }
 
     /// First row and column that a workload's windows read, in its operand; negative in padding.
-    fn offset(&self, place: Place) -> Found<[i64; 2]> {
+    fn offset(&self, place: Place) -> Result<[i64; 2]> {
         let windows = self.layer(place)?.windows;
         let made = corner(&self.workload(place).extent);
         let read = self.reads_of(place)?.first;
@@ -105,7 +105,7 @@ impl Mesh<'_> {
         input: &Tensor,
         output: &Tensor,
         rows: (i64, i64),
-    ) -> Found<()> {
+    ) -> Result<()> {
         let path = self.path(place);
         let layer = self.layer(place)?;
         let missing = || fault("emit-weights", &path, "the layer has no weights");
@@ -142,7 +142,7 @@ impl Mesh<'_> {
     }
 
     /// The groups of output channels that a workload makes.
-    fn groups(&self, place: Place, weights: &LayerWeights) -> Found<Vec<Group>> {
+    fn groups(&self, place: Place, weights: &LayerWeights) -> Result<Vec<Group>> {
         let path = self.path(place);
         let (low, high) = self.workload(place).extent.axis(1);
         let read = self.reads_of(place)?;
@@ -179,7 +179,7 @@ impl Mesh<'_> {
         group: &Group,
         sw_addr: i64,
         tile: i64,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let path = &conv.path;
         let [n, _, h, w] = lengths(&self.workload(conv.place).extent);
         let [top, left] = conv.offset;
@@ -228,7 +228,7 @@ impl Mesh<'_> {
         work: Work,
         inputs: &[Tensor],
         output: &Tensor,
-    ) -> Found<()> {
+    ) -> Result<()> {
         let path = self.path(place);
         let is_pool = work == Work::Pool;
         if inputs.len() > 2 {
@@ -287,7 +287,12 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    fn vector_setup(&self, place: Place, inputs: &[Tensor], output: &Tensor) -> Found<VectorSetup> {
+    fn vector_setup(
+        &self,
+        place: Place,
+        inputs: &[Tensor],
+        output: &Tensor,
+    ) -> Result<VectorSetup> {
         let path = self.path(place);
         let is_pool = Work::of(self.workload(place), &path)? == Work::Pool;
         let windows = self.layer(place)?.windows;
@@ -309,7 +314,7 @@ impl Mesh<'_> {
         })
     }
 
-    fn tile(&mut self, place: Place, configs: Vec<Op>, op: Op, tile: i64) -> Found<()> {
+    fn tile(&mut self, place: Place, configs: Vec<Op>, op: Op, tile: i64) -> Result<()> {
         let origin = self.instruction_origin(place, tile)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
@@ -317,7 +322,7 @@ impl Mesh<'_> {
 }
 
 /// Refuses workloads of more tiles than any program has.
-fn few(tiles: i64, path: &str) -> Found<()> {
+fn few(tiles: i64, path: &str) -> Result<()> {
     if tiles <= MAX_TILES {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::parts::{Origin, Part};
-use crate::finding::{Found, fault, word, words};
+use crate::diagnostic::{Result, fault, word, words};
 use crate::layers::{Stored, Weights};
 
 /// A tensor of activations in DRAM.
@@ -38,7 +38,7 @@ impl Dram {
         schedule: &Schedule,
         parts: impl Iterator<Item = &'p Part>,
         path: &str,
-    ) -> Found<Self> {
+    ) -> Result<Self> {
         let mut extents: BTreeMap<Kept, [i64; 4]> = BTreeMap::new();
         let mut grow = |tensor: Kept, extent: &Extent| {
             let all = extents.entry(tensor).or_insert([1; 4]);
@@ -72,7 +72,7 @@ impl Dram {
     }
 
     /// Adds the constants of a layer whose weights are activations.
-    pub fn add_constants(&mut self, layer: &str, k: u32, path: &str) -> Found<()> {
+    pub fn add_constants(&mut self, layer: &str, k: u32, path: &str) -> Result<()> {
         let shape = [word(WEIGHT_EXTRA, path)?, k, 1];
         let constants = Stored { base: self.weights_end, format: DataFmt::Int8, shape };
         self.weights_end = constants.address([1, 0, 0, 0]);
@@ -81,20 +81,20 @@ impl Dram {
     }
 
     /// Where a tensor of activations lies.
-    pub fn activations(&self, tensor: &Kept, path: &str) -> Found<Stored> {
+    pub fn activations(&self, tensor: &Kept, path: &str) -> Result<Stored> {
         let (Kept::Result(name) | Kept::Outside(name)) = tensor;
         let missing = || fault("emit-dram", path, format!("`{name}` does not lie in DRAM"));
         self.activations.get(tensor).copied().ok_or_else(missing)
     }
 
     /// The weights of a layer.
-    pub fn weights(&self, layer: &str, path: &str) -> Found<Weights> {
+    pub fn weights(&self, layer: &str, path: &str) -> Result<Weights> {
         let missing = || fault("emit-weights", path, format!("layer `{layer}` has no weights"));
         self.weights.get(layer).copied().ok_or_else(missing)
     }
 
     /// The constants of a layer, a row for each output channel.
-    pub fn constants(&self, layer: &str, path: &str) -> Found<Stored> {
+    pub fn constants(&self, layer: &str, path: &str) -> Result<Stored> {
         let missing = || fault("emit-weights", path, format!("layer `{layer}` has no constants"));
         self.constants.get(layer).copied().ok_or_else(missing)
     }

@@ -5,7 +5,7 @@ use irc_gemini_format::schedule::{LayerKind, Place, Workload};
 use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
-use crate::finding::{Found, fault, word, words};
+use crate::diagnostic::{Result, fault, word, words};
 
 /// What a workload computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Work {
     ///
     /// SET leaves out the kind of grouped convolutions, which have weights, and of transpositions, which
     /// make as many channels as they read rows, and the other way round.
-    pub fn of(workload: &Workload, path: &str) -> Found<Self> {
+    pub fn of(workload: &Workload, path: &str) -> Result<Self> {
         let refuse = |why: String| Err(fault("emit-kind", path, why));
         match (workload.layer_type, workload.weight.is_some()) {
             (Some(LayerKind::Conv2d | LayerKind::Fc) | None, true) => Ok(Self::Convolution),
@@ -77,7 +77,7 @@ pub struct LayerWeights {
 
 impl Layer {
     /// What the workloads at some places share.
-    pub fn of(number: u32, origins: &Origins<'_>, places: &[Place]) -> Found<Self> {
+    pub fn of(number: u32, origins: &Origins<'_>, places: &[Place]) -> Result<Self> {
         let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
         let shape = Shape::new(origins, places, path);
         let work = places.iter().map(|at| Work::of(origins.workload(*at), &shape.path));
@@ -123,7 +123,7 @@ impl Shape {
         all
     }
 
-    fn windows(&self, elements: Option<i64>) -> Found<[Windows; 2]> {
+    fn windows(&self, elements: Option<i64>) -> Result<[Windows; 2]> {
         let unclear = || {
             let message = "no windows explain what the workloads of the layer read";
             fault("emit-windows", &self.path, message)
@@ -133,7 +133,7 @@ impl Shape {
 
     /// Windows, output channels of a group and its input channels, for weights of so many elements
     /// for each output channel.
-    fn grouped(&self, elements: i64) -> Found<([Windows; 2], i64, i64)> {
+    fn grouped(&self, elements: i64) -> Result<([Windows; 2], i64, i64)> {
         if elements % self.channels == 0
             && let Ok(windows) = self.windows(Some(elements / self.channels))
         {
@@ -156,7 +156,7 @@ impl Shape {
     }
 
     /// Elements of the weights of an output channel; none for layers without weights.
-    fn elements(&self, origins: &Origins<'_>, places: &[Place]) -> Found<Option<i64>> {
+    fn elements(&self, origins: &Origins<'_>, places: &[Place]) -> Result<Option<i64>> {
         for weight in places.iter().filter_map(|at| origins.workload(*at).weight.as_ref()) {
             if is_activations(Some(weight)) {
                 return Ok(weight.extent().lengths().nth(2));

@@ -20,7 +20,7 @@ use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workl
 use irc_npu::enums::DataFmt;
 use irc_npu::{Origin, Program};
 
-use crate::finding::{Found, fault, signed, word, words};
+use crate::diagnostic::{Result, fault, signed, word, words};
 use crate::frame::Frame;
 use crate::instructions;
 use crate::step::Step;
@@ -35,7 +35,7 @@ use space::Space;
 const L2: i64 = 8 << 20;
 
 /// The programs of all cores.
-pub fn emit(schedule: &Schedule) -> Found<Program> {
+pub fn emit(schedule: &Schedule) -> Result<Program> {
     let mut mesh = Mesh::new(schedule)?;
     for place in mesh.walk()? {
         mesh.issue(place)?;
@@ -77,7 +77,7 @@ struct Mesh<'s> {
 }
 
 impl<'s> Mesh<'s> {
-    fn new(schedule: &'s Schedule) -> Found<Self> {
+    fn new(schedule: &'s Schedule) -> Result<Self> {
         let origins = Origins::new(schedule)?;
         let mut reads = BTreeMap::new();
         for (core, index, workload) in schedule.workloads() {
@@ -108,7 +108,7 @@ impl<'s> Mesh<'s> {
         }
         let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core));
         Ok(Self {
-            cores: cores.collect::<Found<_>>()?,
+            cores: cores.collect::<Result<_>>()?,
             origins,
             reads,
             readers,
@@ -128,23 +128,23 @@ impl<'s> Mesh<'s> {
         self.origins.schedule.workload_path(place)
     }
 
-    fn layer(&self, place: Place) -> Found<&Layer> {
+    fn layer(&self, place: Place) -> Result<&Layer> {
         let missing = || fault("emit-kind", &self.path(place), "the workload has no layer");
         self.layers.get(self.workload(place).layer_name.as_str()).ok_or_else(missing)
     }
 
-    fn reads_of(&self, place: Place) -> Found<&Reads> {
+    fn reads_of(&self, place: Place) -> Result<&Reads> {
         let missing = || fault("emit-input", &self.path(place), "the workload reads nothing");
         self.reads.get(&place).ok_or_else(missing)
     }
 
-    fn operand_of(&self, place: Place, operand: usize) -> Found<Operand> {
+    fn operand_of(&self, place: Place, operand: usize) -> Result<Operand> {
         let missing = || fault("emit-input", &self.path(place), "an operand is not there");
         self.reads_of(place)?.operands.get(operand).copied().ok_or_else(missing)
     }
 
     /// All workloads, each after those of its core before it and those that make what it reads.
-    fn walk(&self) -> Found<Vec<Place>> {
+    fn walk(&self) -> Result<Vec<Place>> {
         let mut next = vec![0; self.cores.len()];
         let mut done: BTreeSet<Place> = BTreeSet::new();
         let mut all = vec![];
@@ -167,14 +167,14 @@ impl<'s> Mesh<'s> {
     }
 
     /// Issues a workload: what it loads, its tiles, and where its result goes.
-    fn issue(&mut self, place: Place) -> Found<()> {
+    fn issue(&mut self, place: Place) -> Result<()> {
         self.fill(place)?;
         let (count, inputs) = {
             let reads = self.reads_of(place)?;
             (reads.operands.len(), reads.inputs)
         };
         let mut taken =
-            (0..count).map(|operand| self.operand(place, operand)).collect::<Found<Vec<_>>>()?;
+            (0..count).map(|operand| self.operand(place, operand)).collect::<Result<Vec<_>>>()?;
         let is_read_past = self.is_read_past(place);
         let tail = if is_read_past { WORD } else { 0 };
         let output = self.room_with(place, lengths(&self.workload(place).extent), tail)?;
@@ -197,7 +197,7 @@ impl<'s> Mesh<'s> {
     }
 
     /// Brings what waits for the workload: what DRAM has, and what could not come to its place.
-    fn fill(&mut self, place: Place) -> Found<()> {
+    fn fill(&mut self, place: Place) -> Result<()> {
         let staged = self.staged.remove(&place).unwrap_or_default().into_iter();
         let staged = staged.map(|(part, tensor)| (part, Some(tensor)));
         let parts = self.reads_of(place)?.parts.iter().cloned().map(|part| (part, None));
@@ -233,7 +233,7 @@ impl<'s> Mesh<'s> {
     }
 
     /// The tensor of an operand, with room.
-    fn operand(&mut self, place: Place, operand: usize) -> Found<Tensor> {
+    fn operand(&mut self, place: Place, operand: usize) -> Result<Tensor> {
         if let Some(tensor) = self.operands.get(&(place, operand)) {
             return Ok(*tensor);
         }
@@ -244,19 +244,19 @@ impl<'s> Mesh<'s> {
     }
 
     /// Room for a tensor `[N, C, H, W]` that a workload needs.
-    fn room(&mut self, place: Place, lengths: [i64; 4]) -> Found<Tensor> {
+    fn room(&mut self, place: Place, lengths: [i64; 4]) -> Result<Tensor> {
         self.room_with(place, lengths, 0)
     }
 
     /// The same, with some bytes behind it.
-    fn room_with(&mut self, place: Place, [n, c, h, w]: [i64; 4], tail: i64) -> Found<Tensor> {
+    fn room_with(&mut self, place: Place, [n, c, h, w]: [i64; 4], tail: i64) -> Result<Tensor> {
         let shape = words([c, h, w], &self.path(place))?;
         let mut tensor = Tensor { region: 0, base: 0, format: DataFmt::Int8, shape };
         tensor.base = self.bytes(place, tensor.address([n, 0, 0, 0]) + tail)?;
         Ok(tensor)
     }
 
-    fn bytes(&mut self, place: Place, bytes: i64) -> Found<i64> {
+    fn bytes(&mut self, place: Place, bytes: i64) -> Result<i64> {
         let path = self.path(place);
         let space = &mut self.cores[place.0].space;
         let used = space.used();
@@ -269,7 +269,7 @@ impl<'s> Mesh<'s> {
 
     /// The weights of a workload in L2, loaded when they are not there: their address and first
     /// output channel; nothing without weights.
-    fn weights(&mut self, place: Place) -> Found<Option<(i64, i64)>> {
+    fn weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
         let workload = self.workload(place);
         let Some(weight) = &workload.weight else { return Ok(None) };
         let path = self.path(place);
@@ -297,7 +297,7 @@ impl<'s> Mesh<'s> {
     }
 
     /// Where an instruction comes from.
-    fn instruction_origin(&self, place: Place, tile: i64) -> Found<Origin> {
+    fn instruction_origin(&self, place: Place, tile: i64) -> Result<Origin> {
         let path = self.path(place);
         Ok(Origin {
             slyr: signed(self.layer(place)?.number.into(), &path)?,
@@ -311,7 +311,7 @@ impl<'s> Mesh<'s> {
         self.cores[core].steps.push(step);
     }
 
-    fn finish(self) -> Found<Program> {
+    fn finish(self) -> Result<Program> {
         let mut program = Program::default();
         for core in self.cores.into_iter().filter(|core| !core.steps.is_empty()) {
             let last = core.steps.last().map_or(0, |step| step.workload);
@@ -330,7 +330,7 @@ impl<'s> Mesh<'s> {
     }
 }
 
-fn core_state(schedule: &Schedule, core: usize) -> Found<CoreState> {
+fn core_state(schedule: &Schedule, core: usize) -> Result<CoreState> {
     let path = schedule.core_path(core);
     Ok(CoreState {
         id: word(schedule.cores[core].id, &path)?,

@@ -9,7 +9,7 @@ use irc_gemini_format::schedule::{
 
 use super::activations::Piece;
 use super::dram::Kept;
-use crate::finding::{Found, fault};
+use crate::diagnostic::{Result, fault};
 use crate::tensors::{corner, lengths};
 
 /// What a workload reads.
@@ -108,7 +108,7 @@ pub struct Origins<'s> {
 
 impl<'s> Origins<'s> {
     /// Looks through a schedule.
-    pub fn new(schedule: &'s Schedule) -> Found<Self> {
+    pub fn new(schedule: &'s Schedule) -> Result<Self> {
         let mut all = Self {
             schedule,
             transfers: Transfers::new(schedule),
@@ -136,7 +136,7 @@ impl<'s> Origins<'s> {
     }
 
     /// What a workload reads.
-    pub fn reads(&self, place: Place) -> Found<Reads> {
+    pub fn reads(&self, place: Place) -> Result<Reads> {
         let path = self.schedule.workload_path(place);
         let inputs = self.inputs(place)?;
         let count = inputs.taken.iter().map(|taken| taken.part.operand + 1).max().unwrap_or(0);
@@ -154,7 +154,7 @@ impl<'s> Origins<'s> {
             let slack = slack(size[1], own.clone());
             covered(size, own, &path).map(|()| Operand { size: *size, slack })
         };
-        let operands = sizes.iter().enumerate().map(operand).collect::<Found<_>>()?;
+        let operands = sizes.iter().enumerate().map(operand).collect::<Result<_>>()?;
         Ok(Reads { first: corner(&inputs.whole), operands, parts, inputs: count })
     }
 
@@ -170,7 +170,7 @@ impl<'s> Origins<'s> {
     ///
     /// Channels of parts are those of all operands one after the other, but elementwise layers have
     /// those of every operand from 0 on: there a part that another covers is of the next operand.
-    fn inputs(&self, place: Place) -> Found<Inputs<'s>> {
+    fn inputs(&self, place: Place) -> Result<Inputs<'s>> {
         let workload = self.workload(place);
         let path = self.schedule.workload_path(place);
         let nothing = || fault("emit-input", &path, "the workload reads nothing");
@@ -194,7 +194,7 @@ impl<'s> Origins<'s> {
     }
 
     /// A part of what is read as activations.
-    fn input(&self, place: Place, source: &'s Source, all: &Inputs<'s>) -> Found<Taken<'s>> {
+    fn input(&self, place: Place, source: &'s Source, all: &Inputs<'s>) -> Result<Taken<'s>> {
         let workload = self.workload(place);
         let path = self.schedule.workload_path(place);
         let transfer = source.transfer_id;
@@ -219,7 +219,7 @@ impl<'s> Origins<'s> {
     }
 
     /// Where a source comes from.
-    pub fn origin(&self, place: Place, source: &Source) -> Found<Origin> {
+    pub fn origin(&self, place: Place, source: &Source) -> Result<Origin> {
         let transfer = source.transfer_id;
         if source.kind == PlaceKind::Dram {
             return Ok(Origin::Dram {
@@ -314,7 +314,7 @@ fn last(extent: &Extent) -> [i64; 4] {
 }
 
 /// Whether a part is within its operand.
-fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Found<()> {
+fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Result<()> {
     let size = lengths(&part.extent);
     if (0..4).any(|axis| part.at[axis] < 0 || part.at[axis] + size[axis] > sizes[axis]) {
         let message = format!("{} is more than the workload reads", part.extent);
@@ -324,7 +324,7 @@ fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Found<()> {
 }
 
 /// Whether parts bring all of an operand.
-fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &str) -> Found<()> {
+fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &str) -> Result<()> {
     let wanted: i64 = size.iter().product();
     let brought = parts.map(|part| part.extent.volume()).fold(0, i64::saturating_add);
     if brought < wanted {

@@ -8,7 +8,7 @@ use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
 use super::dram::Kept;
 use super::parts::{Origin, Part, WORD, padded};
 use super::{Mesh, Taken};
-use crate::finding::{Found, fault, word, words};
+use crate::diagnostic::{Result, fault, word, words};
 use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, Made};
 use crate::step::Step;
 use crate::tensors::{Spot, Tensor, corner, lengths};
@@ -16,7 +16,7 @@ use crate::tensors::{Spot, Tensor, corner, lengths};
 impl Mesh<'_> {
     /// Loads a part of an operand from DRAM, after its makers on other cores have stored it; one
     /// that comes from a workload has come already.
-    pub(super) fn load(&mut self, place: Place, part: &Part) -> Found<()> {
+    pub(super) fn load(&mut self, place: Place, part: &Part) -> Result<()> {
         let Origin::Dram { tensor: kept, makers, transfer } = &part.origin else { return Ok(()) };
         let path = self.path(place);
         for maker in makers {
@@ -49,7 +49,7 @@ impl Mesh<'_> {
     ///
     /// Channels move in whole words, so a part may write over those behind it, which then have to
     /// come later.
-    fn arrive(&mut self, place: Place, part: &Part) -> Found<()> {
+    fn arrive(&mut self, place: Place, part: &Part) -> Result<()> {
         let path = self.path(place);
         let size = lengths(&part.extent);
         let spill = padded(size[1]) - size[1];
@@ -78,7 +78,7 @@ impl Mesh<'_> {
 
     /// Tells the core of `to` that what `from` stores is there: a transfer of nothing, under the id
     /// of what is stored.
-    fn announce(&mut self, from: Place, to: Place) -> Found<()> {
+    fn announce(&mut self, from: Place, to: Place) -> Result<()> {
         let path = self.path(to);
         let stored = self.origins.stored.get(&from).copied();
         let missing = || fault("emit-dram", &path, "what is loaded has not been stored");
@@ -93,7 +93,7 @@ impl Mesh<'_> {
     /// Gives a result to all that take it: DRAM, workloads of the core, other cores.
     ///
     /// A transfer goes once to each core. Further workloads there copy what has come.
-    pub(super) fn give(&mut self, place: Place, output: &Tensor) -> Found<()> {
+    pub(super) fn give(&mut self, place: Place, output: &Tensor) -> Result<()> {
         if self.origins.stored.contains_key(&place) {
             self.store(place, output)?;
         }
@@ -126,7 +126,7 @@ impl Mesh<'_> {
     }
 
     /// Fills the word behind a result: with a copy of its last, as it lands where it is not read.
-    pub(super) fn extend(&mut self, place: Place, output: &Tensor) -> Found<()> {
+    pub(super) fn extend(&mut self, place: Place, output: &Tensor) -> Result<()> {
         let [n, ..] = lengths(&self.workload(place).extent);
         let end = output.address([n, 0, 0, 0]);
         let word = |base: i64| {
@@ -137,7 +137,7 @@ impl Mesh<'_> {
     }
 
     /// Where a part lies in a result.
-    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Found<Spot> {
+    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Result<Spot> {
         let whole = self.workload(place).extent;
         if !whole.contains(&part.extent) {
             let message = format!("{} is not of {whole}, which the workload makes", part.extent);
@@ -152,7 +152,7 @@ impl Mesh<'_> {
     ///
     /// Channels that begin within a word are read on into the next pixel; what comes of that lands in
     /// padding, or under what arrives later.
-    fn landing(&mut self, reader: Place, part: &Part) -> Found<Spot> {
+    fn landing(&mut self, reader: Place, part: &Part) -> Result<Spot> {
         if part.is_of_words(self.operand_of(reader, part.operand)?.size[1]) {
             self.arrive(reader, part)?;
             return Ok(Spot { tensor: self.operand(reader, part.operand)?, at: part.at });
@@ -163,7 +163,7 @@ impl Mesh<'_> {
     }
 
     /// Copies a part that waited into its operand.
-    pub(super) fn settle(&mut self, place: Place, part: &Part, staged: Tensor) -> Found<()> {
+    pub(super) fn settle(&mut self, place: Place, part: &Part, staged: Tensor) -> Result<()> {
         self.arrive(place, part)?;
         let tensor = self.operand(place, part.operand)?;
         let (from, to) = (Spot { tensor: staged, at: [0; 4] }, Spot { tensor, at: part.at });
@@ -172,7 +172,7 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    fn store(&mut self, place: Place, output: &Tensor) -> Found<()> {
+    fn store(&mut self, place: Place, output: &Tensor) -> Result<()> {
         let path = self.path(place);
         let workload = self.workload(place);
         let into = self.dram.activations(&Kept::Result(workload.layer_name.clone()), &path)?;
@@ -182,7 +182,7 @@ impl Mesh<'_> {
     }
 
     /// Copies within the core.
-    fn copy(&mut self, place: Place, size: [i64; 4], from: Spot, to: Spot) -> Found<()> {
+    fn copy(&mut self, place: Place, size: [i64; 4], from: Spot, to: Spot) -> Result<()> {
         let tile = words(size, &self.path(place))?;
         self.step(place, instructions::copy(AS_IT_IS, &from, &to, tile))
     }
@@ -195,7 +195,7 @@ impl Mesh<'_> {
         transfer: i64,
         size: [i64; 4],
         (from, to): (Spot, Spot),
-    ) -> Found<()> {
+    ) -> Result<()> {
         let path = self.path(place);
         let (xfer, tile) = (word(transfer, &path)?, words(size, &path)?);
         let (giver, taker) = (self.cores[place.0].id, self.cores[reader.0].id);
@@ -208,7 +208,7 @@ impl Mesh<'_> {
     }
 
     /// Issues an instruction that is no tile.
-    pub(super) fn step(&mut self, place: Place, (configs, op): Made) -> Found<()> {
+    pub(super) fn step(&mut self, place: Place, (configs, op): Made) -> Result<()> {
         let origin = self.instruction_origin(place, -1)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())

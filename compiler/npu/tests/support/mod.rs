@@ -53,7 +53,7 @@ pub fn listing(source: &Source) -> Program {
 }
 
 /// What the verifier finds.
-pub fn findings(program: &Program) -> Vec<Diagnostic> {
+pub fn diagnostics(program: &Program) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     verify::verify(program, None, &Machine::default(), &mut sink);
     sink.into_diagnostics()

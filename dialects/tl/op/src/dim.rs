@@ -67,7 +67,7 @@ impl SizeFunction {
         }
     }
 
-    /// The value; nothing for a division by zero.
+    /// The value; `None` for a division by zero.
     pub fn eval(self, left: i64, right: i64) -> Option<i64> {
         match self {
             Self::Min => Some(left.min(right)),
@@ -174,7 +174,7 @@ impl Dim {
         found
     }
 
-    /// The value under an assignment of the symbols; nothing when a symbol has no value, at an
+    /// The value under an assignment of the symbols; `None` when a symbol has no value, at an
     /// overflow, and at a division by zero.
     pub fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let mut sum: i64 = 0;

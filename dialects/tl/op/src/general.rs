@@ -10,7 +10,7 @@ use crate::{DType, Dim, InferError, Op, Reduction, Rounding, TensorType, Type};
 use std::sync::Arc;
 
 impl Op {
-    /// The op as loops around an expression; nothing for ops whose order is part of their meaning,
+    /// The op as loops around an expression; `None` for ops whose order is part of their meaning,
     /// for bit casts, and where operands have other ranks or types than the op takes.
     ///
     /// Where two sizes must agree and it is not known whether they do, the result takes it that they
@@ -126,7 +126,7 @@ impl Compute {
     }
 }
 
-/// The extents that operands broadcast to; nothing where known sizes do not fit.
+/// The extents that operands broadcast to; `None` where known sizes do not fit.
 pub fn join(operands: &[Type]) -> Option<Vec<Dim>> {
     let mut joined: Vec<Dim> = vec![];
     for operand in operands {

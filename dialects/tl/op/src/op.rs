@@ -153,7 +153,7 @@ impl Op {
         }
     }
 
-    /// Number of operands; nothing when it may be any, which is so of [`Op::Compute`].
+    /// Number of operands; `None` when it may be any, which is so of [`Op::Compute`].
     pub const fn arity(&self) -> Option<usize> {
         Some(match self {
             Self::Compute(_) => return None,

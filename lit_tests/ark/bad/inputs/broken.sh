@@ -4,7 +4,7 @@
 #   EDIT   a sed program, or '| COMMAND' to filter the text by
 inputs=$(cd "$(dirname "$0")" && pwd)
 case $3 in
-small) model=$inputs/../../../../dialects/ark/format/tests/data/small.model.json ;;
+small) model=$inputs/../../../../formats/ark/tests/data/small.model.json ;;
 *) model=$inputs/$3.model.json ;;
 esac
 mkdir -p "$2" && cd "$2" || exit

@@ -76,7 +76,7 @@ pub(crate) struct CommOp {
     pub sources: Vec<(i64, i64)>,
 }
 
-/// What one step of a task touches, for finding races.
+/// What one step of a task touches, for diagnostic races.
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     pub peer: Option<i64>,
@@ -367,7 +367,7 @@ impl Preparing<'_> {
 }
 
 impl CommOp {
-    /// Tasks the op is cut into; nothing when any number does.
+    /// Tasks the op is cut into; `None` when any number does.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let cut = match &self.action {
             Action::Send { cut, .. } | Action::SendPacket { cut, .. } => cut,

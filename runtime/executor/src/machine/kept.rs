@@ -94,7 +94,7 @@ impl Keeper {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store of an entry of the script, for one of its processors; nothing if its tasks share
+    /// The store of an entry of the script, for one of its processors; `None` if its tasks share
     /// nothing.
     pub(crate) fn open(
         &self,

@@ -18,7 +18,7 @@ pub(super) enum Parcel {
 /// A rank that can do nothing more by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
-    /// What it waits for; nothing when it is done.
+    /// What it waits for; `None` when it is done.
     pub waits: Option<String>,
     /// Messages sent to each rank.
     pub sent: Vec<u64>,

@@ -119,7 +119,7 @@ fn layers_mean_what_their_onnx_twins_do() {
 fn small_programs_of_several_cores_have_the_bytes_of_numpy() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, count) in [("two_cores.json", 4), ("allocated.json", 4)] {
-        let carried = root().join("dialects/gemini/format/tests/data").join(name);
+        let carried = root().join("formats/gemini/tests/data").join(name);
         let text = std::fs::read_to_string(carried).expect("a readable file");
         let plan = folder.path().join(name);
         std::fs::write(&plan, text.replace("\"size\": 4096", "\"size\": 512")).expect("a file");

@@ -27,7 +27,7 @@ fn cycles(network: &Network, link: f64, dram: f64) -> [u64; 3] {
 
 #[test]
 fn no_run_is_faster_than_links_and_dram() {
-    let small = root().join("dialects/gemini/format/tests/data/two_cores.json");
+    let small = root().join("formats/gemini/tests/data/two_cores.json");
     let mut networks = vec![(Network::open(&small, None), 0.05, 0.05)];
     if let Some(folder) = corpus() {
         // The rates that SET's published runs have: 24 bytes over a link, 1.024 from DRAM for a core.

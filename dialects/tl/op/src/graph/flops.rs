@@ -5,7 +5,7 @@ use crate::{Op, TensorType};
 
 impl Graph {
     /// Floating-point operations of one run, where symbols have these values: as [`Op::flops`] counts
-    /// them. Nothing where a size is not known, or what runs depends on values: choices, loops,
+    /// them. `None` where a size is not known, or what runs depends on values: choices, loops,
     /// algorithms.
     pub fn flops(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<u64> {
         let mut total = 0_u64;

@@ -13,13 +13,13 @@ pub(super) const FOLLOWED: i64 = 256;
 
 /// What is known of the elements of a value.
 pub(super) struct Known<'k> {
-    /// The elements, row-major; nothing when they are not known.
+    /// The elements, row-major; `None` when they are not known.
     pub elements: Option<&'k [Dim]>,
     /// The extents.
     pub shape: &'k [Dim],
 }
 
-/// The elements of an integer result of known shape; nothing when one cannot be told.
+/// The elements of an integer result of known shape; `None` when one cannot be told.
 pub(super) fn evaluate(compute: &Compute, operands: &[Known<'_>]) -> Option<Vec<Dim>> {
     let shape: Option<Vec<i64>> = compute.dims.iter().map(Dim::known).collect();
     let shape = shape?;

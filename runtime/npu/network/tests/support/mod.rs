@@ -55,7 +55,8 @@ impl Network {
         let mut sink = Sink::new();
         verify::verify(&program, None, &Machine::default(), &mut sink);
         // Vector operations without a batch are how the published programs are.
-        let other = sink.diagnostics().iter().find(|finding| finding.code != "npu-vector-batch");
+        let other =
+            sink.diagnostics().iter().find(|diagnostic| diagnostic.code != "npu-vector-batch");
         assert_eq!(other, None, "{}", plan.display());
         Self { schedule, frontend, layout, program }
     }

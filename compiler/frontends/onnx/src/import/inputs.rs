@@ -1,0 +1,300 @@
+//! What a graph is given: constants and inputs.
+
+use super::scope::Scope;
+use super::{Importer, NodeDiagnostic, NodeDiagnosticKind};
+use crate::data::{dense_of, dtype_of, tensor_of};
+use irc_common_format::model::{self, Path};
+use irc_tl::{
+    Binary, Combine, Comparison, Compute, Constant, DType, Dim, Relation, Scalar, TensorType, Type,
+    ValueId,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Symbols for names of a file, which may be any text, or the sizes that they are.
+#[derive(Default)]
+pub(super) struct Symbols {
+    known: BTreeMap<String, i64>,
+    of_name: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+}
+
+impl Symbols {
+    /// Takes the sizes that shapes of inputs give to the names in them.
+    fn learn(&mut self, inputs: &[model::Value], shapes: &BTreeMap<String, Vec<i64>>) {
+        for input in inputs {
+            let Some(given) = shapes.get(input.name()) else { continue };
+            let dims = stated(input).map_or(&[][..], |shape| &shape.dims);
+            for (dim, size) in dims.iter().zip(given) {
+                if let model::Dim::Variable(name) = dim {
+                    self.known.entry(name.clone()).or_insert(*size);
+                }
+            }
+        }
+    }
+
+    /// The symbol of a name: other names have others.
+    fn of(&mut self, name: &str) -> Dim {
+        if let Some(size) = self.known.get(name) {
+            return Dim::Known(*size);
+        }
+        if let Some(symbol) = self.of_name.get(name) {
+            return Dim::symbol(symbol);
+        }
+        let plain = super::symbol_name(name);
+        let mut symbol = plain.clone();
+        let mut count = 0;
+        while !self.taken.insert(symbol.clone()) {
+            count += 1;
+            symbol = format!("{plain}_{count}");
+        }
+        self.of_name.insert(name.to_owned(), symbol.clone());
+        Dim::symbol(&symbol)
+    }
+}
+
+impl Importer<'_> {
+    /// Defines the constants; those that are inputs as well come back.
+    pub(super) fn define_initializers(
+        &mut self,
+        graph: &model::Graph,
+        scope: &mut Scope<'_>,
+    ) -> BTreeMap<String, Constant> {
+        let mut defaults = BTreeMap::new();
+        let inputs: BTreeSet<&str> = graph.inputs.iter().map(model::Value::name).collect();
+        let dense = graph.initializers.iter().enumerate().map(|(index, tensor)| {
+            (Path::GRAPH.index("initializer", index), tensor.name.as_deref(), tensor_of(tensor))
+        });
+        let sparse = graph.sparse_initializers.iter().enumerate().map(|(index, tensor)| {
+            let name = tensor.values.as_ref().and_then(|values| values.name.as_deref());
+            (Path::GRAPH.index("sparse_initializer", index), name, dense_of(tensor))
+        });
+        for (path, name, constant) in dense.chain(sparse) {
+            let name = name.unwrap_or_default();
+            match constant {
+                Ok(constant) => {
+                    // An initializer that is an input as well is a default, which callers rarely
+                    // replace; the program is made for it.
+                    if inputs.contains(name) {
+                        defaults.insert(name.to_owned(), constant.clone());
+                    }
+                    let value = self.builder.constant(constant);
+                    scope.define(name, value);
+                }
+                Err(message) => {
+                    scope.fail(name);
+                    let node = format!("initializer '{name}'");
+                    let kind = NodeDiagnosticKind::Unsupported;
+                    self.diagnostics.push(NodeDiagnostic::new(
+                        path.to_string(),
+                        node,
+                        kind,
+                        message,
+                    ));
+                }
+            }
+        }
+        defaults
+    }
+
+    /// Defines the inputs that have no default.
+    pub(super) fn define_inputs(
+        &mut self,
+        graph: &model::Graph,
+        scope: &mut Scope<'_>,
+        defaults: &BTreeMap<String, Constant>,
+    ) {
+        self.symbols.learn(&graph.inputs, &self.options.shapes);
+        // Those of known value come last: the checks of it make symbols of their own.
+        let known = |input: &&model::Value| self.options.values.contains_key(input.name());
+        let (known, open): (Vec<_>, Vec<_>) =
+            graph.inputs.iter().enumerate().partition(|(_, input)| known(input));
+        let mut failed = vec![];
+        for (index, input) in open.into_iter().chain(known) {
+            if defaults.contains_key(input.name()) || scope.is_failed(input.name()) {
+                continue;
+            }
+            if let Err(message) = self.define_input(input, scope) {
+                scope.fail(input.name());
+                failed.push((index, input.name(), message));
+            }
+        }
+        failed.sort_unstable_by_key(|(index, ..)| *index);
+        for (index, name, message) in failed {
+            let path = Path::GRAPH.index("input", index).to_string();
+            let node = format!("input '{name}'");
+            let (kind, message) = match message {
+                Open::Shape(message) => {
+                    (NodeDiagnosticKind::NeedsShape(vec![name.to_owned()]), message)
+                }
+                Open::Other(message) => (NodeDiagnosticKind::Unsupported, message),
+            };
+            self.diagnostics.push(NodeDiagnostic::new(path, node, kind, message));
+        }
+    }
+
+    fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), Open> {
+        if !matches!(input.ty, Some(model::Type::Tensor(_)) | None) {
+            return Ok(self.define_structure(input, scope)?);
+        }
+        let ty = self.input_type(input)?;
+        let value = self.define_tensor(input.name(), ty)?;
+        scope.define(input.name(), value);
+        Ok(())
+    }
+
+    /// An input that is a sequence or an optional: its tensors are the inputs.
+    fn define_structure(
+        &mut self,
+        input: &model::Value,
+        scope: &mut Scope<'_>,
+    ) -> Result<(), String> {
+        let name = input.name();
+        let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
+        let Some(structure) = self.options.structures.get(name) else {
+            return Err(format!("{ty}: give how many values it holds, and their types"));
+        };
+        let mut values = vec![];
+        for (name, ty) in structure.flatten(name) {
+            values.push(self.define_tensor(&name, ty)?);
+        }
+        let mut values = values.into_iter();
+        let mut next = || values.next().expect("one value was made for each tensor");
+        scope.define_item(name, structure.build(&mut next));
+        self.structures.insert(name.to_owned(), structure.clone());
+        Ok(())
+    }
+
+    fn define_tensor(&mut self, name: &str, mut ty: Type) -> Result<ValueId, String> {
+        let given = self.options.values.get(name);
+        if let Some(constant) = given {
+            let found = Type::from(constant.ty.clone());
+            if found.dtype != ty.dtype || found.rank() != ty.rank() {
+                return Err(format!("expected a value of {ty}, found {found}"));
+            }
+            ty = found;
+        }
+        let value = self.builder.input(name, ty);
+        match given {
+            None => Ok(value),
+            Some(constant) => self.specialise(name, value, constant),
+        }
+    }
+
+    /// The value an input is taken to have, and the check that it has it.
+    fn specialise(
+        &mut self,
+        name: &str,
+        value: ValueId,
+        constant: &Constant,
+    ) -> Result<ValueId, String> {
+        let known = self.builder.constant(constant.clone());
+        let ty = self.builder.ty(value).clone();
+        let at = || -> Vec<Scalar> { (0..ty.rank()).map(Scalar::Loop).collect() };
+        let (found, expected) = (Scalar::load(0, at()), Scalar::load(1, at()));
+        let mut differs = found.clone().compare(Comparison::Ne, expected.clone());
+        if ty.dtype.is_float() {
+            // One NaN is as good as another.
+            let number = |scalar: Scalar| scalar.clone().equals(scalar);
+            differs = differs.and(number(found).binary(Binary::Or, number(expected)));
+        }
+        let count = Compute::reduce([], Combine::Sum, ty.dims.clone(), differs.cast(DType::I64));
+        let written = self.builder.compute(count, &[value, known]).and_then(|count| {
+            let differing = self.builder.elements_or_symbols(count)?;
+            let message = format!("input '{name}' is not what the model was compiled for");
+            self.builder.require(&differing[0], Relation::Equal, &Dim::Known(0), &message)
+        });
+        written.map_err(|error| error.to_string())?;
+        Ok(known)
+    }
+
+    fn input_type(&mut self, input: &model::Value) -> Result<Type, Open> {
+        let name = input.name();
+        let given = self.options.shapes.get(name);
+        let tensor = match &input.ty {
+            Some(model::Type::Tensor(tensor)) => tensor,
+            Some(other) => return Err(format!("expected a tensor, found {other}").into()),
+            None => return self.untyped(name),
+        };
+        if tensor.element == model::ElementType::String {
+            return Err("strings are not supported".to_owned().into());
+        }
+        let dtype = dtype_of(tensor.element)
+            .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
+        if let Some(given) = given {
+            if stated(input).is_some_and(|stated| !fits(given, stated)) {
+                let found = TensorType::new(dtype, given.clone());
+                let message =
+                    format!("the model says {tensor}, the shape given is that of {found}");
+                return Err(message.into());
+            }
+            return Ok(TensorType::new(dtype, given.clone()).into());
+        }
+        let Some(shape) = stated(input) else {
+            return Err(Open::shape("its rank is not known; give the shape of the input"));
+        };
+        let mut dims = vec![];
+        for (axis, dim) in shape.dims.iter().enumerate() {
+            dims.push(match dim {
+                model::Dim::Size(size) if *size >= 0 => Dim::Known(*size),
+                model::Dim::Variable(name) if super::is_name(name) => self.symbols.of(name),
+                model::Dim::Size(_) | model::Dim::Variable(_) | model::Dim::Unknown => {
+                    self.symbols.of(&format!("{name}_{axis}"))
+                }
+                model::Dim::Wildcard(_) => {
+                    return Err(Open::shape("its rank is not known; give the shape of the input"));
+                }
+            });
+        }
+        Ok(Type::new(dtype, dims))
+    }
+
+    /// The type of an input of which the file says nothing, as the oldest files do: that of its
+    /// value, or floats of its shape.
+    fn untyped(&self, name: &str) -> Result<Type, Open> {
+        if let Some(constant) = self.options.values.get(name) {
+            return Ok(constant.ty.clone().into());
+        }
+        let shape = self.options.shapes.get(name);
+        let open = || Open::shape("its type is not known; give the shape of the input");
+        let shape = shape.ok_or_else(open)?;
+        Ok(TensorType::new(DType::F32, shape.clone()).into())
+    }
+}
+
+/// The shape that the model states of an input that is a tensor.
+fn stated(input: &model::Value) -> Option<&model::Shape> {
+    let Some(model::Type::Tensor(tensor)) = &input.ty else { return None };
+    tensor.shape.as_ref().or(input.shape.as_ref())
+}
+
+/// Whether a shape is one that the model allows.
+fn fits(given: &[i64], stated: &model::Shape) -> bool {
+    if stated.dims.iter().any(|dim| matches!(dim, model::Dim::Wildcard(_))) {
+        return true;
+    }
+    let fits = |(given, stated): (&i64, &model::Dim)| match stated {
+        model::Dim::Size(size) if *size >= 0 => size == given,
+        _ => true,
+    };
+    given.len() == stated.dims.len() && given.iter().zip(&stated.dims).all(fits)
+}
+
+/// Why an input cannot be defined.
+enum Open {
+    /// Its shape must be given.
+    Shape(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Open {
+    fn shape(message: &str) -> Self {
+        Self::Shape(message.to_owned())
+    }
+}
+
+impl From<String> for Open {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
+}

@@ -1,0 +1,226 @@
+//! Modules as graphs of the tensor level.
+
+mod functions;
+mod inputs;
+mod item;
+mod meaning;
+mod scope;
+mod support;
+
+pub use functions::Calls;
+pub use item::{Item, Structure};
+pub use scope::Region;
+pub(crate) use scope::Scope;
+pub use support::unsupported;
+
+use functions::Functions;
+use inputs::Symbols;
+use irc_common_format::model::{self, Module, Path, Schema};
+use irc_tl::{Builder, Constant, Dependencies, Graph};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// How to import.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
+    /// others. For inputs that its structure depends on.
+    pub values: BTreeMap<String, Constant>,
+    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. What
+    /// the model calls the sizes is as large in other inputs too. An input of which the model says
+    /// nothing is of floats.
+    pub shapes: BTreeMap<String, Vec<i64>>,
+    /// How inputs that are no tensors are made of tensors.
+    pub structures: BTreeMap<String, Structure>,
+    /// What becomes of calls of the module's functions.
+    pub calls: Calls,
+    /// Whether nodes may run before those that their control inputs name. No value depends on it.
+    pub ignore_control_inputs: bool,
+}
+
+/// A module at the tensor level.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// The program. Inputs and outputs have the names of the model's; an initializer that is also an
+    /// input is none, but the default of [`Imported::defaults`].
+    pub graph: Graph,
+    /// Inputs that need not be given, and their values then.
+    pub defaults: BTreeMap<String, Constant>,
+    /// How inputs and outputs that are no tensors are made of tensors of the graph.
+    pub structures: BTreeMap<String, Structure>,
+    /// What is not as the model states, and does not matter: [`NodeDiagnosticKind::StatedShape`].
+    pub warnings: Vec<NodeDiagnostic>,
+}
+
+/// What is wrong with a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeDiagnostic {
+    /// The node's path in the module, such as `graph.node[3]`.
+    pub path: String,
+    /// The node, as a reader knows it: its operator and name.
+    pub node: String,
+    /// What kind of thing it is.
+    pub kind: NodeDiagnosticKind,
+    /// What is wrong.
+    pub message: String,
+    /// What the structure of the program depends on, seen from the graph that the node is in.
+    pub(crate) needs: Option<Box<Dependencies>>,
+}
+
+/// Kinds of [`NodeDiagnostic`]s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeDiagnosticKind {
+    /// No operator of that name, domain and version is known.
+    UnknownOperator,
+    /// The operator cannot be written so.
+    Unsupported,
+    /// The node is not as its operator says.
+    Invalid,
+    /// The structure of the program depends on these inputs of the model, which have no value in
+    /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
+    NeedsValue(Vec<String>),
+    /// The structure of the program depends on the sizes of these inputs of the model, which have no
+    /// shape in [`ImportOptions::shapes`].
+    NeedsShape(Vec<String>),
+    /// An output has another shape than the model states. It is as computed: exporters often leave the
+    /// shapes of an earlier state of the graph behind.
+    StatedShape,
+}
+
+impl NodeDiagnostic {
+    fn new(
+        path: impl Into<String>,
+        node: impl Into<String>,
+        kind: NodeDiagnosticKind,
+        message: impl Into<String>,
+    ) -> Self {
+        let (path, node, message) = (path.into(), node.into(), message.into());
+        Self { path, node, kind, message, needs: None }
+    }
+
+    /// The structure of the program depends on what is not known.
+    fn needing(self, needs: Dependencies) -> Self {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
+        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
+            NodeDiagnosticKind::NeedsShape(list(&needs.shapes))
+        } else {
+            NodeDiagnosticKind::NeedsValue(list(&needs.values))
+        };
+        Self { kind, needs: Some(Box::new(needs)), ..self }
+    }
+}
+
+impl fmt::Display for NodeDiagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.path, self.node, self.message)
+    }
+}
+
+/// Writes a module's graph at the tensor level.
+///
+/// # Errors
+/// Every node that cannot be written, in order; nodes that depend on one of those are not mentioned.
+pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<NodeDiagnostic>> {
+    let Some(graph) = &module.graph else {
+        return Err(vec![whole("the file is a library: it has no graph")]);
+    };
+    let functions = Functions::of(module, options.calls, !options.ignore_control_inputs);
+    let mut importer = Importer {
+        options,
+        builder: Builder::new(),
+        diagnostics: vec![],
+        warnings: vec![],
+        structures: BTreeMap::new(),
+        symbols: Symbols::default(),
+    };
+    let mut scope = Scope::of_graph(&functions, graph, opsets(module));
+    let defaults = importer.define_initializers(graph, &mut scope);
+    importer.define_inputs(graph, &mut scope, &defaults);
+    let path = Path::GRAPH;
+    scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.diagnostics);
+    importer.define_outputs(graph, &scope);
+    if importer.diagnostics.is_empty() {
+        let Importer { builder, structures, warnings, .. } = importer;
+        let mut graph = builder.finish();
+        graph.prune();
+        return Ok(Imported { graph, defaults, structures, warnings });
+    }
+    Err(importer.diagnostics)
+}
+
+/// The versions of the operator sets a module means, by domain.
+pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
+    let imported = module.opsets.iter().map(|opset| {
+        let domain = crate::operator::canonical(opset.domain.as_deref().unwrap_or_default());
+        (domain.to_owned(), opset.version)
+    });
+    let mut opsets: BTreeMap<String, i64> = imported.collect();
+    // Before operator sets had versions, there was one; Common IR has none to this day.
+    if module.schema == Schema::CommonIr || module.opsets.is_empty() {
+        opsets.entry(crate::ONNX.to_owned()).or_insert(1);
+    }
+    opsets
+}
+
+fn whole(message: impl Into<String>) -> NodeDiagnostic {
+    NodeDiagnostic::new("graph", "graph", NodeDiagnosticKind::Invalid, message)
+}
+
+struct Importer<'o> {
+    options: &'o ImportOptions,
+    builder: Builder,
+    diagnostics: Vec<NodeDiagnostic>,
+    warnings: Vec<NodeDiagnostic>,
+    structures: BTreeMap<String, Structure>,
+    symbols: Symbols,
+}
+
+impl Importer<'_> {
+    fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
+        for (index, output) in graph.outputs.iter().enumerate() {
+            let wrong = match scope.item(output.name()) {
+                Some(item) => {
+                    self.define_output(output.name(), item);
+                    scope.contradiction(&self.builder, output, item)
+                }
+                None if self.diagnostics.is_empty() => {
+                    Some((NodeDiagnosticKind::Invalid, "no node makes it".to_owned()))
+                }
+                None => None,
+            };
+            let Some((kind, message)) = wrong else { continue };
+            let path = Path::GRAPH.index("output", index).to_string();
+            let diagnostic =
+                NodeDiagnostic::new(path, format!("output '{}'", output.name()), kind, message);
+            match diagnostic.kind {
+                NodeDiagnosticKind::StatedShape => self.warnings.push(diagnostic),
+                _ => self.diagnostics.push(diagnostic),
+            }
+        }
+    }
+
+    fn define_output(&mut self, name: &str, item: &Item) {
+        let structure = item.structure(&self.builder);
+        for ((name, _), value) in structure.flatten(name).into_iter().zip(item.tensors()) {
+            self.builder.output(name, value);
+        }
+        if !matches!(structure, Structure::Tensor(_)) {
+            self.structures.insert(name.to_owned(), structure);
+        }
+    }
+}
+
+/// Whether a dimension's name is one: exporters write `?` for sizes that have nothing in common.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.contains(|c: char| c.is_alphanumeric())
+}
+
+/// A name that an expression of sizes can hold.
+pub(crate) fn symbol_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let mut symbol: String = name.chars().map(plain).collect();
+    if !symbol.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        symbol.insert(0, '_');
+    }
+    symbol
+}

@@ -1,0 +1,469 @@
+//! Names and what they stand for, and the writing of nodes.
+
+mod calls;
+
+use super::functions::Functions;
+use super::item::Item;
+use super::meaning::{inputs_of, operator_of};
+use super::{NodeDiagnostic, NodeDiagnosticKind};
+use crate::context::{Context, LowerError};
+use crate::data::{dtype_of, tensor_of};
+use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
+use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Calls within calls beyond this are refused: the functions of a file may call each other in a ring.
+const DEEPEST: usize = 64;
+
+/// Names of one graph or function body, with those around a graph.
+#[derive(Clone)]
+pub(crate) struct Scope<'m> {
+    functions: &'m Functions<'m>,
+    /// The domain of the function whose body this is.
+    home: Option<&'m str>,
+    opsets: BTreeMap<String, i64>,
+    values: BTreeMap<String, Item>,
+    declared: BTreeMap<String, Type>,
+    /// Names that a node was to make which could not be written: what needs them is not mentioned.
+    failed: BTreeSet<String>,
+    /// What the nodes that have a name make.
+    made: BTreeMap<String, Vec<String>>,
+    depth: usize,
+}
+
+impl<'m> Scope<'m> {
+    pub(crate) fn of_graph(
+        functions: &'m Functions<'m>,
+        graph: &Graph,
+        opsets: BTreeMap<String, i64>,
+    ) -> Self {
+        let mut scope = Self {
+            functions,
+            home: None,
+            opsets,
+            values: BTreeMap::new(),
+            declared: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            made: BTreeMap::new(),
+            depth: 0,
+        };
+        scope.declare(graph);
+        scope
+    }
+
+    /// Remembers the types that a graph states.
+    fn declare(&mut self, graph: &Graph) {
+        for value in graph.values.iter().chain(&graph.outputs) {
+            if let Some(ty) = declared_type(value) {
+                self.declared.insert(value.name().to_owned(), ty);
+            }
+        }
+    }
+
+    pub(crate) fn define(&mut self, name: &str, value: ValueId) {
+        self.define_item(name, Item::Tensor(value));
+    }
+
+    pub(crate) fn define_item(&mut self, name: &str, item: Item) {
+        self.values.insert(name.to_owned(), item);
+    }
+
+    /// Says that what a name stands for could not be written.
+    pub(crate) fn fail(&mut self, name: &str) {
+        self.failed.insert(name.to_owned());
+    }
+
+    pub(crate) fn is_failed(&self, name: &str) -> bool {
+        self.failed.contains(name)
+    }
+
+    pub(crate) fn item(&self, name: &str) -> Option<&Item> {
+        self.values.get(name)
+    }
+
+    pub(crate) fn declared(&self, name: &str) -> Option<Type> {
+        self.declared.get(name).cloned()
+    }
+
+    /// What the model says of a value and is not so.
+    pub(crate) fn contradiction(
+        &self,
+        builder: &Builder,
+        stated: &Value,
+        item: &Item,
+    ) -> Option<(NodeDiagnosticKind, String)> {
+        let invalid = |message| (NodeDiagnosticKind::Invalid, message);
+        let FileType::Tensor(tensor) = stated.ty.as_ref()? else {
+            return contradicts(stated.ty.as_ref()?, item).map(invalid);
+        };
+        let Item::Tensor(value) = item else {
+            return Some(invalid(format!("expected a tensor, found {}", item.kind())));
+        };
+        let found = builder.ty(*value);
+        let dtype = dtype_of(tensor.element);
+        if dtype != Some(found.dtype) {
+            let message = format!("expected elements of type {}, found {found}", tensor.element);
+            return Some(invalid(message));
+        }
+        let expected = declared_type(stated)?;
+        let fits = |(stated, found): (&Dim, &Dim)| match (stated.known(), found.known()) {
+            (Some(stated), Some(found)) => stated == found,
+            _ => true,
+        };
+        let same_rank = expected.rank() == found.rank();
+        if same_rank && expected.dims.iter().zip(&found.dims).all(fits) {
+            return None;
+        }
+        let found = if same_rank { found.to_string() } else { format!("rank {}", found.rank()) };
+        let message = format!("the model states {expected}, and computes {found}");
+        Some((NodeDiagnosticKind::StatedShape, message))
+    }
+
+    /// Writes nodes, in order; what they make gets its name.
+    pub(crate) fn nodes(
+        &mut self,
+        builder: &mut Builder,
+        nodes: &[Node],
+        at: &Path<'_>,
+        diagnostics: &mut Vec<NodeDiagnostic>,
+    ) {
+        for (index, node) in nodes.iter().enumerate() {
+            let path = at.index("node", index);
+            let inputs = node.inputs.iter().filter(|name| !name.is_empty());
+            let mut missing = inputs.filter(|name| self.item(name).is_none());
+            if let Some(name) = missing.next() {
+                // What a node needs and did not come about was told where it did not.
+                if !self.failed.contains(name) {
+                    let message = format!("nothing before it makes its input '{name}'");
+                    diagnostics.push(diagnostic(node, &path, NodeDiagnosticKind::Invalid, message));
+                }
+                self.failed.extend(node.outputs.iter().cloned());
+                continue;
+            }
+            let origin = format!("{path}: {}", describe(node));
+            builder.set_origin(Some(origin.into()));
+            let unordered = self.order(builder, node);
+            if let Err(found) = self.node(builder, node, &path) {
+                diagnostics.extend(found);
+                self.failed.extend(node.outputs.iter().cloned());
+            }
+            self.values.extend(unordered);
+            if let Some(name) = node.name.as_ref().filter(|_| self.functions.control) {
+                self.made.insert(name.clone(), node.outputs.clone());
+            }
+            builder.set_origin(None);
+        }
+    }
+
+    /// Makes a node's inputs wait for the nodes that its control inputs name: the inputs as they were.
+    fn order(&mut self, builder: &mut Builder, node: &Node) -> BTreeMap<String, Item> {
+        let before = node.control_inputs.iter().filter_map(|name| self.made.get(name)).flatten();
+        let before = before.filter_map(|name| self.item(name)).flat_map(Item::tensors);
+        let before: Vec<ValueId> = before.collect();
+        let mut unordered = BTreeMap::new();
+        for name in &*inputs_of(node) {
+            let Some(item) = self.item(name).filter(|_| !before.is_empty()).cloned() else {
+                continue;
+            };
+            let ordered: Result<Item, LowerError> =
+                item.map(&mut |value| Ok(builder.after(value, &before)));
+            self.values.extend(ordered.ok().map(|ordered| (name.clone(), ordered)));
+            unordered.entry(name.clone()).or_insert(item);
+        }
+        unordered
+    }
+
+    fn node(
+        &mut self,
+        builder: &mut Builder,
+        node: &Node,
+        path: &Path<'_>,
+    ) -> Result<(), Vec<NodeDiagnostic>> {
+        if let Some(function) = self.functions.called(node, self.home) {
+            return self.call(builder, node, function, path);
+        }
+        let wrong = |kind, message: String| vec![diagnostic(node, path, kind, message)];
+        let (operator, version) = operator_of(node, self.functions.schema, &self.opsets)
+            .map_err(|message| wrong(NodeDiagnosticKind::UnknownOperator, message))?;
+        let names = inputs_of(node);
+        let items: Vec<Option<Item>> = names.iter().map(|name| self.item(name).cloned()).collect();
+        let inputs: Vec<Option<ValueId>> =
+            items.iter().map(|item| item.as_ref().and_then(Item::tensor)).collect();
+        let mut context = Context {
+            b: builder,
+            version,
+            node,
+            inputs: &inputs,
+            items: &items,
+            results: vec![],
+            scope: self,
+            path,
+        };
+        let results = (operator.lower)(&mut context);
+        let structured = std::mem::take(&mut context.results);
+        let results =
+            results.map_err(|error| self.diagnostics_of(builder, node, path, &items, error))?;
+        let mut results: Vec<Item> = results.into_iter().map(Item::Tensor).collect();
+        if !structured.is_empty() {
+            results = structured;
+        }
+        let wanted =
+            node.outputs.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
+        if results.len() < wanted {
+            let message = format!("output {} is not supported", results.len());
+            return Err(wrong(NodeDiagnosticKind::Unsupported, message));
+        }
+        for (name, item) in node.outputs.iter().zip(results) {
+            if name.is_empty() {
+                continue;
+            }
+            let item =
+                match item {
+                    Item::Tensor(value) => {
+                        let refined = self.refine(builder, name, value);
+                        Item::Tensor(refined.map_err(|error| {
+                            wrong(NodeDiagnosticKind::Invalid, error.to_string())
+                        })?)
+                    }
+                    item => item,
+                };
+            self.define_item(name, item);
+        }
+        Ok(())
+    }
+
+    /// Sizes that are computed when the program runs are what the model says they are.
+    fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
+        let Some(stated) = self.declared.get(name) else { return Ok(value) };
+        let dims = builder.dims(value);
+        if stated.rank() != dims.len() {
+            return Ok(value);
+        }
+        for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
+            if let (Some(size), None) = (stated.known(), found.known()) {
+                let message = format!("the model says that dimension {axis} of '{name}' is {size}");
+                value = builder.assume(value, axis, size, &message)?;
+            }
+        }
+        Ok(value)
+    }
+
+    fn diagnostics_of(
+        &self,
+        builder: &Builder,
+        node: &Node,
+        path: &Path<'_>,
+        inputs: &[Option<Item>],
+        error: LowerError,
+    ) -> Vec<NodeDiagnostic> {
+        let message = error.to_string();
+        let wrong = |kind| diagnostic(node, path, kind, message.clone());
+        let kind = match error {
+            LowerError::Invalid(_) | LowerError::Build(_) => NodeDiagnosticKind::Invalid,
+            LowerError::Unsupported(_) => NodeDiagnosticKind::Unsupported,
+            LowerError::NeedsConstant(index) => {
+                let mut needs = Dependencies::default();
+                let tensors = inputs.get(index).into_iter().flatten().flat_map(Item::tensors);
+                tensors.for_each(|value| join(&mut needs, builder.dependencies(value)));
+                return vec![wrong(NodeDiagnosticKind::Invalid).needing(needs)];
+            }
+            LowerError::NeedsSize(size) => {
+                let needs = builder.dependencies_of_sizes(&[size]);
+                return vec![wrong(NodeDiagnosticKind::Invalid).needing(needs)];
+            }
+            LowerError::Inside(diagnostics) => return diagnostics,
+        };
+        vec![wrong(kind)]
+    }
+
+    /// See [`Context::inline`].
+    pub(crate) fn inline(
+        &self,
+        builder: &mut Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
+        let mut inside = self.clone();
+        inside.depth += 1;
+        inside.write(builder, graph, inputs, path)
+    }
+
+    /// See [`Context::write`].
+    pub(crate) fn write_region(
+        &self,
+        region: &mut Region,
+        around: &Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
+        let mut inside = self.clone();
+        inside.depth += 1;
+        for name in free_names(graph) {
+            let Some(item) = self.item(&name) else { continue };
+            let within = item.map(&mut |value| Ok(region.capture(around, value)));
+            let within: Result<Item, LowerError> = within;
+            inside.define_item(&name, within?);
+        }
+        let written = inside.write(&mut region.b, graph, inputs, path);
+        written.map_err(|error| match error {
+            LowerError::Inside(diagnostics) => {
+                let outward = |diagnostic| outward(diagnostic, region, around);
+                LowerError::Inside(diagnostics.into_iter().map(outward).collect())
+            }
+            error => error,
+        })
+    }
+
+    fn write(
+        &mut self,
+        builder: &mut Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
+        if self.depth > DEEPEST {
+            return Err(LowerError::invalid(format!("graphs are more than {DEEPEST} deep")));
+        }
+        if graph.inputs.len() != inputs.len() {
+            let (expected, found) = (inputs.len(), graph.inputs.len());
+            let message = format!("expected {expected} inputs of its graph, found {found}");
+            return Err(LowerError::invalid(message));
+        }
+        self.declare(graph);
+        for tensor in &graph.initializers {
+            let constant = tensor_of(tensor).map_err(LowerError::unsupported)?;
+            let value = builder.constant(constant);
+            self.define(tensor.name.as_deref().unwrap_or_default(), value);
+        }
+        for (formal, item) in graph.inputs.iter().zip(inputs) {
+            self.define_item(formal.name(), item.clone());
+        }
+        let mut diagnostics = vec![];
+        let origin = builder.origin();
+        self.nodes(builder, &graph.nodes, path, &mut diagnostics);
+        builder.set_origin(origin);
+        if !diagnostics.is_empty() {
+            return Err(LowerError::Inside(diagnostics));
+        }
+        let lost = |output: &Value| self.failed.contains(output.name());
+        if graph.outputs.iter().any(lost) {
+            return Err(LowerError::Inside(vec![]));
+        }
+        let item = |output: &Value| {
+            let message = || format!("nothing in its graph makes '{}'", output.name());
+            self.item(output.name()).cloned().ok_or_else(|| LowerError::invalid(message()))
+        };
+        graph.outputs.iter().map(item).collect()
+    }
+}
+
+fn join(needs: &mut Dependencies, more: Dependencies) {
+    needs.values.extend(more.values);
+    needs.shapes.extend(more.shapes);
+    needs.around.extend(more.around);
+}
+
+/// A diagnostic in a graph inside a node, as the graph around it sees what it depends on.
+fn outward(diagnostic: NodeDiagnostic, region: &Region, around: &Builder) -> NodeDiagnostic {
+    let Some(needs) = &diagnostic.needs else { return diagnostic };
+    let mut seen = Dependencies::default();
+    let captured = |name: &String| -> Option<ValueId> {
+        let place = region.known.keys().find(|value| captured_name(**value) == *name);
+        place.copied()
+    };
+    for value in needs.values.iter().filter_map(captured) {
+        join(&mut seen, around.dependencies(value));
+    }
+    let symbols: Vec<Dim> = needs.around.iter().map(|name| Dim::symbol(name)).collect();
+    join(&mut seen, around.dependencies_of_sizes(&symbols));
+    diagnostic.needing(seen)
+}
+
+fn captured_name(value: ValueId) -> String {
+    format!("captured_{}", value.0)
+}
+
+/// A graph inside a node that is being written: its own inputs first, then values from around it.
+pub struct Region {
+    /// Where to write.
+    pub b: Builder,
+    /// The values from around it that are its last inputs: operands of the node.
+    pub captured: Vec<ValueId>,
+    known: BTreeMap<ValueId, ValueId>,
+}
+
+impl Region {
+    pub(crate) fn new(b: Builder) -> Self {
+        Self { b, captured: vec![], known: BTreeMap::new() }
+    }
+
+    /// Makes a value from around the graph known in it.
+    pub fn capture(&mut self, around: &Builder, value: ValueId) -> ValueId {
+        if let Some(within) = self.known.get(&value) {
+            return *within;
+        }
+        let (within, operand) = self.b.capture(around, value, &captured_name(value));
+        self.captured.extend(operand.then_some(value));
+        self.known.insert(value, within);
+        within
+    }
+}
+
+/// What a type that is not of tensors says and is not so.
+fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
+    match (ty, item) {
+        (FileType::Sequence(_), Item::Sequence(_)) | (FileType::Optional(_), _) => None,
+        _ => Some(format!("expected {ty}, found {}", item.kind())),
+    }
+}
+
+/// Names that a graph uses and does not define, in order.
+fn free_names(graph: &Graph) -> BTreeSet<String> {
+    let mut own: BTreeSet<&str> = graph.inputs.iter().map(Value::name).collect();
+    own.extend(graph.initializers.iter().filter_map(|tensor| tensor.name.as_deref()));
+    own.extend(graph.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str));
+    let mut free: BTreeSet<String> = BTreeSet::new();
+    for node in &graph.nodes {
+        free.extend(node.inputs.iter().cloned());
+        for attribute in &node.attributes {
+            attribute.value.graphs().iter().for_each(|graph| free.extend(free_names(graph)));
+        }
+    }
+    free.extend(graph.outputs.iter().map(|output| output.name().to_owned()));
+    free.retain(|name| !name.is_empty() && !own.contains(name.as_str()));
+    free
+}
+
+fn declared_type(value: &Value) -> Option<Type> {
+    let Some(FileType::Tensor(tensor)) = &value.ty else { return None };
+    let shape = tensor.shape.as_ref().or(value.shape.as_ref())?;
+    let dim = |(axis, dim): (usize, &irc_common_format::model::Dim)| match dim {
+        irc_common_format::model::Dim::Size(size) if *size >= 0 => Some(Dim::Known(*size)),
+        irc_common_format::model::Dim::Wildcard(_) => None,
+        irc_common_format::model::Dim::Variable(name) if super::is_name(name) => {
+            Some(Dim::symbol(&super::symbol_name(name)))
+        }
+        _ => Some(Dim::symbol(&format!("{}_{axis}", super::symbol_name(value.name())))),
+    };
+    let dims: Option<Vec<Dim>> = shape.dims.iter().enumerate().map(dim).collect();
+    Some(Type::new(dtype_of(tensor.element)?, dims?))
+}
+
+fn diagnostic(
+    node: &Node,
+    path: &Path<'_>,
+    kind: NodeDiagnosticKind,
+    message: String,
+) -> NodeDiagnostic {
+    NodeDiagnostic::new(path.to_string(), describe(node), kind, message)
+}
+
+/// A node as a reader knows it.
+pub(super) fn describe(node: &Node) -> String {
+    match node.name.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => format!("{} '{name}'", node.op),
+        None => node.op.clone(),
+    }
+}

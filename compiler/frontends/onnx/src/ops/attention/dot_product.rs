@@ -1,0 +1,281 @@
+//! Scaled dot-product attention.
+
+use crate::context::{Context, LowerError, Lowered};
+use crate::operator::Operator;
+use crate::ops::pieces::{concat, loops, scale, size, softmax, wide};
+use irc_tl::{
+    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Reduction, Relation, Scalar,
+    Unary, ValueId,
+};
+
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("Attention", &[23, 24, 25], attention)];
+
+fn attention(cx: &mut Context<'_>) -> Lowered {
+    let [q, k, v] = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
+    let packed = cx.b.rank(q) == 3;
+    let q = heads(cx, q, "q_num_heads")?;
+    let k = heads(cx, k, "kv_num_heads")?;
+    let v = heads(cx, v, "kv_num_heads")?;
+    let key = after_past(cx.b, cx.optional(4), k)?;
+    let value = after_past(cx.b, cx.optional(5), v)?;
+    let dtype = cx.dtype(q);
+    let past = cx.optional(4).map_or(0.into(), |past| cx.b.dims(past)[2].clone());
+
+    let products = scores(cx.b, q, key, cx.float("scale")?)?;
+    let cap = f64::from(cx.float_or("softcap", 0.0)?);
+    let capped = if cap == 0.0 { products } else { soft_cap(cx.b, products, cap)? };
+    let masked = mask(cx, capped, &past)?;
+    let precision = precision(cx)?.unwrap_or(dtype);
+    let weights = cx.b.cast(masked, precision)?;
+    let weights = if masked == capped {
+        wide_softmax(cx.b, weights)?
+    } else {
+        masked_softmax(cx.b, weights)?
+    };
+    let weights = cx.b.cast(weights, dtype)?;
+    let shown = match cx.int_or("qk_matmul_output_mode", 0)? {
+        0 => products,
+        1 => capped,
+        2 => masked,
+        3 => weights,
+        other => {
+            let message = format!("expected qk_matmul_output_mode from 0 to 3, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    };
+    let of_weights = cx.b.cast(value, dtype)?;
+    let mut y = weighted(cx.b, weights, of_weights)?;
+    if packed {
+        y = cx.b.transpose(y, &[0, 2, 1, 3])?;
+        let dims = cx.b.dims(y);
+        let hidden = dims[2].clone() * dims[3].clone();
+        y = cx.b.reshape(y, &[dims[0].clone(), dims[1].clone(), hidden])?;
+    }
+    Ok(vec![y, key, value, shown])
+}
+
+/// `[batch, heads, sequence, size]` of a value that may have the heads in its last dimension.
+fn heads(cx: &mut Context<'_>, x: ValueId, attribute: &str) -> Result<ValueId, LowerError> {
+    let dims = cx.b.dims(x);
+    match dims.len() {
+        4 => return Ok(x),
+        3 => {}
+        _ => {
+            let found = cx.ty(x);
+            return Err(LowerError::invalid(format!("expected rank 3 or 4, found {found}")));
+        }
+    }
+    let count = cx.int(attribute)?.filter(|count| *count > 0);
+    let count = count.ok_or_else(|| cx.missing(attribute))?;
+    let each = dims[2].floor_div(&count.into());
+    let split = [dims[0].clone(), dims[1].clone(), count.into(), each];
+    let split = cx.b.reshape(x, &split)?;
+    Ok(cx.b.transpose(split, &[0, 2, 1, 3])?)
+}
+
+fn after_past(b: &mut Builder, past: Option<ValueId>, x: ValueId) -> Built {
+    match past {
+        Some(past) => concat(b, &[past, x], 2),
+        None => Ok(x),
+    }
+}
+
+/// The attribute that names the type that the softmax is computed in, if it is given.
+pub(super) fn precision(cx: &Context<'_>) -> Result<Option<DType>, LowerError> {
+    Ok(match cx.int("softmax_precision")? {
+        None => None,
+        Some(1) => Some(DType::F32),
+        Some(10) => Some(DType::F16),
+        Some(11) => Some(DType::F64),
+        Some(16) => Some(DType::BF16),
+        Some(other) => {
+            let message = format!("expected a float type as softmax_precision, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    })
+}
+
+/// Softmax in at least single precision.
+pub(super) fn wide_softmax(b: &mut Builder, x: ValueId) -> Built {
+    let dtype = b.dtype(x);
+    let x = b.cast(x, wide(dtype))?;
+    let weights = softmax(b, x)?;
+    b.cast(weights, dtype)
+}
+
+/// Softmax of scores of which all may be hidden: nothing is weighed then.
+fn masked_softmax(b: &mut Builder, x: ValueId) -> Built {
+    let to = b.dtype(x);
+    let x = b.cast(x, wide(to))?;
+    let dtype = b.dtype(x);
+    let last = [b.rank(x) - 1];
+    let lowest = if dtype == DType::F64 { f64::MIN } else { f64::from(f32::MIN) };
+    let lowest = b.scalar(lowest, dtype)?;
+    let highest = b.reduce(Reduction::Max, x, &last, true)?;
+    let highest = b.binary(Binary::Max, highest, lowest)?;
+    let below = b.binary(Binary::Sub, x, highest)?;
+    let powers = b.unary(Unary::Exp, below)?;
+    let sum = b.reduce(Reduction::Sum, powers, &last, true)?;
+    // A sum that is not zero is at least one.
+    let half = b.scalar(0.5, dtype)?;
+    let sum = b.binary(Binary::Max, sum, half)?;
+    let weights = b.binary(Binary::Div, powers, sum)?;
+    b.cast(weights, to)
+}
+
+/// The scaled products of every query with every key: `[batch, heads, queries, keys]`.
+pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -> Built {
+    let dtype = b.dtype(q);
+    let by = match by {
+        Some(by) => b.scalar(f64::from(by), DType::F32)?,
+        None => {
+            let size = b.sizes(&[b.dims(q)[3].clone()], true, DType::I64)?;
+            let size = b.cast(size, DType::F32)?;
+            b.unary(Unary::Rsqrt, size)?
+        }
+    };
+    let (q, k) = if wide(dtype) == dtype {
+        let by = b.cast(by, dtype)?;
+        (b.binary(Binary::Mul, q, by)?, k)
+    } else {
+        // Halves of the factor on both sides keep the product in the range of a small type.
+        let root = b.unary(Unary::Sqrt, by)?;
+        let root = b.cast(root, dtype)?;
+        (b.binary(Binary::Mul, q, root)?, b.binary(Binary::Mul, k, root)?)
+    };
+    grouped(b, q, k, true)
+}
+
+/// The sums of values by weights: `[batch, heads, queries, size]`.
+pub(super) fn weighted(b: &mut Builder, weights: ValueId, values: ValueId) -> Built {
+    grouped(b, weights, values, false)
+}
+
+/// A product per head, where several heads of `x` may share one of `y`.
+fn grouped(b: &mut Builder, x: ValueId, y: ValueId, transpose_rhs: bool) -> Built {
+    let (own, shared) = (b.dims(x), b.dims(y));
+    let op = Op::Matmul { transpose_lhs: false, transpose_rhs };
+    if own[1] == shared[1] {
+        return b.op(op, &[x, y]);
+    }
+    let group = own[1].floor_div(&shared[1]);
+    let message = "expected a multiple of the heads of keys and values";
+    b.require(&(group.clone() * shared[1].clone()), Relation::Equal, &own[1], message)?;
+    let rows = group * own[2].clone();
+    let tall = b.reshape(x, &[own[0].clone(), shared[1].clone(), rows, own[3].clone()])?;
+    let product = b.op(op, &[tall, y])?;
+    let columns = b.dims(product)[3].clone();
+    b.reshape(product, &[own[0].clone(), own[1].clone(), own[2].clone(), columns])
+}
+
+fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
+    let x = scale(b, x, 1.0 / cap)?;
+    let x = b.unary(Unary::Tanh, x)?;
+    scale(b, x, cap)
+}
+
+/// Scores with what must not be seen at minus infinity, or with what the mask adds.
+fn mask(cx: &mut Context<'_>, scores: ValueId, past: &Dim) -> Result<ValueId, LowerError> {
+    let dims = cx.b.dims(scores);
+    let dtype = cx.dtype(scores);
+    let hidden = || Scalar::float(f64::NEG_INFINITY, dtype);
+    let window = Window::of(cx)?;
+    let mut body = Scalar::load(0, loops(0..4));
+    let mut operands = vec![scores];
+    if let Some(given) = cx.optional(3) {
+        operands.push(given);
+        body = with_mask(cx, body, given, &dims)?;
+    }
+    let mut offset = size(past);
+    if let Some(lengths) = cx.optional(6) {
+        let length = Scalar::load(operands.len(), [Scalar::Loop(0)]).cast(DType::I64);
+        operands.push(lengths);
+        body = Scalar::Loop(3).lt(length.clone()).select(body, hidden());
+        if cx.optional(4).is_none() {
+            offset = length - size(&dims[2]);
+        }
+    }
+    if let Some(seen) = window.sees(&(Scalar::Loop(2) + offset)) {
+        body = seen.select(body, hidden());
+    } else if operands.len() == 1 {
+        return Ok(scores);
+    }
+    Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
+}
+
+/// How far from a query keys are seen; nothing is no limit.
+struct Window {
+    before: Option<i64>,
+    after: Vec<i64>,
+}
+
+impl Window {
+    fn of(cx: &Context<'_>) -> Result<Self, LowerError> {
+        let side = |name: &str| -> Result<Option<i64>, LowerError> {
+            if cx.version < 25 {
+                return Ok(None);
+            }
+            Ok(cx.int(name)?.filter(|size| *size >= 0))
+        };
+        let causal = (cx.int_or("is_causal", 0)? != 0).then_some(0);
+        let after = causal.into_iter().chain(side("right_window_size")?).collect();
+        Ok(Self { before: side("left_window_size")?, after })
+    }
+
+    /// Whether the key that loop 3 counts is seen from a position; `None` when all are.
+    fn sees(&self, position: &Scalar) -> Option<Scalar> {
+        let key = || Scalar::Loop(3);
+        let first = self.before.map(|before| key().ge(position.clone() - Scalar::index(before)));
+        let last = self
+            .after
+            .iter()
+            .map(|after| key().compare(Comparison::Le, position.clone() + Scalar::index(*after)));
+        first.into_iter().chain(last).reduce(Scalar::and)
+    }
+}
+
+/// A score with the mask, operand 1, which broadcasts; keys beyond its end are not seen.
+fn with_mask(
+    cx: &mut Context<'_>,
+    score: Scalar,
+    given: ValueId,
+    dims: &[Dim],
+) -> Result<Scalar, LowerError> {
+    let ty = cx.ty(given);
+    let Some(new) = 4usize.checked_sub(ty.rank()).filter(|new| *new < 4) else {
+        return Err(LowerError::invalid(format!("expected a mask of rank 1 to 4, found {ty}")));
+    };
+    let may_end = cx.version >= 24;
+    let mut at = vec![];
+    for (axis, own) in ty.dims.iter().enumerate() {
+        let index = Scalar::Loop(new + axis);
+        let last = new + axis == 3;
+        let relation = if last && may_end { Relation::AtMost } else { Relation::EqualOrOne };
+        cx.b.require(own, relation, &dims[new + axis], "expected a mask that broadcasts")?;
+        at.push(match own.known() {
+            _ if *own == dims[new + axis] || last && may_end => index,
+            Some(1) => Scalar::index(0),
+            Some(_) => index,
+            None => size(own).equals(Scalar::index(1)).select(Scalar::index(0), index),
+        });
+    }
+    let dtype = cx.dtype(given);
+    let element = Scalar::load(1, at);
+    let to = score_type(cx)?;
+    let hidden = || Scalar::float(f64::NEG_INFINITY, to);
+    let value = if dtype == DType::Bool {
+        element.select(score, hidden())
+    } else {
+        score + element.cast(to)
+    };
+    let columns = &ty.dims[ty.rank() - 1];
+    if may_end && *columns != dims[3] {
+        return Ok(Scalar::Loop(3).lt(size(columns)).select(value, hidden()));
+    }
+    Ok(value)
+}
+
+fn score_type(cx: &Context<'_>) -> Result<DType, LowerError> {
+    Ok(cx.dtype(cx.input(0)?))
+}

@@ -1,0 +1,157 @@
+//! Small pieces that several operators are written with.
+
+use crate::context::LowerError;
+use irc_tl::{
+    Binary, Builder, Built, Compute, DType, Dim, Op, Reduction, Relation, Scalar, ValueId,
+};
+use std::ops::Range;
+
+/// The iterations of some loops.
+pub(super) fn loops(range: Range<usize>) -> Vec<Scalar> {
+    range.map(Scalar::Loop).collect()
+}
+
+/// A size as an index.
+pub(super) fn size(dim: &Dim) -> Scalar {
+    match dim.known() {
+        Some(known) => Scalar::index(known),
+        None => Scalar::Size(dim.clone()),
+    }
+}
+
+/// `low <= index < high`.
+pub(super) fn within(index: &Scalar, low: Scalar, high: Scalar) -> Scalar {
+    index.clone().ge(low).and(index.clone().lt(high))
+}
+
+/// Either, of `bool`s.
+pub(super) fn either(left: Scalar, right: Scalar) -> Scalar {
+    left.binary(Binary::Or, right)
+}
+
+/// All of some conditions; `None` when there are none.
+pub(super) fn all(conditions: impl IntoIterator<Item = Scalar>) -> Option<Scalar> {
+    conditions.into_iter().reduce(Scalar::and)
+}
+
+/// `value` where the guard holds, else `otherwise`; always `value` without a guard.
+pub(super) fn guarded(guard: Option<Scalar>, value: Scalar, otherwise: Scalar) -> Scalar {
+    match guard {
+        Some(guard) => guard.select(value, otherwise),
+        None => value,
+    }
+}
+
+/// The type that sums and products of elements of a type are computed in.
+pub(super) const fn wide(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    }
+}
+
+/// The box of a value that starts at `offset` along one axis.
+pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, extent: &Dim) -> Built {
+    let mut dims = b.dims(x);
+    if offset.is(0) && dims[axis] == *extent {
+        return Ok(x);
+    }
+    let mut offsets = vec![Dim::Known(0); dims.len()];
+    offsets[axis] = offset.clone();
+    dims[axis] = extent.clone();
+    let known = |dims: &[Dim]| -> Option<Vec<i64>> { dims.iter().map(Dim::known).collect() };
+    if let (Some(offsets), Some(sizes), Some(_)) = (known(&offsets), known(&dims), b.ty(x).known())
+    {
+        return b.op(Op::Slice { offsets, sizes }, &[x]);
+    }
+    let mut at = loops(0..dims.len());
+    at[axis] = Scalar::Loop(axis) + size(offset);
+    b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
+}
+
+/// The value with an extent that it must have: checked when the program runs, and relied on.
+pub(super) fn with_extent(
+    b: &mut Builder,
+    x: ValueId,
+    axis: usize,
+    extent: &Dim,
+    message: &str,
+) -> Built {
+    let mut dims = b.dims(x);
+    if dims[axis] == *extent {
+        return Ok(x);
+    }
+    b.require(&dims[axis], Relation::Equal, extent, message)?;
+    dims[axis] = extent.clone();
+    let body = Scalar::load(0, loops(0..dims.len()));
+    b.compute(Compute::map(dims, body), &[x])
+}
+
+/// Values one after another along an axis; the others have one extent.
+pub(super) fn concat(b: &mut Builder, parts: &[ValueId], axis: usize) -> Built {
+    let Some((first, rest)) = parts.split_first() else {
+        return Err("expected something to concatenate".into());
+    };
+    let mut joined = *first;
+    for part in rest {
+        let mut dims = b.dims(joined);
+        let first = dims[axis].clone();
+        dims[axis] = first.clone() + b.dims(*part)[axis].clone();
+        let at = loops(0..dims.len());
+        let mut shifted = at.clone();
+        shifted[axis] = Scalar::Loop(axis) - size(&first);
+        let before = Scalar::Loop(axis).lt(size(&first));
+        let body = before.select(Scalar::load(0, at), Scalar::load(1, shifted));
+        joined = b.compute(Compute::map(dims, body), &[joined, *part])?;
+    }
+    Ok(joined)
+}
+
+/// The value under dimensions with a new one of extent 1 at `axis`.
+pub(super) fn unsqueeze(b: &mut Builder, x: ValueId, axis: usize) -> Built {
+    let mut dims = b.dims(x);
+    dims.insert(axis, 1.into());
+    b.reshape(x, &dims)
+}
+
+/// The value under dimensions without the one of extent 1 at `axis`.
+pub(super) fn squeeze(b: &mut Builder, x: ValueId, axis: usize) -> Built {
+    let mut dims = b.dims(x);
+    dims.remove(axis);
+    b.reshape(x, &dims)
+}
+
+/// The elements of a vector along one axis of `rank`, the others of extent 1. Scalars stay.
+pub(super) fn along(b: &mut Builder, x: ValueId, axis: usize, rank: usize) -> Built {
+    if b.rank(x) == 0 {
+        return Ok(x);
+    }
+    let mut dims = vec![Dim::Known(1); rank];
+    dims[axis] = b.ty(x).elements();
+    b.reshape(x, &dims)
+}
+
+/// Every element times a number.
+pub(super) fn scale(b: &mut Builder, x: ValueId, by: f64) -> Built {
+    if by == 1.0 {
+        return Ok(x);
+    }
+    let by = b.scalar(by, b.dtype(x))?;
+    b.binary(Binary::Mul, x, by)
+}
+
+/// `e^x` over its sum along the last axis.
+pub(super) fn softmax(b: &mut Builder, x: ValueId) -> Built {
+    let last = [b.rank(x) - 1];
+    let highest = b.reduce(Reduction::Max, x, &last, true)?;
+    let below = b.binary(Binary::Sub, x, highest)?;
+    let powers = b.unary(irc_tl::Unary::Exp, below)?;
+    let sum = b.reduce(Reduction::Sum, powers, &last, true)?;
+    b.binary(Binary::Div, powers, sum)
+}
+
+/// A size that must be known when the model is compiled.
+pub(super) fn known(dim: &Dim, what: &str) -> Result<i64, LowerError> {
+    let message = || LowerError::unsupported(format!("expected {what} of known size, found {dim}"));
+    dim.known().ok_or_else(message)
+}

@@ -1,0 +1,113 @@
+//! The transpose of correlation with filters.
+
+use super::columns::overlap;
+use super::conv::per_channel;
+use super::window::{Window, given_pads, groups, halves, spatial_rank, steps};
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use crate::ops::pieces::wide;
+use irc_tl::{Binary, Builder, Built, Dim, Op, Relation, ValueId};
+
+pub(in crate::ops) const OPERATORS: &[Operator] =
+    &[Operator::new("ConvTranspose", &[1, 11, 22], conv_transpose)];
+
+/// Every element of the operand times the filters, by a product of matrices; then the sum of what
+/// overlaps.
+fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
+    let (x, w) = (cx.input(0)?, cx.input(1)?);
+    let rank = spatial_rank(cx, x)?;
+    let (dims, filters) = (cx.b.dims(x), cx.b.dims(w));
+    if filters.len() != dims.len() {
+        let (x, w) = (cx.ty(x), cx.ty(w));
+        return Err(LowerError::invalid(format!("expected filters of {x}, found {w}")));
+    }
+    cx.b.require(&dims[1], Relation::Equal, &filters[0], "expected as many filters as channels")?;
+    let groups = groups(cx, "group")?;
+    let mut window = Window {
+        kernel: filters[2..].to_vec(),
+        strides: steps(cx, "strides", rank)?,
+        dilations: steps(cx, "dilations", rank)?,
+        pads: vec![],
+    };
+    let extents = result_extents(cx, &mut window, &dims[2..])?;
+    let dtype = cx.dtype(x);
+    let (x, w) = (cx.b.cast(x, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
+    let columns = products(cx.b, x, w, groups)?;
+    let mut to = vec![dims[0].clone(), filters[1].clone() * groups.into()];
+    to.extend(extents);
+    let result = overlap(cx.b, columns, &window, &dims[2..], to)?;
+    let result = cx.b.cast(result, dtype)?;
+    let Some(bias) = cx.optional(2) else { return Ok(vec![result]) };
+    let bias = per_channel(cx, bias, result)?;
+    one(cx.b.binary(Binary::Add, result, bias))
+}
+
+/// `[batch, groups * filters * taps, elements]` of `x[batch, channels, ...]` and
+/// `w[channels, filters, ...]`.
+fn products(b: &mut Builder, x: ValueId, w: ValueId, groups: i64) -> Built {
+    let (dims, filters) = (b.dims(x), b.dims(w));
+    let channels = dims[1].floor_div(&groups.into());
+    let space = Dim::product(&dims[2..]);
+    let taps = Dim::product(&filters[1..]);
+    let x = b.reshape(x, &[dims[0].clone(), groups.into(), channels.clone(), space.clone()])?;
+    let w = b.reshape(w, &[groups.into(), channels, taps.clone()])?;
+    let columns = b.op(Op::Matmul { transpose_lhs: true, transpose_rhs: false }, &[w, x])?;
+    b.reshape(columns, &[dims[0].clone(), taps * groups.into(), space])
+}
+
+/// The extents of the result; sets the pads of the window.
+fn result_extents(
+    cx: &mut Context<'_>,
+    window: &mut Window,
+    extents: &[Dim],
+) -> Result<Vec<Dim>, LowerError> {
+    let rank = extents.len();
+    let added = cx.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
+    let mode = cx.string_or("auto_pad", "NOTSET")?;
+    let wanted = wanted(cx, window, &mode, extents)?;
+    if added.len() != rank {
+        let message = format!("expected {rank} entries of output_padding, found {added:?}");
+        return Err(LowerError::invalid(message));
+    }
+    let whole = |axis: usize| {
+        let starts = (extents[axis].clone() - 1.into()) * window.strides[axis].into();
+        starts + window.reach(axis) + added[axis].into()
+    };
+    let whole: Vec<Dim> = (0..rank).map(whole).collect();
+    if let Some(wanted) = wanted {
+        let pad = |(whole, wanted): (&Dim, &Dim)| {
+            let total = (whole.clone() - wanted.clone()).maximum(&0.into());
+            halves(&total, mode != "SAME_UPPER")
+        };
+        window.pads = whole.iter().zip(&wanted).map(pad).collect();
+        return Ok(wanted);
+    }
+    window.pads =
+        if mode == "VALID" { vec![[0.into(), 0.into()]; rank] } else { given_pads(cx, rank)? };
+    let rest = |(whole, pads): (&Dim, &[Dim; 2])| {
+        (whole.clone() - pads[0].clone() - pads[1].clone()).maximum(&0.into())
+    };
+    Ok(whole.iter().zip(&window.pads).map(rest).collect())
+}
+
+/// The extents that the node asks for; `None` when they follow from the pads.
+fn wanted(
+    cx: &Context<'_>,
+    window: &Window,
+    mode: &str,
+    extents: &[Dim],
+) -> Result<Option<Vec<Dim>>, LowerError> {
+    let rank = extents.len();
+    if let Some(shape) = cx.ints("output_shape")?.filter(|shape| !shape.is_empty()) {
+        let spatial = shape.len().checked_sub(rank).map(|skip| &shape[skip..]);
+        let message = || format!("expected {rank} entries of output_shape, found {shape:?}");
+        let spatial = spatial.ok_or_else(|| LowerError::invalid(message()))?;
+        return Ok(Some(spatial.iter().map(|size| Dim::Known(*size)).collect()));
+    }
+    let same = || extents.iter().zip(&window.strides).map(|(size, by)| size.clone() * (*by).into());
+    match mode {
+        "NOTSET" | "" | "VALID" => Ok(None),
+        "SAME_UPPER" | "SAME_LOWER" => Ok(Some(same().collect())),
+        other => Err(LowerError::invalid(format!("expected a kind of auto_pad, found {other}"))),
+    }
+}

@@ -1,0 +1,145 @@
+//! One node in a module of its own, to import and run.
+#![allow(dead_code, reason = "not every test uses everything")]
+
+use irc_common_format::model::{
+    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
+};
+use irc_onnx_ops::{ImportOptions, element_of, import};
+use irc_tensor::Element;
+use irc_tl::{Constant, DType, Tensor, TensorType};
+use std::collections::BTreeMap;
+
+/// A node, the version of its operator set, and what it is given.
+pub struct Case {
+    node: Node,
+    opset: i64,
+    domain: Option<String>,
+    inputs: Vec<(String, Tensor)>,
+    constants: Vec<FileTensor>,
+}
+
+impl Case {
+    pub fn new(op: &str, opset: i64) -> Self {
+        let node = Node::new(op, Vec::<String>::new(), ["y0"]);
+        Self { node, opset, domain: None, inputs: vec![], constants: vec![] }
+    }
+
+    /// The operator of another domain.
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.node.domain = Some(domain.to_owned());
+        self.domain = Some(domain.to_owned());
+        self
+    }
+
+    /// An input whose elements are known when the program runs.
+    pub fn input<T: Element>(mut self, shape: &[i64], values: &[T]) -> Self {
+        let name = format!("x{}", self.node.inputs.len());
+        let tensor = Tensor::from_values(shape, values).expect("as many values");
+        self.node.inputs.push(name.clone());
+        self.inputs.push((name, tensor));
+        self
+    }
+
+    /// An input of another element type.
+    pub fn input_of(mut self, dtype: DType, shape: &[i64], values: &[f64]) -> Self {
+        let name = format!("x{}", self.node.inputs.len());
+        let tensor = Tensor::from_f64(TensorType::new(dtype, shape), values);
+        self.node.inputs.push(name.clone());
+        self.inputs.push((name, tensor.expect("as many values")));
+        self
+    }
+
+    /// An input whose elements the file states.
+    pub fn constant<T: Element>(mut self, shape: &[i64], values: &[T]) -> Self {
+        let name = format!("x{}", self.node.inputs.len());
+        let tensor = Tensor::from_values(shape, values).expect("as many values");
+        let bytes = Constant::of(&tensor).bytes;
+        self.constants.push(FileTensor::raw(&name, element_of(T::DTYPE), shape, bytes));
+        self.node.inputs.push(name);
+        self
+    }
+
+    /// An input that is left out.
+    pub fn nothing(mut self) -> Self {
+        self.node.inputs.push(String::new());
+        self
+    }
+
+    pub fn outputs(mut self, count: usize) -> Self {
+        self.node.outputs = (0..count).map(|index| format!("y{index}")).collect();
+        self
+    }
+
+    pub fn int(self, name: &str, value: i64) -> Self {
+        self.attribute(name, AttributeValue::Int(value))
+    }
+
+    pub fn ints(self, name: &str, values: &[i64]) -> Self {
+        self.attribute(name, AttributeValue::Ints(values.to_vec()))
+    }
+
+    pub fn float(self, name: &str, value: f32) -> Self {
+        self.attribute(name, AttributeValue::Float(value))
+    }
+
+    pub fn string(self, name: &str, value: &str) -> Self {
+        self.attribute(name, AttributeValue::String(value.to_owned().into()))
+    }
+
+    pub fn strings(self, name: &str, values: &[&str]) -> Self {
+        let values = values.iter().map(|value| (*value).to_owned().into()).collect();
+        self.attribute(name, AttributeValue::Strings(values))
+    }
+
+    pub fn attribute(mut self, name: &str, value: AttributeValue) -> Self {
+        self.node.attributes.push(Attribute::new(name, value));
+        self
+    }
+
+    /// The outputs. Runs the program twice, made for the sizes and for any sizes: both give the same.
+    pub fn run(&self) -> Result<Vec<Tensor>, String> {
+        let known = self.run_with(false)?;
+        let open = self.run_with(true)?;
+        assert_eq!(known, open, "sizes that are known only when it runs change the result");
+        Ok(known)
+    }
+
+    /// The elements of the only output.
+    pub fn values(&self) -> Vec<f64> {
+        self.run().expect("a good node")[0].to_f64()
+    }
+
+    /// Why the node is refused.
+    pub fn error(&self) -> String {
+        self.run_with(false).expect_err("a bad node")
+    }
+
+    fn run_with(&self, open: bool) -> Result<Vec<Tensor>, String> {
+        let imported = import(&self.module(open), &ImportOptions::default());
+        let imported = imported.map_err(|diagnostics| diagnostics[0].message.clone())?;
+        let inputs: BTreeMap<String, Tensor> = self.inputs.iter().cloned().collect();
+        imported.graph.eval(&inputs).map_err(|error| error.to_string())
+    }
+
+    fn module(&self, open: bool) -> Module {
+        let input = |(name, tensor): &(String, Tensor)| {
+            let dims = tensor.shape().iter();
+            let dims = dims.map(|size| if open { Dim::Unknown } else { Dim::Size(*size) });
+            Value::tensor(name, element_of(tensor.dtype()), dims)
+        };
+        let graph = Graph {
+            inputs: self.inputs.iter().map(input).collect(),
+            outputs: self.node.outputs.iter().map(Value::untyped).collect(),
+            initializers: self.constants.clone(),
+            nodes: vec![self.node.clone()],
+            ..Graph::default()
+        };
+        let opset = Opset { domain: self.domain.clone(), version: self.opset };
+        Module {
+            schema: Schema::Onnx,
+            opsets: vec![opset],
+            graph: Some(graph),
+            ..Module::default()
+        }
+    }
+}

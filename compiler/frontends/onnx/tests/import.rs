@@ -1,0 +1,498 @@
+//! What modules mean, beyond single operators.
+
+use irc_common_format::model::{
+    Attribute, AttributeValue, ElementType, Function, Graph, Module, Node, Opset, Schema,
+    Tensor as FileTensor, Value,
+};
+use irc_onnx_ops::{
+    Calls, ImportOptions, Imported, NodeDiagnosticKind, Structure, import, unsupported,
+};
+use irc_tensor::Tensor;
+use irc_tl::{Constant, DType, Dim, Type};
+use std::collections::BTreeMap;
+
+fn onnx(version: i64, graph: Graph) -> Module {
+    let opsets = vec![Opset { domain: None, version }];
+    Module { schema: Schema::Onnx, opsets, graph: Some(graph), ..Module::default() }
+}
+
+fn floats(name: &str, dims: &[&str]) -> Value {
+    let dim = |dim: &&str| match dim.parse::<i64>() {
+        Ok(size) => irc_common_format::model::Dim::Size(size),
+        Err(_) => irc_common_format::model::Dim::from(*dim),
+    };
+    Value::tensor(name, ElementType::Float, dims.iter().map(dim).collect::<Vec<_>>())
+}
+
+fn ints(name: &str, dims: &[i64]) -> Value {
+    Value::tensor(name, ElementType::Int64, dims.iter().copied())
+}
+
+fn with(mut node: Node, name: &str, value: AttributeValue) -> Node {
+    node.attributes.push(Attribute::new(name, value));
+    node
+}
+
+fn row(values: &[f32]) -> Tensor {
+    Tensor::from_values([values.len() as i64], values).expect("a row")
+}
+
+fn whole(values: &[i64]) -> Tensor {
+    Tensor::from_values([values.len() as i64], values).expect("a row")
+}
+
+fn run(imported: &Imported, inputs: &[(&str, Tensor)]) -> Result<Vec<Vec<f64>>, String> {
+    let inputs: BTreeMap<String, Tensor> =
+        inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
+    let results = imported.graph.eval(&inputs).map_err(|error| error.to_string())?;
+    Ok(results.iter().map(Tensor::to_f64).collect())
+}
+
+fn imported(module: &Module) -> Imported {
+    import(module, &ImportOptions::default()).unwrap_or_else(|found| panic!("{found:#?}"))
+}
+
+#[test]
+fn one_program_serves_all_bounds_of_a_slice() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N"]), ints("from", &[1]), ints("to", &[1])],
+            outputs: vec![floats("y", &["M"])],
+            nodes: vec![Node::new("Slice", ["x", "from", "to"], ["y"])],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let slice = |values: &[f32], from: i64, to: i64| {
+        let inputs = [("x", row(values)), ("from", whole(&[from])), ("to", whole(&[to]))];
+        run(&imported, &inputs).expect("any bounds")[0].clone()
+    };
+    let x = [1.0, 2.0, 3.0, 4.0];
+    assert_eq!(slice(&x, 1, 3), [2.0, 3.0]);
+    assert_eq!(slice(&x, -3, -1), [2.0, 3.0]);
+    assert_eq!(slice(&x, -100, 100), x.map(f64::from));
+    assert_eq!(slice(&x[..2], 1, i64::MAX), [2.0]);
+    assert!(slice(&x, 3, 1).is_empty());
+}
+
+#[test]
+fn backward_slices_end_before_the_first() {
+    let step = |to: i64| {
+        let list = |name: &str, value: i64| {
+            FileTensor::raw(name, ElementType::Int64, [1], value.to_le_bytes().to_vec())
+        };
+        let module = onnx(
+            13,
+            Graph {
+                inputs: vec![floats("x", &["N"])],
+                outputs: vec![floats("y", &["M"])],
+                initializers: vec![
+                    list("from", -1),
+                    list("to", to),
+                    list("axes", 0),
+                    list("by", -2),
+                ],
+                nodes: vec![Node::new("Slice", ["x", "from", "to", "axes", "by"], ["y"])],
+                ..Graph::default()
+            },
+        );
+        let imported = imported(&module);
+        run(&imported, &[("x", row(&[1.0, 2.0, 3.0, 4.0, 5.0]))]).expect("inside")[0].clone()
+    };
+    assert_eq!(step(i64::MIN), [5.0, 3.0, 1.0]);
+    assert_eq!(step(0), [5.0, 3.0]);
+    assert_eq!(step(-3), [5.0]);
+}
+
+#[test]
+fn results_may_depend_on_data_in_their_size() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N"])],
+            outputs: vec![ints("at", &[]).clone()],
+            nodes: vec![
+                Node::new("NonZero", ["x"], ["places"]),
+                with(
+                    Node::new("Squeeze", ["places", "zero"], ["at"]),
+                    "unused",
+                    AttributeValue::Nothing,
+                ),
+            ],
+            initializers: vec![FileTensor::raw("zero", ElementType::Int64, [1], vec![0; 8])],
+            ..Graph::default()
+        },
+    );
+    let mut module = module;
+    module.graph.as_mut().expect("a graph").outputs = vec![Value::untyped("at")];
+    let imported = imported(&module);
+    let places = |values: &[f32]| run(&imported, &[("x", row(values))]).expect("any")[0].clone();
+    assert_eq!(places(&[0.0, 3.0, 0.0, 4.0]), [1.0, 3.0]);
+    assert!(places(&[0.0]).is_empty());
+}
+
+/// `If` whose branches have results of two sizes.
+fn branches() -> Module {
+    let graph = |name: &str, node: Node| {
+        let outputs = vec![Value::untyped(name)];
+        AttributeValue::Graph(Box::new(Graph { outputs, nodes: vec![node], ..Graph::default() }))
+    };
+    let node = Node::new("If", ["c"], ["y"]);
+    let joined = with(Node::new("Concat", ["x", "x"], ["a"]), "axis", AttributeValue::Int(0));
+    let node = with(node, "then_branch", graph("a", joined));
+    let node = with(node, "else_branch", graph("b", Node::new("Neg", ["x"], ["b"])));
+    onnx(
+        13,
+        Graph {
+            inputs: vec![Value::tensor("c", ElementType::Bool, [0i64; 0]), floats("x", &["N"])],
+            outputs: vec![Value::untyped("z")],
+            nodes: vec![node, Node::new("Add", ["y", "y"], ["z"])],
+            ..Graph::default()
+        },
+    )
+}
+
+#[test]
+fn branches_may_differ_in_size() {
+    let imported = imported(&branches());
+    let run = |condition: u8| {
+        let condition = Tensor::from_bytes(irc_tl::TensorType::new(DType::Bool, []), &[condition]);
+        let condition = condition.expect("a truth");
+        run(&imported, &[("c", condition), ("x", row(&[1.0, 2.0]))]).expect("a branch")[0].clone()
+    };
+    assert_eq!(run(1), [2.0, 4.0, 2.0, 4.0]);
+    assert_eq!(run(0), [-2.0, -4.0]);
+}
+
+#[test]
+fn inputs_that_are_given_are_checked_when_the_program_runs() {
+    let truth = |value: u8| {
+        Tensor::from_bytes(irc_tl::TensorType::new(DType::Bool, []), &[value]).expect("a truth")
+    };
+    let mut options = ImportOptions::default();
+    options.values.insert("c".into(), Constant::of(&truth(0)));
+    let imported = import(&branches(), &options).expect("a known condition");
+    assert_eq!(imported.graph.nodes.iter().filter(|node| is_branch(&node.kind)).count(), 0);
+    let x = || ("x", row(&[1.0]));
+    assert_eq!(run(&imported, &[("c", truth(0)), x()]), Ok(vec![vec![-2.0]]));
+    let error = run(&imported, &[("c", truth(1)), x()]).expect_err("another condition");
+    assert!(error.contains("input 'c' is not what the model was compiled for"), "{error}");
+}
+
+fn is_branch(kind: &irc_tl::NodeKind) -> bool {
+    matches!(kind, irc_tl::NodeKind::If { .. })
+}
+
+#[test]
+fn a_loop_may_grow_what_it_carries() {
+    let body = Graph {
+        inputs: ["i", "go", "r"].map(Value::untyped).to_vec(),
+        outputs: ["on", "longer", "last"].map(Value::untyped).to_vec(),
+        nodes: vec![
+            Node::new("Identity", ["go"], ["on"]),
+            with(Node::new("Concat", ["r", "x"], ["longer"]), "axis", AttributeValue::Int(0)),
+            with(Node::new("ReduceSum", ["longer"], ["last"]), "keepdims", AttributeValue::Int(0)),
+        ],
+        ..Graph::default()
+    };
+    let node = Node::new("Loop", ["n", "", "x"], ["y", "sums"]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![ints("n", &[]), floats("x", &["N"])],
+            outputs: vec![Value::untyped("y"), Value::untyped("sums")],
+            nodes: vec![with(node, "body", AttributeValue::Graph(Box::new(body)))],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let trips = |count: i64| {
+        let count = Tensor::from_values([], &[count]).expect("a number");
+        run(&imported, &[("n", count), ("x", row(&[1.0, 2.0]))]).expect("it ends")
+    };
+    assert_eq!(trips(2), [vec![1.0, 2.0, 1.0, 2.0, 1.0, 2.0], vec![6.0, 9.0]]);
+    assert_eq!(trips(0), [vec![1.0, 2.0], vec![]]);
+}
+
+#[test]
+fn sequences_are_their_tensors() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![Value::new(
+                "s",
+                irc_common_format::model::Type::Sequence(Some(Box::new(
+                    irc_common_format::model::Type::unranked(ElementType::Float),
+                ))),
+            )],
+            outputs: vec![Value::untyped("y"), Value::untyped("longer")],
+            nodes: vec![
+                with(Node::new("ConcatFromSequence", ["s"], ["y"]), "axis", AttributeValue::Int(0)),
+                Node::new("SequenceInsert", ["s", "y"], ["longer"]),
+            ],
+            ..Graph::default()
+        },
+    );
+    let diagnostics = import(&module, &ImportOptions::default()).expect_err("an unknown length");
+    assert!(diagnostics[0].message.contains("give how many values it holds"), "{diagnostics:?}");
+    let part = |dims: Vec<Dim>| Structure::Tensor(Type::new(DType::F32, dims));
+    let parts = vec![part(vec![Dim::symbol("N")]), part(vec![2.into()])];
+    let mut options = ImportOptions::default();
+    options.structures.insert("s".into(), Structure::Sequence(parts));
+    let imported = import(&module, &options).expect("a known length");
+    let names: Vec<&str> = imported.graph.inputs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["s[0]", "s[1]"]);
+    let names: Vec<&str> = imported.graph.outputs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["y", "longer[0]", "longer[1]", "longer[2]"]);
+    let inputs = [("s[0]", row(&[1.0])), ("s[1]", row(&[2.0, 3.0]))];
+    assert_eq!(run(&imported, &inputs).expect("it fits")[0], [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn what_the_structure_depends_on_is_named() {
+    let squeeze = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N", "1"])],
+            outputs: vec![Value::untyped("y")],
+            nodes: vec![Node::new("Squeeze", ["x"], ["y"]), Node::new("Neg", ["y"], ["z"])],
+            ..Graph::default()
+        },
+    );
+    let diagnostics = import(&squeeze, &ImportOptions::default()).expect_err("an unknown rank");
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert_eq!(diagnostics[0].kind, NodeDiagnosticKind::NeedsShape(vec!["x".into()]));
+    let mut options = ImportOptions::default();
+    options.shapes.insert("x".into(), vec![3, 1]);
+    let graph = import(&squeeze, &options).expect("a known shape").graph;
+    assert_eq!(graph.ty(graph.outputs[0].1).to_string(), "f32[3]");
+    let transposed = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N"]), ints("axes", &[1])],
+            outputs: vec![Value::untyped("y")],
+            nodes: vec![Node::new("Unsqueeze", ["x", "axes"], ["y"])],
+            ..Graph::default()
+        },
+    );
+    let diagnostics = import(&transposed, &ImportOptions::default()).expect_err("unknown axes");
+    assert_eq!(diagnostics[0].kind, NodeDiagnosticKind::NeedsValue(vec!["axes".into()]));
+}
+
+#[test]
+fn a_size_that_is_given_is_that_of_all_inputs_that_name_it() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N", "2"]), floats("y", &["N", "M"])],
+            outputs: vec![Value::untyped("z")],
+            nodes: vec![Node::new("Neg", ["y"], ["z"])],
+            ..Graph::default()
+        },
+    );
+    let shapes = [("x".to_owned(), vec![3, 2])].into();
+    let options = ImportOptions { shapes, ..ImportOptions::default() };
+    let graph = import(&module, &options).expect("a known shape").graph;
+    assert_eq!(graph.ty(graph.outputs[0].1).to_string(), "f32[3,M]");
+}
+
+#[test]
+fn sizes_are_what_the_model_says() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![floats("x", &["N"]), ints("shape", &[2])],
+            outputs: vec![Value::untyped("z")],
+            values: vec![floats("y", &["2", "M"])],
+            nodes: vec![
+                Node::new("Reshape", ["x", "shape"], ["y"]),
+                Node::new("Expand", ["y", "shape"], ["e"]),
+                Node::new("ConstantOfShape", ["shape"], ["z"]),
+            ],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let eval = |shape: &[i64]| {
+        run(&imported, &[("x", row(&[1.0; 6])), ("shape", whole(shape))])
+            .map(|found| found[0].len())
+    };
+    assert_eq!(eval(&[2, 3]), Ok(6));
+    assert!(eval(&[3, 2]).is_err());
+}
+
+/// A library's functions and operators, as they stand in a module that bundles it.
+fn common_ir() -> Module {
+    let linear = Function {
+        name: Some("Linear".into()),
+        domain: Some("com.example.nn.mlp".into()),
+        inputs: ["x", "w", "b"].map(Value::untyped).to_vec(),
+        outputs: vec![Value::untyped("y")],
+        nodes: vec![
+            Node { arg_counts: vec![1, 1], ..Node::new("Product", ["x", "w"], ["t"]) },
+            Node {
+                domain: Some("com.example.nn.mlp".into()),
+                arg_counts: vec![1, 1],
+                ..Node::new("Plus", ["t", "b"], ["y"])
+            },
+        ],
+        ..Function::default()
+    };
+    let product = Function {
+        name: Some("Product".into()),
+        domain: Some("com.example.nn.mlp".into()),
+        inputs: ["a", "b"].map(Value::untyped).to_vec(),
+        outputs: vec![Value::untyped("c")],
+        nodes: vec![Node::new("Dot", ["a", "b"], ["c"])],
+        ..Function::default()
+    };
+    let call = Node {
+        domain: Some("com.example.nn.mlp".into()),
+        arg_counts: vec![1, 1, 1],
+        ..Node::new("Linear", ["x", "w", "b"], ["h"]).named("l1")
+    };
+    Module {
+        functions: vec![linear, product],
+        graph: Some(Graph {
+            inputs: vec![floats("x", &["N", "2"]), floats("w", &["2", "1"]), floats("b", &["1"])],
+            outputs: vec![floats("z", &["N", "3"])],
+            initializers: vec![
+                FileTensor::floats("w", [2, 1], &[1.0, 10.0]),
+                FileTensor::floats("b", [1], &[0.5]),
+            ],
+            nodes: vec![
+                call,
+                Node {
+                    arg_counts: vec![2],
+                    control_inputs: vec!["l1".into()],
+                    ..with(
+                        Node::new("Concatenate", ["h", "x"], ["z"]),
+                        "axis",
+                        AttributeValue::Int(1),
+                    )
+                },
+            ],
+            ..Graph::default()
+        }),
+        ..Module::default()
+    }
+}
+
+#[test]
+fn common_ir_calls_functions_of_its_libraries() {
+    let module = common_ir();
+    assert!(unsupported(&module).is_empty());
+    let imported = imported(&module);
+    assert_eq!(imported.defaults.keys().collect::<Vec<_>>(), ["b", "w"]);
+    let x = Tensor::from_values([2, 2], &[1.0f32, 2.0, 3.0, 4.0]).expect("a matrix");
+    let found = run(&imported, &[("x", x)]).expect("it fits");
+    assert_eq!(found, [vec![21.5, 1.0, 2.0, 43.5, 3.0, 4.0]]);
+}
+
+#[test]
+fn functions_that_call_each_other_end() {
+    let mut module = common_ir();
+    module.functions[1].nodes = vec![Node::new("Linear", ["a", "b", "b"], ["c"])];
+    for calls in [Calls::Inlined, Calls::Outlined] {
+        let options = ImportOptions { calls, ..ImportOptions::default() };
+        let diagnostics = import(&module, &options).expect_err("a ring");
+        assert!(diagnostics[0].message.contains("deep"), "{diagnostics:?}");
+    }
+}
+
+fn kinds(graph: &irc_tl::Graph, kind: fn(&irc_tl::NodeKind) -> bool) -> Vec<&irc_tl::NodeKind> {
+    graph.nodes.iter().map(|node| &node.kind).filter(|own| kind(own)).collect()
+}
+
+#[test]
+fn calls_of_one_function_are_equal_graphs() {
+    let mut module = common_ir();
+    let graph = module.graph.as_mut().expect("a graph");
+    // The same function twice, of other arguments.
+    let again = Node { outputs: vec!["h2".into()], ..graph.nodes[0].clone() }.named("l2");
+    graph.nodes.insert(1, again);
+    graph.nodes[2].inputs[1] = "h2".into();
+    graph.outputs = vec![floats("z", &["N", "2"])];
+    let x = Tensor::from_values([2, 2], &[1.0f32, 2.0, 3.0, 4.0]).expect("a matrix");
+    let inlined = run(&imported(&module), &[("x", x.clone())]).expect("it fits");
+    let options = ImportOptions { calls: Calls::Outlined, ..ImportOptions::default() };
+    let outlined = import(&module, &options).expect("a graph");
+    let calls = kinds(&outlined.graph, |kind| matches!(kind, irc_tl::NodeKind::Call { .. }));
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0], calls[1]);
+    assert_eq!(run(&outlined, &[("x", x)]).expect("it fits"), inlined);
+}
+
+#[test]
+fn control_inputs_order_nodes() {
+    let mut module = common_ir();
+    let graph = module.graph.as_mut().expect("a graph");
+    // What nothing reads runs as well when it is waited for.
+    let dead = Node { arg_counts: vec![1], ..Node::new("Neg", ["x"], ["unused"]).named("dead") };
+    graph.nodes.insert(0, dead);
+    graph.nodes[2].control_inputs.push("dead".into());
+    let after = |graph: &irc_tl::Graph| {
+        let kind = |kind: &irc_tl::NodeKind| *kind == irc_tl::NodeKind::After;
+        kinds(graph, kind).len()
+    };
+    let x = Tensor::from_values([1, 2], &[1.0f32, 2.0]).expect("a matrix");
+    let ordered = imported(&module);
+    assert_eq!(after(&ordered.graph), 2);
+    let options = ImportOptions { ignore_control_inputs: true, ..ImportOptions::default() };
+    let free = import(&module, &options).expect("a graph");
+    assert_eq!(after(&free.graph), 0);
+    assert_eq!(free.graph.nodes.len() + 3, ordered.graph.nodes.len());
+    let values = |imported| run(imported, &[("x", x.clone())]).expect("it fits");
+    assert_eq!(values(&ordered), values(&free));
+}
+
+#[test]
+fn attributes_of_functions_have_defaults() {
+    let leaky = Function {
+        name: Some("Scaled".into()),
+        domain: Some("local".into()),
+        inputs: vec![Value::untyped("x")],
+        outputs: vec![Value::untyped("y")],
+        attributes: vec![Attribute::new("slope", AttributeValue::Float(0.5))],
+        opsets: vec![Opset { domain: None, version: 16 }],
+        nodes: vec![with(
+            Node::new("LeakyRelu", ["x"], ["y"]),
+            "alpha",
+            AttributeValue::Reference { name: "slope".into(), kind: None },
+        )],
+        ..Function::default()
+    };
+    let call = |output: &str| Node {
+        domain: Some("local".into()),
+        ..Node::new("Scaled", ["x"], [output])
+    };
+    let mut module = onnx(
+        16,
+        Graph {
+            inputs: vec![floats("x", &["N"])],
+            outputs: vec![Value::untyped("a"), Value::untyped("b")],
+            nodes: vec![call("a"), with(call("b"), "slope", AttributeValue::Float(0.25))],
+            ..Graph::default()
+        },
+    );
+    module.functions.push(leaky);
+    let found = run(&imported(&module), &[("x", row(&[-2.0, 2.0]))]).expect("any size");
+    assert_eq!(found, [vec![-1.0, 2.0], vec![-0.5, 2.0]]);
+}
+
+#[test]
+fn strings_are_told_to_be_unsupported() {
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![Value::tensor("s", ElementType::String, ["N"])],
+            outputs: vec![Value::untyped("y")],
+            nodes: vec![Node::new("Identity", ["s"], ["y"])],
+            ..Graph::default()
+        },
+    );
+    let diagnostics = import(&module, &ImportOptions::default()).expect_err("strings");
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert_eq!(diagnostics[0].to_string(), "graph.input[0]: input 's': strings are not supported");
+}

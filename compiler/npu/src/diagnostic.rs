@@ -1,0 +1,66 @@
+//! Why a schedule cannot become a program.
+
+use irc_diag::Diagnostic;
+use irc_gemini_format::FileKind;
+use irc_gemini_format::frontend::layer_path;
+
+/// What is wrong, and in which of the two files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiagnostic {
+    /// The file of the diagnostic's path.
+    pub file: FileKind,
+    /// The diagnostic, with a JSON path of that file and without a place in its text.
+    pub diagnostic: Diagnostic,
+}
+
+/// A result, or what is wrong and where.
+pub type Result<T, E = Box<FileDiagnostic>> = std::result::Result<T, E>;
+
+/// A diagnostic at a path of the schedule's file.
+pub fn fault(code: &'static str, path: &str, message: impl Into<String>) -> Box<FileDiagnostic> {
+    let diagnostic = Diagnostic::error(code, message).path(path);
+    Box::new(FileDiagnostic { file: FileKind::Schedule, diagnostic })
+}
+
+/// A diagnostic at a layer of the frontend's file, and there at a key.
+pub fn layer_fault(
+    code: &'static str,
+    (layer, key): (&str, &str),
+    message: impl Into<String>,
+) -> Box<FileDiagnostic> {
+    let path = format!("{}.{key}", layer_path(layer));
+    let diagnostic = Diagnostic::error(code, message).path(path);
+    Box::new(FileDiagnostic { file: FileKind::Frontend, diagnostic })
+}
+
+/// A quantity that an instruction has 32 bits for.
+pub fn word(value: i64, path: &str) -> Result<u32> {
+    u32::try_from(value).map_err(|_| too_large(value, path))
+}
+
+/// The same of a layer, at a key.
+pub fn layer_word(value: i64, place: (&str, &str)) -> Result<u32> {
+    u32::try_from(value).map_err(|_| layer_fault("emit-range", place, beyond(value)))
+}
+
+/// Quantities that an instruction has 32 bits for.
+pub fn words<const N: usize>(values: [i64; N], path: &str) -> Result<[u32; N]> {
+    let mut all = [0; N];
+    for (slot, value) in all.iter_mut().zip(values) {
+        *slot = word(value, path)?;
+    }
+    Ok(all)
+}
+
+/// A quantity that an instruction has 32 bits for, one of them for the sign.
+pub fn signed(value: i64, path: &str) -> Result<i32> {
+    i32::try_from(value).map_err(|_| too_large(value, path))
+}
+
+fn too_large(value: i64, path: &str) -> Box<FileDiagnostic> {
+    fault("emit-range", path, beyond(value))
+}
+
+fn beyond(value: i64) -> String {
+    format!("{value} does not fit into an instruction")
+}

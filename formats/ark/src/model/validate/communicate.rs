@@ -1,0 +1,185 @@
+//! Ops that meet other ranks.
+
+use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
+
+use crate::model::{DataType, Op, OpKind, Tensor};
+
+/// Most peers of a reducing receive.
+const MAX_PEERS: usize = 7;
+
+/// Bytes a packet takes for each byte it carries.
+const PACKET_RATIO: u128 = 2;
+
+/// Checks an op that communicates; its signature holds.
+pub(super) fn check(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut Sink) {
+    match op.kind {
+        OpKind::Send => check_send(op, at, sink),
+        OpKind::Recv => check_receive(op, at, sink),
+        OpKind::SendPacket => {
+            // ARK gives the tensor sent as packets no tag of its own.
+            check_remote(&op.writes[0], ("WriteTensors", 0), at, sink);
+            check_packets(&op.writes[0], &op.reads[0], 1, ("WriteTensors", 0), at, sink);
+        }
+        OpKind::RecvPacket => {
+            check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
+        }
+        OpKind::RecvReduceSend | OpKind::RecvReduceSendPacket => check_peers(op, at, sink),
+        OpKind::DeviceSync => check_sync(op, at, ranks, sink),
+        _ => {}
+    }
+}
+
+fn check_send(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, remote) = (&op.reads[0], &op.writes[0]);
+    check_copy(input, remote, at, sink);
+    check_tag(input, remote, ("WriteTensors", 0), at, sink);
+}
+
+/// What is sent and where it goes have one shape and type.
+fn check_copy(from: &Tensor, to: &Tensor, at: &At<'_>, sink: &mut Sink) {
+    let (reads, writes) = (at.key("ReadTensors"), at.key("WriteTensors"));
+    let differs = [("DataType", from.dtype != to.dtype), ("Shape", from.shape != to.shape)];
+    for (key, _) in differs.into_iter().filter(|(_, differs)| *differs) {
+        let message = format!("`{key}` of the two ends differs");
+        let diagnostic = Diagnostic::error("ark-shape-mismatch", message)
+            .path(writes.index(0).key(key).to_string())
+            .related(reads.index(0).key(key).to_string(), "the source is here");
+        sink.push(diagnostic);
+    }
+}
+
+/// The rank of the remote end, which it must name.
+fn check_remote(
+    remote: &Tensor,
+    (list, index): (&str, usize),
+    at: &At<'_>,
+    sink: &mut Sink,
+) -> Option<i64> {
+    if remote.buffer.rank >= 0 {
+        return Some(remote.buffer.rank);
+    }
+    let list = at.key(list);
+    let message = "the buffer on the other rank must name that rank";
+    let diagnostic = Diagnostic::error("ark-remote-rank", message);
+    sink.push(diagnostic.path(format!("{}.Buffer.Rank", list.index(index))));
+    None
+}
+
+/// The remote end names its rank, and the local end sends to it under a tag it receives.
+fn check_tag(
+    local: &Tensor,
+    remote: &Tensor,
+    (list, index): (&str, usize),
+    at: &At<'_>,
+    sink: &mut Sink,
+) {
+    let Some(peer) = check_remote(remote, (list, index), at, sink) else { return };
+    let list = at.key(list);
+    let buffer = list.index(index);
+    let buffer = buffer.key("Buffer");
+    let mut received = remote.buffer.recv_tags.iter().filter(|[rank, _]| *rank == -1);
+    let sent = |tag: &i64| local.buffer.send_tags.contains(&[peer, *tag]);
+    if !received.any(|[_, tag]| sent(tag)) {
+        let message = format!("no tag joins the buffer sent to its copy on rank {peer}");
+        let diagnostic = Diagnostic::error("ark-tag", message)
+            .path(buffer.key("RecvTags").to_string())
+            .with_note(format!(
+                "one tag t must be [-1, t] here and [{peer}, t] in `SendTags` of \
+                                the tensor sent"
+            ));
+        sink.push(diagnostic);
+    }
+}
+
+fn check_receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (remote, local) = (&op.reads[0], &op.writes[0]);
+    check_copy(remote, local, at, sink);
+    let Some(peer) = check_remote(remote, ("ReadTensors", 0), at, sink) else { return };
+    let reads = at.key("ReadTensors");
+    let buffer = reads.index(0);
+    let buffer = buffer.key("Buffer");
+    let mut sent = remote.buffer.send_tags.iter().filter(|[rank, _]| *rank == -1);
+    let received = |tag: &i64| local.buffer.recv_tags.contains(&[peer, *tag]);
+    if !sent.any(|[_, tag]| received(tag)) {
+        let message = format!("no tag joins the buffer received to its source on rank {peer}");
+        let diagnostic = Diagnostic::error("ark-tag", message)
+            .path(buffer.key("SendTags").to_string())
+            .with_note(format!(
+                "one tag t must be [-1, t] here and [{peer}, t] in `RecvTags` of \
+                                the tensor written"
+            ));
+        sink.push(diagnostic);
+    }
+}
+
+fn elements(tensor: &Tensor) -> u128 {
+    tensor.shape.iter().map(|&extent| extent as u128).product()
+}
+
+fn bytes(tensor: &Tensor) -> u128 {
+    elements(tensor) * u128::from(tensor.dtype.bytes())
+}
+
+/// A packet buffer is UINT8 and holds every packet of `copies` tensors like `data`.
+fn check_packets(
+    packets: &Tensor,
+    data: &Tensor,
+    copies: u128,
+    (list, index): (&str, usize),
+    at: &At<'_>,
+    sink: &mut Sink,
+) {
+    let needed = PACKET_RATIO * bytes(data) * copies;
+    if packets.dtype != DataType::Uint8 || elements(packets) < needed {
+        let found = elements(packets);
+        let message = format!("the packet buffer must be UINT8 of at least {needed} elements");
+        let list = at.key(list);
+        let diagnostic = Diagnostic::error("ark-packet-buffer", message)
+            .path(list.index(index).to_string())
+            .with_note(format!("found {} of {found} elements", packets.dtype));
+        sink.push(diagnostic);
+    }
+}
+
+fn check_peers(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let peers = op.uint_arg("NPeers").unwrap_or(0) as usize;
+    let writes = at.key("WriteTensors");
+    if !(1..=MAX_PEERS).contains(&peers) {
+        let message = format!("`NPeers` must be 1 to {MAX_PEERS}, found {peers}");
+        let diagnostic = Diagnostic::error("ark-peers", message);
+        sink.push(diagnostic.path(at.key("Args").key("NPeers").to_string()));
+        return;
+    }
+    if op.writes.len() != peers + 1 {
+        let message =
+            format!("{peers} peers need {} tensors written, found {}", peers + 1, op.writes.len());
+        sink.push(Diagnostic::error("ark-arity", message).path(writes.to_string()));
+        return;
+    }
+    let (input, scratch) = (&op.reads[0], &op.reads[1]);
+    let copies = peers as u128;
+    if op.kind == OpKind::RecvReduceSendPacket {
+        check_packets(scratch, input, copies, ("ReadTensors", 1), at, sink);
+    } else if scratch.dtype != input.dtype || elements(scratch) < elements(input) * copies {
+        let needed = elements(input) * copies;
+        let message = format!("scratch must be {} of at least {needed} elements", input.dtype);
+        let reads = at.key("ReadTensors");
+        let diagnostic = Diagnostic::error("ark-scratch", message);
+        sink.push(diagnostic.path(reads.index(1).to_string()));
+    }
+}
+
+fn check_sync(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut Sink) {
+    let Some((rank, world_size)) = ranks else { return };
+    let args = at.key("Args");
+    for (name, expected) in [("PeerNum", world_size - 1), ("Rank", rank)] {
+        let found = op.int_arg(name).map(i64::from);
+        if found != Some(expected) {
+            let found = found.unwrap_or_default();
+            let message = format!("`{name}` must be {expected}, found {found}");
+            let diagnostic = Diagnostic::error("ark-arg-value", message);
+            sink.push(diagnostic.path(args.key(name).to_string()));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Operands and outputs of one op that share bytes.
+
+use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
+
+use crate::model::{Op, OpKind, Region, Tensor};
+
+/// An op may overwrite an operand only element by element: its tasks run in any order, and each reads
+/// before it writes nothing but its own elements.
+pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    if op.is_virtual || op.kind.is_communication() {
+        return;
+    }
+    for (w, written) in op.writes.iter().enumerate() {
+        let region = Region::of(written);
+        for (r, read) in op.reads.iter().enumerate() {
+            // A reduction onto the very tensor it reads has a diagnostic of its own.
+            let named = op.kind.is_reduce() && read.id == written.id;
+            if named || in_place(op.kind, read, written) {
+                continue;
+            }
+            let Some((first, end)) = Region::of(read).common(&region) else { continue };
+            let message = format!("`{}` overwrites elements that it reads elsewhere", op.kind);
+            let buffer = written.buffer.id;
+            let bytes =
+                format!("bytes [{first}, {end}) of buffer {buffer} are read and overwritten");
+            let diagnostic = Diagnostic::error("ark-overlap", message)
+                .path(at.key("WriteTensors").index(w).to_string())
+                .related(at.key("ReadTensors").index(r).to_string(), "read here")
+                .with_note(bytes)
+                .with_note("its tasks run in any order; only equal boxes may be written in place")
+                .help("write to another buffer, and copy from there if it must lie here");
+            sink.push(diagnostic);
+        }
+    }
+}
+
+/// Whether every element is read by the task that writes it.
+fn in_place(kind: OpKind, read: &Tensor, written: &Tensor) -> bool {
+    let by_element = kind.is_unary() || kind.is_binary();
+    let same_size = read.dtype.bytes() == written.dtype.bytes();
+    by_element && same_size && Region::of(read) == Region::of(written)
+}

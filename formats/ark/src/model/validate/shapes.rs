@@ -1,0 +1,232 @@
+//! Shapes and data types of computing ops.
+
+use irc_diag::{Diagnostic, Sink};
+use irc_json::At;
+
+use crate::model::{DataType, Op, OpKind, Tensor, shape};
+
+/// Checks the shapes and data types of an op whose signature holds.
+pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    check_numbers(op, at, sink);
+    match op.kind {
+        kind if kind.is_binary() => check_binary(op, at, sink),
+        kind if kind.is_unary() => check_unary(op, at, sink),
+        kind if kind.is_reduce() => check_reduce(op, at, sink),
+        OpKind::Matmul => check_matmul(op, at, sink),
+        OpKind::Transpose => check_transpose(op, at, sink),
+        OpKind::Embedding => check_embedding(op, at, sink),
+        OpKind::Tensor | OpKind::Reshape => check_view(op, at, sink),
+        _ => {}
+    }
+}
+
+/// Functions of real numbers take floats, and arithmetic takes numbers.
+fn check_numbers(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    use OpKind::*;
+    let Some(dtype) = op.reads.first().map(|tensor| tensor.dtype) else { return };
+    let is_real = matches!(op.kind, Exp | Gelu | Rope | Rsqrt | Sigmoid | Sqrt);
+    let moves = matches!(op.kind, Copy | Cast);
+    let computes = !moves && (op.kind.is_unary() || op.kind.is_binary() || op.kind.is_reduce());
+    let expected = match (is_real && !dtype.is_float(), computes && dtype == DataType::Byte) {
+        (true, _) => "FP32, FP16 or BF16",
+        (_, true) => "numbers",
+        _ => return,
+    };
+    let message = format!("`{}` computes {expected}, found {dtype}", op.kind);
+    let diagnostic = Diagnostic::error("ark-dtype", message);
+    sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")).help("insert a `Cast`"));
+}
+
+/// Path of a value of the tensor at `index` of a list of the op.
+fn path(at: &At<'_>, list: &str, index: usize, key: &str) -> String {
+    at.key(list).index(index).key(key).to_string()
+}
+
+fn check_binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, other, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
+    same_dtype(input, other, path(at, "ReadTensors", 1, "DataType"), at, sink);
+    same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    match shape::broadcast(&input.shape, &other.shape) {
+        None => {
+            let message =
+                format!("shapes {:?} and {:?} do not broadcast", input.shape, other.shape);
+            let diagnostic = Diagnostic::error("ark-broadcast", message)
+                .path(path(at, "ReadTensors", 1, "Shape"))
+                .related(path(at, "ReadTensors", 0, "Shape"), "the other shape is here")
+                .with_note("aligned at the right, extents must be equal or 1");
+            sink.push(diagnostic);
+        }
+        Some(expected) => expect_output(output, &expected, at, sink),
+    }
+    if op.kind == OpKind::Rope && output.shape.last().is_some_and(|width| width % 2 != 0) {
+        let message = "`Rope` turns adjacent pairs: the last dimension must be even";
+        let diagnostic = Diagnostic::error("ark-rope-width", message);
+        sink.push(diagnostic.path(path(at, "WriteTensors", 0, "Shape")));
+    }
+}
+
+fn check_unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, output) = (&op.reads[0], &op.writes[0]);
+    if op.kind != OpKind::Cast {
+        same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    }
+    let broadcast = shape::broadcast(&input.shape, &output.shape);
+    if broadcast.as_ref() != Some(&output.shape) {
+        let message = format!("shape {:?} does not broadcast to {:?}", input.shape, output.shape);
+        let diagnostic = Diagnostic::error("ark-broadcast", message)
+            .path(path(at, "WriteTensors", 0, "Shape"))
+            .related(path(at, "ReadTensors", 0, "Shape"), "the operand's shape is here");
+        sink.push(diagnostic);
+    }
+}
+
+fn check_reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, output) = (&op.reads[0], &op.writes[0]);
+    same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    if input.id == output.id {
+        let diagnostic = Diagnostic::error("ark-reduce-in-place", "a reduction cannot be in place");
+        sink.push(diagnostic.path(path(at, "WriteTensors", 0, "Id")));
+    }
+    let (axis, keep) = (op.int_arg("Axis").unwrap_or(0), op.bool_arg("KeepDim").unwrap_or(true));
+    match usize::try_from(axis).ok().filter(|&axis| axis < input.rank()) {
+        Some(axis) => expect_output(output, &shape::reduce(&input.shape, axis, keep), at, sink),
+        None => {
+            let message = format!("axis {axis} is not in [0, {})", input.rank());
+            let diagnostic = Diagnostic::error("ark-axis", message)
+                .path(at.key("Args").key("Axis").to_string())
+                .related(path(at, "ReadTensors", 0, "Shape"), "the operand's shape is here");
+            sink.push(diagnostic);
+        }
+    }
+}
+
+fn check_matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (a, b, c) = (&op.reads[0], &op.reads[1], &op.writes[0]);
+    same_dtype(a, b, path(at, "ReadTensors", 1, "DataType"), at, sink);
+    same_dtype(a, c, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    if !a.dtype.is_float() {
+        let message = format!("`Matmul` multiplies FP32, FP16 or BF16, found {}", a.dtype);
+        let diagnostic = Diagnostic::error("ark-dtype", message);
+        sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")));
+    }
+    let transpose = |name| op.bool_arg(name).unwrap_or(false);
+    let (ta, tb) = (transpose("TransposeInput"), transpose("TransposeOther"));
+    let pairs = [
+        ("Shape", &a.shape, &b.shape, &c.shape),
+        ("PaddedShape", &a.padded_shape, &b.padded_shape, &c.padded_shape),
+    ];
+    for (key, a, b, c) in pairs {
+        let extents = shape::mnk(a, b, ta, tb);
+        if extents.k != extents.other_k {
+            let message =
+                format!("inner extents differ in `{key}`: {} and {}", extents.k, extents.other_k);
+            let diagnostic = Diagnostic::error("ark-matmul-k", message)
+                .path(path(at, "ReadTensors", 1, key))
+                .related(path(at, "ReadTensors", 0, key), format!("K is {} here", extents.k))
+                .with_note(format!("TransposeInput is {ta}, TransposeOther is {tb}"));
+            sink.push(diagnostic);
+            // One diagnostic says it: the padded shapes follow the shapes.
+            return;
+        }
+        match shape::matmul(a, b, ta, tb) {
+            Some(expected) => {
+                let place = path(at, "WriteTensors", 0, key);
+                expect_extents(key, c, &expected, place, sink);
+            }
+            None => {
+                let message = format!("batch dimensions of {a:?} and {b:?} do not broadcast");
+                let diagnostic = Diagnostic::error("ark-broadcast", message)
+                    .path(path(at, "ReadTensors", 1, key))
+                    .related(path(at, "ReadTensors", 0, key), "the other shape is here");
+                sink.push(diagnostic);
+            }
+        }
+    }
+}
+
+fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, output) = (&op.reads[0], &op.writes[0]);
+    same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    let permutation = op.dims_arg("Permutation").unwrap_or_default();
+    match shape::transpose(&input.shape, permutation) {
+        Some(expected) => expect_output(output, &expected, at, sink),
+        None => {
+            let rank = input.rank();
+            let message = format!("{permutation:?} is not a permutation of 0..{rank}");
+            let diagnostic = Diagnostic::error("ark-permutation", message)
+                .path(at.key("Args").key("Permutation").to_string())
+                .related(path(at, "ReadTensors", 0, "Shape"), format!("{rank} dimensions here"));
+            sink.push(diagnostic);
+        }
+    }
+}
+
+fn check_embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (indices, table, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
+    same_dtype(table, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    if indices.dtype.is_float() || indices.dtype.bytes() != 4 {
+        let message = format!("indices are read as INT32, found {}", indices.dtype);
+        let diagnostic = Diagnostic::error("ark-dtype", message);
+        sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")));
+    }
+    let ranks = [("indices", indices, 1..=3, 0), ("the table", table, 2..=2, 1)];
+    for (what, tensor, allowed, index) in ranks {
+        if !allowed.contains(&tensor.rank()) {
+            let (low, high) = (allowed.start(), allowed.end());
+            let message =
+                format!("{what} must have {low} to {high} dimensions, found {}", tensor.rank());
+            let diagnostic = Diagnostic::error("ark-embedding", message);
+            sink.push(diagnostic.path(path(at, "ReadTensors", index, "Shape")));
+            return;
+        }
+    }
+    // Rank of the output is free: ARK itself writes four dimensions for any indices.
+    let expected: Vec<i64> =
+        indices.shape.iter().chain(&table.shape[1..]).copied().filter(|&n| n != 1).collect();
+    let found: Vec<i64> = output.shape.iter().copied().filter(|&n| n != 1).collect();
+    if expected != found || output.shape.last() != table.shape.last() {
+        let message = format!(
+            "output must be the indices' shape {:?} followed by {}, found {:?}",
+            indices.shape, table.shape[1], output.shape
+        );
+        let diagnostic = Diagnostic::error("ark-shape-mismatch", message);
+        sink.push(diagnostic.path(path(at, "WriteTensors", 0, "Shape")));
+    }
+}
+
+/// A view lies on the buffer of its source.
+fn check_view(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (Some(source), Some(view)) = (op.reads.first(), op.results.first()) else { return };
+    if source.buffer.id != view.buffer.id {
+        let message = format!(
+            "the view lies on buffer {}, its source on buffer {}",
+            view.buffer.id, source.buffer.id
+        );
+        let diagnostic = Diagnostic::error("ark-view-buffer", message)
+            .path(path(at, "ResultTensors", 0, "Buffer"))
+            .related(path(at, "ReadTensors", 0, "Buffer"), "the source is here");
+        sink.push(diagnostic);
+    }
+}
+
+fn same_dtype(first: &Tensor, tensor: &Tensor, place: String, at: &At<'_>, sink: &mut Sink) {
+    if first.dtype != tensor.dtype {
+        let message = format!("expected data type {}, found {}", first.dtype, tensor.dtype);
+        let diagnostic = Diagnostic::error("ark-dtype", message)
+            .path(place)
+            .related(path(at, "ReadTensors", 0, "DataType"), "as the first operand");
+        sink.push(diagnostic.help("insert a `Cast`"));
+    }
+}
+
+fn expect_output(output: &Tensor, expected: &[i64], at: &At<'_>, sink: &mut Sink) {
+    let place = path(at, "WriteTensors", 0, "Shape");
+    expect_extents("Shape", &output.shape, expected, place, sink);
+}
+
+fn expect_extents(key: &str, found: &[i64], expected: &[i64], place: String, sink: &mut Sink) {
+    if found != expected {
+        let message = format!("`{key}` of the output must be {expected:?}, found {found:?}");
+        sink.push(Diagnostic::error("ark-shape-mismatch", message).path(place));
+    }
+}

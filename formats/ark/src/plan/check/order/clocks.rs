@@ -1,0 +1,132 @@
+//! What each stretch of processors knows of the others: vector clocks.
+//!
+//! A clock counts, for each stretch, the groups that are finished, as its owner knows. Barriers
+//! join clocks, and all that met share one afterwards: so a join costs what differs, and groups by
+//! the thousand cost little more than their barriers.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use crate::plan::{Plan, Range};
+
+use super::busy_processors;
+
+/// For each stretch, the groups below this index that are finished; then one entry an event, one
+/// once it has happened.
+pub(in crate::plan::check) type Clock = Rc<Vec<u32>>;
+
+/// The stretches of processors that a plan does not tell apart.
+#[derive(Clone, Debug)]
+pub(in crate::plan::check) struct Stretches {
+    /// First processors of the stretches, and the end of the last.
+    bounds: Vec<i64>,
+}
+
+impl Stretches {
+    /// Those of a plan.
+    pub fn new(plan: &Plan) -> Self {
+        let mut bounds = BTreeSet::from([0, plan.num_processors]);
+        for group in &plan.processor_groups {
+            bounds.extend([group.processor_range.begin, group.processor_range.end]);
+            for range in group.resource_groups.iter().flat_map(busy_processors) {
+                bounds.extend([range.begin, range.end]);
+            }
+        }
+        Self { bounds: bounds.into_iter().collect() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// Those a range is made of; its ends are bounds.
+    pub fn of(&self, range: Range) -> std::ops::Range<usize> {
+        let position = |at: i64| self.bounds.partition_point(|&bound| bound < at);
+        position(range.begin)..position(range.end)
+    }
+}
+
+/// The clocks of stretches, and how far each is itself.
+#[derive(Clone, Debug)]
+pub(in crate::plan::check) struct Clocks {
+    known: Vec<Clock>,
+    progress: Vec<u32>,
+}
+
+impl Clocks {
+    /// Nothing has run on `stretches`, and none of `events` has happened.
+    pub fn new(stretches: usize, events: usize) -> Self {
+        let none: Clock = Rc::new(vec![0; stretches + events]);
+        Self { known: vec![none; stretches], progress: vec![0; stretches] }
+    }
+
+    /// What a stretch knows.
+    pub fn of(&self, stretch: usize) -> &Clock {
+        &self.known[stretch]
+    }
+
+    /// The stretch has run the group.
+    pub fn finish(&mut self, stretch: usize, group: usize) {
+        self.progress[stretch] = group as u32 + 1;
+    }
+
+    /// The stretch learns what `other` says.
+    pub fn learn(&mut self, stretch: usize, other: &[u32]) {
+        join(Rc::make_mut(&mut self.known[stretch]).as_mut_slice(), other);
+    }
+
+    /// The stretch learns that the event of that entry has happened.
+    pub fn learn_event(&mut self, stretch: usize, entry: usize) {
+        if self.known[stretch][entry] == 0 {
+            Rc::make_mut(&mut self.known[stretch])[entry] = 1;
+        }
+    }
+
+    /// Everyone in the range learns what anyone in it knows and has done.
+    pub fn barrier(&mut self, members: std::ops::Range<usize>) {
+        let Some(first) = members.clone().next() else { return };
+        let mut joined = (*self.known[first]).clone();
+        for (before, member) in members.clone().zip(members.clone().skip(1)) {
+            if !Rc::ptr_eq(&self.known[before], &self.known[member]) {
+                join(&mut joined, &self.known[member]);
+            }
+        }
+        for member in members.clone() {
+            joined[member] = joined[member].max(self.progress[member]);
+        }
+        let joined = Rc::new(joined);
+        members.for_each(|member| self.known[member] = Rc::clone(&joined));
+    }
+
+    /// What every one of some stretches knows.
+    pub fn common(&self, stretches: std::ops::Range<usize>) -> Clock {
+        common(stretches.map(|stretch| &self.known[stretch]))
+            .unwrap_or_else(|| Rc::new(vec![u32::MAX; self.known.first().map_or(0, |k| k.len())]))
+    }
+
+    /// What every stretch knows.
+    pub fn floor(&self) -> Clock {
+        self.common(0..self.known.len())
+    }
+}
+
+/// What every one of some clocks knows; `None` when there is none.
+pub(in crate::plan::check) fn common<'c>(
+    mut clocks: impl Iterator<Item = &'c Clock>,
+) -> Option<Clock> {
+    let mut last = clocks.next()?;
+    let mut common = Rc::clone(last);
+    for clock in clocks {
+        if !Rc::ptr_eq(last, clock) {
+            let entries = Rc::make_mut(&mut common);
+            entries.iter_mut().zip(clock.iter()).for_each(|(a, &b)| *a = (*a).min(b));
+        }
+        last = clock;
+    }
+    Some(common)
+}
+
+fn join(clock: &mut [u32], other: &[u32]) {
+    clock.iter_mut().zip(other).for_each(|(own, &other)| *own = (*own).max(other));
+}

@@ -1,0 +1,280 @@
+//! What conflicts on memory is ordered by barriers.
+//!
+//! Two task groups conflict when a task of the one writes bytes that a task of the other touches.
+//! They must lie in processor groups with barriers between ([`clocks`]); what each task group
+//! touches is told apart to the tile ([`touch`]). Every diagnostic names a pair of tasks, bytes that
+//! both touch, and the barrier that is missing.
+
+pub(super) mod clocks;
+pub(super) mod touch;
+pub(super) mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use irc_diag::{Diagnostic, Sink};
+
+use super::distribute::{advance, granules};
+use super::ops;
+use crate::json::OpPlace;
+use crate::model::OpKind;
+use crate::plan::Barriers;
+use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup};
+use clocks::{Clock, Clocks, Stretches};
+use touch::{Access, Spot, Witness, accesses};
+
+/// Accesses of a buffer that are kept before those that all know to be finished are dropped.
+const MANY: usize = 64;
+
+/// Most pairs of ops reported.
+const MAX_REPORTED: usize = 256;
+
+/// Checks that conflicting accesses of different tasks are ordered.
+pub(super) fn check(plan: &Plan, sink: &mut Sink) {
+    Checker::new(plan).run(plan, sink);
+}
+
+/// The accesses of a buffer that later ones may conflict with.
+#[derive(Default)]
+struct Live<'a> {
+    accesses: Vec<Access<'a>>,
+    /// Length at which to look for accesses that are finished for all.
+    prune_at: usize,
+}
+
+/// An op, by the indices of its task info and in that.
+type OpIndex = (usize, usize);
+
+struct Checker<'a> {
+    stretches: Stretches,
+    clocks: Clocks,
+    live: BTreeMap<u64, Live<'a>>,
+    /// Entry of the clock that says that a proxy has read what the op sends.
+    sent: BTreeMap<OpIndex, usize>,
+    /// Sends that have been started.
+    started: Vec<OpIndex>,
+    /// Pairs of ops that have been reported.
+    reported: BTreeSet<[OpIndex; 2]>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(plan: &Plan) -> Self {
+        let stretches = Stretches::new(plan);
+        let sent = proxied(plan).zip(stretches.len()..).collect::<BTreeMap<_, _>>();
+        let clocks = Clocks::new(stretches.len(), sent.len());
+        let (live, started, reported) = (BTreeMap::new(), vec![], BTreeSet::new());
+        Self { stretches, clocks, live, sent, started, reported }
+    }
+
+    fn run(&mut self, plan: &'a Plan, sink: &mut Sink) {
+        let mut barriers = Barriers::default();
+        for (index, group) in plan.processor_groups.iter().enumerate() {
+            for range in barriers.before(group.processor_range) {
+                self.clocks.barrier(self.stretches.of(range));
+            }
+            for (spot, processors, tasks) in task_groups(plan, index) {
+                let info = &plan.task_infos[tasks.task_id as usize];
+                let known = self.clocks.common(self.stretches.of(processors));
+                for access in accesses(&info.ops, tasks, spot, processors) {
+                    self.meet(plan, access, &known, sink);
+                }
+            }
+            for (_, processors, tasks) in task_groups(plan, index) {
+                self.note_sends(plan, tasks.task_id as usize, processors);
+            }
+            for stretch in self.stretches.of(group.processor_range) {
+                self.clocks.finish(stretch, index);
+            }
+        }
+    }
+
+    /// Notes which sends the ops of a task start, and which they know to be complete.
+    fn note_sends(&mut self, plan: &Plan, task: usize, processors: Range) {
+        for (index, plan_op) in plan.task_infos[task].ops.iter().enumerate() {
+            let peer =
+                |op: &PlanOp| op.op.reads.iter().chain(&op.op.writes).map(|t| t.buffer.rank).max();
+            let done: Vec<OpIndex> = match plan_op.op.kind {
+                OpKind::Send => {
+                    self.started.extend(self.sent.get_key_value(&(task, index)).map(|(op, _)| *op));
+                    continue;
+                }
+                OpKind::SendDone => {
+                    let of_peer =
+                        |op: &&OpIndex| peer(&plan.task_infos[op.0].ops[op.1]) == peer(plan_op);
+                    self.started.iter().filter(of_peer).copied().collect()
+                }
+                // A peer that answers may have had all of it: only the plans of all ranks tell.
+                OpKind::Recv
+                | OpKind::DeviceSync
+                | OpKind::RecvPacket
+                | OpKind::RecvReduceSendPacket => self.started.clone(),
+                _ => continue,
+            };
+            for op in done {
+                let stretches = self.stretches.of(processors);
+                stretches.for_each(|stretch| self.clocks.learn_event(stretch, self.sent[&op]));
+            }
+        }
+    }
+
+    /// Whether the earlier access is finished when the later one starts, which knows `known`.
+    fn ordered(&self, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
+        // These say that something has arrived, and write nothing themselves.
+        let only_waits = matches!(later.kind(), OpKind::Recv | OpKind::DeviceSync);
+        earlier.spot.group != later.spot.group
+            && self.has_run(earlier, known)
+            && (only_waits || self.has_left(earlier, known))
+    }
+
+    /// Whether the clock shows that the tasks of an access have run.
+    fn has_run(&self, access: &Access<'_>, clock: &Clock) -> bool {
+        let mut ran = self.stretches.of(access.processors);
+        ran.all(|stretch| clock[stretch] as usize > access.spot.group)
+    }
+
+    /// Whether the clock shows that a proxy has read what an access sends.
+    fn has_left(&self, access: &Access<'_>, clock: &Clock) -> bool {
+        let event = self.sent.get(&(access.task, access.index)).filter(|_| !access.is_write);
+        event.is_none_or(|&event| clock[event] > 0)
+    }
+
+    /// Compares an access with those before it, `known` being what all its processors know.
+    fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
+        let mut live = self.live.remove(&access.tensor.buffer.id).unwrap_or_default();
+        for old in &live.accesses {
+            if self.reported.len() >= MAX_REPORTED {
+                break;
+            }
+            let conflict = (old.is_write || access.is_write) && old.task != access.task;
+            if !conflict || !old.may_meet(&access) || self.ordered(old, &access, known) {
+                continue;
+            }
+            let pair = [(old.task, old.index), (access.task, access.index)];
+            if !self.reported.contains(&pair)
+                && let Some(witness) = old.meets(&access)
+            {
+                self.reported.insert(pair);
+                let is_sending = self.sent.contains_key(&pair[0]) && !old.is_write;
+                sink.push(report(plan, old, &access, witness, is_sending));
+            }
+        }
+        if live.accesses.len() > live.prune_at {
+            let floor = self.clocks.floor();
+            live.accesses.retain(|old| !self.has_run(old, &floor) || !self.has_left(old, &floor));
+            live.prune_at = MANY.max(2 * live.accesses.len());
+        }
+        let buffer = access.tensor.buffer.id;
+        live.accesses.push(access);
+        self.live.insert(buffer, live);
+    }
+}
+
+/// The ops of a plan whose data a proxy reads at its own time.
+fn proxied(plan: &Plan) -> impl Iterator<Item = OpIndex> + '_ {
+    ops(plan).filter_map(|(place, plan_op)| {
+        let OpPlace::Task(task, index) = place else { return None };
+        let is_proxied = plan_op.config.text("ChannelType").is_some_and(|kind| kind != "Sm");
+        (plan_op.op.kind == OpKind::Send && is_proxied).then_some((task, index))
+    })
+}
+
+/// The task groups of a processor group that have tasks, each with the processors that run any.
+fn task_groups(plan: &Plan, group: usize) -> impl Iterator<Item = (Spot, Range, &TaskGroup)> {
+    let resources = plan.processor_groups[group].resource_groups.iter().enumerate();
+    resources.flat_map(move |(resource, resources)| {
+        let busy = busy_processors(resources).into_iter();
+        let groups = resources.task_groups.iter().zip(busy).enumerate();
+        groups
+            .filter(|(_, (tasks, _))| !tasks.task_range.is_empty())
+            .map(move |(index, (tasks, busy))| (Spot { group, resource, index }, busy, tasks))
+    })
+}
+
+/// For each task group, the processors that run at least one of its tasks.
+fn busy_processors(resource: &ResourceGroup) -> Vec<Range> {
+    let whole = resource.processor_range;
+    let mut current = whole.begin;
+    let busy = |tasks: &TaskGroup| {
+        let used = granules(tasks).min(whole.len());
+        // From the middle of the range the tasks wrap round; then take the whole range.
+        let range = match current + used <= whole.end {
+            true => Range::new(current, current + used),
+            false => whole,
+        };
+        current = advance(current, tasks, whole);
+        range
+    };
+    resource.task_groups.iter().map(busy).collect()
+}
+
+fn report(
+    plan: &Plan,
+    earlier: &Access<'_>,
+    later: &Access<'_>,
+    witness: Witness,
+    is_sending: bool,
+) -> Diagnostic {
+    let what = match (earlier.is_write, later.is_write) {
+        (true, false) => ("reads", "writes"),
+        (false, true) => ("overwrites", "reads"),
+        _ => ("overwrites", "writes too"),
+    };
+    let (start, end) = witness.bytes;
+    let message = format!(
+        "index {} of task {} (`{}`) {} bytes [{start}, {end}) of buffer {}, which index {} of task \
+         {} (`{}`) {}, and no barrier is between them",
+        witness.second,
+        later.task,
+        later.kind(),
+        what.0,
+        later.tensor.buffer.id,
+        witness.first,
+        earlier.task,
+        earlier.kind(),
+        what.1,
+    );
+    let is_same = earlier.spot.group == later.spot.group;
+    let code = if is_same { "plan-group-race" } else { "plan-race" };
+    let diagnostic = diagnostic(code, message, earlier, later)
+        .path(later.spot.to_string())
+        .related(earlier.spot.to_string(), "the other task group is here");
+    match is_same {
+        _ if is_sending => diagnostic
+            .with_note("missing: a `SendDone` between them; until then a proxy reads what is sent")
+            .help("put the `SendDone` before it, with a barrier behind"),
+        true => diagnostic
+            .with_note("task groups of one processor group run without waiting for each other")
+            .help("put them in processor groups of their own"),
+        false => {
+            let range =
+                |access: &Access<'_>| plan.processor_groups[access.spot.group].processor_range;
+            let (a, b) = (range(earlier), range(later));
+            diagnostic
+                .with_note(format!(
+                    "missing: a barrier over processors [{}, {}) and [{}, {}) between groups {} \
+                     and {}",
+                    a.begin, a.end, b.begin, b.end, earlier.spot.group, later.spot.group
+                ))
+                .help("let their processor groups share processors, so a barrier is put")
+        }
+    }
+}
+
+/// An error; a warning where packets order what barriers do not.
+///
+/// A packet is taken once its flag is there, so that of two ops that move packets the one may well
+/// wait for the other through a peer.
+fn diagnostic(
+    code: &'static str,
+    message: String,
+    earlier: &Access<'_>,
+    later: &Access<'_>,
+) -> Diagnostic {
+    let is_packet = |kind| {
+        matches!(kind, OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket)
+    };
+    if code == "plan-group-race" && is_packet(earlier.kind()) && is_packet(later.kind()) {
+        return Diagnostic::warning("plan-order-unproven", message)
+            .with_note("packets may order them through a peer");
+    }
+    Diagnostic::error(code, format!("race: {message}"))
+}

@@ -1,0 +1,92 @@
+//! Who waits for whom when nobody can go on.
+
+use irc_diag::Diagnostic;
+
+use super::run::{State, What, World};
+
+/// Why a stretch does not go on.
+enum Wait {
+    /// It stands in an op that waits for an op, if there is one that could end the waiting.
+    Op(usize, String, Option<usize>),
+    /// It stands at a barrier that this stretch has not reached.
+    Barrier(usize),
+}
+
+/// A diagnostic when there is a stretch that is not done: the ring of those that wait for each other.
+pub(super) fn check(world: &World<'_>, state: &State<'_, '_>) -> Vec<(usize, Diagnostic)> {
+    let is_stuck = |stretch: &usize| matches!(wait(world, state, *stretch), Some(Wait::Op(..)));
+    let Some(first) = (0..state.at.len()).find(is_stuck) else { return vec![] };
+    let mut chain: Vec<(usize, usize, String)> = vec![];
+    let mut stretch = first;
+    loop {
+        match wait(world, state, stretch) {
+            Some(Wait::Barrier(other)) => stretch = other,
+            Some(Wait::Op(op, what, supplier)) => {
+                if let Some(start) = chain.iter().position(|(seen, ..)| *seen == op) {
+                    return vec![ring(world, &chain[start..])];
+                }
+                let Some(supplier) = supplier else {
+                    return vec![forever(world, op, &what)];
+                };
+                chain.push((op, supplier, what));
+                let Some(next) = stretch_of(world, state, supplier) else {
+                    return vec![forever(world, op, &chain[chain.len() - 1].2)];
+                };
+                stretch = next;
+            }
+            None => return vec![ring(world, &chain)],
+        }
+    }
+}
+
+/// Why a stretch does not go on; `None` when it is done.
+fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait> {
+    let rows = &world.rows[world.rank_of(stretch)];
+    let (at, step) = state.at[stretch];
+    let row = rows.get(at)?;
+    match &row.what {
+        What::Tasks { ops, .. } => {
+            let op = *ops.get(step.checked_sub(1)?)?;
+            let (what, supplier) = state.missing(op);
+            Some(Wait::Op(op, what, supplier))
+        }
+        What::Barrier => {
+            let late = row.members.clone().find(|&member| state.at[member].0 < at)?;
+            Some(Wait::Barrier(late))
+        }
+        What::End { .. } => None,
+    }
+}
+
+/// A stretch that has not run its part of an op yet.
+fn stretch_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
+    let rows = world.rows[world.ops[op].rank].iter().enumerate();
+    rows.filter(|(_, row)| matches!(&row.what, What::Tasks { ops, .. } if ops.contains(&op)))
+        .find_map(|(index, row)| row.members.clone().find(|&member| state.at[member].0 <= index))
+}
+
+fn ring(world: &World<'_>, chain: &[(usize, usize, String)]) -> (usize, Diagnostic) {
+    let mut message = "deadlock: ".to_owned();
+    for (position, (op, supplier, _)) in chain.iter().enumerate() {
+        let (op, supplier) = (&world.ops[*op], &world.ops[*supplier]);
+        message += &match position {
+            0 => format!("{op} waits for {supplier}"),
+            _ => format!(", which comes after {op}, which waits for {supplier}"),
+        };
+    }
+    let first = &world.ops[chain[0].0];
+    message += &format!(", which comes after {first}");
+    let diagnostic = Diagnostic::error("plan-deadlock", message)
+        .path(first.at().to_string())
+        .help("let one of the ranks send before it waits");
+    (first.rank, diagnostic)
+}
+
+fn forever(world: &World<'_>, op: usize, what: &str) -> (usize, Diagnostic) {
+    let op = &world.ops[op];
+    let message = format!("deadlock: {op} waits for {what} that never comes");
+    let diagnostic = Diagnostic::error("plan-deadlock", message)
+        .path(op.at().to_string())
+        .help("add the op that sends it to the plan of that rank");
+    (op.rank, diagnostic)
+}

@@ -1,0 +1,46 @@
+//! All ranks together: who waits for whom, and what one writes into another's memory.
+//!
+//! [`act`] says what an op of a plan does to other ranks, [`run`] follows all ranks as their
+//! processors, barriers and signals let them go on, and [`race`] compares what is then not ordered.
+//! Signals are those of mscclpp, which ARK uses: each pair of ranks counts them for each type of
+//! channel, whatever their tags, so the first wait takes the first signal.
+
+mod act;
+mod deadlock;
+mod race;
+mod run;
+
+use irc_diag::Diagnostic;
+
+use crate::plan::Plan;
+
+/// Most steps of the simulation: stretches of processors times what each runs.
+const MAX_STEPS: usize = 20_000_000;
+
+/// Every diagnostic in the order of events between ranks, each with the index of its plan.
+///
+/// The plans are those of all ranks of a world, each sound by itself and listed once.
+pub(in crate::plan::check) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
+    let mut plans: Vec<(usize, &Plan)> = plans.iter().enumerate().collect();
+    plans.sort_by_key(|(_, plan)| plan.rank);
+    let world = run::World::new(plans.iter().map(|(_, plan)| *plan).collect());
+    let found = match world.steps() > MAX_STEPS {
+        true => vec![(0, unproven())],
+        false => {
+            let outcome = world.run();
+            let mut found = outcome.found.clone();
+            if outcome.is_complete {
+                found.extend(race::check(&world, &outcome));
+            }
+            found
+        }
+    };
+    found.into_iter().map(|(rank, diagnostic)| (plans[rank].0, diagnostic)).collect()
+}
+
+fn unproven() -> Diagnostic {
+    let message = "too many processor ranges to follow the ranks together";
+    Diagnostic::warning("plan-order-unproven", message)
+        .path("$.ProcessorGroups")
+        .with_note("the order of events of different ranks was not checked")
+}

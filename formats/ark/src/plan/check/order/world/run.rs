@@ -1,0 +1,581 @@
+//! All ranks, followed as their barriers and signals let them go on.
+//!
+//! Each stretch of processors runs its rows in order and stops at a barrier or a wait. Signals are
+//! only ever added, so it does not matter who goes first; when nobody can go on, those that are not
+//! done wait for each other.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use irc_diag::Diagnostic;
+use irc_json::At;
+
+use super::act::{Act, Channel};
+use super::deadlock;
+use crate::json::OpPlace;
+use crate::plan::Barriers;
+use crate::plan::check::order::clocks::{Clock, Clocks, Stretches};
+use crate::plan::check::order::task_groups;
+use crate::plan::check::order::touch::Spot;
+use crate::plan::check::ranks::Link;
+use crate::plan::{Plan, PlanOp};
+
+/// The plans of all ranks, by rank, as rows that stretches run.
+pub(super) struct World<'a> {
+    pub plans: Vec<&'a Plan>,
+    pub stretches: Vec<Stretches>,
+    /// Index of each rank's first stretch.
+    pub bases: Vec<usize>,
+    /// What each rank runs.
+    pub rows: Vec<Vec<Row>>,
+    /// Ops that reach other ranks.
+    pub ops: Vec<CommOp<'a>>,
+}
+
+/// What some stretches of a rank do next.
+pub(super) struct Row {
+    pub members: Range<usize>,
+    pub what: What,
+}
+
+pub(super) enum What {
+    Barrier,
+    /// Runs the ops of a task group that reach other ranks.
+    Tasks {
+        spot: Spot,
+        ops: Vec<usize>,
+    },
+    /// Has run a group.
+    End {
+        group: usize,
+    },
+}
+
+/// An op that reaches other ranks.
+pub(super) struct CommOp<'a> {
+    pub rank: usize,
+    pub task: usize,
+    pub index: usize,
+    pub plan_op: &'a PlanOp,
+    pub act: Act,
+    /// How often a stretch runs a part of it.
+    runs: usize,
+    /// Whether several task groups share its tasks.
+    is_split: bool,
+    /// For each link it takes packets of, how many ops of the rank do so before.
+    turns: Vec<usize>,
+}
+
+impl CommOp<'_> {
+    pub fn at(&self) -> At<'static> {
+        OpPlace::Task(self.task, self.index).at()
+    }
+}
+
+impl std::fmt::Display for CommOp<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` (task {} of rank {})", self.plan_op.op.kind, self.task, self.rank)
+    }
+}
+
+/// What came of a run.
+pub(super) struct Outcome {
+    /// Diagnostics, each with its rank.
+    pub found: Vec<(usize, Diagnostic)>,
+    /// Whether everyone came to the end.
+    pub is_complete: bool,
+    /// What each stretch that runs a task group knew at its start.
+    pub starts: BTreeMap<(usize, Spot), Vec<Clock>>,
+    /// Ops that send packets and those that take them.
+    pub matched: Vec<(usize, usize)>,
+    /// Entry of the clock of the first event; there is one for each op that reaches other ranks.
+    pub events: usize,
+}
+
+impl<'a> World<'a> {
+    pub fn new(plans: Vec<&'a Plan>) -> Self {
+        let stretches: Vec<Stretches> = plans.iter().map(|plan| Stretches::new(plan)).collect();
+        let mut next = 0;
+        let mut base = |stretches: &Stretches| {
+            next += stretches.len();
+            next - stretches.len()
+        };
+        let bases = stretches.iter().map(&mut base).collect();
+        let mut world = World { plans, stretches, bases, rows: vec![], ops: vec![] };
+        (0..world.plans.len()).for_each(|rank| world.add_rank(rank));
+        world
+    }
+
+    fn add_rank(&mut self, rank: usize) {
+        let plan = self.plans[rank];
+        let base = self.bases[rank];
+        let mut rows = vec![];
+        let mut barriers = Barriers::default();
+        let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut turns: BTreeMap<Link, usize> = BTreeMap::new();
+        for (group, processors) in plan.processor_groups.iter().enumerate() {
+            let stretches = &self.stretches[rank];
+            let of = |range| {
+                let found = stretches.of(range);
+                found.start + base..found.end + base
+            };
+            for range in barriers.before(processors.processor_range) {
+                rows.push(Row { members: of(range), what: What::Barrier });
+            }
+            for (spot, busy, tasks) in task_groups(plan, group) {
+                let members = of(busy);
+                let task = tasks.task_id as usize;
+                let mut ops = vec![];
+                for (index, plan_op) in plan.task_infos[task].ops.iter().enumerate() {
+                    let Some(act) = Act::of(plan_op, rank) else { continue };
+                    let op = *known.entry((task, index)).or_insert_with(|| {
+                        let turns = turns_of(&act, &mut turns);
+                        let (runs, is_split) = (0, false);
+                        let op = CommOp { rank, task, index, plan_op, act, runs, is_split, turns };
+                        self.ops.push(op);
+                        self.ops.len() - 1
+                    });
+                    self.ops[op].is_split |= self.ops[op].runs > 0;
+                    self.ops[op].runs += members.len();
+                    ops.push(op);
+                }
+                rows.push(Row { members, what: What::Tasks { spot, ops } });
+            }
+            let members = of(processors.processor_range);
+            rows.push(Row { members, what: What::End { group } });
+        }
+        self.rows.push(rows);
+    }
+
+    /// Steps a run takes at most, and entries of the clocks that it keeps.
+    pub fn steps(&self) -> usize {
+        let steps = |(rows, stretches): (&Vec<Row>, &Stretches)| rows.len() * stretches.len();
+        let steps: usize = self.rows.iter().zip(&self.stretches).map(steps).sum();
+        steps + self.ops.len() * (self.count() + self.ops.len())
+    }
+
+    /// Stretches of all ranks.
+    fn count(&self) -> usize {
+        self.stretches.iter().map(Stretches::len).sum()
+    }
+
+    /// The rank of a stretch.
+    pub fn rank_of(&self, stretch: usize) -> usize {
+        self.bases.partition_point(|&base| base <= stretch) - 1
+    }
+
+    /// Runs all ranks to the end, or until none can go on.
+    pub fn run(&self) -> Outcome {
+        let mut state = State::new(self);
+        // Everyone has a turn before anyone has another.
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for stretch in 0..self.count() {
+                moved |= state.advance(stretch);
+            }
+        }
+        let stuck = deadlock::check(self, &state);
+        let is_complete = stuck.is_empty();
+        let mut found = std::mem::take(&mut state.found);
+        found.extend(stuck);
+        if is_complete {
+            found.extend(state.left_over());
+        }
+        let (starts, matched, events) = (state.starts, state.matched, self.count());
+        Outcome { found, is_complete, starts, matched, events }
+    }
+}
+
+/// For each link that packets are taken of, how many ops did so before; counts this one.
+fn turns_of(act: &Act, turns: &mut BTreeMap<Link, usize>) -> Vec<usize> {
+    let Act::Packets { takes, .. } = act else { return vec![] };
+    let turn = |link: &Link| {
+        let turn = turns.entry(*link).or_default();
+        *turn += 1;
+        *turn - 1
+    };
+    takes.iter().map(turn).collect()
+}
+
+/// A signal or a send of packets, and what its sender knew.
+struct Token {
+    op: usize,
+    clock: Vec<u32>,
+}
+
+/// How far an op is.
+struct Progress {
+    /// Parts that have not run yet.
+    left: usize,
+    /// What those that ran knew.
+    clock: Vec<u32>,
+    /// Whether its signals or packets are out.
+    is_out: bool,
+    /// What it waited for, once it came.
+    got: Option<Vec<u32>>,
+}
+
+/// A run in progress.
+pub(super) struct State<'w, 'a> {
+    world: &'w World<'a>,
+    clocks: Clocks,
+    /// Row at which each stretch is, and how many ops of that it has run.
+    pub at: Vec<(usize, usize)>,
+    ops: Vec<Progress>,
+    signals: BTreeMap<Channel, Vec<Token>>,
+    /// Signals taken of each channel.
+    taken: BTreeMap<Channel, usize>,
+    /// Ops that put something on each channel.
+    puts: BTreeMap<Channel, Vec<usize>>,
+    packets: BTreeMap<Link, Vec<Token>>,
+    found: Vec<(usize, Diagnostic)>,
+    starts: BTreeMap<(usize, Spot), Vec<Clock>>,
+    matched: Vec<(usize, usize)>,
+}
+
+impl<'w, 'a> State<'w, 'a> {
+    fn new(world: &'w World<'a>) -> Self {
+        let entries = world.count() + world.ops.len();
+        let progress = |op: &CommOp<'_>| Progress {
+            left: op.runs,
+            clock: vec![0; entries],
+            is_out: false,
+            got: None,
+        };
+        State {
+            world,
+            clocks: Clocks::new(world.count(), world.ops.len()),
+            at: vec![(0, 0); world.count()],
+            ops: world.ops.iter().map(progress).collect(),
+            signals: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            puts: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            found: vec![],
+            starts: BTreeMap::new(),
+            matched: vec![],
+        }
+    }
+
+    /// Entry of a clock that says that what the op wrote or read for others is complete.
+    fn event(&self, op: usize) -> usize {
+        self.world.count() + op
+    }
+
+    /// Lets a stretch go on as far as it can; whether it moved.
+    fn advance(&mut self, stretch: usize) -> bool {
+        let rank = self.world.rank_of(stretch);
+        let rows = &self.world.rows[rank];
+        let before = self.at[stretch];
+        while let Some(row) = rows.get(self.at[stretch].0) {
+            if !row.members.contains(&stretch) {
+                self.at[stretch] = (self.at[stretch].0 + 1, 0);
+                continue;
+            }
+            match &row.what {
+                What::Barrier => {
+                    let here = self.at[stretch].0;
+                    // Those that do not take part in the rows between have not skipped them yet.
+                    if !row.members.clone().all(|member| self.reaches(rank, member, here)) {
+                        break;
+                    }
+                    self.clocks.barrier(row.members.clone());
+                    row.members.clone().for_each(|member| self.at[member] = (here + 1, 0));
+                }
+                What::Tasks { spot, ops } => {
+                    if self.at[stretch].1 == 0 {
+                        let start = self.clocks.of(stretch).clone();
+                        self.starts.entry((rank, *spot)).or_default().push(start);
+                        self.at[stretch].1 = 1;
+                    }
+                    while let Some(&op) = ops.get(self.at[stretch].1 - 1) {
+                        if !self.run_op(op, stretch) {
+                            return self.at[stretch] != before;
+                        }
+                        self.at[stretch].1 += 1;
+                    }
+                    self.at[stretch] = (self.at[stretch].0 + 1, 0);
+                }
+                What::End { group } => {
+                    self.clocks.finish(stretch, *group);
+                    self.at[stretch] = (self.at[stretch].0 + 1, 0);
+                }
+            }
+        }
+        self.at[stretch] != before
+    }
+
+    /// Whether the stretch waits at the row, or only has rows of others before it.
+    fn reaches(&self, rank: usize, stretch: usize, row: usize) -> bool {
+        let (at, _) = self.at[stretch];
+        let between = self.world.rows[rank].get(at..row).unwrap_or_default();
+        at <= row && !between.iter().any(|row| row.members.contains(&stretch))
+    }
+
+    /// Runs a stretch's part of an op; whether it did not have to wait.
+    fn run_op(&mut self, op: usize, stretch: usize) -> bool {
+        let world = self.world;
+        match &world.ops[op].act {
+            Act::Nothing => {}
+            Act::Put { channel, signals, .. } => {
+                if self.has_run(op, stretch) {
+                    let puts = self.puts.entry(channel.clone()).or_default();
+                    puts.push(op);
+                    let earlier = puts.clone();
+                    if *signals {
+                        let mut clock = self.ops[op].clock.clone();
+                        earlier.into_iter().for_each(|put| clock[self.event(put)] = 1);
+                        let token = Token { op, clock };
+                        self.signals.entry(channel.clone()).or_default().push(token);
+                    }
+                }
+            }
+            Act::Flush { channel } => {
+                for put in self.puts.get(channel).cloned().unwrap_or_default() {
+                    let event = self.event(put);
+                    self.clocks.learn_event(stretch, event);
+                }
+                self.has_run(op, stretch);
+            }
+            Act::Wait { channel, tags } => {
+                if self.ops[op].got.is_none() && !self.take_signal(op, channel, Some(tags)) {
+                    return false;
+                }
+                self.learn_got(op, stretch);
+            }
+            Act::Sync { kind } => {
+                if !self.sync(op, stretch, kind) {
+                    return false;
+                }
+                self.learn_got(op, stretch);
+            }
+            Act::Packets { takes, sends } => {
+                if self.ops[op].got.is_none() && !self.take_packets(op, takes) {
+                    return false;
+                }
+                self.learn_got(op, stretch);
+                // Of an op in several task groups each may be waited for alone.
+                let is_last = self.ops[op].left == 0;
+                if (is_last || world.ops[op].is_split) && !self.ops[op].is_out {
+                    self.ops[op].is_out = true;
+                    let mut clock = self.ops[op].clock.clone();
+                    clock[self.event(op)] = 1;
+                    for link in sends {
+                        let token = Token { op, clock: clock.clone() };
+                        self.packets.entry(*link).or_default().push(token);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Notes that a stretch has run its part of an op; whether it was the last.
+    fn has_run(&mut self, op: usize, stretch: usize) -> bool {
+        let clock = self.clocks.of(stretch).clone();
+        let progress = &mut self.ops[op];
+        progress.clock.iter_mut().zip(clock.iter()).for_each(|(a, &b)| *a = (*a).max(b));
+        progress.left = progress.left.saturating_sub(1);
+        progress.left == 0
+    }
+
+    /// The stretch learns what came with what its op waited for.
+    fn learn_got(&mut self, op: usize, stretch: usize) {
+        if let Some(got) = &self.ops[op].got {
+            self.clocks.learn(stretch, got);
+        }
+        self.has_run(op, stretch);
+    }
+
+    /// The next signal of a channel that is not taken.
+    fn next_signal(&self, channel: &Channel) -> Option<&Token> {
+        let taken = self.taken.get(channel).copied().unwrap_or(0);
+        self.signals.get(channel)?.get(taken)
+    }
+
+    /// Takes the next signal of a channel, which is to be that of a send under one of the tags, or
+    /// of a sync; whether there was one.
+    fn take_signal(&mut self, op: usize, channel: &Channel, tags: Option<&[i64]>) -> bool {
+        let Some(token) = self.next_signal(channel) else { return false };
+        let (sender, clock) = (token.op, token.clock.clone());
+        *self.taken.entry(channel.clone()).or_default() += 1;
+        let world = self.world;
+        let (sent, waits) = (&world.ops[sender], &world.ops[op]);
+        let fits = match (&sent.act, tags) {
+            (Act::Put { tags: sent, .. }, Some(tags)) => sent.iter().any(|tag| tags.contains(tag)),
+            (Act::Sync { .. }, None) => true,
+            _ => false,
+        };
+        let rank = waits.rank;
+        if !fits {
+            self.found.push((rank, wrong_signal(sent, waits)));
+        } else if let (Some(signals), Some(waits_for)) =
+            (sent.plan_op.config.int("NumTasks"), waits.plan_op.config.int("NumTasks"))
+            && channel.kind == "Sm"
+            && signals > waits_for
+        {
+            self.found.push((rank, uncounted(sent, waits, signals, waits_for)));
+        }
+        let got = &mut self.ops[op].got;
+        match got {
+            Some(got) => got.iter_mut().zip(&clock).for_each(|(a, &b)| *a = (*a).max(b)),
+            None => *got = Some(clock),
+        }
+        true
+    }
+
+    fn sync(&mut self, op: usize, stretch: usize, kind: &str) -> bool {
+        let rank = self.world.ops[op].rank;
+        let channel = |from, to| Channel { from, to, kind: kind.to_owned() };
+        let peers = || (0..self.world.plans.len()).filter(move |&peer| peer != rank);
+        if !self.ops[op].is_out {
+            self.ops[op].is_out = true;
+            let mut clock = (**self.clocks.of(stretch)).clone();
+            for peer in peers() {
+                // What went through the same channel before has arrived.
+                for put in self.puts.get(&channel(rank, peer)).into_iter().flatten() {
+                    clock[self.event(*put)] = 1;
+                }
+            }
+            for peer in peers() {
+                let token = Token { op, clock: clock.clone() };
+                self.signals.entry(channel(rank, peer)).or_default().push(token);
+            }
+        }
+        if self.ops[op].got.is_some() {
+            return true;
+        }
+        if !peers().all(|peer| self.next_signal(&channel(peer, rank)).is_some()) {
+            return false;
+        }
+        for peer in peers() {
+            self.take_signal(op, &channel(peer, rank), None);
+        }
+        true
+    }
+
+    fn take_packets(&mut self, op: usize, takes: &[Link]) -> bool {
+        let turns = &self.world.ops[op].turns;
+        let mut got = vec![0; self.world.count() + self.world.ops.len()];
+        let mut matched = vec![];
+        for (link, &turn) in takes.iter().zip(turns) {
+            let Some(token) = self.packets.get(link).and_then(|sent| sent.get(turn)) else {
+                return false;
+            };
+            got.iter_mut().zip(&token.clock).for_each(|(a, &b)| *a = (*a).max(b));
+            matched.push((token.op, op));
+            if turn > 0
+                && let Some(before) = self.packets[link].get(turn - 1)
+                && self.flag(before.op) == self.flag(token.op)
+            {
+                let diagnostic = same_flag(&self.world.ops[op], &self.world.ops[token.op]);
+                self.found.push((self.world.ops[op].rank, diagnostic));
+            }
+        }
+        self.matched.extend(matched);
+        self.ops[op].got = Some(got);
+        true
+    }
+
+    fn flag(&self, op: usize) -> Option<u32> {
+        self.world.ops[op].plan_op.op.uint_arg("Flag")
+    }
+
+    /// What the op at which a stretch stands waits for: ops of other ranks that have not run, and
+    /// a word for it.
+    pub fn missing(&self, op: usize) -> (String, Option<usize>) {
+        let world = self.world;
+        let rank = world.ops[op].rank;
+        let signals = |channel: &Channel| {
+            let to = channel.to;
+            let suits = |(index, other): &(usize, &CommOp<'_>)| match &other.act {
+                Act::Put { channel: own, signals: true, .. } => {
+                    own == channel && self.ops[*index].left > 0
+                }
+                Act::Sync { kind } => {
+                    other.rank == channel.from
+                        && *kind == channel.kind
+                        && other.rank != to
+                        && !self.ops[*index].is_out
+                }
+                _ => false,
+            };
+            world.ops.iter().enumerate().find(suits).map(|(index, _)| index)
+        };
+        match &world.ops[op].act {
+            Act::Wait { channel, .. } => {
+                (format!("a signal of rank {}", channel.from), signals(channel))
+            }
+            Act::Sync { kind } => {
+                let channel = |from| Channel { from, to: rank, kind: kind.clone() };
+                let mut peers = (0..world.plans.len()).filter(|&peer| peer != rank);
+                let late = peers.find(|&peer| self.next_signal(&channel(peer)).is_none());
+                let late = late.unwrap_or(rank);
+                (format!("a signal of rank {late}"), signals(&channel(late)))
+            }
+            Act::Packets { takes, .. } => {
+                let turns = &world.ops[op].turns;
+                let is_missing = |(link, turn): &(&Link, &usize)| {
+                    self.packets.get(link).is_none_or(|sent| sent.len() <= **turn)
+                };
+                let link = takes.iter().zip(turns).find(is_missing).map(|(link, _)| *link);
+                let Some(link) = link else { return ("packets".into(), None) };
+                let suits = |(index, other): &(usize, &CommOp<'_>)| match &other.act {
+                    Act::Packets { sends, .. } => sends.contains(&link) && !self.ops[*index].is_out,
+                    _ => false,
+                };
+                let sender = world.ops.iter().enumerate().find(suits).map(|(index, _)| index);
+                (format!("packets of rank {} under tag {}", link.from, link.tag), sender)
+            }
+            _ => (String::new(), None),
+        }
+    }
+
+    /// Signals that nobody waited for.
+    fn left_over(&self) -> Vec<(usize, Diagnostic)> {
+        let left = |(channel, tokens): (&Channel, &'_ Vec<Token>)| -> Vec<usize> {
+            let taken = self.taken.get(channel).copied().unwrap_or(0);
+            tokens[taken..].iter().map(|token| token.op).collect()
+        };
+        let ops = self.signals.iter().flat_map(left);
+        let diagnostic = |op: usize| {
+            let op = &self.world.ops[op];
+            let peer = match &op.act {
+                Act::Put { channel, .. } => channel.to,
+                _ => op.rank,
+            };
+            let message = format!("{op} signals to rank {peer}, where nothing waits for it");
+            let diagnostic = Diagnostic::error("plan-signal", message)
+                .path(op.at().to_string())
+                .with_note("the next wait would take this signal for its own")
+                .help("add a `Recv` there, or send with `Signal` false");
+            (op.rank, diagnostic)
+        };
+        ops.map(diagnostic).collect()
+    }
+}
+
+fn wrong_signal(sent: &CommOp<'_>, waits: &CommOp<'_>) -> Diagnostic {
+    let message = format!("{waits} takes the signal of {sent}, which is another's");
+    Diagnostic::error("plan-signal", message)
+        .path(waits.at().to_string())
+        .with_note("signals between two ranks are counted for each type of channel, not by tag")
+        .help("wait in the order in which the peer sends")
+}
+
+fn uncounted(sent: &CommOp<'_>, waits: &CommOp<'_>, signals: i64, waited: i64) -> Diagnostic {
+    let message =
+        format!("{sent} signals {signals} times, once a task; {waits} waits {waited} times");
+    Diagnostic::warning("plan-signal-count", message)
+        .path(waits.at().to_string())
+        .with_note("it may go on before all of the data is there")
+        .help("send with one task, or with `Signal` false and a `DeviceSync` behind it")
+}
+
+fn same_flag(takes: &CommOp<'_>, sends: &CommOp<'_>) -> Diagnostic {
+    let message = format!("{takes} cannot tell the packets of {sends} from those before: one flag");
+    Diagnostic::error("plan-packet-flag", message)
+        .path(takes.at().key("Args").key("Flag").to_string())
+        .help("use another `Flag` for each round, or another packet buffer")
+}

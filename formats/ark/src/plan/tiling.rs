@@ -1,0 +1,228 @@
+//! How the tasks of an op tile its result, and what each task touches of its operands.
+//!
+//! Dimensions are four, with ones in front. Task `i` of an op has the digits of `i` in the radices
+//! [`Grid::counts`], the last fastest; digit `d` selects a tile along dimension `d` of the result.
+
+use crate::model::{Op, OpKind, Tensor};
+use crate::plan::PlanOp;
+
+/// A shape of four dimensions, ones in front.
+pub fn four(shape: &[i64]) -> [i64; 4] {
+    let mut dims = [1; 4];
+    dims[4 - shape.len()..].copy_from_slice(shape);
+    dims
+}
+
+/// The tiles of a result: task `i` has the digits of `i` in the radices `counts`, last fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Tiles along each of the four dimensions.
+    pub counts: [i64; 4],
+    /// Extents of a tile.
+    pub tile: [i64; 4],
+}
+
+impl Grid {
+    /// Tiles of these extents; `None` where one is not positive.
+    fn new(shape: [i64; 4], tile: [i64; 4]) -> Option<Self> {
+        if tile.iter().any(|&extent| extent < 1) {
+            return None;
+        }
+        let count = |dim: usize| match shape[dim] {
+            extent if extent > 0 => (extent - 1) / tile[dim] + 1,
+            _ => 0,
+        };
+        Some(Self { counts: [count(0), count(1), count(2), count(3)], tile })
+    }
+
+    /// Number of tasks; the most there can be where that is more.
+    pub fn tasks(&self) -> i64 {
+        self.counts.iter().fold(1, |tasks, &count| tasks.saturating_mul(count))
+    }
+
+    /// The digits of a task index.
+    pub fn digits(&self, task: i64) -> [i64; 4] {
+        let mut rest = task;
+        let mut digits = [0; 4];
+        for dim in (0..4).rev() {
+            digits[dim] = rest % self.counts[dim];
+            rest /= self.counts[dim];
+        }
+        digits
+    }
+}
+
+/// The grid of an op whose tasks are tiles of its result; `None` for ops that move data between
+/// ranks, whose task count the config alone states, for tiles of more than two dimensions, and for
+/// tiles without extent.
+pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
+    let PlanOp { op, config } = plan_op;
+    let result = op.results.first()?;
+    let shape = four(&result.shape);
+    match op.kind {
+        kind if kind.is_communication() => None,
+        OpKind::Tensor | OpKind::Reshape | OpKind::Noop => None,
+        OpKind::Matmul => {
+            // The newest generation of the format gives M and N alone.
+            let (&[m, n, _] | &[m, n]) = config.ints("TileShapeMNK").or(config.ints("Tile"))?
+            else {
+                return None;
+            };
+            Grid::new(extents(op, result), [1, 1, m, n])
+        }
+        kind if kind.is_reduce() => Grid::new(shape, [1; 4]),
+        OpKind::Embedding => Grid::new(shape, [1, 1, 1, shape[3]]),
+        _ => {
+            let &[height, width] = config.ints("Tile")? else { return None };
+            let extent = |tile: i64, stride: i64| if tile < 0 { stride } else { tile };
+            let strides = four(&result.strides);
+            let tile = [1, 1, extent(height, strides[2]), extent(width, strides[3])];
+            Grid::new(shape, tile)
+        }
+    }
+}
+
+/// Number of tasks of an op: what its config says, or what its tiles say.
+pub fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
+    plan_op.config.int("NumTasks").or_else(|| derived_tasks(plan_op))
+}
+
+/// Number of tasks that follows from the tiles.
+pub fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
+    match plan_op.op.kind {
+        OpKind::Noop => Some(0),
+        _ => grid(plan_op).map(|grid| grid.tasks()),
+    }
+}
+
+/// What a task touches along one dimension of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// All of it.
+    All,
+    /// The tile that this digit of the task index selects.
+    Tile {
+        /// Dimension of the grid.
+        digit: usize,
+        /// Extent of a tile.
+        extent: i64,
+    },
+}
+
+/// What each task of an op reads of the operand at `index`, as four dimensions.
+pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
+    let shape = four(&op.reads.get(index)?.shape);
+    let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
+    // Along a dimension that is stretched, every task reads the one element.
+    let elementwise = |dim: usize| if shape[dim] == 1 { Cover::All } else { tile(dim) };
+    let all = [Cover::All; 4];
+    match op.kind {
+        // A 1-D operand is one row or one column, as long as the products are deep.
+        OpKind::Matmul if op.reads[index].rank() == 1 => Some(all),
+        OpKind::Matmul => {
+            let transposed = ["TransposeInput", "TransposeOther"][index];
+            let transposed = op.bool_arg(transposed).unwrap_or(false);
+            let digit = 2 + index;
+            let dim = 2 + (index ^ usize::from(transposed));
+            let mut cover = [elementwise(0), elementwise(1), Cover::All, Cover::All];
+            cover[dim] = tile(digit);
+            Some(cover)
+        }
+        OpKind::Transpose => {
+            let rank = op.reads[index].rank();
+            let permutation = op.dims_arg("Permutation")?;
+            let mut cover = all;
+            for (result_dim, &dim) in permutation.iter().enumerate() {
+                cover[4 - rank + usize::try_from(dim).ok()?] = tile(4 - rank + result_dim);
+            }
+            Some(cover)
+        }
+        OpKind::Embedding if index == 1 => Some(all),
+        // Indices are the dimensions of the result before its last.
+        OpKind::Embedding => Some([Cover::All, tile(0), tile(1), tile(2)]),
+        kind if kind.is_reduce() => {
+            let rank = op.reads[index].rank();
+            let axis = 4 - rank + usize::try_from(op.int_arg("Axis")?).ok()?;
+            // Without the reduced dimension, those before it move one place to the right.
+            let shift = usize::from(!op.bool_arg("KeepDim")? && rank > 1);
+            let cover = |dim: usize| match dim {
+                dim if dim == axis => Cover::All,
+                dim if dim < axis => tile((dim + shift).min(3)),
+                dim => tile(dim),
+            };
+            Some([cover(0), cover(1), cover(2), cover(3)])
+        }
+        _ => Some([elementwise(0), elementwise(1), elementwise(2), elementwise(3)]),
+    }
+}
+
+/// What each task of an op writes of its result, as four dimensions.
+pub fn writes(grid: &Grid) -> [Cover; 4] {
+    let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
+    [tile(0), tile(1), tile(2), tile(3)]
+}
+
+/// The extents of a tensor that tasks may touch: with the padding of its matrices, not of their
+/// number, for `Matmul`, whose kernel computes on it.
+pub fn extents(op: &Op, tensor: &Tensor) -> [i64; 4] {
+    let (shape, padded) = (four(&tensor.shape), four(&tensor.padded_shape));
+    match op.kind {
+        OpKind::Matmul => [shape[0], shape[1], padded[2], padded[3]],
+        _ => shape,
+    }
+}
+
+/// A box of elements of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// First index along each dimension.
+    pub begin: [i64; 4],
+    /// Number of indices along each dimension; none is zero.
+    pub extent: [i64; 4],
+}
+
+/// What the task of these digits touches of a tensor of these [`extents`], the last tile cut where
+/// the tensor ends.
+pub fn window(extents: [i64; 4], cover: [Cover; 4], digits: [i64; 4]) -> Window {
+    let mut window = Window { begin: [0; 4], extent: extents };
+    for dim in 0..4 {
+        if let Cover::Tile { digit, extent } = cover[dim] {
+            window.begin[dim] = digits[digit] * extent;
+            window.extent[dim] = extent.min(extents[dim] - window.begin[dim]);
+        }
+    }
+    window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_count_with_the_last_fastest() {
+        let grid = Grid { counts: [1, 2, 3, 4], tile: [1, 1, 8, 64] };
+        assert_eq!(grid.digits(0), [0, 0, 0, 0]);
+        assert_eq!(grid.digits(4), [0, 0, 1, 0]);
+        assert_eq!(grid.digits(23), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn any_tile_has_an_answer() {
+        let tiles = |shape: [i64; 4], tile: i64| {
+            Grid::new(shape, [1, 1, tile, tile]).map(|grid| grid.tasks())
+        };
+        assert_eq!(tiles([1, 1, 8, 8], i64::MAX), Some(1));
+        assert_eq!(tiles([1, 1, 8, 8], 0), None);
+        assert_eq!(tiles([1, 1, 8, 8], -1), None);
+        assert_eq!(tiles([1, 1, 0, 8], 4), Some(0));
+        assert_eq!(tiles([i64::MAX; 4], 1), Some(i64::MAX));
+    }
+
+    #[test]
+    fn the_last_tile_ends_with_the_tensor() {
+        let tile = |digit| Cover::Tile { digit, extent: [1, 1, 8, 64][digit] };
+        let cover = [Cover::All, tile(1), tile(2), tile(3)];
+        let found = window([1, 2, 20, 200], cover, [0, 1, 2, 3]);
+        assert_eq!(found, Window { begin: [0, 1, 16, 192], extent: [1, 1, 4, 8] });
+    }
+}

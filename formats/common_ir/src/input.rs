@@ -1,0 +1,139 @@
+//! The bytes of a file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Label, Source};
+
+use crate::locate::Locator;
+use crate::{Encoding, Form};
+
+/// How the note begins that places a diagnostic in a binary file.
+pub(crate) const AT_BYTE: &str = "at byte ";
+
+/// The file a module was read from; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Input {
+    name: String,
+    bytes: Bytes,
+    form: Form,
+}
+
+impl Input {
+    pub(crate) fn new(name: &str, bytes: Bytes, form: Form) -> Self {
+        Self { name: name.into(), bytes, form }
+    }
+
+    /// Name of the file, as a user would recognise it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Its form.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Bytes of the item that a path of the module names, or of the nearest item round it that the
+    /// file has; `None` when the file cannot be followed. For many paths use [`Self::place`].
+    pub fn locate(&self, path: &str) -> Option<Range<usize>> {
+        Some(Locator::new(&self.bytes, self.form)?.locate(path))
+    }
+
+    /// As [`Self::locate`] for many paths; no bytes where the file cannot be followed.
+    pub fn locate_all(&self, paths: &[String]) -> Vec<Range<usize>> {
+        match Locator::new(&self.bytes, self.form) {
+            Some(locator) => paths.iter().map(|path| locator.locate(path)).collect(),
+            None => vec![0..0; paths.len()],
+        }
+    }
+
+    /// Gives every diagnostic that has a path but no place its bytes in the text, or, of a binary
+    /// file, a note of the offset; and says which node it is in.
+    pub fn place(&self, diagnostics: &mut [Diagnostic]) {
+        let mut named =
+            diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.is_some()).peekable();
+        if named.peek().is_none() {
+            return;
+        }
+        let Some(locator) = Locator::new(&self.bytes, self.form) else { return };
+        for diagnostic in named {
+            self.place_one(&locator, diagnostic);
+        }
+    }
+
+    fn place_one(&self, locator: &Locator<'_>, diagnostic: &mut Diagnostic) {
+        let Some(path) = &diagnostic.path else { return };
+        if let Some(node) = locator.node_of(path) {
+            let note = format!("in {node}");
+            let is_said = diagnostic.message.contains(&node) || diagnostic.notes.contains(&note);
+            diagnostic.notes.extend((!is_said).then_some(note));
+        }
+        let is_placed = diagnostic.notes.iter().any(|note| note.starts_with(AT_BYTE));
+        if is_placed || !diagnostic.labels.is_empty() {
+            return;
+        }
+        let span = locator.locate(path);
+        if self.form.encoding == Encoding::Binary {
+            diagnostic.notes.push(format!("{AT_BYTE}{} of the file", span.start));
+            return;
+        }
+        let label = |span, text: &str, primary| Label { span, text: text.into(), primary };
+        diagnostic.labels.push(label(span, "", true));
+        for place in &diagnostic.related {
+            diagnostic.labels.push(label(locator.locate(&place.path), &place.text, false));
+        }
+    }
+
+    /// What diagnostics are shown against: the text, or nothing but the name for a binary file.
+    pub fn source(&self) -> Source {
+        source(&self.name, &self.bytes, self.form.encoding)
+    }
+}
+
+pub(crate) fn source(name: &str, bytes: &Bytes, encoding: Encoding) -> Source {
+    match encoding {
+        Encoding::Binary => Source::new(name, ""),
+        Encoding::Json | Encoding::Text => Source::from_bytes(name, bytes),
+    }
+}
+
+/// Maps a file into memory: what is not looked at is not read. What is no file, such as a pipe, is
+/// read to its end.
+///
+/// # Errors
+/// The file cannot be opened or read.
+pub fn map(path: &Path) -> io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return map_file(&file);
+    }
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+/// Maps a file that is open.
+///
+/// # Errors
+/// It cannot be mapped.
+#[allow(unsafe_code)]
+pub(crate) fn map_file(file: &File) -> io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the map is read-only and lives as long as the bytes. Another process that shortens
+    // the file while it is mapped ends this one with a bus error, and one that writes to it
+    // changes what we read; both are the price of not copying models of gigabytes, and the reason
+    // why nothing that was checked is read twice where it matters.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}

@@ -1,0 +1,73 @@
+//! Documents of servers, kept in a folder.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ureq::tls::{RootCerts, TlsConfig};
+
+/// How to fetch documents.
+///
+/// What has been fetched once is not fetched again: remove the file from the folder to do so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Folder of what has been fetched, a file for each URL named by the URL's hash.
+    pub cache: PathBuf,
+    /// How long one document may take.
+    pub timeout: Duration,
+}
+
+/// Servers that send on to others, in a row.
+const MAX_REDIRECTS: u32 = 4;
+
+impl Fetch {
+    /// Fetches into a folder, a document in 30 seconds at most.
+    pub fn into_folder(cache: impl Into<PathBuf>) -> Self {
+        Self { cache: cache.into(), timeout: Duration::from_secs(30) }
+    }
+
+    /// The document of a URL, of at most so many bytes.
+    pub(super) fn get(&self, url: &str, max_bytes: u64) -> Result<Bytes, String> {
+        let path = self.cache.join(format!("{}.lib", blake3::hash(url.as_bytes()).to_hex()));
+        if let Ok(bytes) = std::fs::read(&path) {
+            return Ok(bytes.into());
+        }
+        let bytes = self.fetch(url, max_bytes)?;
+        // A document that cannot be kept is still one.
+        let _ = self.keep(&path, &bytes);
+        Ok(bytes.into())
+    }
+
+    fn fetch(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, String> {
+        // The roots that the system trusts.
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let config = ureq::Agent::config_builder()
+            .tls_config(tls)
+            .timeout_global(Some(self.timeout))
+            .max_redirects(MAX_REDIRECTS)
+            .build();
+        let agent = ureq::Agent::new_with_config(config);
+        let response = agent.get(url).call().map_err(|error| error.to_string())?;
+        let mut bytes = vec![];
+        let mut body = response.into_body().into_reader().take(max_bytes + 1);
+        body.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(format!("it has more than {max_bytes} bytes"));
+        }
+        Ok(bytes)
+    }
+
+    /// Puts the file in place at once, so that others never see a part of it.
+    fn keep(&self, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+        std::fs::create_dir_all(&self.cache)?;
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        let mut file = std::fs::File::create(&part)?;
+        file.write_all(bytes)?;
+        std::fs::rename(part, path)
+    }
+}

@@ -1,0 +1,155 @@
+//! Elements in other files: mapped, and held to the model's folder.
+//!
+//! A model comes from anywhere, and the paths in it are not to reach what its folder does not
+//! hold: neither by `..` or from the root, nor through links of either kind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Sink};
+
+use crate::contain::{self, Fault};
+use crate::input;
+use crate::model::{self, External, Module, Tensor, TensorData};
+
+/// A part of a file that a tensor takes.
+struct Taken {
+    file: String,
+    begin: u64,
+    end: u64,
+    name: String,
+    path: String,
+}
+
+/// Maps the files that tensors name, and gives each tensor its bytes.
+pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
+    let mut files = Files { folder, root: None, open: BTreeMap::new() };
+    let mut taken = vec![];
+    module.visit_tensors_mut(&mut |tensor, at| {
+        let expected = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
+        let Tensor { name, data: TensorData::External(external), .. } = tensor else { return };
+        if external.location.is_empty() {
+            return; // Reported when it was read.
+        }
+        let name = name.clone().unwrap_or_default();
+        match files.bytes(external, expected) {
+            Ok(bytes) => {
+                let (begin, path) = (external.offset, at.to_string());
+                let (end, file) = (begin + bytes.len() as u64, external.location.clone());
+                taken.push(Taken { file, begin, end, name, path });
+                external.bytes = Some(bytes);
+            }
+            Err(refusal) => sink.push(refusal.diagnostic(&name, at)),
+        }
+    });
+    check_overlap(taken, sink);
+}
+
+/// Why a tensor's elements cannot be had.
+#[derive(Clone)]
+struct Refusal {
+    code: &'static str,
+    message: String,
+    help: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(message: String) -> Self {
+        Self { code: "cir-external", message, help: None }
+    }
+
+    /// Of a path that may reach out of the folder.
+    fn path(location: &str, what: &str) -> Self {
+        let message = format!("`{location}` {what}");
+        Self { code: "cir-external-path", message, help: None }
+    }
+
+    fn diagnostic(self, name: &str, at: &model::Path<'_>) -> Diagnostic {
+        let message = format!("external data of tensor `{name}`: {}", self.message);
+        let diagnostic = Diagnostic::error(self.code, message).path(at.to_string());
+        self.help.into_iter().fold(diagnostic, Diagnostic::help)
+    }
+}
+
+/// The files of a folder that are open.
+struct Files<'f> {
+    folder: &'f Path,
+    /// The folder without links.
+    root: Option<PathBuf>,
+    open: BTreeMap<String, Result<Bytes, Refusal>>,
+}
+
+impl Files<'_> {
+    fn bytes(&mut self, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+        let location = &external.location;
+        if !self.open.contains_key(location) {
+            let opened = self.map(location);
+            self.open.insert(location.clone(), opened);
+        }
+        let file = self.open[location].clone()?;
+        range(&file, external, expected)
+    }
+
+    fn map(&mut self, location: &str) -> Result<Bytes, Refusal> {
+        let cannot =
+            |error: std::io::Error| Refusal::new(format!("cannot read `{location}`: {error}"));
+        let root = match &self.root {
+            Some(root) => root.clone(),
+            None => self.folder.canonicalize().map_err(cannot)?,
+        };
+        self.root = Some(root.clone());
+        let (_, file) = contain::open(&root, Path::new(location)).map_err(|fault| match fault {
+            Fault::Unreadable(error) => cannot(error),
+            fault => Refusal { help: fault.help(), ..Refusal::path(location, &fault.to_string()) },
+        })?;
+        input::map_file(&file).map_err(cannot)
+    }
+}
+
+/// The part of the file a tensor names: as long as it says, or else as its sizes need.
+fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+    let (size, begin) = (file.len() as u64, external.offset);
+    let fault = |message: String| Err(Refusal::new(message));
+    let length = match (external.length, expected) {
+        (Some(length), Some(expected)) if length != expected => {
+            return fault(format!("`length` is {length}, yet its sizes need {expected} bytes"));
+        }
+        (Some(length), _) | (None, Some(length)) => length,
+        (None, None) => size.saturating_sub(begin),
+    };
+    let end = begin.checked_add(length).filter(|end| *end <= size);
+    let Some(end) = end else {
+        let location = &external.location;
+        return fault(format!(
+            "{length} bytes from {begin} do not lie in `{location}`, which has {size}"
+        ));
+    };
+    Ok(file.slice(begin as usize..end as usize))
+}
+
+/// Tensors may share their bytes, but not a part of them.
+fn check_overlap(mut taken: Vec<Taken>, sink: &mut Sink) {
+    taken.sort_by(|a, b| (&a.file, a.begin, a.end).cmp(&(&b.file, b.begin, b.end)));
+    let mut widest: Option<&Taken> = None;
+    for next in &taken {
+        let before = widest.filter(|before| before.file == next.file);
+        if let Some(before) = before
+            && next.begin < before.end
+            && (next.begin, next.end) != (before.begin, before.end)
+            && next.begin < next.end
+        {
+            let Taken { file, begin, end, name, path } = next;
+            let message = format!(
+                "external data of tensor `{name}`: bytes {begin} to {end} of `{file}` overlap \
+                 those of tensor `{}`, {} to {}",
+                before.name, before.begin, before.end
+            );
+            let diagnostic = Diagnostic::error("cir-external-overlap", message).path(path.clone());
+            sink.push(diagnostic.related(before.path.clone(), "the other tensor"));
+        }
+        if before.is_none_or(|before| next.end > before.end) {
+            widest = Some(next);
+        }
+    }
+}

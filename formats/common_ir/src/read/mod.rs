@@ -1,0 +1,182 @@
+//! From files to [`Module`]s.
+
+mod data;
+mod external;
+mod lotus;
+mod onnx;
+mod shared;
+mod sniff;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Sink};
+use prost::Message;
+
+use crate::input::AT_BYTE;
+use crate::model::Module;
+use crate::schema::Excess;
+use crate::{Encoding, Form, Format, Input, Root};
+use crate::{carry, locate, schema};
+use shared::Reader;
+
+pub use data::{read_data, read_tensor};
+
+/// How to read a file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What is known of the form; the rest is found out from the first bytes.
+    pub format: Format,
+    /// What to do about tensors whose elements are in other files.
+    pub external: ExternalData,
+}
+
+/// What to do about tensors whose elements are in other files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExternalData {
+    /// [`open`] maps what lies in the model's own folder; [`read()`] leaves it.
+    #[default]
+    Beside,
+    /// Maps what lies in that folder.
+    In(PathBuf),
+    /// Leaves it: [`crate::model::External::bytes`] stays empty.
+    Leave,
+}
+
+/// A module and the file it was read from.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// What the file says.
+    pub module: Module,
+    /// Its bytes, which also know where an item of the module stands.
+    pub input: Input,
+}
+
+/// Gives the tensors of a module whose elements lie in other files of a folder their bytes, as
+/// [`read()`] does with [`ExternalData::In`]. Diagnostics have paths in the module.
+pub fn find_external(module: &mut Module, folder: &Path, sink: &mut Sink) {
+    external::resolve(module, folder, sink);
+}
+
+/// The folder that a file lies in.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Opens, maps and reads a file; every diagnostic goes to `sink`.
+///
+/// Returns `None` when no module could be made. A module that could be made may still come with
+/// errors: it is then to be checked further, and refused.
+pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document> {
+    match crate::input::map(path) {
+        Ok(bytes) => {
+            let mut options = options.clone();
+            if options.external == ExternalData::Beside {
+                options.external = ExternalData::In(folder_of(path).into());
+            }
+            read(&path.to_string_lossy(), bytes, &options, sink)
+        }
+        Err(error) => {
+            let message = format!("cannot read `{}`: {error}", path.display());
+            sink.push(Diagnostic::error("cir-file", message));
+            None
+        }
+    }
+}
+
+/// Reads a file that is in memory, as [`open`] does; [`ExternalData::Beside`] leaves external data.
+pub fn read(name: &str, bytes: Bytes, options: &Options, sink: &mut Sink) -> Option<Document> {
+    let form = sniff::form(&bytes, options.format, sink)?;
+    let input = Input::new(name, bytes, form);
+    let mut found = Sink::new();
+    let mut module = module(&input, &mut found);
+    if let (Some(module), ExternalData::In(folder)) = (&mut module, &options.external) {
+        external::resolve(module, folder, &mut found);
+    }
+    let mut found = found.into_diagnostics();
+    input.place(&mut found);
+    sink.extend(found);
+    Some(Document { module: module?, input })
+}
+
+fn module(input: &Input, sink: &mut Sink) -> Option<Module> {
+    let form = input.form();
+    let bytes = match form.encoding {
+        Encoding::Binary => input.bytes().clone(),
+        Encoding::Json | Encoding::Text => text::message(input.bytes(), form, sink)?,
+    };
+    let name = form.root.message();
+    let module = match form.root {
+        Root::Graph => {
+            message(bytes, name, sink, |reader, graph| Some(reader.lotus_graph_file(graph)))
+        }
+        Root::Library => {
+            message(bytes, name, sink, |reader, library| Some(reader.lotus_library(library)))
+        }
+        Root::Model => message(bytes, name, sink, |reader, model| {
+            reader.onnx_model(model).map(carry::from_onnx)
+        }),
+    };
+    if form.root != Root::Model && form.encoding == Encoding::Binary {
+        report_unknown(input, sink);
+    }
+    module
+}
+
+/// Decodes a message and reads it; says where it breaks off when it does.
+fn message<M: Message + Default, T>(
+    bytes: Bytes,
+    name: &str,
+    sink: &mut Sink,
+    read: impl FnOnce(&mut Reader<'_>, M) -> Option<T>,
+) -> Option<T> {
+    let descriptor = schema::message(name);
+    if let Some(excess) = locate::wire_excess(&bytes, &descriptor) {
+        let (Excess::Depth(at) | Excess::Items(at)) = excess;
+        sink.push(excess.diagnostic().with_note(format!("{AT_BYTE}{at} of the file")));
+        return None;
+    }
+    let mut reader = Reader::new(sink);
+    let decoded = reader.decode(bytes.clone());
+    let found = decoded.and_then(|message| read(&mut reader, message));
+    if !reader.is_broken() {
+        return found;
+    }
+    let diagnostic = match locate::explain(&bytes, &descriptor) {
+        Some(fault) => Diagnostic::error("cir-wire", fault.message)
+            .path(fault.path)
+            .with_note(format!("{AT_BYTE}{}, read as {name}", fault.offset)),
+        None => Diagnostic::error("cir-wire", format!("not a {name}")),
+    };
+    sink.push(diagnostic);
+    None
+}
+
+/// Common IR has had no new fields since 2017: what it does not know is most likely another format.
+fn report_unknown(input: &Input, sink: &mut Sink) {
+    const SHOWN: usize = 10;
+    let message = schema::message(input.form().root.message());
+    for fault in locate::unknown_fields(input.bytes(), &message, SHOWN) {
+        let note = format!("{AT_BYTE}{} of the file", fault.offset);
+        let diagnostic = Diagnostic::warning("cir-unknown-field", fault.message);
+        sink.push(diagnostic.path(fault.path).with_note(note));
+    }
+}
+
+/// Says which forms there are.
+fn help() -> String {
+    format!("name the form with --format: {}", Format::names().join(", "))
+}
+
+pub(crate) fn ambiguous(message: String) -> Diagnostic {
+    Diagnostic::error("cir-ambiguous", message).help(help())
+}
+
+impl Form {
+    /// The form of files that are written by default: binary.
+    pub fn binary(root: Root) -> Self {
+        Self { root, encoding: Encoding::Binary }
+    }
+}

@@ -1,0 +1,50 @@
+//! The schemas as descriptors.
+
+use std::sync::LazyLock;
+
+use irc_diag::Diagnostic;
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+use crate::proto::SCHEMAS;
+
+/// Deepest nesting of messages that is read, in all forms; protobuf's own bound.
+pub(crate) const MAX_DEPTH: usize = 100;
+
+/// Most messages, texts and numbers of a file that are read, packed numbers counted as one: an
+/// empty message takes two bytes in a file and hundreds in memory.
+pub(crate) const MAX_ITEMS: usize = 16_000_000;
+
+/// A bound that a file goes beyond, and the byte where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// Nested too deep.
+    Depth(usize),
+    /// More than [`MAX_ITEMS`].
+    Items(usize),
+}
+
+impl Excess {
+    /// Says which bound it is.
+    pub(crate) fn diagnostic(self) -> Diagnostic {
+        match self {
+            Self::Depth(_) => {
+                let message = format!("messages nested more than {MAX_DEPTH} levels deep");
+                Diagnostic::error("cir-nesting", message)
+            }
+            Self::Items(_) => {
+                let message = format!("more than {MAX_ITEMS} messages, texts and numbers");
+                Diagnostic::error("cir-too-large", message)
+                    .help("large data belong in the raw data of tensors")
+            }
+        }
+    }
+}
+
+static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
+    DescriptorPool::decode(SCHEMAS).expect("the build script encodes what it has compiled")
+});
+
+/// The message of that full name.
+pub(crate) fn message(name: &str) -> MessageDescriptor {
+    POOL.get_message_by_name(name).expect("only messages of the schemas are asked for")
+}

@@ -1,0 +1,179 @@
+//! Whether a module is sound: the rules of Common IR, and of them those that hold in ONNX.
+//!
+//! Before: a module as it was read, and the libraries it imports. After: every breach of a rule is
+//! a diagnostic at its item's path, its code and message naming the rule. Nothing is changed. Takes
+//! time linear in the module.
+
+mod body;
+mod call;
+mod declaration;
+mod document;
+mod flow;
+mod markup;
+mod name;
+mod recursion;
+mod rules;
+mod signature;
+mod symbols;
+mod tensor;
+mod types;
+mod typing;
+
+use irc_diag::{Diagnostic, Severity, Sink};
+
+use crate::library::Libraries;
+use crate::model::{Module, Path, Schema};
+
+pub(crate) use flow::{cycle_through, cycles};
+pub use rules::Rule;
+pub(crate) use symbols::{Callee, Symbols};
+pub use tensor::data_fault;
+
+/// How strict to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// As the format says.
+    #[default]
+    Strict,
+    /// What files of the time do nevertheless are warnings: names that are no identifiers, no
+    /// domain, no counts of inputs, no declarations.
+    Compat,
+}
+
+/// What the document is used as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Either.
+    #[default]
+    Any,
+    /// The root of a computation: a graph.
+    Root,
+}
+
+/// How to validate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ValidateOptions {
+    /// How strict to be.
+    pub level: Level,
+    /// What the document is used as.
+    pub role: Role,
+    /// Bare names of operators that nothing declares are those of the standard library.
+    pub implicit_std: bool,
+}
+
+/// Checks a module, and the libraries it imports; every breach of a rule goes to `sink`.
+///
+/// A diagnostic in a library stands at the import that leads to it, with its place in a note.
+pub fn validate(
+    module: &Module,
+    libraries: &Libraries,
+    options: &ValidateOptions,
+    sink: &mut Sink,
+) {
+    check(module, libraries, options, sink);
+    for library in libraries.iter() {
+        let mut found = Sink::new();
+        let as_library = ValidateOptions { role: Role::Any, ..*options };
+        check(&library.module, libraries, &as_library, &mut found);
+        sink.extend(
+            found.into_diagnostics().into_iter().map(|diagnostic| library.relocate(diagnostic)),
+        );
+    }
+    recursion::report(module, libraries, options, sink);
+}
+
+fn check(module: &Module, libraries: &Libraries, options: &ValidateOptions, sink: &mut Sink) {
+    let symbols = Symbols::new(module, libraries, options.implicit_std);
+    let mut checker = Checker {
+        module,
+        symbols: &symbols,
+        options,
+        sink,
+        body: None,
+        hints: MAX_HINTS,
+        worded: 0,
+    };
+    checker.document();
+    checker.bundled(libraries);
+    checker.declarations();
+    checker.bodies();
+}
+
+/// The state of a check.
+pub(crate) struct Checker<'c> {
+    module: &'c Module,
+    symbols: &'c Symbols<'c>,
+    options: &'c ValidateOptions,
+    sink: &'c mut Sink,
+    /// Domain of the function whose body is checked.
+    body: Option<&'c str>,
+    /// Hints that may still be looked for: each takes time of its own.
+    hints: usize,
+    /// Diagnostics that have been put into words.
+    worded: usize,
+}
+
+/// Diagnostics that say more than their rule: those beyond are hardly read, and take time.
+const MAX_WORDED: usize = 5000;
+
+/// Diagnostics that come with a hint.
+const MAX_HINTS: usize = 32;
+
+impl Checker<'_> {
+    /// Whether the module speaks ONNX's words.
+    fn is_onnx(&self) -> bool {
+        self.module.schema == Schema::Onnx
+    }
+
+    /// Whether one more hint may be looked for.
+    fn may_hint(&mut self) -> bool {
+        self.hints = self.hints.saturating_sub(1);
+        self.hints > 0
+    }
+
+    /// How bad a breach of a rule is here; `None` when it is not checked.
+    fn severity(&self, rule: Rule) -> Option<Severity> {
+        rule.severity(self.options.level, self.module.schema)
+    }
+
+    /// Reports a breach.
+    fn report(&mut self, rule: Rule, at: &Path<'_>, message: impl std::fmt::Display) {
+        self.report_with(rule, at, message, |diagnostic| diagnostic);
+    }
+
+    /// Reports a breach with more said about it.
+    fn report_with(
+        &mut self,
+        rule: Rule,
+        at: &Path<'_>,
+        message: impl std::fmt::Display,
+        more: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        let Some(severity) = self.severity(rule) else { return };
+        self.worded += 1;
+        let found = match self.worded > MAX_WORDED {
+            true => diagnostic(rule, severity, at, format_args!("not so: {}", rule.title())),
+            false => more(diagnostic(rule, severity, at, message)),
+        };
+        self.sink.push(found);
+    }
+
+    /// Reports as a warning at most.
+    fn warn(&mut self, rule: Rule, at: &Path<'_>, message: impl std::fmt::Display) {
+        if let Some(severity) = self.severity(rule) {
+            let severity = severity.max(Severity::Warning);
+            self.sink.push(diagnostic(rule, severity, at, message));
+        }
+    }
+}
+
+/// A diagnostic whose code and message name the rule.
+pub(crate) fn diagnostic(
+    rule: Rule,
+    severity: Severity,
+    at: &Path<'_>,
+    message: impl std::fmt::Display,
+) -> Diagnostic {
+    let message = format!("{message} ({})", rule.id());
+    Diagnostic::new(severity, rule.code(), message).path(at.to_string()).help(rule.help())
+}

@@ -1,0 +1,111 @@
+//! A named text.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A named text that diagnostics point into; cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    name: Arc<str>,
+    text: Arc<str>,
+    invalid_utf8: Option<usize>,
+}
+
+impl Source {
+    /// A source from text.
+    pub fn new(name: impl AsRef<str>, text: impl AsRef<str>) -> Self {
+        Self { name: name.as_ref().into(), text: text.as_ref().into(), invalid_utf8: None }
+    }
+
+    /// A source from bytes; what is not UTF-8 is replaced, and [`Source::invalid_utf8`] says so.
+    pub fn from_bytes(name: impl AsRef<str>, bytes: &[u8]) -> Self {
+        let invalid_utf8 = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
+        let text = String::from_utf8_lossy(bytes);
+        Self { name: name.as_ref().into(), text: text.as_ref().into(), invalid_utf8 }
+    }
+
+    /// Name of the source, as a user would recognise it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Byte offset of the first byte that was not UTF-8, if any.
+    pub fn invalid_utf8(&self) -> Option<usize> {
+        self.invalid_utf8
+    }
+
+    /// Line and column of a byte offset, both counted from one; the column counts characters.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        self.lines().line_column(offset)
+    }
+
+    /// Where its lines begin: for who asks for many places.
+    pub fn lines(&self) -> Lines<'_> {
+        let newlines = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+        Lines { text: &self.text, starts }
+    }
+
+    /// The nearest character boundary at or before `offset`, within the text.
+    pub(crate) fn floor(&self, offset: usize) -> usize {
+        floor_boundary(&self.text, offset)
+    }
+
+    /// Byte range of the line that holds `offset`, without its line ending.
+    pub(crate) fn line_range(&self, offset: usize) -> Range<usize> {
+        let offset = self.floor(offset);
+        let start = self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = self.text[offset..].find('\n').map_or(self.text.len(), |len| offset + len);
+        start..end
+    }
+}
+
+/// Where the lines of a text begin.
+#[derive(Clone, Debug)]
+pub struct Lines<'s> {
+    text: &'s str,
+    starts: Vec<usize>,
+}
+
+impl Lines<'_> {
+    /// Line and column of a byte offset, both counted from one; the column counts characters.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let offset = floor_boundary(self.text, offset);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        (line, self.text[start..offset].chars().count() + 1)
+    }
+}
+
+/// The nearest character boundary at or before `offset`, within `text`.
+pub(crate) fn floor_boundary(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_and_column_count_characters_from_one() {
+        let source = Source::new("x", "ab\ncédille\n");
+        assert_eq!(source.line_column(0), (1, 1));
+        assert_eq!(source.line_column(6), (2, 3));
+        assert_eq!(source.line_column(999), (3, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_remembered() {
+        let source = Source::from_bytes("x", b"ab\xffc");
+        assert_eq!((source.text(), source.invalid_utf8()), ("ab\u{fffd}c", Some(2)));
+    }
+}

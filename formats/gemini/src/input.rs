@@ -1,0 +1,66 @@
+//! Files as they lie on disk, compressed or not.
+
+use std::borrow::Cow;
+use std::io::{Read, Write};
+
+use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
+use irc_diag::{Diagnostic, Source};
+
+/// Most bytes that a compressed file may hold.
+const MAX_UNPACKED: u64 = 256 << 20;
+
+/// First bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The text of a file, unpacked when it is a gzip file.
+///
+/// # Errors
+/// A diagnostic when the file is damaged or holds more than 256 MiB.
+pub fn source(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
+    Ok(Source::from_bytes(name, &unpacked(bytes)?))
+}
+
+/// The bytes of a file, unpacked when it is a gzip file.
+///
+/// # Errors
+/// As [`source`].
+pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Box<Diagnostic>> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut unpacked = vec![];
+    let read = MultiGzDecoder::new(bytes).take(MAX_UNPACKED + 1).read_to_end(&mut unpacked);
+    let refuse = |message: String| Err(Box::new(Diagnostic::error("gem-compressed", message)));
+    match read {
+        Err(error) => refuse(format!("the gzip file cannot be unpacked: {error}")),
+        Ok(_) if unpacked.len() as u64 > MAX_UNPACKED => {
+            refuse(format!("the gzip file holds more than {MAX_UNPACKED} bytes"))
+        }
+        Ok(_) => Ok(Cow::Owned(unpacked)),
+    }
+}
+
+/// A gzip file that holds the bytes; without a time, so that equal bytes give equal files.
+pub fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(vec![], Compression::default());
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.expect("memory takes all that is written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressed_files_are_unpacked() {
+        let source = source("x", &packed(b"{}")).expect("a sound file");
+        assert_eq!(source.text(), "{}");
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        let mut bytes = packed(b"some text that is long enough");
+        bytes.truncate(20);
+        assert_eq!(source("x", &bytes).expect_err("cut off").code, "gem-compressed");
+    }
+}

@@ -1,0 +1,41 @@
+//! What published files are known to get wrong: accepted, said once for each kind.
+
+use std::collections::BTreeMap;
+
+use irc_diag::{Diagnostic, Sink};
+
+/// Gathers harmless flaws, of which a file may have thousands.
+#[derive(Default)]
+pub(super) struct Published(BTreeMap<&'static str, Flaw>);
+
+struct Flaw {
+    message: String,
+    path: String,
+    why: &'static str,
+    count: usize,
+}
+
+impl Published {
+    /// Notes a flaw; the first place of each code is shown, with `why` it is accepted.
+    pub fn note(
+        &mut self,
+        code: &'static str,
+        why: &'static str,
+        path: impl FnOnce() -> String,
+        message: impl FnOnce() -> String,
+    ) {
+        let first = || Flaw { message: message(), path: path(), why, count: 0 };
+        self.0.entry(code).or_insert_with(first).count += 1;
+    }
+
+    /// One warning for each kind.
+    pub fn report(self, sink: &mut Sink) {
+        for (code, Flaw { message, path, why, count }) in self.0 {
+            let mut diagnostic = Diagnostic::warning(code, message).path(path).with_note(why);
+            if count > 1 {
+                diagnostic = diagnostic.with_note(format!("{count} places of this file are so"));
+            }
+            sink.push(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The tar file: named members, read in place and written so that equal content is equal bytes.
+
+mod header;
+mod path;
+mod read;
+mod write;
+
+use bytes::Bytes;
+use irc_diag::Source;
+use irc_json::Map;
+
+pub use path::fault as path_fault;
+
+/// Bytes of a header, and what contents are padded to.
+const BLOCK: usize = 512;
+
+/// Bytes that the length of an archive is a multiple of, as Python and GNU tar write it.
+const RECORD: usize = 10240;
+
+/// The members of an archive.
+///
+/// Contents are slices of what was read: nothing is copied. They start at multiples of 512 bytes of
+/// the file, so that in a file mapped into memory each is aligned to 512.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    name: String,
+    members: Map<String, Bytes>,
+}
+
+impl Archive {
+    /// An archive of members by path, such as `src/relay.txt`; `name` is what diagnostics call it.
+    pub fn new(name: &str, members: impl IntoIterator<Item = (String, Bytes)>) -> Self {
+        Self { name: name.into(), members: members.into_iter().collect() }
+    }
+
+    /// What diagnostics call the archive.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Contents of the member at a path without a leading `./`.
+    pub fn get(&self, path: &str) -> Option<&Bytes> {
+        self.members.get(path)
+    }
+
+    /// Paths and contents, in order of paths.
+    pub fn members(&self) -> &Map<String, Bytes> {
+        &self.members
+    }
+
+    /// Members whose path starts with `folder`, such as `codegen/host/lib/`.
+    pub fn within(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
+        let members = self.members.starting_at(folder);
+        let members = members.map(|(path, content)| (path.as_str(), content));
+        members.take_while(move |(path, _)| path.starts_with(folder))
+    }
+
+    /// Name of a member in diagnostics: `model.tar:metadata.json`.
+    pub fn name_of(&self, path: &str) -> String {
+        format!("{}:{path}", self.name)
+    }
+
+    /// A member as a text that diagnostics point into; empty when there is no such member.
+    pub fn text_of(&self, path: &str) -> Source {
+        let content = self.get(path).map_or(&[][..], |content| content);
+        Source::from_bytes(self.name_of(path), content)
+    }
+
+    /// A member that is no text: diagnostics about it name the byte in a note.
+    pub fn binary_of(&self, path: &str) -> Source {
+        Source::new(self.name_of(path), "")
+    }
+}

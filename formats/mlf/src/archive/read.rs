@@ -1,0 +1,308 @@
+//! Reading, in place.
+//!
+//! Accepted is what Python's `tarfile` writes: headers of POSIX (`ustar`) and GNU, extended (`pax`)
+//! headers for one member, long names of GNU, regular files and folders. Everything else that tar
+//! can hold (links, devices, sparse files, global headers) is refused: a model needs none of it, and
+//! programs that unpack archives disagree about it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use irc_diag::{Diagnostic, Sink};
+use irc_json::{Map, order};
+
+use super::header::{Header, Kind, record};
+use super::path::{self, folders, stripped};
+use super::{Archive, BLOCK};
+use crate::report::at_byte;
+
+/// Most members read.
+const MAX_MEMBERS: usize = 65_536;
+
+/// Most bytes of an extended header or a long name.
+const MAX_EXTENSION: usize = 65_536;
+
+/// Most bytes after the end of the archive.
+const MAX_TAIL: usize = 1 << 20;
+
+/// First bytes of what archives are commonly compressed to.
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (&[0x1f, 0x8b], "gzip"),
+    (b"BZh", "bzip2"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+];
+
+impl Archive {
+    /// Reads an archive; nothing after an error, which is in `sink`.
+    pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
+        let before = sink.error_count();
+        let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
+        let mut members = vec![];
+        while let Some(entry) = walk.entry() {
+            members.extend(member(entry, walk.sink));
+        }
+        let members = distinct(members, sink);
+        check_folders(&members, sink);
+        let files = members.into_iter().filter(|member| !member.is_folder);
+        let files = files.map(|file| (file.path, bytes.slice(file.content)));
+        (sink.error_count() == before).then(|| Self::new(name, files))
+    }
+}
+
+/// A member as the walk finds it.
+struct Entry {
+    /// Offset of its header.
+    header: usize,
+    /// Its path as written.
+    path: Vec<u8>,
+    is_folder: bool,
+    content: Range<usize>,
+}
+
+/// What headers before the next member say about it.
+#[derive(Default)]
+struct Extension {
+    path: Option<Vec<u8>>,
+    size: Option<u64>,
+    is_there: bool,
+}
+
+/// A walk over the headers.
+struct Walk<'a> {
+    bytes: &'a Bytes,
+    at: usize,
+    next: Extension,
+    sink: &'a mut Sink,
+}
+
+impl Walk<'_> {
+    /// The next file or folder; `None` at the end, or after an error that hides what follows.
+    fn entry(&mut self) -> Option<Entry> {
+        loop {
+            let start = self.at;
+            let block = self.bytes.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>());
+            let Some(block) = block else {
+                return self.refuse(start, "mlf-truncated", "the archive ends too early");
+            };
+            if block.iter().all(|byte| *byte == 0) {
+                self.end(start);
+                return None;
+            }
+            let header = Header(block);
+            self.verify(header, start)?;
+            let content = self.content(header, start)?;
+            self.at = content.end.next_multiple_of(BLOCK);
+            match header.kind() {
+                Kind::Extended => self.extend(start, content)?,
+                Kind::LongName => self.long_name(start, content)?,
+                kind @ (Kind::File | Kind::Folder) => {
+                    let said = std::mem::take(&mut self.next);
+                    let path = said.path.unwrap_or_else(|| header.path());
+                    return Some(Entry {
+                        header: start,
+                        path,
+                        is_folder: kind == Kind::Folder,
+                        content,
+                    });
+                }
+                Kind::Global => self.wrong_kind("a global header", header, start),
+                Kind::Other(what) => self.wrong_kind(what, header, start),
+            }
+        }
+    }
+
+    fn report(&mut self, at: usize, code: &'static str, message: impl Into<String>) {
+        self.sink.push(at_byte(Diagnostic::error(code, message), at));
+    }
+
+    fn refuse<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
+        self.report(at, code, message);
+        None
+    }
+
+    /// Whether the block is a header at all.
+    fn verify(&mut self, header: Header<'_>, start: usize) -> Option<()> {
+        if !header.is_marked() && start == 0 {
+            let mut diagnostic = Diagnostic::error("mlf-not-tar", "the file is no tar archive");
+            let packed = COMPRESSED.iter().find(|(magic, _)| header.0.starts_with(magic));
+            if let Some((_, name)) = packed {
+                diagnostic =
+                    diagnostic.help(format!("it is compressed with {name}: unpack it first"));
+            }
+            self.sink.push(at_byte(diagnostic, 0));
+            return None;
+        }
+        if header.is_marked() && header.is_sound() {
+            return Some(());
+        }
+        self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
+    }
+
+    /// Where the content of a member lies.
+    fn content(&mut self, header: Header<'_>, start: usize) -> Option<Range<usize>> {
+        let Some(own) = header.size() else {
+            return self.refuse(start, "mlf-tar-header", "the size of a member is no number");
+        };
+        let is_member = !matches!(header.kind(), Kind::Extended | Kind::Global | Kind::LongName);
+        let said = self.next.size.filter(|_| is_member);
+        if said.is_some_and(|said| own != 0 && own != said) {
+            let message = "header and extended header of a member give it different sizes";
+            return self.refuse(start, "mlf-tar-header", message);
+        }
+        let begin = start + BLOCK;
+        let size = usize::try_from(said.unwrap_or(own)).ok();
+        let end = size.and_then(|size| begin.checked_add(size));
+        let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
+            let message = "the archive ends before the content of a member does";
+            return self.refuse(start, "mlf-truncated", message);
+        };
+        Some(begin..end)
+    }
+
+    /// Takes an extended header.
+    fn extend(&mut self, start: usize, content: Range<usize>) -> Option<()> {
+        self.bounded(start, &content)?;
+        self.next.is_there = true;
+        let malformed = "an extended header is malformed";
+        let mut records = &self.bytes[content];
+        while !records.is_empty() {
+            let Some((key, value, rest)) = record(records) else {
+                return self.refuse(start, "mlf-tar-header", malformed);
+            };
+            records = rest;
+            match key {
+                "path" => self.next.path = Some(value.to_vec()),
+                "size" => {
+                    let size = std::str::from_utf8(value).ok().and_then(|size| size.parse().ok());
+                    if size.is_none() {
+                        return self.refuse(start, "mlf-tar-header", malformed);
+                    }
+                    self.next.size = size;
+                }
+                key if key.starts_with("GNU.sparse.") => {
+                    let message = "a member is sparse: what it holds is not what the archive holds";
+                    self.report(start, "mlf-tar-kind", message);
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// Takes a long name of GNU tar.
+    fn long_name(&mut self, start: usize, content: Range<usize>) -> Option<()> {
+        self.bounded(start, &content)?;
+        let name = &self.bytes[content];
+        let name = name.strip_suffix(&[0]).unwrap_or(name);
+        self.next.is_there = true;
+        self.next.path = Some(name.to_vec());
+        Some(())
+    }
+
+    fn bounded(&mut self, start: usize, content: &Range<usize>) -> Option<()> {
+        match content.len() {
+            ..=MAX_EXTENSION => Some(()),
+            _ => self.refuse(start, "mlf-limit", "an extended header of more than 65536 bytes"),
+        }
+    }
+
+    fn wrong_kind(&mut self, what: &str, header: Header<'_>, start: usize) {
+        self.next = Extension::default();
+        let path = header.path();
+        let path = String::from_utf8_lossy(&path);
+        let message = format!("member `{path}` is {what}");
+        let help = "a model has files and folders only";
+        let diagnostic = Diagnostic::error("mlf-tar-kind", message).help(help);
+        self.sink.push(at_byte(diagnostic, start));
+    }
+
+    /// The end: a second block of zeros, then nothing but zeros.
+    fn end(&mut self, start: usize) {
+        if self.next.is_there {
+            self.report(start, "mlf-tar-header", "an extended header belongs to no member");
+        }
+        let tail = &self.bytes[start..];
+        if tail.len() < 2 * BLOCK {
+            self.report(start, "mlf-truncated", "the archive ends within its end mark");
+        } else if tail.len() > MAX_TAIL || tail.iter().any(|byte| *byte != 0) {
+            self.report(start, "mlf-trailing", "bytes stand after the end of the archive");
+        }
+    }
+}
+
+/// A file or folder of a sound path.
+struct Member {
+    /// Offset of its header.
+    header: usize,
+    path: String,
+    is_folder: bool,
+    content: Range<usize>,
+}
+
+/// What is wrong with a member, at its header.
+fn report(code: &'static str, message: String, header: usize, sink: &mut Sink) {
+    sink.push(at_byte(Diagnostic::error(code, message), header));
+}
+
+/// A member with its path in the form `a/b`; `None` of the root, and after a diagnostic.
+fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
+    let Entry { header, path, is_folder, content } = entry;
+    let Ok(path) = String::from_utf8(path) else {
+        report("mlf-path", "the path of a member is not UTF-8".into(), header, sink);
+        return None;
+    };
+    if !is_folder && path.ends_with('/') {
+        report("mlf-path", format!("file `{path}` is named like a folder"), header, sink);
+        return None;
+    }
+    let path = stripped(&path).to_owned();
+    if path.is_empty() && is_folder {
+        return None;
+    }
+    if let Some(fault) = path::fault(&path) {
+        report("mlf-path", format!("path `{path}` {fault}"), header, sink);
+        return None;
+    }
+    Some(Member { header, path, is_folder, content })
+}
+
+/// The members in the order of the archive, each folder once. A file that is there already is reported,
+/// and so are more members than are read.
+fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
+    let key = |number: usize| (members[number].is_folder, &members[number].path);
+    let mut is_repeated = vec![false; members.len()];
+    for pair in order(members.len(), &|a, b| key(a).cmp(&key(b))).windows(2) {
+        is_repeated[pair[1]] = key(pair[0]) == key(pair[1]);
+    }
+    let mut distinct: Vec<Member> = vec![];
+    for (member, is_repeated) in members.into_iter().zip(is_repeated) {
+        if distinct.len() == MAX_MEMBERS {
+            let message = format!("more than {MAX_MEMBERS} members");
+            report("mlf-limit", message, member.header, sink);
+        } else if !is_repeated {
+            distinct.push(member);
+        } else if !member.is_folder {
+            let message = format!("member `{}` occurs twice", member.path);
+            report("mlf-repeated-member", message, member.header, sink);
+        }
+    }
+    distinct
+}
+
+/// A file is no folder, neither one that is listed nor one that others lie in.
+fn check_folders(members: &[Member], sink: &mut Sink) {
+    let of_kind = |is_folder: bool| -> Map<&str, usize> {
+        let members = members.iter().filter(|member| member.is_folder == is_folder);
+        members.map(|member| (member.path.as_str(), member.header)).collect()
+    };
+    let (files, listed) = (of_kind(false), of_kind(true));
+    for (path, header) in files.iter() {
+        let is_file = |folder: &&str| files.contains_key(*folder);
+        let is_folder = listed.contains_key(*path);
+        if let Some(both) = folders(path).find(is_file).or(is_folder.then_some(path)) {
+            let message = format!("`{both}` is a file and a folder");
+            report("mlf-path", message, *header, sink);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Sizes that metadata state are those that follow from graph and parameters.
+
+use irc_diag::{Diagnostic, Severity};
+use irc_json::{Map, order};
+
+use super::error;
+use crate::graph::{Graph, storages};
+use crate::metadata::{
+    FunctionUsage, Memory, ModelMemory, Module, PATH, Tensor, constants_bytes, io_bytes,
+    tvm_io_bytes, tvm_storage_bytes, usage, workspace_bytes,
+};
+use crate::package::Package;
+use crate::params::Param;
+use crate::report::Report;
+use irc_diag::clip;
+
+/// Checks the memory of one model, whose graph has no errors.
+pub(super) fn check(
+    package: &Package,
+    module: &Module,
+    graph: &Graph,
+    params: &[Param],
+    report: &mut Report,
+) {
+    let Memory::Model(memory) = &module.memory else { return };
+    let model = Model {
+        graph,
+        params,
+        memory,
+        is_ours: package.metadata.extension.is_some(),
+        version: package.metadata.version,
+        // Version 1 lists storages right under `memory`.
+        place: format!("{}.memory", package.metadata.module_path(module)),
+    };
+    let mut found = vec![];
+    model.storages(&mut found);
+    model.functions(&mut found);
+    model.main(&mut found);
+    report.add_json(&package.archive, PATH, found);
+}
+
+struct Model<'p> {
+    graph: &'p Graph,
+    params: &'p [Param],
+    memory: &'p ModelMemory,
+    is_ours: bool,
+    version: u32,
+    place: String,
+}
+
+impl Model<'_> {
+    /// A size that is not the true one. What TVM is known to get wrong is a warning.
+    fn size(
+        &self,
+        what: &str,
+        (stated, real): (u64, u64),
+        is_tvms: bool,
+        path: String,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        if stated == real {
+            return;
+        }
+        let message = format!("{what} takes {real} bytes, not {stated}");
+        let diagnostic = match !self.is_ours && is_tvms {
+            true => Diagnostic::warning("mlf-tvm-size", message)
+                .with_note("TVM is known to state such sizes wrongly"),
+            false => Diagnostic::error("mlf-size", message),
+        };
+        found.push(diagnostic.path(path));
+    }
+
+    fn storages(&self, found: &mut Vec<Diagnostic>) {
+        let Some(stated) = &self.memory.storages else { return };
+        let list = if self.version == 1 { "" } else { ".sids" };
+        let place = format!("{}{list}", self.place);
+        let real = storages(self.graph);
+        let mut is_repeated = vec![false; stated.len()];
+        for pair in order(stated.len(), &|a, b| stated[a].id.cmp(&stated[b].id)).windows(2) {
+            is_repeated[pair[1]] = stated[pair[0]].id == stated[pair[1]].id;
+        }
+        for (index, storage) in stated.iter().enumerate() {
+            let path = format!("{place}[{index}]");
+            let id = storage.id;
+            let Some(&bytes) = real.get(&id).filter(|_| !is_repeated[index]) else {
+                let message = format!("storage {id} is listed twice or not in the graph");
+                error(found, "mlf-storage", message, path);
+                continue;
+            };
+            let is_tvms = tvm_storage_bytes(self.graph, id) == Some(storage.bytes);
+            let sizes = (storage.bytes, bytes);
+            let what = format!("storage {id}");
+            self.size(&what, sizes, is_tvms, format!("{path}.size_bytes"), found);
+        }
+        let listed: Map<i64, u64> =
+            stated.iter().map(|storage| (storage.id, storage.bytes)).collect();
+        for id in real.keys().filter(|id| !listed.contains_key(*id)) {
+            let message = format!("storage {id} of the graph is not listed");
+            error(found, "mlf-storage", message, place.clone());
+        }
+        self.bindings(&place, found);
+    }
+
+    /// Inputs are named at the storage that they lie in.
+    fn bindings(&self, place: &str, found: &mut Vec<Diagnostic>) {
+        let named = self.graph.named_inputs();
+        let lies = |(number, (_, entry)): (usize, &(&str, usize))| {
+            (self.graph.entries[*entry].storage, number as u64)
+        };
+        let numbers: Map<i64, u64> = named.iter().enumerate().map(lies).collect();
+        let shown = |input: Option<&str>| {
+            input.map_or("no input".into(), |input| format!("input `{}`", clip(input)))
+        };
+        for (index, storage) in self.memory.storages.iter().flatten().enumerate() {
+            let stated = storage.input.as_deref();
+            let real = numbers.get(&storage.id).map(|number| named[*number as usize].0);
+            if stated != real {
+                let (id, stated, real) = (storage.id, shown(stated), shown(real));
+                let message = format!("storage {id} holds {real}, not {stated}");
+                // TVM takes indices of entries for those of nodes.
+                self.ours("mlf-binding", message, format!("{place}[{index}]"), found);
+            }
+        }
+    }
+
+    /// A diagnostic that is an error in our archives alone.
+    fn ours(&self, code: &'static str, message: String, path: String, found: &mut Vec<Diagnostic>) {
+        let severity = if self.is_ours { Severity::Error } else { Severity::Warning };
+        found.push(Diagnostic::new(severity, code, message).path(path));
+    }
+
+    /// The workspace of each function that is called is stated.
+    fn functions(&self, found: &mut Vec<Diagnostic>) {
+        if self.version == 1 {
+            return;
+        }
+        let stated = self.memory.functions.iter().enumerate();
+        let stated: Map<&str, usize> =
+            stated.map(|(number, usage)| (usage.name.as_str(), number)).collect();
+        let called = self.graph.functions();
+        for name in called.keys().filter(|name| !stated.contains_key(**name)) {
+            let message = format!("the workspace of `{}` is not stated", clip(name));
+            let path = format!("{}.functions.operator_functions", self.place);
+            self.ours("mlf-workspace", message, path, found);
+        }
+    }
+
+    fn main(&self, found: &mut Vec<Diagnostic>) {
+        let [stated] = &self.memory.main[..] else { return self.no_main(found) };
+        let place = format!("{}.functions.main[0]", self.place);
+        let (graph, params) = (self.graph, self.params);
+        let path = |key: &str| format!("{place}.{key}_size_bytes");
+        let constants = (stated.constants, constants_bytes(params));
+        self.size("the parameters", constants, false, path("constants"), found);
+        let io = (stated.io, io_bytes(graph, params));
+        let is_tvms = stated.io == tvm_io_bytes(graph, params);
+        self.size("what goes in and out", io, is_tvms, path("io"), found);
+        let called = self.called();
+        let workspace = (stated.workspace, workspace_bytes(graph, &called));
+        // TVM counts tuples once for each of their fields; from version 6 on it may plan pools.
+        let has_tuples = graph.outputs.len() > 1 || graph.calls().any(|(_, call)| call.outputs > 1);
+        let is_tvms = self.version >= 6 || has_tuples && workspace.0 > workspace.1;
+        self.size("the workspace", workspace, is_tvms, path("workspace"), found);
+        let real = usage(graph, params, &called, stated.device);
+        self.tensors("inputs", &stated.inputs, &real.inputs, &place, found);
+        // Outputs may have names of their own: their order is not told.
+        if stated.outputs.len() == real.outputs.len() && self.is_ours {
+            self.tensors("outputs", &stated.outputs, &real.outputs, &place, found);
+        }
+        self.device(stated.device, &place, found);
+    }
+
+    /// Workspaces of functions that the graph calls.
+    fn called(&self) -> Vec<FunctionUsage> {
+        let called = self.graph.functions();
+        let usages = self.memory.functions.iter();
+        usages.filter(|usage| called.contains_key(usage.name.as_str())).cloned().collect()
+    }
+
+    /// Sizes of none or several devices.
+    fn no_main(&self, found: &mut Vec<Diagnostic>) {
+        if self.version == 1 {
+            return;
+        }
+        let path = format!("{}.functions.main", self.place);
+        let devices = self.memory.main.len();
+        if devices == 0 {
+            return error(found, "mlf-size", "the memory of the model is not stated".into(), path);
+        }
+        let message = format!("sizes of {devices} devices are not checked");
+        found.push(Diagnostic::note("mlf-devices", message).path(path));
+    }
+
+    /// Tensors by name, which versions from 7 on state.
+    fn tensors(
+        &self,
+        key: &str,
+        stated: &Map<String, Tensor>,
+        real: &Map<String, Tensor>,
+        place: &str,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        if self.version < 7 || stated == real {
+            return;
+        }
+        let show = |tensors: &Map<String, Tensor>| {
+            let show = |(name, tensor): (&String, &Tensor)| {
+                format!("`{}` {} bytes of {}", clip(name), tensor.bytes, tensor.dtype)
+            };
+            tensors.iter().map(show).collect::<Vec<_>>().join(", ")
+        };
+        let message = format!("{key} are not those of the graph");
+        let diagnostic = Diagnostic::error("mlf-signature", message).path(format!("{place}.{key}"));
+        found.push(diagnostic.with_note(format!("the graph has {}", show(real))));
+    }
+
+    /// The graph lies on the device that the memory is stated of.
+    fn device(&self, device: i64, place: &str, found: &mut Vec<Diagnostic>) {
+        let mut others = self.graph.entries.iter().filter_map(|entry| entry.device);
+        if let Some(other) = others.find(|other| *other != device) {
+            let message = format!("the graph lies on device type {other}, not {device}");
+            error(found, "mlf-target", message, format!("{place}.device"));
+        }
+    }
+}

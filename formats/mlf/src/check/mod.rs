@@ -1,0 +1,72 @@
+//! Whether what an archive says agrees with itself.
+
+mod content;
+mod memory;
+mod model;
+
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_json::Map;
+
+pub(crate) use content::hash;
+
+use crate::graph::Graph;
+use crate::library::{OBJECTS, SOURCES};
+use crate::package::Package;
+use crate::params::Param;
+use crate::report::Report;
+
+/// How much of an archive is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Depth {
+    /// Everything but the data of parameters, so that the time does not grow with them.
+    Form,
+    /// Hashes of all members, and copies of parameters byte by byte, as well.
+    Content,
+}
+
+/// Everything found in an archive that was read.
+///
+/// What makes a client refuse it or compute wrong numbers is an error; what only some clients take,
+/// and what TVM is known to get wrong, is a warning.
+pub fn check(package: &Package, depth: Depth) -> Report {
+    let mut report = Report::default();
+    let Package { archive, metadata, parts, library } = package;
+    let mut models = vec![];
+    for (module, part) in metadata.modules.iter().zip(parts) {
+        let graph = model::check(package, module, part, &mut report);
+        if let Some(graph) = graph {
+            memory::check(package, module, graph, &part.params, &mut report);
+        }
+        models.push((module.name.as_str(), Model { graph, params: &part.params }));
+    }
+    library.check_undefined(archive, &mut report);
+    let has_code = archive.within(OBJECTS).chain(archive.within(SOURCES)).next().is_some();
+    if !has_code {
+        let diagnostic = Diagnostic::error("mlf-no-code", "there is no object and no source");
+        let help = format!("code lies in `{OBJECTS}` or `{SOURCES}`");
+        report.add(Source::new(archive.name(), ""), one(diagnostic.help(help)));
+    }
+    if let Some(extension) = &metadata.extension {
+        content::check(package, extension, &Map::from(models), depth, &mut report);
+    }
+    report.sorted()
+}
+
+/// A model of which something else is said elsewhere.
+struct Model<'p> {
+    /// Its graph, if it has one without errors.
+    graph: Option<&'p Graph>,
+    params: &'p [Param],
+}
+
+/// Adds an error with a path to diagnostics.
+fn error(found: &mut Vec<Diagnostic>, code: &'static str, message: String, path: String) {
+    found.push(Diagnostic::error(code, message).path(path));
+}
+
+/// A sink with one diagnostic.
+fn one(diagnostic: Diagnostic) -> Sink {
+    let mut sink = Sink::new();
+    sink.push(diagnostic);
+    sink
+}

@@ -1,0 +1,136 @@
+//! Graphs as TVM's GraphExecutor runs them: `graph.json`.
+//!
+//! Nodes run in the order they stand. Each gives entries: an input one, a call as many as it has
+//! outputs. Entries lie in storages, which later entries may use again.
+
+mod check;
+mod read;
+mod storage;
+mod subset;
+mod write;
+
+pub use check::check;
+pub use read::read;
+pub(crate) use storage::largest;
+pub use storage::{is_temporary, storages};
+pub use subset::outside_subset;
+pub use write::write;
+
+use irc_json::Map;
+
+use crate::types::Type;
+
+/// Function that does nothing: its output lies where its input does.
+pub const NOP: &str = "__nop";
+
+/// Function that TVM's C++ runtime has built in.
+pub const COPY: &str = "__copy";
+
+/// A graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// What runs, in this order.
+    pub nodes: Vec<Node>,
+    /// Indices of the nodes that are inputs or parameters, in the order in which clients count
+    /// them.
+    pub inputs: Vec<usize>,
+    /// What comes out, in order.
+    pub outputs: Vec<Edge>,
+    /// What nodes give, node by node.
+    pub entries: Vec<Entry>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name; inputs are set by it.
+    pub name: String,
+    /// The call that it is; `None` for an input or parameter.
+    pub call: Option<Call>,
+}
+
+/// A call of a function of the library, which is given the inputs, then the outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Name of the function.
+    pub function: String,
+    /// What it reads.
+    pub inputs: Vec<Edge>,
+    /// Number of entries that it gives.
+    pub outputs: usize,
+    /// Whether tensors are passed as if they had one dimension.
+    pub flatten: bool,
+    /// What else is said of it, which clients ignore: layouts, hashes.
+    pub attributes: Map<String, String>,
+}
+
+/// An output of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// The node.
+    pub node: usize,
+    /// Which of its outputs.
+    pub output: usize,
+}
+
+/// A tensor that a node gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its type.
+    pub ty: Type,
+    /// The storage that it lies in.
+    pub storage: i64,
+    /// Device type (DLPack's) that it lies on, where the graph says so.
+    pub device: Option<i64>,
+}
+
+impl Node {
+    /// Number of entries that the node gives.
+    pub fn outputs(&self) -> usize {
+        self.call.as_ref().map_or(1, |call| call.outputs)
+    }
+}
+
+impl Graph {
+    /// Index of the first entry of each node, then the number of entries that nodes give together.
+    pub fn first_entries(&self) -> Vec<usize> {
+        let mut first = vec![0];
+        first.extend(self.nodes.iter().scan(0usize, |sum, node| {
+            *sum = sum.saturating_add(node.outputs());
+            Some(*sum)
+        }));
+        first
+    }
+
+    /// Name and index of the entry of each input, in the order of clients; of a graph without
+    /// errors.
+    pub fn named_inputs(&self) -> Vec<(&str, usize)> {
+        let first = self.first_entries();
+        let named = |node: &usize| Some((self.nodes.get(*node)?.name.as_str(), *first.get(*node)?));
+        self.inputs.iter().filter_map(named).collect()
+    }
+
+    /// Indices of the entries that come out, in order; of a graph without errors.
+    pub fn output_entries(&self) -> Vec<usize> {
+        let first = self.first_entries();
+        let entry = |edge: &Edge| Some(first.get(edge.node)?.saturating_add(edge.output));
+        self.outputs.iter().filter_map(entry).collect()
+    }
+
+    /// Nodes that call functions, with their indices.
+    pub fn calls(&self) -> impl Iterator<Item = (usize, &Call)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter_map(|(index, node)| Some((index, node.call.as_ref()?)))
+    }
+
+    /// Functions of the library that are called, with the first node that calls each.
+    pub fn functions(&self) -> Map<&str, usize> {
+        let of_library = |call: &Call| ![NOP, COPY].contains(&call.function.as_str());
+        let calls = self.calls().filter(|(_, call)| of_library(call));
+        let mut functions: Vec<(&str, usize)> =
+            calls.map(|(index, call)| (call.function.as_str(), index)).collect();
+        // Of one name the last counts, which is to be the first call.
+        functions.reverse();
+        functions.into()
+    }
+}

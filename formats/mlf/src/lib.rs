@@ -1,0 +1,35 @@
+//! Model Library Format archives: read, check, write.
+//!
+//! An archive is a tar file with the code of a model, the graph that calls it, its parameters, and
+//! metadata. TVM writes and loads them. Nothing in an archive is trusted: whatever the bytes, the
+//! end is a [`Package`] or located diagnostics, never a panic, and memory grows with the file alone.
+//! Large members are not copied: they are slices of what was read, such as a file mapped into
+//! memory.
+//!
+//! * [`Archive`]: members of the tar file.
+//! * [`params`], [`graph`], [`metadata`], [`library`]: what each of them says, typed.
+//! * [`Package`]: an archive with all of that. [`read`] is quick; [`check`] looks at everything.
+//! * [`build`]: an archive of a model, with sizes that are true.
+//!
+//! The format and what clients of it take is in `docs/mlf.md`.
+
+pub mod archive;
+mod build;
+mod check;
+pub mod elf;
+pub mod graph;
+mod json;
+pub mod library;
+pub mod metadata;
+mod package;
+pub mod params;
+mod report;
+mod types;
+
+pub use archive::Archive;
+pub use build::{Contents, Model, Shared, TestVector, Version, build};
+pub use check::{Depth, check};
+pub use irc_json::Map;
+pub use package::{Package, Part, read};
+pub use report::{Diagnostics, Report};
+pub use types::{Code, DataType, Type};

@@ -1,0 +1,102 @@
+//! Diagnostics by file of the archive.
+
+use irc_diag::{Diagnostic, Severity, Sink, Source};
+use irc_json::sort_by;
+
+use crate::archive::Archive;
+
+/// How the note begins that places a diagnostic in what is no text.
+const AT_BYTE: &str = "at byte ";
+
+/// Gives a finding its place in what is no text.
+pub(crate) fn at_byte(diagnostic: Diagnostic, offset: usize) -> Diagnostic {
+    diagnostic.with_note(format!("{AT_BYTE}{offset}"))
+}
+
+/// What was found in one file: the archive itself, or a member.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    /// The file; its text is empty where it is none, and diagnostics then name the byte in a note.
+    pub source: Source,
+    /// What was found in it; never empty.
+    pub found: Vec<Diagnostic>,
+}
+
+/// Everything found in an archive, by file.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    files: Vec<Diagnostics>,
+}
+
+impl Report {
+    /// The diagnostics by file: the archive, then its members in order.
+    pub fn files(&self) -> impl Iterator<Item = &Diagnostics> {
+        self.files.iter()
+    }
+
+    /// All diagnostics.
+    pub fn all(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.files().flat_map(|file| &file.found)
+    }
+
+    /// Whether the archive is refused.
+    pub fn has_errors(&self) -> bool {
+        self.all().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// Adds what was found in a file.
+    pub(crate) fn add(&mut self, source: Source, sink: Sink) {
+        self.put(source, sink.into_diagnostics());
+    }
+
+    /// Adds what was found in members that are no text, each with the path of its member.
+    pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
+        sort_by(&mut found, &|a, b| a.0.cmp(b.0));
+        let mut sink = Sink::new();
+        let mut found = found.into_iter().peekable();
+        while let Some((path, diagnostic)) = found.next() {
+            sink.push(diagnostic);
+            if found.peek().is_none_or(|(next, _)| *next != path) {
+                self.add(archive.binary_of(path), std::mem::take(&mut sink));
+            }
+        }
+    }
+
+    /// Adds what was found in a JSON member, placed by the paths of the diagnostics.
+    pub(crate) fn add_json(&mut self, archive: &Archive, path: &str, found: Vec<Diagnostic>) {
+        if found.is_empty() {
+            return;
+        }
+        let source = archive.text_of(path);
+        let mut sink = Sink::new();
+        sink.extend(found);
+        let mut found = sink.into_diagnostics();
+        irc_json::place(source.text(), &crate::json::FORMAT, &mut found);
+        self.put(source, found);
+    }
+
+    /// Adds all of another report.
+    pub(crate) fn extend(&mut self, other: Report) {
+        self.files.extend(other.files);
+    }
+
+    fn put(&mut self, source: Source, found: Vec<Diagnostic>) {
+        if found.is_empty() {
+            return;
+        }
+        self.files.push(Diagnostics { source, found });
+    }
+
+    /// The report, complete: each file once, in order.
+    pub(crate) fn sorted(mut self) -> Self {
+        sort_by(&mut self.files, &|a, b| a.source.name().cmp(b.source.name()));
+        self.files.dedup_by(|next, kept| {
+            let is_same = next.source.name() == kept.source.name();
+            if is_same {
+                kept.found.append(&mut next.found);
+            }
+            is_same
+        });
+        self
+    }
+}

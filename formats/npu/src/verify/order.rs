@@ -1,0 +1,254 @@
+//! Runs a program without time: what follows on what.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::report::{At, Report};
+use crate::op::{SiMov, SoMov};
+use crate::{Engine, Op, Program};
+
+/// How many instructions of each engine of each core are known to have ended.
+pub type Clock = Rc<[u32]>;
+
+/// An instruction that starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'c> {
+    /// Place of the core.
+    pub core: usize,
+    /// Place of the instruction.
+    pub index: usize,
+    /// Place of its engine in clocks.
+    pub engine: usize,
+    /// Place among the instructions of its engine.
+    pub turn: u32,
+    /// What has ended before it starts.
+    pub clock: &'c [u32],
+}
+
+/// Place of an engine in clocks.
+pub fn place(core: usize, engine: Engine) -> usize {
+    core * Engine::COUNT + engine as usize
+}
+
+/// What an engine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A token of another engine of its core.
+    Token(Engine),
+    /// The other end of a transfer, by place of the engine.
+    Transfer(usize),
+    /// The other end of a transfer, on a core that there is not.
+    NoCore(u32),
+}
+
+/// An engine that could not go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Stuck {
+    /// The instruction.
+    pub at: At,
+    /// Place of its engine.
+    pub engine: usize,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+/// Runs the program, telling of each instruction when it starts; returns what never does.
+pub fn run(program: &Program, mut tell: impl FnMut(Step<'_>)) -> Vec<Stuck> {
+    let mut machine = Machine::new(program);
+    let engines = machine.queues.len();
+    let mut work: VecDeque<usize> = (0..engines).collect();
+    while let Some(engine) = work.pop_front() {
+        while let Ok(partner) = machine.ready(engine) {
+            let mut clock = machine.taken(engine);
+            if let Some(partner) = partner {
+                join(&mut clock, &machine.taken(partner));
+                machine.start(partner, &clock, &mut work, &mut tell);
+                work.push_back(partner);
+            }
+            machine.start(engine, &clock, &mut work, &mut tell);
+        }
+    }
+    (0..engines).filter_map(|engine| machine.stuck(engine)).collect()
+}
+
+struct Queue {
+    code: Vec<u32>,
+    next: usize,
+    clock: Clock,
+}
+
+struct Machine<'p> {
+    program: &'p Program,
+    /// By place of the engine.
+    queues: Vec<Queue>,
+    /// Tokens given and not taken: by place of the giving engine, by taking engine.
+    tokens: Vec<[VecDeque<Clock>; Engine::COUNT]>,
+}
+
+impl<'p> Machine<'p> {
+    fn new(program: &'p Program) -> Self {
+        let engines = program.cores.len() * Engine::COUNT;
+        let zero: Clock = vec![0; engines].into();
+        let queue = |_| Queue { code: vec![], next: 0, clock: zero.clone() };
+        let mut queues: Vec<Queue> = (0..engines).map(queue).collect();
+        for (core, code) in program.cores.iter().enumerate() {
+            for (i, instruction) in code.code.iter().enumerate() {
+                queues[place(core, instruction.op.engine())].code.push(i as u32);
+            }
+        }
+        let tokens = (0..engines).map(|_| Default::default()).collect();
+        Self { program, queues, tokens }
+    }
+
+    fn head(&self, engine: usize) -> Option<At> {
+        let queue = &self.queues[engine];
+        let index = *queue.code.get(queue.next)?;
+        Some((engine / Engine::COUNT, index as usize))
+    }
+
+    /// The first token missing at the head of an engine.
+    fn missing(&self, engine: usize, (core, index): At) -> Option<Engine> {
+        let to = engine % Engine::COUNT;
+        let prev = self.program.cores[core].code[index].tokens.prev;
+        prev.iter().find(|from| self.tokens[place(core, *from)][to].is_empty())
+    }
+
+    /// Whether the head of an engine can start, and the other end of its transfer.
+    fn ready(&self, engine: usize) -> Result<Option<usize>, Option<Wait>> {
+        let at = self.head(engine).ok_or(None)?;
+        if let Some(from) = self.missing(engine, at) {
+            return Err(Some(Wait::Token(from)));
+        }
+        let Some((core, kind)) = self.other_end(at) else { return Ok(None) };
+        let peer = self.program.cores.binary_search_by_key(&core, |core| core.id);
+        let peer = place(peer.map_err(|_| Some(Wait::NoCore(core)))?, kind);
+        let wait = Some(Wait::Transfer(peer));
+        let there = self.head(peer).ok_or(wait)?;
+        match self.matches(at, there) && self.missing(peer, there).is_none() {
+            true => Ok(Some(peer)),
+            false => Err(wait),
+        }
+    }
+
+    /// Core and engine of the other end of a transfer.
+    fn other_end(&self, (core, index): At) -> Option<(u32, Engine)> {
+        match self.program.cores[core].code[index].op {
+            Op::SoMov(SoMov { core, .. }) => Some((core, Engine::Si)),
+            Op::SiMov(SiMov { core, .. }) => Some((core, Engine::So)),
+            _ => None,
+        }
+    }
+
+    /// Whether two instructions, each waiting for the other's core, are ends of one transfer.
+    fn matches(&self, a: At, b: At) -> bool {
+        let transfer = |(core, index): At| match self.program.cores[core].code[index].op {
+            Op::SoMov(SoMov { core: to, xfer, .. }) => {
+                Some((self.program.cores[core].id, to, xfer))
+            }
+            Op::SiMov(SiMov { core: from, xfer, .. }) => {
+                Some((from, self.program.cores[core].id, xfer))
+            }
+            _ => None,
+        };
+        transfer(a) == transfer(b)
+    }
+
+    /// Takes the tokens of the head of an engine: what has then ended.
+    fn taken(&mut self, engine: usize) -> Vec<u32> {
+        let mut clock = self.queues[engine].clock.to_vec();
+        let Some((core, index)) = self.head(engine) else { return clock };
+        for from in self.program.cores[core].code[index].tokens.prev.iter() {
+            let given = self.tokens[place(core, from)][engine % Engine::COUNT].pop_front();
+            if let Some(given) = given {
+                join(&mut clock, &given);
+            }
+        }
+        clock
+    }
+
+    /// Runs the head of an engine, which gives its tokens.
+    fn start(
+        &mut self,
+        engine: usize,
+        clock: &[u32],
+        work: &mut VecDeque<usize>,
+        tell: &mut impl FnMut(Step<'_>),
+    ) {
+        let Some((core, index)) = self.head(engine) else { return };
+        let turn = self.queues[engine].next as u32;
+        tell(Step { core, index, engine, turn, clock });
+        let mut after = clock.to_vec();
+        after[engine] = turn + 1;
+        let after: Clock = after.into();
+        for to in self.program.cores[core].code[index].tokens.next.iter() {
+            self.tokens[engine][to as usize].push_back(after.clone());
+            work.push_back(place(core, to));
+        }
+        self.queues[engine].clock = after;
+        self.queues[engine].next += 1;
+        // What comes next may be the other end of a transfer that waits.
+        if let Some(Err(Some(Wait::Transfer(peer)))) = self.head(engine).map(|_| self.ready(engine))
+        {
+            work.push_back(peer);
+        }
+    }
+
+    fn stuck(&self, engine: usize) -> Option<Stuck> {
+        let at = self.head(engine)?;
+        let wait = self.ready(engine).err().flatten()?;
+        Some(Stuck { at, engine, wait })
+    }
+}
+
+fn join(clock: &mut [u32], other: &[u32]) {
+    for (mine, theirs) in clock.iter_mut().zip(other) {
+        *mine = (*mine).max(*theirs);
+    }
+}
+
+/// Reports what never starts: each circle of waiting once.
+pub fn report(stuck: &[Stuck], report: &mut Report<'_>) {
+    let mut seen = vec![];
+    for first in stuck {
+        let circle = circle_from(first, stuck);
+        if circle.iter().any(|link| seen.contains(&link.engine)) {
+            continue;
+        }
+        seen.extend(circle.iter().map(|link| link.engine));
+        let Some(head) = circle.first() else { continue };
+        let message = format!("never starts: {}", waits(head));
+        let mut diagnostic = report.diagnostic("npu-deadlock", message, head.at);
+        for link in &circle[1..] {
+            diagnostic = report.also(diagnostic, link.at, &waits(link));
+        }
+        report.sink.push(diagnostic);
+    }
+}
+
+fn waits(stuck: &Stuck) -> String {
+    match stuck.wait {
+        Wait::Token(from) => format!("waits for a token of {from}"),
+        Wait::Transfer(_) => "waits for the other end of its transfer".into(),
+        Wait::NoCore(core) => format!("waits for core {core}, which is not there"),
+    }
+}
+
+/// The engines waiting for one another that an engine's waiting leads to.
+fn circle_from(first: &Stuck, stuck: &[Stuck]) -> Vec<Stuck> {
+    let mut path: Vec<Stuck> = vec![*first];
+    loop {
+        let last = path[path.len() - 1];
+        let next = match last.wait {
+            Wait::Token(from) => place(last.at.0, from),
+            Wait::Transfer(peer) => peer,
+            Wait::NoCore(_) => return vec![last],
+        };
+        let Some(next) = stuck.iter().find(|stuck| stuck.engine == next) else {
+            return vec![last];
+        };
+        if let Some(begin) = path.iter().position(|link| link.engine == next.engine) {
+            return path.split_off(begin);
+        }
+        path.push(*next);
+    }
+}

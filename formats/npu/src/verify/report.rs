@@ -1,0 +1,94 @@
+//! Diagnostics about instructions.
+
+use irc_diag::{Diagnostic, Severity, Sink};
+
+use crate::Program;
+use crate::access::{AccessError, Space};
+use crate::program::Spans;
+
+/// Place of the core, place of the instruction.
+pub type At = (usize, usize);
+
+/// Where diagnostics go.
+pub struct Report<'r> {
+    pub program: &'r Program,
+    pub spans: Option<&'r Spans>,
+    pub sink: &'r mut Sink,
+}
+
+impl Report<'_> {
+    /// An error at an instruction.
+    pub fn error(&mut self, code: &'static str, message: String, at: At) {
+        let diagnostic = self.diagnostic(code, message, at);
+        self.sink.push(diagnostic);
+    }
+
+    /// An error at an instruction, to be completed and pushed.
+    pub fn diagnostic(&self, code: &'static str, message: String, at: At) -> Diagnostic {
+        let diagnostic = Diagnostic::error(code, format!("{}: {message}", self.name(at)));
+        match self.spans.and_then(|spans| spans.get(at.0, at.1)) {
+            Some(span) => diagnostic.at(span, ""),
+            None => diagnostic,
+        }
+    }
+
+    /// Adds another instruction that explains a diagnostic.
+    pub fn also(&self, diagnostic: Diagnostic, at: At, text: &str) -> Diagnostic {
+        match self.spans.and_then(|spans| spans.get(at.0, at.1)) {
+            Some(span) => diagnostic.also(span, text),
+            None => diagnostic.with_note(format!("{}: {text}", self.name(at))),
+        }
+    }
+
+    /// An instruction as diagnostics name it; instructions count from one, as in traces.
+    pub fn name(&self, (core, index): At) -> String {
+        let core = &self.program.cores[core];
+        let name = core.code[index].op.name();
+        match self.program.cores.len() {
+            1 => format!("`{name}` {}", index + 1),
+            _ => format!("`{name}` {} of core {}", index + 1, core.id),
+        }
+    }
+
+    /// A warning where a vector operation is first repeated for another image.
+    pub fn repeat(&mut self, at: At) {
+        let message = "repeats a vector operation; taken as that of the next image of the batch";
+        let diagnostic = self.diagnostic("npu-vector-batch", message.into(), at);
+        self.sink.push(
+            Diagnostic { severity: Severity::Warning, ..diagnostic }.help(
+                "published programs are written so; an address for each image leaves no doubt",
+            ),
+        );
+    }
+
+    /// What keeps the accesses of an instruction from being known.
+    pub fn trouble(&mut self, trouble: &AccessError, at: At) {
+        let (code, message) = match trouble {
+            AccessError::NoConfig(name) => {
+                ("npu-no-config", format!("no `{name}` precedes for its registers"))
+            }
+            AccessError::NoRegion(region) => {
+                ("npu-no-region", format!("ring region {region} is not there"))
+            }
+            AccessError::TooLarge { region, size, need } => {
+                let message = format!("{need} bytes in ring region {region}, which has {size}");
+                ("npu-region-size", message)
+            }
+            AccessError::Outside { region, address } => {
+                ("npu-region-address", format!("address {address} is not in ring region {region}"))
+            }
+            AccessError::Field(what) => ("npu-field", (*what).to_owned()),
+        };
+        self.error(code, message, at);
+    }
+}
+
+/// A memory as diagnostics name it, with its unit.
+pub fn name(space: Space) -> String {
+    match space {
+        Space::L2 => "L2".into(),
+        Space::Wl0 => "WL0 (units of 64 bytes)".into(),
+        Space::Dram(base) => format!("DRAM from base {base}"),
+        Space::Regions => "the table of ring regions".into(),
+    }
+}

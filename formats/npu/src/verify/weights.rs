@@ -1,0 +1,73 @@
+//! Convolutions find their own weights in WL0, not what came there later.
+
+use super::order::Step;
+use super::report::{At, Report};
+use crate::access::{Access, Space};
+use crate::{Op, Program};
+
+/// Units of WL0 that are watched: 64 MiB.
+const UNITS: i64 = 1 << 20;
+
+/// Input channels, kernel height and width of weights.
+type Size = [u32; 3];
+
+/// What WL0 holds, of each core.
+pub struct Weights<'p> {
+    program: &'p Program,
+    cores: Vec<Held>,
+}
+
+#[derive(Clone, Default)]
+struct Held {
+    /// By unit: what brought it, and of which size.
+    units: Vec<Option<(At, Size)>>,
+    /// Of the convolutions to come.
+    expected: Option<Size>,
+}
+
+impl<'p> Weights<'p> {
+    /// Nothing yet.
+    pub fn new(program: &'p Program) -> Self {
+        Self { program, cores: vec![Held::default(); program.cores.len()] }
+    }
+
+    /// Follows an instruction.
+    pub fn step(&mut self, step: Step<'_>, accesses: &[Access], report: &mut Report<'_>) {
+        let at = (step.core, step.index);
+        let held = &mut self.cores[step.core];
+        let wl0 = accesses.iter().find(|access| access.space == Space::Wl0);
+        let range = wl0.map(|access| (access.area.start, access.area.end()));
+        let range = range.filter(|(start, end)| *start >= 0 && *end <= UNITS);
+        let range = range.map(|(start, end)| (start as usize, end as usize));
+        match (&self.program.cores[step.core].code[step.index].op, range) {
+            (Op::PeCfgTp(op), _) => held.expected = Some([op.tile[2], op.kernel[0], op.kernel[1]]),
+            (Op::LwMov(op), Some((start, end))) => {
+                if held.units.len() < end {
+                    held.units.resize(end, None);
+                }
+                let [_, c, r, s] = op.w_size;
+                held.units[start..end].fill(Some((at, [c, r, s])));
+            }
+            (Op::PeConv(_), Some((start, end))) => held.check(at, start, end, report),
+            _ => {}
+        }
+    }
+}
+
+impl Held {
+    fn check(&self, at: At, start: usize, end: usize, report: &mut Report<'_>) {
+        let Some(expected) = self.expected else { return };
+        let units = self.units.iter().enumerate().take(end).skip(start);
+        let mut filled = units.filter_map(|(unit, held)| held.map(|held| (unit, held)));
+        let Some((unit, (from, found))) = filled.find(|(_, (_, size))| *size != expected) else {
+            return;
+        };
+        let message = format!(
+            "needs weights of {expected:?} (channels, kernel), but WL0 has those of {found:?} from \
+             unit {unit} on"
+        );
+        let diagnostic = report.diagnostic("npu-weights", message, at);
+        let diagnostic = report.also(diagnostic, from, "brought there");
+        report.sink.push(diagnostic);
+    }
+}
