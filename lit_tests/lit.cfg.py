@@ -41,7 +41,7 @@ config.substitutions += [
     ("%models", str(root.parent / "tests" / "models")),
     ("%data", str(root.parent / "formats" / "ark" / "tests" / "data")),
     ("%gemini", str(root.parent / "formats" / "gemini" / "tests" / "data")),
-    ("%mlf", str(root.parent / "runtime" / "mlf" / "tests" / "data")),
+    ("%mlf", str(root.parent / "formats" / "mlf" / "tests" / "data")),
     ("%lit-tests", str(root)),
     ("%python", str(root.parent / "target" / "venv" / "bin" / "python")),
     ("%oracle", str(root.parent / "tests" / "oracle")),
