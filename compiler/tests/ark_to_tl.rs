@@ -2,10 +2,8 @@
 //!
 //! Large models are left out. With inputs of unit size their 16-bit sums reach the largest finite
 //! number, where rounding decides between that and infinity.
-#[path = "support/files.rs"]
-mod files;
 
-use files::{corpus, models, root};
+use crate::support::files::{corpus, models, root};
 use irc::{
     eval::evaluate,
     lowering::ark_to_tl::{self, Results},

@@ -1,5 +1,4 @@
 //! The C program of `docs/c-abi.md` builds and runs a compiled model.
-#![allow(clippy::unwrap_used)]
 
 use irc::{CompileOptions, Session};
 use std::{fs, path::Path, process::Command};

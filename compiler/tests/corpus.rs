@@ -1,12 +1,9 @@
 //! Every model of the corpus that one process can run: compiled code against the reference.
 //!
 //! The corpus is not part of the project: `IRC_CORPUS` names its folder.
-#![allow(clippy::unwrap_used)]
 
-#[path = "support/files.rs"]
-mod files;
-mod support;
-
+use crate::support;
+use crate::support::files;
 use std::path::PathBuf;
 
 /// Multiply-adds beyond which the reference evaluator takes too long for a test.

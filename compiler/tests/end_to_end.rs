@@ -1,8 +1,6 @@
 //! From a model file to a run: the compiled library against the reference evaluator.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support;
 use std::path::Path;
 
 fn agrees(name: &str) {

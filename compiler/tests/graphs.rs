@@ -1,13 +1,10 @@
 //! Graphs compiled and run, against their evaluation.
-#![allow(clippy::unwrap_used)]
-mod support {
-    pub mod graphs;
-}
+use crate::support;
+use crate::support::graphs::{agree, compile, f32s, i64s, run, truth};
 use irc::{CompileOptions, Session};
 use irc_tl::{Binary, Builder, Comparison, Constant, DType, Dim, NodeKind, Reduction, TensorType};
 use irc_tl::{Graph, Relation, Type, Unary, ValueId};
 use std::sync::Arc;
-use support::graphs::{agree, compile, f32s, i64s, run, truth};
 
 fn matrix(dims: [i64; 2]) -> Type {
     TensorType::new(DType::F32, dims).into()

@@ -1,12 +1,8 @@
 //! Control flow over sizes that depend on symbols, compiled and run, against evaluation.
-#![allow(clippy::unwrap_used)]
-mod support {
-    pub mod graphs;
-}
+use crate::support::graphs::{agree, compile, f32s, i64s, run, truth};
 use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
 use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
 use std::sync::Arc;
-use support::graphs::{agree, compile, f32s, i64s, run, truth};
 
 fn n() -> Dim {
     Dim::symbol("N")

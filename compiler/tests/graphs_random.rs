@@ -1,5 +1,4 @@
 //! Random programs with control flow agree with their evaluation, whether sizes are known or symbols.
-#![allow(clippy::unwrap_used)]
 use irc::{CompileOptions, Session};
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{

@@ -1,6 +1,5 @@
 //! `f16` and `bf16`: every code, and every way to round to one, for processors that have instructions for
 //! them and for those that have none.
-#![allow(clippy::unwrap_used)]
 use irc::codegen::Target;
 use irc::{CompileOptions, DType, Session, Tensor, TensorType};
 use irc_tl::{Builder, Graph, Type};

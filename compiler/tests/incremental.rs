@@ -1,5 +1,4 @@
 //! What an edit makes the session do again, and that sessions do not share anything.
-#![allow(clippy::unwrap_used)]
 use irc::{CompileOptions, Session};
 use std::{collections::BTreeMap, path::Path, process::Command};
 

@@ -1,7 +1,6 @@
 //! Integer corner cases that processors trap on.
-#![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 /// An ARK model of one binary op on two vectors of INT32.
 fn divide(length: usize) -> String {

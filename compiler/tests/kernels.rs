@@ -1,5 +1,4 @@
 //! Every op on every element type: what is compiled against what it means.
-#![allow(clippy::unwrap_used)]
 
 use irc::codegen::{Output, Target, compile, link_library};
 use irc::pipeline::HOST_CPU;

@@ -1,13 +1,9 @@
 //! Constants that matrix products read are packed when a graph is compiled.
-#![allow(clippy::unwrap_used)]
-mod support {
-    pub mod graphs;
-}
 
+use crate::support::graphs::f32s;
 use irc::{CompileOptions, Session, Target, codegen::Backend};
 use irc_tl::{Builder, Constant, Graph, Op, Type};
 use std::collections::BTreeMap;
-use support::graphs::f32s;
 
 /// `x[m, k]` times a constant `w`, or its transpose, and a bias; compiled for each width of vectors and by
 /// each code generator.

@@ -1,8 +1,6 @@
 //! The plan dialect holds whatever the planner makes.
-#[path = "support/files.rs"]
-mod files;
 
-use files::{corpus, models, root};
+use crate::support::files::{corpus, models, root};
 use irc::{
     lowering::ark_to_plan,
     planner::{self, Planner, Target},

@@ -1,5 +1,4 @@
 //! A task of several ops computes what its ops compute one after the other, wherever they write.
-#![allow(clippy::unwrap_used)]
 
 use irc::{CompiledPlan, Session, Target};
 use irc_ark_format::{

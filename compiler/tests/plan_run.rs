@@ -1,11 +1,7 @@
 //! Plans run on the host, against the compiled model: plans that the repository's own models get
 //! from both planners for every architecture, and those that ARK wrote for the corpus.
-#![allow(clippy::unwrap_used)]
 
-#[path = "support/files.rs"]
-mod files;
-
-use files::{corpus, models, root};
+use crate::support::files::{corpus, models, root};
 use irc::{CompileOptions, Results, Session, Target, planner};
 use irc_ark_format::{
     model::{self, Document},

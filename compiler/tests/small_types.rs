@@ -1,6 +1,5 @@
 //! Element types of 8 bits and fewer: every code, and every way to round to one, with both code
 //! generators.
-#![allow(clippy::unwrap_used)]
 use irc::codegen::{Backend, Target};
 use irc::{CompileOptions, Session};
 use irc_tensor::{DType, Tensor, TensorType};

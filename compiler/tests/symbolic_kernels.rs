@@ -1,5 +1,4 @@
 //! One compiled kernel serves every size of its symbols.
-#![allow(clippy::unwrap_used)]
 
 use irc::codegen::{Output, Target, compile, link_library};
 use irc::pipeline::HOST_CPU;

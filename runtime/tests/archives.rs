@@ -1,7 +1,9 @@
 //! Archives run: ours from their library, TVM's linked first.
 
-mod support;
-
+use crate::support::{
+    bytes_of, changed, contents, context, corpus, expected, floats, link, link_archive, linked,
+    model, npy, package, ramp, run, scratch, tar,
+};
 use bytes::Bytes;
 use irc_mlf::read;
 use irc_runtime::{
@@ -10,10 +12,6 @@ use irc_runtime::{
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use support::{
-    bytes_of, changed, contents, context, corpus, expected, floats, link, link_archive, linked,
-    model, npy, package, ramp, run, scratch, tar,
-};
 
 /// Memory of a caller, aligned to 64 bytes.
 #[repr(align(64))]

@@ -1,14 +1,13 @@
 //! A run touches the memory that is stated, and no more.
 
-mod support;
-
+use crate::support;
+use crate::support::{linked, model, ramp, run};
 use irc_runtime::{Context, ContextOptions, Guard, Model, OpenOptions, ThreadPool};
 use std::{
     os::unix::process::ExitStatusExt,
     process::{Command, ExitStatus},
     sync::Arc,
 };
-use support::{linked, model, ramp, run};
 
 const GUARDED: &str = "IRC_TEST_GUARDED";
 const SIGSEGV: i32 = 11;
@@ -46,7 +45,7 @@ fn write_beyond() {
 fn status_of(guard: &str) -> ExitStatus {
     let program = std::env::current_exe().expect("this test");
     let mut child = Command::new(program);
-    child.args(["--exact", "write_beyond", "--ignored"]).env(GUARDED, guard);
+    child.args(["--exact", "guard::write_beyond", "--ignored"]).env(GUARDED, guard);
     child.output().expect("a process").status
 }
 

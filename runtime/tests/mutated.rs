@@ -1,11 +1,9 @@
 //! Whatever a graph says, its memory is said, within a limit, or it is refused: never a panic.
 
-mod support;
-
+use crate::support::{contents, package};
 use irc_diag::{Sink, Source};
 use irc_mlf::{graph, metadata::Memory};
 use irc_runtime::{ContextOptions, context_bytes};
-use support::{contents, package};
 
 const LIMIT: u64 = 1 << 30;
 

@@ -1,9 +1,8 @@
 //! The published figures, and what the authors' program printed.
 
-mod support;
-
+use crate::support;
+use crate::support::Run;
 use irc_npu_cost::{Cost, Kind, Model, Objective, Scheme, Tree, initial};
-use support::Run;
 
 fn name(run: &Run) -> String {
     format!("{} {} b{} {}", run.network, run.mesh, run.batch, run.search)

@@ -1,7 +1,6 @@
 //! The small schedules that the project carries.
 
-mod support;
-
+use crate::support::{diagnostics, layers, plan};
 use irc_diag::Source;
 use irc_gemini_format::frontend::{Activation, Frontend, FrontendLayer};
 use irc_gemini_format::schedule::{OneOrMany, Schedule};
@@ -9,7 +8,6 @@ use irc_gemini_format::{FileKind, Nullable};
 use irc_npu::op::{SiMov, SoMov, VpSelf};
 use irc_npu::{Op, Program};
 use irc_npu_emit::FileDiagnostic;
-use support::{diagnostics, layers, plan};
 
 macro_rules! data {
     ($name:literal) => {

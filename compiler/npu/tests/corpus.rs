@@ -1,10 +1,8 @@
 //! Programs of the published schedules: the published listings, and right by the verifier.
 
-mod support;
-
+use crate::support::{corpus, diagnostics, layers, listing, open, plan};
 use irc_npu::{Program, same};
 use irc_npu_sim::cycles::{self, Options};
-use support::{corpus, diagnostics, layers, listing, open, plan};
 
 /// Network, batch, and instructions of its listing that come out equal, of how many; the listings
 /// of the last two are not in the corpus.

@@ -1,9 +1,7 @@
 //! Programs of several cores.
 
-mod support;
-
+use crate::support::{corpus, diagnostics, open, plan};
 use irc_npu::{Engine, Op};
-use support::{corpus, diagnostics, open, plan};
 
 /// Schedules of dialects B and C, and the diagnostic that says why there is no program.
 const PUBLISHED: [(&str, Option<&str>); 12] = [

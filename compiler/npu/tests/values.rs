@@ -1,11 +1,9 @@
 //! Programs of small schedules compute what numbers say: products of activations on two cores, groups,
 //! inputs that the schedule leaves out.
 
-mod support;
-
+use crate::support::{diagnostics, plan};
 use irc_diag::Source;
 use irc_npu_sim::functional::{self, Memory};
-use support::{diagnostics, plan};
 
 /// A memory of that many bytes of activations, which are noise, behind base 0.
 fn memory(bytes: usize) -> Memory {

@@ -1,6 +1,6 @@
 //! `--planner=ark` gives the plans that ARK's planner gave.
-mod support;
 
+use crate::support::{corpus, name, pinned, read_model, read_plan, read_rules, root, text};
 use irc_ark_format::{
     model::Model,
     model::OpKind,
@@ -9,7 +9,6 @@ use irc_ark_format::{
 };
 use irc_diag::{Sink, Source};
 use irc_planner::{Options, Planner, Target, rules};
-use support::{corpus, name, pinned, read_model, read_plan, read_rules, root, text};
 
 fn options(plan: &Plan, processors: i64, model: &str) -> Options {
     let target = Target::new(plan.architecture, Some(processors)).expect("a target");

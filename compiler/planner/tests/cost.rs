@@ -1,15 +1,14 @@
 //! The cost model says what it must of any plan.
-mod support;
 
+use crate::support::{
+    corpus, files,
+    llama::{Llama, SEVEN, llama},
+    read_model, read_plan, root,
+};
 use irc_ark_format::plan::{Architecture, Plan, ProcessorGroup, Range};
 use irc_planner::{
     Options, Planner, Target,
     cost::{Bound, estimate, machine, table},
-};
-use support::{
-    corpus, files,
-    llama::{Llama, SEVEN, llama},
-    read_model, read_plan, root,
 };
 
 /// Plans of ARK's planner: of the models that the repository has, and of the corpus.

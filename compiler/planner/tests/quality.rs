@@ -1,6 +1,11 @@
 //! Plans are no worse than ARK's, by every count.
-mod support;
 
+use crate::support::{
+    compressed, corpus,
+    llama::{Llama, SEVEN, THIRTEEN, llama},
+    name, pinned, read_model, read_plan, read_rules,
+    transformer::{decoder, encoder},
+};
 use irc_ark_format::{
     model::{Model, OpKind},
     plan::{self, Architecture, Plan},
@@ -8,12 +13,6 @@ use irc_ark_format::{
 use irc_planner::{
     Options, Planner, Target,
     cost::{Estimate, estimate},
-};
-use support::{
-    compressed, corpus,
-    llama::{Llama, SEVEN, THIRTEEN, llama},
-    name, pinned, read_model, read_plan, read_rules,
-    transformer::{decoder, encoder},
 };
 
 fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan> {

@@ -1,6 +1,6 @@
 //! What is pinned is obeyed, or refused with a reason.
-mod support;
 
+use crate::support::{read_model, root};
 use irc_ark_format::{
     model::{Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{self, Architecture, Plan, Range},
@@ -12,7 +12,6 @@ use irc_planner::{
     rules,
 };
 use std::collections::BTreeMap;
-use support::{read_model, root};
 
 fn softmax() -> Model {
     read_model(&root().join("examples/softmax.model.json"))

@@ -1,6 +1,6 @@
 //! Every plan is sound: by the checks of the plan format, and by what the model says.
-mod support;
 
+use crate::support::{corpus, files, name, read_model, root};
 use irc_ark_format::{
     model::{Hazard, Model, Op, OpKind, Options as Reading, Region, Tensor, buffer_bytes, hazards},
     plan::{self, Architecture, Plan},
@@ -11,7 +11,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
-use support::{corpus, files, name, read_model, root};
 
 fn models() -> Vec<PathBuf> {
     let mut paths = files(&root().join("examples"), ".model.json");

@@ -1,6 +1,6 @@
 //! Kernels that move several elements at once find them aligned, and within a row.
-mod support;
 
+use crate::support::{read_model, root};
 use irc_ark_format::{
     model::{Arg, Buffer, DataType, Float, Model, Node, Op, OpKind, Tensor, buffer_bytes},
     plan::{self, Architecture, Plan, PlanOp},
@@ -8,7 +8,6 @@ use irc_ark_format::{
 use irc_diag::{Sink, Source};
 use irc_planner::{Options, Planned, Target, rules};
 use std::collections::BTreeMap;
-use support::{read_model, root};
 
 fn op(kind: OpKind, reads: &[&Tensor], output: &Tensor) -> Op {
     let factor = ("Factor".to_owned(), Arg::Float(Float(2.0)));

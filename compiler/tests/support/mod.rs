@@ -1,4 +1,8 @@
 //! Compares compiled code with the reference evaluator.
+
+pub mod files;
+pub mod graphs;
+
 use irc::{CompileOptions, Results, Session};
 use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};

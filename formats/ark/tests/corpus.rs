@@ -1,8 +1,6 @@
 //! Every file ARK itself wrote is read without a diagnostic and written back byte for byte.
 
-#[path = "support/corpus.rs"]
-mod support;
-
+use crate::support::corpus;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +10,7 @@ use irc_diag::{Sink, Source, render};
 
 /// Files of the corpus whose name ends in `suffix`, sorted; none when the corpus is absent.
 fn corpus(suffix: &str) -> Vec<PathBuf> {
-    let Some((folder, mut paths)) = support::corpus() else { return vec![] };
+    let Some((folder, mut paths)) = corpus::corpus() else { return vec![] };
     paths.retain(|path| path.to_string_lossy().ends_with(suffix));
     assert!(!paths.is_empty(), "no *{suffix} in {}", folder.display());
     paths

@@ -1,8 +1,6 @@
 //! Files that other tools wrote are read without an error.
 
-#[path = "support/corpus.rs"]
-mod support;
-
+use crate::support::corpus;
 use std::path::Path;
 
 use irc_common_format::model::{AttributeValue, Graph, Module, Tensor};
@@ -40,7 +38,7 @@ fn check_tensors(module: &Module, path: &Path) {
 
 #[test]
 fn models_are_read() {
-    for path in support::files("models", &[".onnx"]) {
+    for path in corpus::files("models", &[".onnx"]) {
         let document = read(&path);
         assert_eq!(document.input.form(), Form::binary(Root::Model));
         let graph = document.module.graph.as_ref().expect("a graph");
@@ -51,7 +49,7 @@ fn models_are_read() {
 
 #[test]
 fn files_of_the_era_are_read() {
-    for path in support::files("era", &[".pb"]) {
+    for path in corpus::files("era", &[".pb"]) {
         let document = read(&path);
         let is_first = path.to_string_lossy().ends_with("d2ed4e2e.pb");
         let root = if is_first { Root::Graph } else { Root::Model };
@@ -66,7 +64,7 @@ fn files_of_the_era_are_read() {
 
 #[test]
 fn samples_are_told_apart() {
-    for path in support::files("samples", &[".pb"]) {
+    for path in corpus::files("samples", &[".pb"]) {
         let document = read(&path);
         let is_library = path.to_string_lossy().contains("library");
         let root = if is_library { Root::Library } else { Root::Graph };
@@ -77,7 +75,7 @@ fn samples_are_told_apart() {
 
 #[test]
 fn samples_say_the_same_in_three_forms() {
-    for path in support::files("samples", &[".pb"]) {
+    for path in corpus::files("samples", &[".pb"]) {
         let binary = read(&path);
         for (suffix, encoding) in [("json", Encoding::Json), ("pbtxt", Encoding::Text)] {
             let other = read(&path.with_extension(suffix));
@@ -90,7 +88,7 @@ fn samples_say_the_same_in_three_forms() {
 
 #[test]
 fn items_are_found_in_every_form() {
-    for path in support::files("samples", &["classifier_graph.pb"]) {
+    for path in corpus::files("samples", &["classifier_graph.pb"]) {
         let forms = ["pb", "json", "pbtxt"].map(|suffix| read(&path.with_extension(suffix)).input);
         let spans = |path: &str| {
             forms.each_ref().map(|input| {

@@ -1,8 +1,6 @@
 //! Files that are wrong end in diagnostics that say where, never in a panic.
 
-#[path = "support/small.rs"]
-mod small;
-
+use crate::support::small;
 use irc_common_format::model::*;
 use irc_common_format::write::{self, Target, write};
 use irc_common_format::{Document, Encoding, Format, Options, Root, read};

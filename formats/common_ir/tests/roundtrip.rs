@@ -1,17 +1,13 @@
 //! What is written is read again as what it was.
 
-#[path = "support/small.rs"]
-mod small;
-#[path = "support/corpus.rs"]
-mod support;
-
+use crate::support::corpus;
 use std::path::Path;
 
+use crate::support::small::{graph, library};
 use irc_common_format::model::*;
 use irc_common_format::write::{self, Options, Target, write};
 use irc_common_format::{Document, Encoding, Root, open, read};
 use irc_diag::Sink;
-use small::{graph, library};
 
 fn opened(path: &Path) -> Document {
     let mut sink = Sink::new();
@@ -49,7 +45,7 @@ fn check(module: &Module, target: Target) {
 
 #[test]
 fn the_file_of_the_era_comes_back_byte_for_byte() {
-    for path in support::files("era", &["d2ed4e2e.pb"]) {
+    for path in corpus::files("era", &["d2ed4e2e.pb"]) {
         let document = opened(&path);
         let bytes = written(&document.module, Target::CommonIr, Encoding::Binary);
         assert!(bytes == *document.input.bytes(), "{}", path.display());
@@ -61,7 +57,7 @@ fn the_file_of_the_era_comes_back_byte_for_byte() {
 
 #[test]
 fn samples_come_back_in_every_form() {
-    for path in support::files("samples", &[".pb"]) {
+    for path in corpus::files("samples", &[".pb"]) {
         let document = opened(&path);
         let bytes = written(&document.module, Target::CommonIr, Encoding::Binary);
         assert!(bytes == *document.input.bytes(), "{}", path.display());
@@ -74,7 +70,7 @@ fn samples_come_back_in_every_form() {
 
 #[test]
 fn models_come_back() {
-    for path in support::files("models", &[".onnx"]) {
+    for path in corpus::files("models", &[".onnx"]) {
         let document = opened(&path);
         let binary = written(&document.module, Target::Onnx, Encoding::Binary);
         let found = again(binary.clone());
@@ -85,7 +81,7 @@ fn models_come_back() {
 
 #[test]
 fn a_small_model_comes_back_as_text() {
-    for path in support::files("models", &["MNIST_Tutorial_cs_Assets_mnist.onnx"]) {
+    for path in corpus::files("models", &["MNIST_Tutorial_cs_Assets_mnist.onnx"]) {
         check(&opened(&path).module, Target::Onnx);
     }
 }

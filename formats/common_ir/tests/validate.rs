@@ -1,8 +1,6 @@
 //! Levels, other forms, and libraries, on whole files.
 
-#[path = "support/corpus.rs"]
-mod corpus;
-
+use crate::support::corpus;
 use std::collections::BTreeMap;
 use std::path;
 

@@ -1,13 +1,10 @@
 //! The published files: read without an error, and written back as they were.
 
-#[path = "support/corpus.rs"]
-mod support;
-
 use std::path::Path;
 
+use crate::support::corpus::{corpus, open};
 use irc_diag::Sink;
 use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule};
-use support::{corpus, open};
 
 #[test]
 fn what_is_read_is_written_back() {

@@ -1,13 +1,12 @@
 //! Archives that the crate writes itself.
 
-mod support;
-
+use crate::support;
 use std::path::Path;
 
+use crate::support::{c_source, contents, diagnostics, package, tar};
 use irc_diag::Sink;
 use irc_mlf::metadata::ALIGNMENT;
 use irc_mlf::{Version, build, metadata, read};
-use support::{c_source, contents, diagnostics, package, tar};
 
 #[test]
 fn what_is_built_has_no_diagnostics() {

@@ -2,18 +2,17 @@
 //!
 //! Those of the corpus, where it is, and one that is built here, whose code is `data/network.c`.
 
-mod support;
-
+use crate::support;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::float32;
 use bytes::Bytes;
 use irc_mlf::params::Param;
 use irc_mlf::{Contents, Shared, TestVector, Version, build};
-use support::float32;
 
 const SOURCE: &str = include_str!("data/network.c");
 

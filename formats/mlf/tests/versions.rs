@@ -1,16 +1,14 @@
 //! Every version of the format is read: the small archive, laid out as each writes it.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{c_source, contents, diagnostics, graph, package, tar};
 use bytes::Bytes;
 use irc_diag::Severity;
 use irc_mlf::graph::Graph;
 use irc_mlf::metadata::{Executor, Memory};
 use irc_mlf::{Archive, Depth, Version, build, check, read};
 use serde_json::{Value, json};
-use support::{c_source, contents, diagnostics, graph, package, tar};
 
 type Members = BTreeMap<String, Bytes>;
 

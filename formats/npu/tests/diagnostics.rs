@@ -1,12 +1,10 @@
 //! Text and bytes that are no program: each is found where it is.
 
-mod support;
-
+use crate::support::{SMALL, TWO_CORES, read};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu::binary::{decode, encode, seal};
 use irc_npu::listing::{self, Limits};
 use irc_npu::{Core, Program, compare};
-use support::{SMALL, TWO_CORES, read};
 
 fn diagnostics(text: &str, limits: Limits) -> Vec<Diagnostic> {
     let mut sink = Sink::new();

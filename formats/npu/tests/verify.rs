@@ -1,10 +1,8 @@
 //! Right programs pass; each seeded mutation is found, with its witness.
 
-mod support;
-
+use crate::support::{SMALL, TWO_CORES, diagnostics, places, read};
 use irc_npu::op::{CtEd, LdaMov};
 use irc_npu::{Engine, Instruction, Op, Origin, Program};
-use support::{SMALL, TWO_CORES, diagnostics, places, read};
 
 #[test]
 fn right_programs_pass() {

@@ -2,14 +2,12 @@
 //!
 //! Reads `IRC_CORPUS`, or `../shared/corpus` beside the repository, and says when that is absent.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::PathBuf;
 
-use common::ranks::given;
-use common::{Outputs, run_on};
+use crate::common::ranks::given;
+use crate::common::{Outputs, run_on};
 use irc_ark_format::model::{OpKind, Options as ParseOptions, Tensor};
 use irc_ark_format::plan::tiling::grid;
 use irc_ark_format::plan::{Plan, PlanOp, parse};

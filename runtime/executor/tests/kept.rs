@@ -1,10 +1,8 @@
 //! What kernels keep is shared within a task group, and never outlives it.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use irc_executor::code::{Keeps, PlanCode, Step};
 use irc_executor::{Error, Options, Rank, run};
 

@@ -1,10 +1,8 @@
 //! The machine: tasks, barriers, slots, and what is refused.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use irc_ark_format::plan::Plan;
 use irc_executor::{Error, Options, Rank, run};
 

@@ -1,9 +1,7 @@
 //! The race check: what it lets pass, and what it finds.
 
-mod common;
-
-use common::ranks::*;
-use common::*;
+use crate::common::ranks::*;
+use crate::common::*;
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::{ConfigValue, Plan};
 use irc_executor::{Error, Options, Rank};

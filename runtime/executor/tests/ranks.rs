@@ -1,9 +1,7 @@
 //! Several ranks in one process.
 
-mod common;
-
-use common::ranks::*;
-use common::*;
+use crate::common::ranks::*;
+use crate::common::*;
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::Plan;
 use irc_executor::{Options, Rank};

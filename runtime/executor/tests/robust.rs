@@ -1,9 +1,7 @@
 //! No number in a plan or in its code makes the executor panic or hang.
 
-mod common;
-
-use common::ranks::*;
-use common::*;
+use crate::common::ranks::*;
+use crate::common::*;
 use irc_ark_format::plan::{ConfigValue, Plan};
 use irc_executor::code::{PlanCode, Step};
 use irc_executor::{Options, Rank};

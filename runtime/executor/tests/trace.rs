@@ -1,12 +1,10 @@
 //! The timeline of a run.
 
-mod common;
-
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use common::ranks::*;
-use common::*;
+use crate::common::ranks::*;
+use crate::common::*;
 use irc_ark_format::plan::Plan;
 use irc_executor::{Options, Rank};
 use serde_json::Value;

@@ -19,8 +19,8 @@ pub fn run() -> Result<(), String> {
         };
         write().map_err(|error| format!("cannot write {}: {error}", page.path.display()))?;
     }
-    bless::cargo_test(&["--package", "irc", "--test", "docs"])?;
-    bless::cargo_test(&["--package", "irc-onnx-ops", "--test", "docs"])
+    bless::cargo_test(&["--package", "irc", "--test", "main", "docs::"])?;
+    bless::cargo_test(&["--package", "irc-onnx-ops", "--test", "main", "docs::"])
 }
 
 /// A page as it should be.

@@ -6,6 +6,8 @@ mod conformance;
 mod docs;
 mod layers;
 mod metadata;
+#[cfg(test)]
+mod test_programs;
 
 use std::env;
 use std::process::ExitCode;

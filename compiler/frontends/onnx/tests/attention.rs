@@ -1,8 +1,6 @@
 //! Attention: what is seen, and by how many heads.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 
 /// One query of zeros over four keys with the values 1, 10, 100 and 1: the mean of what is seen.
 fn mean(opset: i64) -> Case {

@@ -1,8 +1,6 @@
 //! Operators on every element: old versions, element types and bad attributes.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 use irc_common_format::model::AttributeValue;
 use irc_tl::DType;
 

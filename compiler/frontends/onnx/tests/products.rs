@@ -1,8 +1,6 @@
 //! Products of matrices: ranks, old versions, small integers, sums over labels.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 use irc_tl::DType;
 
 #[test]

@@ -1,8 +1,6 @@
 //! Quantised numbers: scales by tensor, axis and block.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 use irc_tl::DType;
 
 #[test]

@@ -1,8 +1,6 @@
 //! Recurrent networks: directions, lengths and layouts.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 
 /// A network that adds its input to its state.
 fn sum(direction: &str) -> Case {

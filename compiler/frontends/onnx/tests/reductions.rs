@@ -1,8 +1,6 @@
 //! Reductions, scans and normalisation: versions, empty axes, unknown sizes.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 use irc_tl::DType;
 
 fn ramp(count: usize) -> Vec<f32> {

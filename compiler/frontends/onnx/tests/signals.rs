@@ -1,8 +1,6 @@
 //! Fourier transforms: halves, inverses and lengths.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 
 fn close(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{found:?}");

@@ -1,8 +1,6 @@
 //! Windows, sampling and resizing: old versions, odd sizes and bad attributes.
 
-mod case;
-
-use case::Case;
+use crate::case::Case;
 
 fn ramp(count: usize) -> Vec<f32> {
     (0..count).map(|value| value as f32).collect()

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::plans::Set;
-use crate::{Kind, Seeded};
+use super::plans::Set;
+use super::{Kind, Seeded};
 
 type Done = Option<()>;
 

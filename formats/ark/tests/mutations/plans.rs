@@ -9,7 +9,7 @@ use irc_ark_format::plan;
 use irc_diag::{Diagnostic, Sink, Source};
 use serde_json::Value;
 
-use crate::support;
+use crate::support::corpus;
 
 /// The plans of all ranks of a world, with the model of the first where there is one.
 #[derive(Clone)]
@@ -104,7 +104,7 @@ pub fn carried() -> Vec<Set> {
 
 /// The sets of the corpus that have no error; none when the corpus is absent.
 pub fn corpus() -> Vec<Set> {
-    let Some((folder, paths)) = support::corpus() else { return vec![] };
+    let Some((folder, paths)) = corpus::corpus() else { return vec![] };
     let mut worlds: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

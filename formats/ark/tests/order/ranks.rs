@@ -4,7 +4,7 @@ use irc_ark_format::model::{Buffer, DataType, OpKind, Tensor};
 use irc_ark_format::plan::{self, Config, ConfigValue, Plan, Range, TaskInfo};
 use irc_diag::Diagnostic;
 
-use crate::build::{config, group, op, plan, task};
+use super::build::{config, group, op, plan, task};
 
 fn data(id: u64, buffer: Buffer) -> Tensor {
     Tensor::dense(id, DataType::Fp16, &[64], buffer)

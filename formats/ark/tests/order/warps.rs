@@ -2,8 +2,8 @@
 
 use irc_ark_format::plan::{ConfigValue, Plan, Range, ResourceGroup, TaskInfo};
 
-use crate::build::{group, plan, relu};
-use crate::errors;
+use super::build::{group, plan, relu};
+use super::errors;
 
 /// Task groups on so many warps a task, all in one group on one processor with so many warps.
 fn beside(warps: &[i64], of: i64) -> Plan {

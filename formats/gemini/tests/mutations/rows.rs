@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::File::{self, Allocated, Frontend, Rings, TwoCores};
+use super::File::{self, Allocated, Frontend, Rings, TwoCores};
 
 /// A way to break a file.
 pub struct Row {

@@ -5,8 +5,8 @@ use object::{Architecture, elf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::{Members, Row};
 use crate::support::{FUNCTIONS, object, shared_object};
-use crate::{Members, Row};
 
 const METADATA: &str = "metadata.json";
 const GRAPH: &str = "executor-config/graph/graph.json";

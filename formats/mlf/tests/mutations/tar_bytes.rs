@@ -4,7 +4,7 @@ use bytes::Bytes;
 use irc_mlf::Version;
 use tar::{EntryType, Header};
 
-use crate::{members, packed};
+use super::{members, packed};
 
 const BLOCK: usize = 512;
 

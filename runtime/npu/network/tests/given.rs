@@ -1,10 +1,8 @@
 //! What a network is given.
 
-mod support;
-
+use crate::support::{Network, data};
 use irc_npu_network::{Error, Layout, Role, Tensors, fill, ports, run};
 use irc_tensor::{DType, Tensor, TensorType};
-use support::{Network, data};
 
 fn small() -> Network {
     Network::open(&data("small.schedule.json"), Some(&data("small.frontend.json")))

@@ -3,13 +3,11 @@
 //! `tests/oracle/npu_frontend.py` draws inputs and weights, and evaluates layer by layer, knowing
 //! nothing of schedules, addresses and instructions.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Network, corpus, data, python, root};
 use irc_npu_network::{Tensors, run};
 use irc_tensor::read_npz_file;
-use support::{Network, corpus, data, python, root};
 use tempfile::TempDir;
 
 /// Draws and evaluates with numpy, into a folder.

@@ -1,7 +1,6 @@
 //! The page of buffers over time.
 
-mod support;
-
+use crate::support::{Network, corpus, data};
 use irc_npu::access::Space;
 use irc_npu_network::{layer_names, workload_times};
 use irc_npu_sim::{
@@ -9,7 +8,6 @@ use irc_npu_sim::{
     html,
     residency::residents,
 };
-use support::{Network, corpus, data};
 
 fn timing(network: &Network) -> Timing {
     let options = Options { times: workload_times(&network.schedule), ..Options::default() };

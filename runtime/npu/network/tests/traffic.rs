@@ -1,10 +1,8 @@
 //! What links and DRAM carry when cores share a mesh.
 
-mod support;
-
+use crate::support::{Network, corpus, root};
 use irc_npu_network::{mesh, workload_times};
 use irc_npu_sim::cycles::{self, Options};
-use support::{Network, corpus, root};
 
 /// Cycles with a mesh, those that no program on it can be faster than, and cycles without.
 fn cycles(network: &Network, link: f64, dram: f64) -> [u64; 3] {

@@ -1,6 +1,5 @@
 //! The quick tier and C source against LLVM: the same modules of the `llvm` dialect through all of
 //! them, run on edge values, compared bit by bit.
-#![allow(clippy::unwrap_used)]
 
 mod c_source;
 mod c_symbols;

@@ -1,10 +1,9 @@
 //! A sound archive, broken in one way at a time: what is wrong is named, and nothing was before.
 
 mod file;
-#[path = "../support/mod.rs"]
-mod support;
 mod tar_bytes;
 
+use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;

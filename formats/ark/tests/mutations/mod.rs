@@ -6,8 +6,6 @@
 
 mod kinds;
 mod plans;
-#[path = "../support/corpus.rs"]
-mod support;
 
 use std::collections::BTreeSet;
 

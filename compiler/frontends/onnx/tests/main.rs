@@ -1,0 +1,16 @@
+//! Operators, graphs and libraries of ONNX and Common IR.
+
+mod attention;
+mod case;
+mod docs;
+mod elementwise;
+mod import;
+mod libraries;
+mod models;
+mod products;
+mod quantised;
+mod recurrent;
+mod reductions;
+mod signals;
+mod spatial;
+mod versions;

@@ -1,0 +1,27 @@
+//! The compiler as a whole: passes, code generation, plans, the session.
+#![allow(clippy::unwrap_used)]
+
+mod algebra_rules;
+mod ark_to_tl;
+mod c_abi;
+mod codegen_crash;
+mod corpus;
+mod docs;
+mod end_to_end;
+mod fusion_laws;
+mod fusion_models;
+mod graphs;
+mod graphs_dynamic;
+mod graphs_random;
+mod half_types;
+mod incremental;
+mod integers;
+mod kernels;
+mod packed_constants;
+mod plan_ark;
+mod plan_fused;
+mod plan_run;
+mod quick_tier;
+mod small_types;
+mod support;
+mod symbolic_kernels;

@@ -1,0 +1,3 @@
+//! What several of the tests use.
+
+pub mod corpus;

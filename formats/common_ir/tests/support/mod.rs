@@ -1,0 +1,4 @@
+//! What several of the tests use.
+
+pub mod corpus;
+pub mod small;

@@ -1,0 +1,7 @@
+//! Gemini schedules and frontend files: reading, checks, writing.
+
+mod codes;
+mod corpus;
+mod diagnostics;
+mod mutations;
+mod support;

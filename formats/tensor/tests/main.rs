@@ -1,0 +1,4 @@
+//! Tensors and their files.
+
+mod documented;
+mod numpy;

@@ -1,0 +1,6 @@
+//! NPU programs as they run.
+
+mod corpus;
+mod functional;
+mod mutated;
+mod timing;

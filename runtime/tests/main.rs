@@ -1,0 +1,6 @@
+//! Archives as they run.
+
+mod archives;
+mod guard;
+mod mutated;
+mod support;
