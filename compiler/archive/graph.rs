@@ -2,13 +2,13 @@
 use super::{
     Argument, Callee, Operator,
     draft::{Draft, Place},
-    storage::{self, Tensor},
 };
 use irc_mlf::{
     Map, Type,
     graph::{self, Edge, Entry, Graph, Node},
     params::Param,
 };
+use irc_planner::memory::{self, Block};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Device type of host memory, by DLPack.
@@ -108,29 +108,26 @@ impl Writer {
         operators
     }
 
+    /// By live range; an output shares its storage with nothing.
     fn storages(&mut self) {
-        let mut tensors = vec![];
+        let (mut blocks, mut made_at) = (vec![], vec![]);
         let mut numbers = BTreeMap::new();
         for (made, call) in self.draft.calls.iter().enumerate() {
             for (result, ty) in call.results.iter().enumerate() {
                 let place = Place::Made(made, result);
-                numbers.insert(place, tensors.len());
-                let is_output = self.draft.outputs.contains(&place);
-                tensors.push(Tensor {
-                    bytes: ty.bytes().unwrap_or(0),
-                    made,
-                    last: made,
-                    is_output,
-                });
+                numbers.insert(place, blocks.len());
+                blocks.push(Block { bytes: ty.bytes().unwrap_or(0), first: made, last: made });
+                made_at.push(place);
             }
             for number in call.inputs.iter().filter_map(|place| numbers.get(place)) {
-                tensors[*number].last = made;
+                blocks[*number].last = made;
             }
         }
+        let outputs: BTreeSet<Place> = self.draft.outputs.iter().copied().collect();
+        let storages = memory::storages(&blocks, |block| outputs.contains(&made_at[block]));
         let first = self.sources.len();
-        let storages = storage::storages(&tensors, first as i64);
         for (entry, storage) in self.graph.entries[first..].iter_mut().zip(storages) {
-            entry.storage = storage;
+            entry.storage = (first + storage) as i64;
         }
     }
 }

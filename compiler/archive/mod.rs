@@ -2,15 +2,14 @@
 //! Model Library Format can call.
 //!
 //! [`plan`] turns the function that calls kernels into a graph: a call for each kernel, each choice and
-//! each loop (`draft`), then nodes, storages by live range, constants as parameters (`graph`,
-//! `storage`). Views vanish, for kernels know the shapes of what they are given. [`operators`] writes
+//! each loop (`draft`), then nodes, storages by live range, constants as parameters (`graph`). Views
+//! vanish, for kernels know the shapes of what they are given. [`operators`] writes
 //! the functions that clients call around the kernels, in the `llvm` dialect, so that every code
 //! generator compiles them.
 
 mod draft;
 mod graph;
 pub mod operators;
-mod storage;
 
 use crate::{interface::Interface, lowering::plan_memory::program::Function};
 use irc_mlf::{DataType, graph::Graph, params::Param};

@@ -8,6 +8,7 @@
 mod ark;
 pub mod cost;
 mod kernels;
+pub mod memory;
 mod optimise;
 pub mod rules;
 mod target;

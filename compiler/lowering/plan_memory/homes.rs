@@ -1,10 +1,13 @@
 //! Where every value of a function lives, and for how long.
-use super::arena::{Arena, Local};
 use super::program::{Function, Step, Value, bytes_of};
 use super::symbols::{Schedule, Scope, Symbols, alone, symbols_of};
+use irc_planner::memory::{self, Block, Runs};
 use irc_tl::{Dim, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Every block of the workspace starts at a multiple of this: a cache line, and the widest vector.
+const ALIGNMENT: u64 = 64;
 
 /// How a function gets and gives memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +68,8 @@ pub struct Slot {
     pub known: Option<usize>,
     /// It holds as many bytes as the largest of these.
     pub bytes: BTreeSet<Dim>,
-    ranges: Vec<(usize, usize)>,
+    /// The positions at which it is used.
+    used: Runs,
 }
 
 /// What a step asks of its callees.
@@ -276,8 +280,11 @@ impl Planner<'_, '_, '_> {
         for (purpose, request) in &self.requests {
             match request.bytes.known() {
                 Some(bytes) => {
-                    let local = Local { bytes: bytes.max(0).unsigned_abs(), range: request.range };
-                    fixed.push((*purpose, local));
+                    let (first, last) = request.range;
+                    fixed.push((
+                        *purpose,
+                        Block { bytes: bytes.max(0).unsigned_abs(), first, last },
+                    ));
                 }
                 None => {
                     let slot = slot_for(&mut slots, request, &self.schedule.known);
@@ -286,14 +293,13 @@ impl Planner<'_, '_, '_> {
             }
         }
         // In the order in which they are needed, as their place among equals depends on it.
-        fixed.sort_by_key(|(purpose, local)| {
-            (matches!(purpose, Purpose::Scratch(_)), local.range.0, *purpose)
+        fixed.sort_by_key(|(purpose, block)| {
+            (matches!(purpose, Purpose::Scratch(_)), block.first, *purpose)
         });
-        let locals: Vec<Local> = fixed.iter().map(|(_, local)| local.clone()).collect();
-        let arena = Arena::plan(&locals);
-        for ((purpose, _), offset) in fixed.iter().zip(arena.offsets) {
-            places.insert(*purpose, Place::Offset(offset));
-        }
+        let (purposes, blocks): (Vec<Purpose>, Vec<Block>) = fixed.into_iter().unzip();
+        let arena = memory::arena(&blocks, ALIGNMENT);
+        let offsets = arena.offsets.into_iter().map(Place::Offset);
+        places.extend(purposes.into_iter().zip(offsets));
         let home = |value: Value| {
             let root = self.roots[value];
             let planned = places.get(&Purpose::Value(root));
@@ -313,18 +319,15 @@ fn slot_for(
     known: &BTreeMap<Arc<str>, Option<usize>>,
 ) -> usize {
     let known = request.bytes.symbols().iter().filter_map(|name| known[name]).max();
-    let free = |slot: &Slot| {
-        let meets =
-            |range: &(usize, usize)| range.0 <= request.range.1 && request.range.0 <= range.1;
-        slot.known == known && !slot.ranges.iter().any(meets)
-    };
+    let (first, end) = (request.range.0 as u64, request.range.1 as u64 + 1);
+    let free = |slot: &Slot| slot.known == known && !slot.used.meets(first, end);
     let equal = slots.iter().position(|slot| free(slot) && slot.bytes.contains(&request.bytes));
     let at = equal.or_else(|| slots.iter().position(free)).unwrap_or_else(|| {
         slots.push(Slot { known, ..Slot::default() });
         slots.len() - 1
     });
     slots[at].bytes.insert(request.bytes.clone());
-    slots[at].ranges.push(request.range);
+    slots[at].used.insert(first, end);
     at
 }
 

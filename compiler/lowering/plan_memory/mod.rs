@@ -17,7 +17,6 @@
 //! Functions of choices and loops are functions here too. Their callers give them memory for results
 //! whose size they can tell; other results come back in memory of their own.
 
-mod arena;
 mod control;
 mod emit;
 mod function;

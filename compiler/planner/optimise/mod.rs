@@ -19,7 +19,6 @@ mod dependencies;
 mod group;
 mod kernel_form;
 mod layout;
-mod pack;
 mod padding;
 mod refine;
 mod reuse;

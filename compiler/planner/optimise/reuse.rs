@@ -5,10 +5,10 @@
 //! elementwise op whose operand nobody uses later writes over it.
 use super::{
     group::Draft,
-    layout::Layout,
-    pack::{Block, pack},
+    layout::{ALIGNMENT, Layout},
     schedule::Step,
 };
+use crate::memory::{self, Block, Movable};
 use irc_ark_format::{model::Tensor, plan::fuses};
 use std::collections::BTreeMap;
 
@@ -24,12 +24,13 @@ struct Place {
 pub fn reuse(drafts: &mut [Draft], steps: &[Step], layout: &Layout) {
     let mut uses = uses(drafts, steps, layout);
     overwrite(drafts, steps, &mut uses, layout);
-    let blocks = blocks(drafts, &uses, layout);
-    let places = pack(&blocks);
+    let (ids, blocks): (Vec<u64>, Vec<Movable>) = blocks(drafts, &uses, layout).into_iter().unzip();
+    let places = memory::buffers(&blocks, ALIGNMENT);
+    let places: BTreeMap<_, _> = ids.into_iter().zip(places).collect();
     for tensor in drafts.iter_mut().flat_map(tensors) {
-        if let Some((piece, offset)) = places.get(&tensor.buffer.id) {
-            tensor.buffer.id = layout.first_id + *piece as u64;
-            shift(tensor, *offset);
+        if let Some(place) = places.get(&tensor.buffer.id) {
+            tensor.buffer.id = layout.first_id + place.buffer as u64;
+            shift(tensor, place.offset);
         }
     }
 }
@@ -155,8 +156,12 @@ fn tensors(draft: &mut Draft) -> impl Iterator<Item = &mut Tensor> {
     })
 }
 
-/// What is to be packed: by buffer, its bytes, its steps and where it may start.
-fn blocks(drafts: &mut [Draft], uses: &BTreeMap<u64, Vec<Place>>, layout: &Layout) -> Vec<Block> {
+/// The buffers to be placed: of each its id, its bytes, its steps and where it may start.
+fn blocks(
+    drafts: &mut [Draft],
+    uses: &BTreeMap<u64, Vec<Place>>,
+    layout: &Layout,
+) -> Vec<(u64, Movable)> {
     let mut granules: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     for tensor in drafts.iter_mut().flat_map(tensors) {
         let own = row(tensor);
@@ -166,8 +171,9 @@ fn blocks(drafts: &mut [Draft], uses: &BTreeMap<u64, Vec<Place>>, layout: &Layou
     let block = |(id, places): (&u64, &Vec<Place>)| {
         let bytes = layout.pooled.get(id).copied().unwrap_or_default();
         let granule = granules.get(id).copied().flatten();
+        let granule = granule.filter(|granule| granule % ALIGNMENT == 0);
         let (first, last) = (places.first()?.step, places.last()?.step);
-        Some(Block { id: *id, bytes, first, last, granule })
+        Some((*id, Movable { block: Block { bytes, first, last }, granule }))
     };
     uses.iter().filter_map(block).collect()
 }
