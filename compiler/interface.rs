@@ -8,8 +8,8 @@ use irc_mlir::{
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function; arguments and results are named by the attribute
-/// `irc.name`, or else `input_<n>` and `output_<n>`. Arguments with `irc.kept` are kept, those with
-/// `irc.weight` are constants of the program.
+/// `irc.name`, or else `input_<n>` and `output_<n>`. Arguments with `irc.preserved` are preserved, those
+/// with `irc.weight` are constants of the program.
 ///
 /// # Errors
 /// A type that is not a ranked tensor.
@@ -34,7 +34,7 @@ fn ports(
             attribute("irc.weight").and_then(|weight| IntegerAttribute::try_from(weight).ok());
         let name = name.unwrap_or_else(|| format!("{fallback}_{index}"));
         Ok(Port {
-            kept: attribute("irc.kept").is_some(),
+            preserved: attribute("irc.preserved").is_some(),
             weight: weight.map(|weight| weight.value().cast_unsigned()),
             ..port_of(name, &type_of(*ty)?)?
         })
@@ -56,7 +56,7 @@ pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
         name,
         dtype: ty.dtype.name().to_owned(),
         shape: ty.dims.iter().map(|dim| dim.known().unwrap_or(-1)).collect(),
-        kept: false,
+        preserved: false,
         sizes: if known.is_none() { sizes.collect() } else { vec![] },
         weight: None,
     })

@@ -1,14 +1,13 @@
 //! A segment as one function of the tensor level, on tiles.
 use super::{Segment, View, segment::Origin, variant::digits};
-use crate::lowering::ark_to_tl::{Accumulate, Emitter, Val, computed, evaluate, ty};
+use crate::lowering::graph_to_tl::graph_to_tl;
 use irc_ark_format::{
     model::{Op, OpKind, Tensor},
     plan::{TaskInfo, tiling::Grid},
 };
-use irc_mlir::{
-    Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
-    RegionLike, Type, Value, attr, function,
-};
+use irc_ark_frontend::{Accumulate, element_type, evaluate};
+use irc_mlir::{Attribute, Context, attr, read};
+use irc_tl::{Builder, Built, Dim, Graph, Op as Tl, TensorType, ValueId};
 
 /// The text of the function `name` that computes a segment for the tasks whose digits are the last
 /// of their dimension where `last` says so.
@@ -25,37 +24,22 @@ pub fn kernel_text(
     segment: &Segment,
     last: [bool; 4],
 ) -> Result<String, (usize, String)> {
-    let location = Location::unknown(context);
     let digits = digits(segment, last);
-    let module = Module::new(location);
-    let types = |views: &mut dyn Iterator<Item = &View>| -> Vec<Type<'_>> {
-        views.map(|view| ty(context, computed(view.dtype), &view.shape(digits))).collect()
+    let graph = graph(task, segment, digits)?;
+    let module = graph_to_tl(context, &graph, name).map_err(|message| (segment.ops[0], message))?;
+    let Some(func) = read::body_ops(module.as_operation()).into_iter().next() else {
+        unreachable!("a graph is written as a function")
     };
-    let inputs = types(&mut segment.loads.iter());
-    let outputs = types(&mut segment.stores.iter().map(|store| &store.view));
-    let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
-    let func = function(context, name, &inputs, &outputs, Block::new(&arguments), location)
-        .attr("irc.kernel", attr::unit(context))
-        .attr("irc.kind", attr::string(context, "task"))
-        .attr("arg_attrs", layouts(context, digits, segment.loads.iter().map(|load| (load, false))))
-        .attr(
-            "res_attrs",
-            layouts(
-                context,
-                digits,
-                segment.stores.iter().map(|store| (&store.view, store.overwrites)),
-            ),
-        )
-        .append(&module.body());
+    let loads = segment.loads.iter().map(|load| (load, false));
+    let stores = segment.stores.iter().map(|store| (&store.view, store.overwrites));
+    irc_mlir::remove_attribute(func, "irc.graph");
+    irc_mlir::set_attribute(func, "arg_attrs", layouts(context, digits, loads));
+    irc_mlir::set_attribute(func, "res_attrs", layouts(context, digits, stores));
+    irc_mlir::set_attribute(func, "irc.kernel", attr::unit(context));
+    irc_mlir::set_attribute(func, "irc.kind", attr::string(context, "task"));
     if shares_weights(task, segment) {
         irc_mlir::set_attribute(func, "irc.keeps", attr::unit(context));
     }
-    let block = func.region(0).ok().and_then(|region| region.first_block());
-    let block = block.unwrap_or_else(|| unreachable!("the function was built with a block"));
-    let values = body(context, block, task, segment, digits)?;
-    let returned: Vec<Value<'_, '_>> =
-        segment.stores.iter().map(|store| values[store.op].value).collect();
-    OpSpec::new(context, "func.return", location).operands(&returned).append(&block);
     Ok(irc_mlir::to_text(&func, false))
 }
 
@@ -71,50 +55,45 @@ fn shares_weights(task: &TaskInfo, segment: &Segment) -> bool {
     })
 }
 
-/// Appends the ops; their results, in order.
-fn body<'c: 'a, 'a>(
-    context: &'c Context,
-    block: BlockRef<'c, 'a>,
-    task: &TaskInfo,
-    segment: &Segment,
-    digits: [i64; 4],
-) -> Result<Vec<Val<'c, 'a>>, (usize, String)> {
-    let mut emitter = Emitter::new(context, block, Location::unknown(context), None);
-    let mut values: Vec<Val<'c, 'a>> = vec![];
+/// The segment on the windows of one task: from its loads to its stores.
+fn graph(task: &TaskInfo, segment: &Segment, digits: [i64; 4]) -> Result<Graph, (usize, String)> {
+    let mut builder = Builder::new();
+    let mut loads = vec![];
+    for (index, view) in segment.loads.iter().enumerate() {
+        let ty = TensorType::new(element_type(view.dtype), view.shape(digits));
+        loads.push(builder.input(format!("load_{index}"), ty.into()));
+    }
+    let mut values: Vec<ValueId> = vec![];
     for (position, index) in segment.ops.iter().enumerate() {
         let op = tile_op(&task.ops[*index].op, &segment.grids[position], digits)
             .ok_or_else(|| (*index, "its tiles are not known".to_owned()))?;
-        let read = |(operand, origin): (usize, &Origin)| {
-            let shape = &op.reads[operand].shape;
-            match *origin {
-                Origin::Load(load) => (argument(block, load, &segment.loads[load], digits), shape),
-                Origin::Value(value) => (values[value].clone(), shape),
-            }
-        };
-        let reads: Vec<_> = segment.reads[position].iter().enumerate().map(read).collect();
-        let reads: Vec<_> =
-            reads.into_iter().map(|(val, shape)| emitter.reshape(val, shape)).collect();
-        let val = evaluate(&mut emitter, &op, &reads, &op.writes[0].shape, Accumulate::Wide)
-            .map_err(|why| (*index, why))?;
-        let moved = reads.iter().any(|read| read.value == val.value);
-        values.push(if moved {
-            emitter.op("broadcast", &[&val], &[], (val.dtype, &val.shape))
-        } else {
-            val
+        let operands = segment.reads[position].iter().map(|origin| match *origin {
+            Origin::Load(load) => loads[load],
+            Origin::Value(value) => values[value],
         });
+        let operands: Vec<ValueId> = operands.collect();
+        let value = append(&mut builder, &op, &operands);
+        values.push(value.map_err(|error| (*index, error.to_string()))?);
     }
-    Ok(values)
+    for (index, store) in segment.stores.iter().enumerate() {
+        builder.output(format!("store_{index}"), values[store.op]);
+    }
+    Ok(builder.finish())
 }
 
-fn argument<'c: 'a, 'a>(
-    block: BlockRef<'c, 'a>,
-    index: usize,
-    view: &View,
-    digits: [i64; 4],
-) -> Val<'c, 'a> {
-    let value = block.argument(index);
-    let value = value.unwrap_or_else(|_| unreachable!("one argument for each load")).into();
-    Val { value, dtype: computed(view.dtype), shape: view.shape(digits) }
+/// Appends an op on tiles.
+fn append(builder: &mut Builder, op: &Op, operands: &[ValueId]) -> Built {
+    let mut reads = vec![];
+    for (operand, tensor) in operands.iter().zip(&op.reads) {
+        let dims: Vec<Dim> = tensor.shape.iter().copied().map(Dim::Known).collect();
+        reads.push(builder.reshape(*operand, &dims)?);
+    }
+    let shape = &op.writes[0].shape;
+    let value = evaluate(builder, op, &reads, shape, Accumulate::Wide)?;
+    match reads.contains(&value) {
+        true => builder.op(Tl::Broadcast { shape: shape.clone() }, &[value]),
+        false => Ok(value),
+    }
 }
 
 /// The op on the windows of one task alone.

@@ -4,14 +4,13 @@
 //! number, where rounding decides between that and infinity.
 
 use crate::support::files::{corpus, models, root};
-use irc::{
-    eval::evaluate,
-    lowering::ark_to_tl::{self, Results},
-};
-use irc_ark_format::model::{self, Document, OpKind, buffer_bytes};
+use irc::{Accumulate, eval::evaluate, lowering::graph_to_tl::graph_to_tl};
+use irc_ark_format::model::{self, Document, Model, OpKind, buffer_bytes};
+use irc_ark_frontend::ImportOptions;
 use irc_dialects::ark::{Origins, import};
-use irc_mlir::{Capture, Module, OperationLike, OperationRef, read};
+use irc_mlir::{Capture, Context, Module, OperationLike, OperationRef, read};
 use irc_tensor::{DType, Tensor, Tolerance, compare, read_npz_file};
+use irc_tl::Results;
 use std::{
     collections::BTreeMap,
     fs,
@@ -101,12 +100,9 @@ fn check(path: &Path) {
     }
     let Some(oracle) = oracle(path) else { return };
     let context = irc_dialects::new_context();
-    let capture = Capture::new(&context);
-    let module = import(&context, &document.model, Origins::default());
-    assert!(module.as_operation().verify(), "{}: {:?}", path.display(), capture.take());
-    ark_to_tl::run(&module, Results::All)
-        .unwrap_or_else(|_| panic!("{}: {:?}", path.display(), capture.take()));
-    assert!(module.as_operation().verify(), "{}: {:?}", path.display(), capture.take());
+    let options = ImportOptions { results: Results::All, accumulate: Accumulate::Wide };
+    let module = through_the_dialect(&context, &document.model, &options)
+        .unwrap_or_else(|messages| panic!("{}: {messages:?}", path.display()));
     let func = main_of(&module);
     let inputs = arguments(func, &oracle);
     let results = evaluate(func, &inputs).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -118,6 +114,70 @@ fn check(path: &Path) {
         let found = found.unwrap_or_else(|error| panic!("{}: {name}: {error}", path.display()));
         assert!(found.is_match(), "{}: {name}: {found}", path.display());
     }
+}
+
+/// A model as the pass `ark-to-tl` lowers it.
+fn through_the_dialect<'c>(
+    context: &'c Context,
+    model: &Model,
+    options: &ImportOptions,
+) -> Result<Module<'c>, Vec<String>> {
+    irc::passes::register_all();
+    let capture = Capture::new(context);
+    let mut module = import(context, model, Origins::default());
+    let ImportOptions { results, accumulate } = options;
+    let pass = format!("ark-to-tl{{results={results} accumulate={}}}", accumulate.name());
+    let lowered = module.as_operation().verify()
+        && irc_mlir::run_pipeline(context, &mut module, &format!("builtin.module({pass})")).is_ok();
+    let messages = capture.take().into_iter().map(|diagnostic| diagnostic.message);
+    if lowered { Ok(module) } else { Err(messages.collect()) }
+}
+
+/// Holds both ways from a model to the tensor level to one result: equal functions with equal
+/// locations, or equally many diagnostics. Says whether there is a function.
+fn is_written_alike(path: &Path, options: &ImportOptions) -> bool {
+    let Document { model, .. } = document(path);
+    let context = irc_dialects::new_context();
+    let lowered = through_the_dialect(&context, &model, options);
+    let imported = irc_ark_frontend::import(&model, options);
+    match (lowered, imported) {
+        (Ok(lowered), Ok(graph)) => {
+            let written = graph_to_tl(&context, &graph, "main").expect("a module");
+            let text = |module: &Module<'_>| irc_mlir::to_text(&main_of(module), true);
+            assert_eq!(text(&lowered), text(&written), "{}", path.display());
+            true
+        }
+        (Err(messages), Err(diagnostics)) => {
+            let mut reported = messages.iter().filter(|message| !message.contains("pass"));
+            let same = diagnostics.iter().all(|diagnostic| {
+                reported.next().is_some_and(|message| message.contains(&diagnostic.message))
+            });
+            assert!(same, "{}: {messages:?} {diagnostics:?}", path.display());
+            false
+        }
+        (lowered, imported) => {
+            panic!("{}: {:?} and {imported:?}", path.display(), lowered.err())
+        }
+    }
+}
+
+#[test]
+fn the_dialect_and_the_front_end_write_equal_functions() {
+    let mut folders =
+        ["examples", "tests/models", "tests/models/ranks"].map(|name| root().join(name)).to_vec();
+    folders.push(corpus());
+    let (mut written, mut refused) = (0, 0);
+    for path in folders.iter().flat_map(|folder| models(folder)) {
+        for accumulate in [Accumulate::Wide, Accumulate::Ark] {
+            for results in [Results::All, Results::Outputs] {
+                match is_written_alike(&path, &ImportOptions { results, accumulate }) {
+                    true => written += 1,
+                    false => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(written > 0 && refused > 0, "{written} written, {refused} refused");
 }
 
 /// The inputs as numpy had them; buffers it did not fill are zero.

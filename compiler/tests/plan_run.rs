@@ -61,7 +61,7 @@ impl Case {
         let inputs: Buffers = interface
             .inputs
             .iter()
-            .filter(|port| !port.kept)
+            .filter(|port| !port.preserved)
             .map(|port| {
                 let seed = seed_for(1, &port.name);
                 let tensor = Tensor::random(port.tensor_type().unwrap(), seed).unwrap();

@@ -4,8 +4,8 @@
 //
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[A:.*]]: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<3xf32> {irc.name = "buffer_1"}) -> (tensor<6xf32> {irc.name = "buffer_2"})
-// CHECK: %[[X:.*]] = tl.reshape %[[A]] {ark.node = 0 : i64}
-// CHECK: %[[Y:.*]] = tl.add %[[X]], %[[B]] {ark.node = 0 : i64} : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+// CHECK: %[[X:.*]] = tl.reshape %[[A]]
+// CHECK: %[[Y:.*]] = tl.add %[[X]], %[[B]] : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
 // CHECK: %[[R:.*]] = tl.reshape %[[Y]]
 // CHECK: return %[[R]] : tensor<6xf32>
 

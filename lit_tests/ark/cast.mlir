@@ -2,10 +2,10 @@
 //
 // ARK rounds 16-bit floats to 32-bit integers and truncates everywhere else.
 //
-// CHECK: tl.cast %{{.*}} {ark.node = 0 : i64, rounding = "toward_zero"} : (tensor<4xf32>) -> tensor<4xi32>
-// CHECK: tl.cast %{{.*}} {ark.node = 1 : i64, rounding = "nearest_even"} : (tensor<4xf16>) -> tensor<4xi32>
-// CHECK: tl.cast %{{.*}} {ark.node = 2 : i64, rounding = "toward_zero"} : (tensor<4xf16>) -> tensor<4xi8>
-// CHECK: tl.cast %{{.*}} {ark.node = 3 : i64, rounding = "toward_zero"} : (tensor<4xi32>) -> tensor<4xbf16>
+// CHECK: tl.cast %{{.*}} {rounding = "toward_zero"} : (tensor<4xf32>) -> tensor<4xi32>
+// CHECK: tl.cast %{{.*}} {rounding = "nearest_even"} : (tensor<4xf16>) -> tensor<4xi32>
+// CHECK: tl.cast %{{.*}} {rounding = "toward_zero"} : (tensor<4xf16>) -> tensor<4xi8>
+// CHECK: tl.cast %{{.*}} {rounding = "toward_zero"} : (tensor<4xi32>) -> tensor<4xbf16>
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>
 !t1 = !ark.tensor<i32, [4], strides [4], offsets [0], padded [4]>

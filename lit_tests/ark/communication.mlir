@@ -3,7 +3,7 @@
 // Communication has no meaning at the tensor level yet; the message stands in the user's file.
 //
 // CHECK: two.json:3:5
-// CHECK-SAME: error: 'ark.send' op Send 'send' of node 0: communication is not lowered yet
+// CHECK-SAME: error: 'ark.send' op Send 'send' of node 0: communication between ranks is not compiled
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>
 ark.model attributes {rank = 0 : i64, world_size = 2 : i64} {

@@ -3,7 +3,7 @@
 // A copy to a larger shape is a broadcast; a plain copy is another name for the value.
 //
 // CHECK: %[[A:.*]] = tl.reshape
-// CHECK-NEXT: %[[B:.*]] = tl.broadcast %[[A]] {ark.node = 0 : i64} : (tensor<1x4xf32>) -> tensor<3x4xf32>
+// CHECK-NEXT: %[[B:.*]] = tl.broadcast %[[A]] : (tensor<1x4xf32>) -> tensor<3x4xf32>
 // CHECK-NEXT: %[[R:.*]] = tl.reshape %[[B]]
 // CHECK-NEXT: %[[S:.*]] = tl.reshape %[[B]]
 // CHECK-NEXT: return %[[R]], %[[S]]

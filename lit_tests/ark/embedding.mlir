@@ -3,8 +3,8 @@
 // The output is 4-D whatever the rank of the index.
 //
 // CHECK: %[[W:.*]] = tl.reshape %arg1
-// CHECK: %[[R:.*]] = tl.gather %[[W]], %arg0 {ark.node = 0 : i64} : (tensor<7x4xf32>, tensor<5xi32>) -> tensor<5x4xf32>
-// CHECK: tl.reshape %[[R]] {ark.node = 0 : i64} : (tensor<5x4xf32>) -> tensor<1x1x5x4xf32>
+// CHECK: %[[R:.*]] = tl.gather %[[W]], %arg0 : (tensor<7x4xf32>, tensor<5xi32>) -> tensor<5x4xf32>
+// CHECK: tl.reshape %[[R]] : (tensor<5x4xf32>) -> tensor<1x1x5x4xf32>
 
 !t0 = !ark.tensor<i32, [5], strides [5], offsets [0], padded [5]>
 !t1 = !ark.tensor<f32, [7, 4], strides [7, 4], offsets [0, 0], padded [7, 4]>

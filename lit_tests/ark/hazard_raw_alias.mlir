@@ -2,8 +2,8 @@
 //
 // A read of the whole sees writes through views of its parts, which no edge shows.
 //
-// CHECK: %[[U:.*]] = tl.update %{{.*}} into %{{.*}} {ark.node = 0 : i64, offsets = array<i64: 0>}
-// CHECK: %[[W:.*]] = tl.update %{{.*}} into %[[U]] {ark.node = 1 : i64, offsets = array<i64: 2>}
+// CHECK: %[[U:.*]] = tl.update %{{.*}} into %{{.*}} {offsets = array<i64: 0>}
+// CHECK: %[[W:.*]] = tl.update %{{.*}} into %[[U]] {offsets = array<i64: 2>}
 // CHECK: tl.relu %[[W]]
 
 !t0 = !ark.tensor<f32, [2], strides [2], offsets [0], padded [2]>

@@ -2,9 +2,9 @@
 //
 // Leading dimensions broadcast; a 1-D second operand is a column.
 //
-// CHECK: %[[C:.*]] = tl.matmul %{{.*}}, %{{.*}} {ark.node = 0 : i64, transpose_rhs = true} : (tensor<2x3x4xf16>, tensor<5x4xf16>) -> tensor<2x3x5xf16>
-// CHECK: %[[V:.*]] = tl.reshape %{{.*}} {ark.node = 1 : i64} : (tensor<5xf16>) -> tensor<5x1xf16>
-// CHECK: tl.matmul %[[C]], %[[V]] {ark.node = 1 : i64} : (tensor<2x3x5xf16>, tensor<5x1xf16>) -> tensor<2x3x1xf16>
+// CHECK: %[[C:.*]] = tl.matmul %{{.*}}, %{{.*}} {transpose_rhs = true} : (tensor<2x3x4xf16>, tensor<5x4xf16>) -> tensor<2x3x5xf16>
+// CHECK: %[[V:.*]] = tl.reshape %{{.*}} : (tensor<5xf16>) -> tensor<5x1xf16>
+// CHECK: tl.matmul %[[C]], %[[V]] : (tensor<2x3x5xf16>, tensor<5x1xf16>) -> tensor<2x3x1xf16>
 
 !t0 = !ark.tensor<f16, [2, 3, 4], strides [2, 3, 4], offsets [0, 0, 0], padded [2, 3, 4]>
 !t1 = !ark.tensor<f16, [5, 4], strides [5, 4], offsets [0, 0], padded [5, 4]>

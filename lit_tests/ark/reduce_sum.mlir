@@ -3,8 +3,8 @@
 // With and without the reduced dimension.
 //
 // CHECK: %[[A:.*]] = tl.reshape
-// CHECK: tl.reduce_sum %[[A]] {ark.node = 0 : i64, axes = array<i64: 1>, keep_dims = true} : (tensor<2x3xf32>) -> tensor<2x1xf32>
-// CHECK: tl.reduce_sum %[[A]] {ark.node = 1 : i64, axes = array<i64: 0>, keep_dims = false} : (tensor<2x3xf32>) -> tensor<3xf32>
+// CHECK: tl.reduce_sum %[[A]] {axes = array<i64: 1>, keep_dims = true} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+// CHECK: tl.reduce_sum %[[A]] {axes = array<i64: 0>, keep_dims = false} : (tensor<2x3xf32>) -> tensor<3xf32>
 
 !t0 = !ark.tensor<f32, [2, 3], strides [2, 3], offsets [0, 0], padded [2, 3]>
 !t1 = !ark.tensor<f32, [2, 1], strides [2, 1], offsets [0, 0], padded [2, 1]>

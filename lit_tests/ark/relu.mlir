@@ -3,7 +3,7 @@
 // One op for one op; whole 1-D buffers need no reshape.
 //
 // CHECK: func.func @main(%[[A:.*]]: tensor<4xf32>
-// CHECK-NEXT: %[[R:.*]] = tl.relu %[[A]] {ark.node = 0 : i64} : tensor<4xf32>
+// CHECK-NEXT: %[[R:.*]] = tl.relu %[[A]] : tensor<4xf32>
 // CHECK-NEXT: return %[[R]]
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>

@@ -1,13 +1,16 @@
 // RUN: %irc-opt %s --ark-to-tl | FileCheck %s --check-prefix=ALL
 // RUN: %irc-opt %s --ark-to-tl=results=outputs | FileCheck %s --check-prefix=OUTPUTS
+// RUN: %irc-opt %s --ark-to-tl=results=buffer_2,buffer_1 | FileCheck %s --check-prefix=NAMED
 // RUN: not %irc-opt %s --ark-to-tl=results=some 2>&1 | FileCheck %s --check-prefix=WRONG
 //
-// Buffers that are read after their last write are not outputs.
+// Buffers that are read after their last write are not outputs. Named ones stand in the order of the
+// names.
 //
 // ALL: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_1"}, tensor<4xf32> {irc.name = "buffer_2"})
 // OUTPUTS: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_2"})
+// NAMED: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_2"}, tensor<4xf32> {irc.name = "buffer_1"})
+// WRONG: 'ark.model' op no node writes 'some'; the model writes buffer_1, buffer_2
 
-// WRONG: option 'results' of ark-to-tl: expected 'all' or 'outputs', found 'some'
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>
 ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {
   %b0 = ark.buffer {id = 0 : i64} : !ark.buffer

@@ -2,7 +2,7 @@
 //
 // The second operand holds (cos, sin) pairs and broadcasts.
 //
-// CHECK: tl.rope %{{.*}}, %{{.*}} {ark.node = 0 : i64} : (tensor<2x4xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
+// CHECK: tl.rope %{{.*}}, %{{.*}} : (tensor<2x4xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
 
 !t0 = !ark.tensor<f32, [2, 4], strides [2, 4], offsets [0, 0], padded [2, 4]>
 !t1 = !ark.tensor<f32, [1, 4], strides [1, 4], offsets [0, 0], padded [1, 4]>

@@ -2,8 +2,8 @@
 //
 // The factor is a constant of the tensor's type.
 //
-// CHECK: %[[F:.*]] = tl.fill {ark.node = 0 : i64, value = 5.000000e-01 : f64} : tensor<f16>
-// CHECK: tl.add %{{.*}}, %[[F]] {ark.node = 0 : i64} : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+// CHECK: %[[F:.*]] = tl.fill {value = 5.000000e-01 : f64} : tensor<f16>
+// CHECK: tl.add %{{.*}}, %[[F]] : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
 
 !t0 = !ark.tensor<f16, [4], strides [4], offsets [0], padded [4]>
 ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {

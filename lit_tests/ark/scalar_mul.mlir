@@ -2,8 +2,8 @@
 //
 // An integer tensor takes the factor truncated.
 //
-// CHECK: %[[F:.*]] = tl.fill {ark.node = 0 : i64, value = 2.000000e+00 : f64} : tensor<i32>
-// CHECK: tl.mul %{{.*}}, %[[F]] {ark.node = 0 : i64}
+// CHECK: %[[F:.*]] = tl.fill {value = 2.000000e+00 : f64} : tensor<i32>
+// CHECK: tl.mul %{{.*}}, %[[F]]
 
 !t0 = !ark.tensor<i32, [4], strides [4], offsets [0], padded [4]>
 ark.model attributes {rank = 0 : i64, world_size = 1 : i64} {

@@ -2,7 +2,7 @@
 //
 // The permutation is NumPy's.
 //
-// CHECK: tl.transpose %{{.*}} {ark.node = 0 : i64, permutation = array<i64: 1, 2, 0>} : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>
+// CHECK: tl.transpose %{{.*}} {permutation = array<i64: 1, 2, 0>} : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>
 
 !t0 = !ark.tensor<f32, [2, 3, 4], strides [2, 3, 4], offsets [0, 0, 0], padded [2, 3, 4]>
 !t1 = !ark.tensor<f32, [3, 4, 2], strides [3, 4, 2], offsets [0, 0, 0], padded [3, 4, 2]>

@@ -3,7 +3,7 @@
 // Virtual ops only name memory.
 //
 // CHECK: func.func @main(%[[A:.*]]: tensor<4xf32>
-// CHECK-NEXT: tl.relu %[[A]] {ark.node = 2 : i64}
+// CHECK-NEXT: tl.relu %[[A]]
 // CHECK-NEXT: return
 
 !t0 = !ark.tensor<f32, [2, 2], strides [2, 2], offsets [0, 0], padded [2, 2]>

@@ -3,7 +3,7 @@
 // The same bytes under another type and shape.
 //
 // CHECK: %[[X:.*]] = tl.relu
-// CHECK: %[[B:.*]] = tl.bitcast %[[X]] {ark.node = 1 : i64} : (tensor<4xf32>) -> tensor<2x2xi32>
+// CHECK: %[[B:.*]] = tl.bitcast %[[X]] : (tensor<4xf32>) -> tensor<2x2xi32>
 // CHECK: tl.relu %[[B]]
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>

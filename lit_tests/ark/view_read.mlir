@@ -2,8 +2,8 @@
 //
 // A box of a buffer is sliced from the enclosing view, once.
 //
-// CHECK: %[[V:.*]] = tl.reshape %arg0 {ark.node = 0 : i64} : (tensor<12xf32>) -> tensor<2x6xf32>
-// CHECK: %[[S:.*]] = tl.slice %[[V]] {ark.node = 0 : i64, offsets = array<i64: 0, 3>} : (tensor<2x6xf32>) -> tensor<2x3xf32>
+// CHECK: %[[V:.*]] = tl.reshape %arg0 : (tensor<12xf32>) -> tensor<2x6xf32>
+// CHECK: %[[S:.*]] = tl.slice %[[V]] {offsets = array<i64: 0, 3>} : (tensor<2x6xf32>) -> tensor<2x3xf32>
 // CHECK: tl.relu %[[S]]
 // CHECK-NEXT: tl.exp %[[S]]
 

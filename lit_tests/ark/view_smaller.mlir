@@ -2,9 +2,9 @@
 //
 // A view of the start of a larger buffer.
 //
-// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {irc.kept, irc.name = "buffer_0"}, %[[B:.*]]: tensor<2xf32>
-// CHECK: %[[U:.*]] = tl.update %[[B]] into %[[V:.*]] {ark.node = 0 : i64, offsets = array<i64: 0>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-// CHECK: %[[W:.*]] = tl.update %[[U]] into %[[A]] {ark.node = 0 : i64, offsets = array<i64: 0>} : (tensor<4xf32>, tensor<2xf32>) -> tensor<4xf32>
+// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {irc.name = "buffer_0", irc.preserved}, %[[B:.*]]: tensor<2xf32>
+// CHECK: %[[U:.*]] = tl.update %[[B]] into %[[V:.*]] {offsets = array<i64: 0>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+// CHECK: %[[W:.*]] = tl.update %[[U]] into %[[A]] {offsets = array<i64: 0>} : (tensor<4xf32>, tensor<2xf32>) -> tensor<4xf32>
 // CHECK: tl.relu %[[W]]
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>

@@ -3,10 +3,10 @@
 // A partial write updates the buffer, whose first contents are then an argument; a read of
 // exactly what was written takes the value.
 //
-// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {irc.kept, irc.name = "buffer_1"})
+// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {irc.name = "buffer_1", irc.preserved})
 // CHECK: %[[X:.*]] = tl.relu
 // CHECK: %[[V:.*]] = tl.reshape %[[B]]
-// CHECK: %[[U:.*]] = tl.update %[[X]] into %[[V]] {ark.node = 0 : i64, offsets = array<i64: 0, 3>}
+// CHECK: %[[U:.*]] = tl.update %[[X]] into %[[V]] {offsets = array<i64: 0, 3>}
 // CHECK: tl.exp %[[X]]
 // CHECK: tl.sqrt %[[U]]
 

@@ -34,9 +34,9 @@ pub struct Port {
     /// Extents, outermost first; -1 where it is known only when the model runs.
     pub shape: Vec<i64>,
     /// Of an input: whether nothing is read there before the model writes some of it. What the
-    /// buffer holds is kept where nothing is written; random inputs leave it zero.
+    /// buffer holds is preserved where nothing is written; random inputs leave it zero.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub kept: bool,
+    pub preserved: bool,
     /// Where an extent is not known: all extents, as expressions of named sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
@@ -140,12 +140,12 @@ fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
     });
     let shape = r.required(&object, "shape")?;
     let shape = r.list(shape, &at.key("shape"), |r, value, at| r.integer(value, at, "an extent"));
-    let kept = match object.get("kept") {
-        Some(kept) => r.boolean(kept, &at.key("kept"))?,
+    let preserved = match object.get("preserved") {
+        Some(preserved) => r.boolean(preserved, &at.key("preserved"))?,
         None => false,
     };
     let (sizes, weight) = (texts(r, &object, "sizes")?, number(r, &object, "weight")?);
-    Some(Port { name: name?, dtype: dtype?, shape: shape?, kept, sizes, weight })
+    Some(Port { name: name?, dtype: dtype?, shape: shape?, preserved, sizes, weight })
 }
 
 /// A number that may be missing.
@@ -178,7 +178,7 @@ mod tests {
             name: name.into(),
             dtype: "f32".into(),
             shape: vec![2, -1],
-            kept: true,
+            preserved: true,
             sizes: vec!["2".into(), "N".into()],
             weight: Some(3),
         };

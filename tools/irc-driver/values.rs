@@ -41,7 +41,7 @@ pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop>
         let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
         sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
     }
-    for port in inputs.iter().filter(|port| !port.kept) {
+    for port in inputs.iter().filter(|port| !port.preserved) {
         if given.contains_key(&port.name) {
             continue;
         }

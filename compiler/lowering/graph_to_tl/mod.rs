@@ -4,7 +4,8 @@
 //! of equal graphs by one name are calls of one function.
 //! Each node is an op, located by the name of what it stands for. Constants are `tl.fill` where they
 //! are one value, `tl.constant` where they are small, and else arguments after the graph's inputs,
-//! with the attribute `irc.weight`: their number in [`weights`]. Symbols that are elements of
+//! with the attribute `irc.weight`: their number in [`weights`]. Inputs of [`Graph::preserved`] have the
+//! attribute `irc.preserved`. Symbols that are elements of
 //! values are `tl.size` ops, and checks are `tl.check` ops; they stand behind the values they need.
 
 mod weights;
@@ -24,7 +25,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The module of a graph; its main function has the given name, and those inside begin with it.
+/// The module of a graph; its main function has the given name, and those inside begin with it. Ops
+/// are located by the names of what they stand for.
 ///
 /// # Errors
 /// What cannot be written: the node is named.
@@ -33,10 +35,30 @@ pub fn graph_to_tl<'c>(
     graph: &Graph,
     name: &str,
 ) -> Result<Module<'c>, String> {
+    graph_to_tl_at(context, graph, name, &|_| None)
+}
+
+/// As [`graph_to_tl`], with the locations that `locate` gives for [`Node::origin`]s.
+///
+/// # Errors
+/// What cannot be written: the node is named.
+pub fn graph_to_tl_at<'c>(
+    context: &'c Context,
+    graph: &Graph,
+    name: &str,
+    locate: &dyn Fn(&str) -> Option<Location<'c>>,
+) -> Result<Module<'c>, String> {
     let module = Module::new(Location::unknown(context));
     let table = weights(graph);
-    let mut writer =
-        Writer { context, body: module.body(), table: &table, name, functions: 0, called: vec![] };
+    let mut writer = Writer {
+        context,
+        body: module.body(),
+        table: &table,
+        name,
+        locate,
+        functions: 0,
+        called: vec![],
+    };
     let used = weights::used(graph, &table);
     writer.function(graph, name, &used, true)?;
     Ok(module)
@@ -47,6 +69,7 @@ struct Writer<'c, 'a, 'g> {
     body: BlockRef<'c, 'a>,
     table: &'g [Constant],
     name: &'g str,
+    locate: &'g dyn Fn(&str) -> Option<Location<'c>>,
     functions: usize,
     /// What calls name, and what they call; equal ones are one function.
     called: Vec<(Arc<str>, Arc<Graph>, String)>,
@@ -69,11 +92,15 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let outputs = types(self.context, graph, graph.outputs.iter().map(|(_, value)| *value));
         let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
         let block = Block::new(&arguments);
-        let names = |ports: &[(String, ValueId)]| -> Vec<Attribute<'c>> {
-            ports.iter().map(|(name, _)| self.named(name, None)).collect()
-        };
-        let (mut given, results) = (names(&graph.inputs), names(&graph.outputs));
-        given.extend(used.iter().map(|weight| self.named(&weight_name(*weight), Some(*weight))));
+        let own = graph.inputs.iter().map(|(name, value)| {
+            let preserved = graph.preserved.contains(value);
+            self.named(name, if preserved { ", irc.preserved" } else { "" })
+        });
+        let weights = used.iter().map(|weight| {
+            self.named(&weight_name(*weight), &format!(", irc.weight = {weight} : i64"))
+        });
+        let given: Vec<Attribute<'c>> = own.chain(weights).collect();
+        let results: Vec<_> = graph.outputs.iter().map(|(name, _)| self.named(name, "")).collect();
         let spec = function(self.context, name, &inputs, &outputs, block, location)
             .attr("arg_attrs", attr::array(self.context, &given))
             .attr("res_attrs", attr::array(self.context, &results))
@@ -87,11 +114,10 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         self.body_of(graph, block, used)
     }
 
-    fn named(&self, name: &str, weight: Option<usize>) -> Attribute<'c> {
+    /// The attributes of an argument or result: its name, and more of them as text.
+    fn named(&self, name: &str, more: &str) -> Attribute<'c> {
         let name = attr::string(self.context, name);
-        let weight = weight.map(|weight| format!(", irc.weight = {weight} : i64"));
-        let text = format!("{{irc.name = {name}{}}}", weight.unwrap_or_default());
-        attr::parse(self.context, &text)
+        attr::parse(self.context, &format!("{{irc.name = {name}{more}}}"))
     }
 
     fn body_of(
@@ -201,10 +227,11 @@ struct Body<'w, 'c, 'a, 'g, 'b> {
 impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
     fn node(&mut self, node: &Node) -> Result<(), String> {
         let context = self.writer.context;
-        let location = match &node.origin {
-            Some(origin) => Location::name(context, origin, Location::unknown(context)),
-            None => Location::unknown(context),
-        };
+        let unknown = Location::unknown(context);
+        let location = node.origin.as_deref().map_or(unknown, |origin| {
+            let named = || Location::name(context, origin, unknown);
+            (self.writer.locate)(origin).unwrap_or_else(named)
+        });
         let operands = self.operands(&node.operands)?;
         match &node.kind {
             NodeKind::Constant(constant) => self.constant(node, constant, location),

@@ -166,6 +166,14 @@ pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
     }
 }
 
+/// Removes an attribute of an op, inherent or discardable; nothing happens when there is none.
+pub fn remove_attribute(op: OperationRef<'_, '_>, name: &str) {
+    // Safety: the op is live.
+    unsafe {
+        mlir_sys::mlirOperationRemoveAttributeByName(op.to_raw(), string_ref(name));
+    }
+}
+
 /// Sets an attribute of an op, inherent or discardable.
 pub fn set_attribute<'c>(op: OperationRef<'c, '_>, name: &str, value: Attribute<'c>) {
     // Safety: the op and the attribute are live and of one context.

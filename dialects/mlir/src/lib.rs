@@ -22,8 +22,9 @@ pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
 pub use ir::{
     Erase, emit_remark, emit_warning, location_of, move_before_terminator, parse_bytecode,
-    parse_module, rebind, replace_all_uses, set_attribute, set_operand, set_operands, set_type,
-    string_value, to_bytecode, to_generic_text, to_text, uses, walk_collect,
+    parse_module, rebind, remove_attribute, replace_all_uses, set_attribute, set_operand,
+    set_operands, set_type, string_value, to_bytecode, to_generic_text, to_text, uses,
+    walk_collect,
 };
 pub use mains::{lsp_server_main, opt_main};
 pub use melior::{

@@ -96,7 +96,7 @@ impl Layout {
             name: buffer_name(*id),
             dtype: host_type(*dtype).name().to_owned(),
             shape: vec![count],
-            kept: false,
+            preserved: false,
             ..Port::default()
         }
     }
@@ -187,7 +187,7 @@ fn region(op: &Op, tensor: &Tensor) -> Region {
     }
 }
 
-/// Inputs are buffers whose first contents matter, kept where nothing reads them before it writes;
+/// Inputs are buffers whose first contents matter, preserved where nothing reads them before it writes;
 /// outputs are all that are written.
 fn interface(plan: &Plan, layout: &Layout) -> Interface {
     let count = layout.buffers.len();
@@ -210,7 +210,7 @@ fn interface(plan: &Plan, layout: &Layout) -> Interface {
             is_output[slot] = true;
         }
     }
-    let input = |slot: usize| Port { kept: !is_read_first[slot], ..layout.port(slot) };
+    let input = |slot: usize| Port { preserved: !is_read_first[slot], ..layout.port(slot) };
     let inputs = (0..count).filter(|&slot| is_input[slot]).map(input).collect();
     let outputs =
         (0..count).filter(|&slot| is_output[slot]).map(|slot| layout.port(slot)).collect();

@@ -39,6 +39,7 @@ mod matmul;
 mod op;
 mod reduce;
 mod reshape;
+mod results;
 mod rope;
 mod scalar;
 mod select;
@@ -68,6 +69,7 @@ pub use graph::{
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::Op;
 pub use reduce::Reduction;
+pub use results::Results;
 pub use scalar::Scalar;
 pub use stepped_matmul::STEP;
 pub use text::{MAX_DEPTH, TextError};

@@ -21,6 +21,7 @@ pub use eval::GraphError;
 
 use crate::{Algorithm, Dim, Op, Scalar, Tensor, TensorError, TensorType, Type};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A value of a [`Graph`], by position.
@@ -42,6 +43,9 @@ pub struct Graph {
     pub symbols: Vec<Symbol>,
     /// What must hold when the program runs.
     pub checks: Vec<Check>,
+    /// Inputs that no node of the source reads before it has written some of them: they are there so
+    /// that what they hold is preserved where nothing is written. One that is not given is zero.
+    pub preserved: BTreeSet<ValueId>,
 }
 
 /// One step of a [`Graph`].

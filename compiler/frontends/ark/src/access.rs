@@ -1,10 +1,13 @@
 //! What the nodes of a model do to its buffers.
-use irc_ark_format::model::{DataType, Node, Op, OpKind, Region, Tensor, buffer_bytes};
+
+use irc_ark_format::model::{DataType, Model, Op, OpKind, Region, Tensor, buffer_bytes};
+use irc_diag::Diagnostic;
+use irc_tl::{DType, TensorType};
 use std::collections::BTreeMap;
 
 /// A box of a buffer that an op reads or writes: a tensor and the extents taken.
 #[derive(Clone, Copy)]
-pub struct Access<'m> {
+pub(crate) struct Access<'m> {
     /// The tensor.
     pub tensor: &'m Tensor,
     /// Its padded shape for matmuls, which compute on padding; else its shape.
@@ -38,19 +41,29 @@ impl<'m> Access<'m> {
 }
 
 /// Whether an op does nothing to memory.
-pub fn is_idle(op: &Op) -> bool {
+pub(crate) fn is_idle(op: &Op) -> bool {
     op.is_virtual || op.kind == OpKind::Noop
 }
 
-/// Element types are those of the tensor level, where `BYTE` is `UINT8`.
-pub fn computed(dtype: DataType) -> DataType {
-    if dtype == DataType::Byte { DataType::Uint8 } else { dtype }
+/// The element type that a data type is computed in: `BYTE` is `u8`.
+pub fn element_type(dtype: DataType) -> DType {
+    match dtype {
+        DataType::Fp32 => DType::F32,
+        DataType::Fp16 => DType::F16,
+        DataType::Bf16 => DType::BF16,
+        DataType::Int32 => DType::I32,
+        DataType::Uint32 => DType::U32,
+        DataType::Int8 => DType::I8,
+        DataType::Uint8 | DataType::Byte => DType::U8,
+    }
 }
 
 /// One buffer over the whole model.
 struct Buffer {
     bytes: u64,
     dtype: DataType,
+    /// The first node that mentions it, by index.
+    node: usize,
     is_argument: bool,
     is_read_first: bool,
     is_written: bool,
@@ -58,22 +71,22 @@ struct Buffer {
 }
 
 /// The buffers of a model, by id.
-pub struct Buffers(BTreeMap<u64, Buffer>);
+pub(crate) struct Buffers(BTreeMap<u64, Buffer>);
 
 impl Buffers {
     /// Finds out the size, type and use of every buffer. Virtual ops do not count, so that a model
     /// means the same with and without them.
     ///
     /// # Errors
-    /// A buffer that is not a whole number of elements.
-    pub fn of(nodes: &[&Node]) -> Result<Self, String> {
-        let mut buffers = Self::declared(nodes)?;
+    /// Every buffer that is not a whole number of elements.
+    pub fn of(model: &Model) -> Result<Self, Vec<Diagnostic>> {
+        let mut buffers = Self::declared(model)?;
         let mut complete: BTreeMap<u64, bool> = BTreeMap::new();
-        for op in nodes.iter().map(|node| &node.op).filter(|op| !is_idle(op)) {
+        for op in model.nodes.iter().map(|node| &node.op).filter(|op| !is_idle(op)) {
             for access in Access::reads(op) {
                 let id = access.tensor.buffer.id;
                 let is_complete = complete.get(&id).copied().unwrap_or_default();
-                let buffer = buffers.buffer_mut(id);
+                let Some(buffer) = buffers.0.get_mut(&id) else { continue };
                 buffer.is_argument |= !is_complete;
                 buffer.is_read_first |= !buffer.is_written;
                 buffer.is_read_after_write = true;
@@ -81,8 +94,8 @@ impl Buffers {
             for access in Access::writes(op) {
                 let id = access.tensor.buffer.id;
                 let is_complete = complete.entry(id).or_default();
-                let buffer = buffers.buffer_mut(id);
-                let is_whole = is_whole(&access.region(), buffer.bytes);
+                let Some(buffer) = buffers.0.get_mut(&id) else { continue };
+                let is_whole = access.region().bytes() == buffer.bytes;
                 buffer.is_argument |= !*is_complete && !is_whole;
                 *is_complete |= is_whole;
                 buffer.is_written = true;
@@ -92,52 +105,49 @@ impl Buffers {
         Ok(buffers)
     }
 
-    fn declared(nodes: &[&Node]) -> Result<Self, String> {
+    fn declared(model: &Model) -> Result<Self, Vec<Diagnostic>> {
         let tensors = || {
-            let ops = nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
-            ops.flat_map(Op::tensors)
+            let ops = model.nodes.iter().map(|node| &node.op).enumerate();
+            let ops = ops.filter(|(_, op)| !op.is_virtual);
+            ops.flat_map(|(node, op)| op.tensors().map(move |tensor| (node, tensor)))
         };
-        let sizes = buffer_bytes(tensors());
+        let sizes = buffer_bytes(tensors().map(|(_, tensor)| tensor));
         let mut buffers = BTreeMap::new();
-        for tensor in tensors() {
-            let (id, dtype) = (tensor.buffer.id, computed(tensor.dtype));
+        for (node, tensor) in tensors() {
+            let (id, dtype) = (tensor.buffer.id, tensor.dtype);
             buffers.entry(id).or_insert_with(|| Buffer {
                 bytes: sizes[&id],
                 dtype,
+                node,
                 is_argument: false,
                 is_read_first: false,
                 is_written: false,
                 is_read_after_write: false,
             });
         }
-        let odd = buffers.iter().find(|(_, buffer)| buffer.bytes % buffer.dtype.bytes() != 0);
-        odd.map_or(Ok(()), |(id, Buffer { bytes, dtype, .. })| {
-            Err(format!(
-                "buffer {id}: expected a whole number of elements of its first tensor's type \
-                 {dtype}, found {bytes} bytes"
-            ))
-        })?;
-        Ok(Self(buffers))
+        let partial = buffers.iter().filter(|(_, buffer)| buffer.bytes % buffer.dtype.bytes() != 0);
+        let wrong: Vec<_> = partial
+            .map(|(id, Buffer { bytes, dtype, node, .. })| {
+                let message = format!(
+                    "buffer {id}: expected a whole number of elements of its first tensor's type \
+                     {dtype}, found {bytes} bytes"
+                );
+                Diagnostic::error("ark-partial-element", message)
+                    .path(format!("$.Nodes[{node}].Op"))
+            })
+            .collect();
+        if wrong.is_empty() { Ok(Self(buffers)) } else { Err(wrong) }
     }
 
-    fn buffer_mut(&mut self, id: u64) -> &mut Buffer {
-        self.0.get_mut(&id).expect("every tensor's buffer was declared")
-    }
-
-    /// Bytes of a buffer.
-    pub fn bytes(&self, id: u64) -> u64 {
-        self.0[&id].bytes
-    }
-
-    /// Element type of a buffer as a whole.
-    pub fn dtype(&self, id: u64) -> DataType {
-        self.0[&id].dtype
-    }
-
-    /// 1-D shape of a buffer as a whole.
-    pub fn shape(&self, id: u64) -> Vec<i64> {
+    /// The type of a buffer as a whole: 1-D.
+    pub fn ty(&self, id: u64) -> TensorType {
         let Buffer { bytes, dtype, .. } = &self.0[&id];
-        vec![(bytes / dtype.bytes()).cast_signed()]
+        TensorType::new(element_type(*dtype), [(bytes / dtype.bytes()).cast_signed()])
+    }
+
+    /// Whether a region is all of its buffer.
+    pub fn is_whole(&self, region: &Region) -> bool {
+        region.bytes() == self.0[&region.buffer].bytes
     }
 
     /// Buffers whose first contents matter.
@@ -146,7 +156,7 @@ impl Buffers {
     }
 
     /// Whether nothing reads a buffer before some of it is written.
-    pub fn is_kept(&self, id: u64) -> bool {
+    pub fn is_written_first(&self, id: u64) -> bool {
         !self.0[&id].is_read_first
     }
 
@@ -163,9 +173,4 @@ impl Buffers {
     fn having(&self, keep: impl Fn(&Buffer) -> bool) -> Vec<u64> {
         self.0.iter().filter(|(_, buffer)| keep(buffer)).map(|(id, _)| *id).collect()
     }
-}
-
-/// Whether a region is all of a buffer of that many bytes.
-pub fn is_whole(region: &Region, bytes: u64) -> bool {
-    region.bytes() == bytes
 }
