@@ -91,14 +91,14 @@
 //!
 //! # Editing
 //!
-//! A [`Session`] is an incremental database: [`Session::open`] gives a file of it, and after an edit only
-//! what depends on it is made again ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan
-//! too.
+//! A [`Session`] is an incremental database: after [`Session::edit`] only what depends on the edit is
+//! computed again ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan too.
 
 pub mod archive;
 pub mod codegen;
 pub mod eval;
 pub mod fusion;
+pub mod import;
 pub mod interface;
 pub mod lowering;
 pub mod model;
@@ -108,6 +108,8 @@ pub mod session;
 pub mod tasks;
 
 pub use codegen::Backend;
+pub use import::{ImportOptions, Imported};
+pub use irc_ark_frontend::Accumulate;
 pub use irc_common_format::{Format, library::Fetch};
 pub use irc_diag::{Diagnostic, Severity, Source};
 pub use irc_mlf as mlf;
@@ -115,8 +117,9 @@ pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
 pub use irc_tensor::{DType, Tensor, TensorType};
-pub use model::{Error, ImportOptions, Model, Program};
+pub use irc_tl::Results;
+pub use model::{Error, Model, ModelId, Program};
 pub use session::{
-    Accumulate, ArchiveOptions, CancelToken, CheckOptions, CompileOptions, Compiled, CompiledGraph,
-    CompiledGraphs, CompiledPlan, Failure, FileId, GraphEntry, Results, Session, Target,
+    ArchiveOptions, Batch, CancelToken, CompileOptions, Compiled, CompiledPlan, Entry, Place,
+    PlanFile, Session, Target,
 };

@@ -1,17 +1,40 @@
 //! The stage table: what every tool runs, in which order, and what may remain after each stage.
-use crate::{CompileOptions, Target};
+use crate::Target;
 
 /// One step of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     /// The name that `--compile-to` and `--compile-from` take.
     pub name: &'static str,
-    /// Passes, as a textual pipeline on `builtin.module`.
-    pub passes: &'static str,
+    /// Passes, as a textual pipeline on `builtin.module`, for given settings.
+    pub passes: fn(&Settings) -> String,
     /// Dialects that may remain afterwards, beside `builtin`.
     pub leaves: &'static [&'static str],
     /// One line of why the stage stands here.
     pub why: &'static str,
+}
+
+/// What the options of passes depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of the vectors that kernels are scheduled for.
+    pub vector_bytes: u32,
+    /// What the names of kernels begin with.
+    pub kernel_prefix: String,
+}
+
+impl Default for Settings {
+    /// Those of `irc compile` without flags.
+    fn default() -> Self {
+        Self::of(&Target::host())
+    }
+}
+
+impl Settings {
+    /// The settings for a target.
+    pub fn of(target: &Target) -> Self {
+        Settings { vector_bytes: target.vector_bytes(), kernel_prefix: String::new() }
+    }
 }
 
 /// A named list of stages.
@@ -32,48 +55,59 @@ pub const HOST_CPU: Pipeline = Pipeline {
     stages: &[
         Stage {
             name: "import",
-            passes: "",
+            passes: |_| String::new(),
             leaves: &["ark", "common_ir", "func", "tl"],
             why: "the file as written",
         },
         Stage {
             name: "tensor",
             // A program that common-ir-to-tl has written is nothing to ark-to-tl.
-            passes: "common-ir-to-tl,ark-to-tl,canonicalize,cse",
+            passes: |_| "common-ir-to-tl,ark-to-tl,canonicalize,cse".into(),
             leaves: &["func", "tl"],
             why: "memory becomes values, so that what is computed can be compared and moved",
         },
         Stage {
             name: "fuse",
-            passes: "func.func(fuse)",
+            passes: |_| "func.func(fuse)".into(),
             leaves: &["func", "tl"],
             why: "before tiling, which must see whole groups",
         },
         Stage {
             name: "kernels",
-            passes: "outline-kernels",
+            passes: |settings| match settings.kernel_prefix.as_str() {
+                "" => "outline-kernels".into(),
+                prefix => format!("outline-kernels{{prefix={prefix}_}}"),
+            },
             leaves: &["func", "tl"],
             why: "one function per kernel, so that each compiles and caches alone",
         },
         Stage {
             name: "linalg",
-            passes: "split-blocks,tl-to-linalg",
+            passes: |_| "split-blocks,tl-to-linalg".into(),
             leaves: &["arith", "func", "linalg", "math", "tensor", "tl"],
             why: "loops and index maps become explicit; tl stays in main, as reshapes, and in kernels of loops",
         },
         Stage {
             name: "vector",
-            passes: "linalg-to-vector,compute-to-loops",
+            passes: |settings| {
+                let bytes = settings.vector_bytes;
+                format!("linalg-to-vector{{vector-bytes={bytes}}},compute-to-loops")
+            },
             leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: tiles, vectors, packing; kernels now write into memory",
         },
         Stage {
             name: "memory",
-            passes: "plan-memory",
+            passes: |_| "plan-memory".into(),
             leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
-        Stage { name: "llvm", passes: TO_LLVM, leaves: &["llvm"], why: "what LLVM translates" },
+        Stage {
+            name: "llvm",
+            passes: |_| TO_LLVM.into(),
+            leaves: &["llvm"],
+            why: "what LLVM translates",
+        },
     ],
 };
 
@@ -106,46 +140,24 @@ impl Pipeline {
         })
     }
 
-    /// As [`Pipeline::text`] from stage `first` to stage `last`, both included, with the options of
-    /// passes that depend on what is compiled for.
-    ///
-    /// # Errors
-    /// An unknown stage.
-    pub fn text_for(&self, target: &Target, first: &str, last: &str) -> Result<String, String> {
-        let before = self.position(first)?.checked_sub(1).map(|at| self.stages[at].name);
-        let text = self.text(before, Some(last))?;
-        let vector = format!("linalg-to-vector{{vector-bytes={}}}", target.vector_bytes());
-        Ok(text.replace("linalg-to-vector", &vector))
-    }
-
-    /// As [`Pipeline::text_for`], with the results and the accumulation that the options ask for.
-    ///
-    /// # Errors
-    /// An unknown stage.
-    pub fn text_with(
-        &self,
-        options: &CompileOptions,
-        first: &str,
-        last: &str,
-    ) -> Result<String, String> {
-        let text = self.text_for(&options.target, first, last)?;
-        let (results, accumulate) = (options.results.name(), options.accumulate.name());
-        let import = format!("ark-to-tl{{results={results} accumulate={accumulate}}}");
-        Ok(text.replace("ark-to-tl", &import))
-    }
-
     /// The textual pipeline of the stages after `from` up to and with `to`, each followed by a
     /// check of what it leaves. `None` means from the start, to the end.
     ///
     /// # Errors
     /// An unknown stage.
-    pub fn text(&self, from: Option<&str>, to: Option<&str>) -> Result<String, String> {
+    pub fn text(
+        &self,
+        settings: &Settings,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<String, String> {
         let first = from.map_or(Ok(0), |stage| Ok::<_, String>(self.position(stage)? + 1))?;
         let last = to.map_or(Ok(self.stages.len() - 1), |stage| self.position(stage))?;
         let mut passes = Vec::new();
         for stage in self.stages.iter().take(last + 1).skip(first) {
-            if !stage.passes.is_empty() {
-                passes.push(stage.passes.to_owned());
+            let own = (stage.passes)(settings);
+            if !own.is_empty() {
+                passes.push(own);
             }
             passes.push(format!("check-stage{{pipeline={} stage={}}}", self.name, stage.name));
         }
@@ -159,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_range_of_stages_starts_after_the_first() {
-        let text = HOST_CPU.text(Some("tensor"), Some("kernels")).unwrap();
+        let text = HOST_CPU.text(&Settings::default(), Some("tensor"), Some("kernels")).unwrap();
         let expected = "builtin.module(func.func(fuse),check-stage{pipeline=host-cpu stage=fuse},\
             outline-kernels,check-stage{pipeline=host-cpu stage=kernels})";
         assert_eq!(text, expected);
@@ -167,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_unknown_stage_names_those_there_are() {
-        let message = HOST_CPU.text(None, Some("nowhere")).unwrap_err();
+        let message = HOST_CPU.text(&Settings::default(), None, Some("nowhere")).unwrap_err();
         assert!(message.contains("stages: import, tensor, fuse"), "{message}");
     }
 }

@@ -4,7 +4,7 @@
 //! `IRC_CORPUS` adds the large models of the corpus, when it is there.
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use irc::{
-    CompileOptions, Session,
+    CompileOptions, ImportOptions, ModelId, Session,
     planner::{self, Target},
 };
 use irc_ark_format::{model, plan::Architecture};
@@ -22,26 +22,32 @@ fn corpus(name: &str) -> Option<String> {
     std::fs::read_to_string(folder.join("ark").join(name)).ok()
 }
 
+fn open(session: &Session, text: &str) -> ModelId {
+    let options = ImportOptions::default();
+    let model = session.import_bytes("model.json", text.to_owned().into(), &options);
+    model.expect("the model reads").id()
+}
+
 fn compile_ffn(criterion: &mut Criterion) {
     let (text, options) = (example("ffn.model.json"), CompileOptions::default());
     criterion.bench_function("compile ffn, from nothing", |bencher| {
         bencher.iter_batched(
             || {
-                let mut session = Session::new();
-                let file = session.open("ffn.json", &text);
+                let session = Session::new();
+                let file = open(&session, &text);
                 (session, file)
             },
-            |(session, file)| session.compile(file, &options).expect("the example compiles"),
+            |(session, file)| session.model(file).library(&options).expect("the example compiles"),
             BatchSize::PerIteration,
         );
     });
     let mut session = Session::new();
-    let file = session.open("ffn.json", &text);
-    session.compile(file, &options).expect("the example compiles");
+    let file = open(&session, &text);
+    session.model(file).library(&options).expect("the example compiles");
     criterion.bench_function("compile ffn, no change", |bencher| {
         bencher.iter(|| {
-            session.open("ffn.json", black_box(&text));
-            session.compile(file, &options).expect("the example compiles")
+            session.edit(file, black_box(&text).clone());
+            session.model(file).library(&options).expect("the example compiles")
         });
     });
 }
@@ -55,11 +61,11 @@ fn front_end(criterion: &mut Criterion) {
     criterion.bench_function("import, fuse and print llama2_7b_4layers", |bencher| {
         bencher.iter_batched(
             || {
-                let mut session = Session::new();
-                let file = session.open("llama.json", &text);
+                let session = Session::new();
+                let file = open(&session, &text);
                 (session, file)
             },
-            |(session, file)| session.stage(file, "fuse", &options).expect("the model fuses"),
+            |(session, file)| session.model(file).stage("fuse", &options).expect("the model fuses"),
             BatchSize::PerIteration,
         );
     });

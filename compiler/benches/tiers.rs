@@ -5,7 +5,7 @@
 //! Processor time, of all threads and of the linker, is the same on a machine that is busy. With the
 //! number of repetitions as its argument.
 use irc::{
-    Backend, CompileOptions, Session, Target,
+    Backend, CompileOptions, ImportOptions, Session, Target,
     codegen::{Output, compile},
 };
 use std::{
@@ -74,14 +74,15 @@ fn measure(text: &str, backend: Backend, repetitions: usize) -> Times {
         target: Target::host().with_backend(backend),
         ..CompileOptions::default()
     };
+    let imports = ImportOptions::default();
     let whole = median(repetitions, || {
-        let mut session = Session::new();
-        let file = session.open("model.json", text);
-        session.compile(file, &options).expect("the model compiles");
+        let session = Session::new();
+        let model = session.import_bytes("model.json", text.to_owned().into(), &imports);
+        model.and_then(|model| model.library(&options)).expect("the model compiles");
     });
-    let mut session = Session::new();
-    let file = session.open("model.json", text);
-    let lowered = session.stage(file, "llvm", &options).expect("the model lowers");
+    let session = Session::new();
+    let model = session.import_bytes("model.json", text.to_owned().into(), &imports);
+    let lowered = model.and_then(|model| model.stage("llvm", &options)).expect("the model lowers");
     let context = irc_dialects::new_context();
     let module = irc_mlir::parse_module(&context, &lowered).expect("what was printed parses");
     let code = median(repetitions, || {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p irc --example plan_and_run -- examples/softmax.model.json`
 
-use irc::{Failure, Session, Target, planner};
+use irc::{Session, Target, planner};
 use irc_ark_format::{
     model,
     plan::{self, Architecture, Plan},
@@ -30,7 +30,7 @@ fn the_plan_gives_what_the_model_gives() -> Result<(), Box<dyn Error>> {
 fn run(path: &str) -> Result<(), Box<dyn Error>> {
     let source = Source::new(path, fs::read_to_string(path)?);
     let folder = tempfile::tempdir()?;
-    let mut session = Session::new();
+    let session = Session::new();
     let (inputs, expected) = run_model(&session, path)?;
     let plan = make_plan(&source)?;
     println!(
@@ -38,7 +38,7 @@ fn run(path: &str) -> Result<(), Box<dyn Error>> {
         plan.processor_groups.len(),
         plan.num_processors
     );
-    let found = run_plan(&mut session, plan, inputs, folder.path())?;
+    let found = run_plan(&session, plan, inputs, folder.path())?;
     for (name, expected) in &expected {
         let found = found.get(name).ok_or_else(|| format!("the plan does not write {name}"))?;
         let comparison = compare(expected, found, Tolerance::of(expected.dtype()))?;
@@ -68,14 +68,14 @@ fn run_model(session: &Session, path: &str) -> Result<(Buffers, Buffers), Box<dy
 fn make_plan(source: &Source) -> Result<Plan, Box<dyn Error>> {
     let mut sink = Sink::new();
     let document = model::parse(source, &model::Options::default(), &mut sink)
-        .ok_or_else(|| told(source, sink.diagnostics()))?;
+        .ok_or_else(|| rendered(source, sink.diagnostics()))?;
     let target = planner::Target::new(Architecture::Cuda80, None)?;
     let options = planner::Options::new(target);
     let planned = planner::plan(&document.model, &options).map_err(messages)?;
     let diagnostics = plan::check(&planned.plan);
     if diagnostics.iter().any(Diagnostic::is_error) {
         let source = Source::new("plan.json", plan::write(&planned.plan));
-        return Err(told(&source, &diagnostics).into());
+        return Err(rendered(&source, &diagnostics).into());
     }
     Ok(planned.plan)
 }
@@ -88,15 +88,13 @@ fn messages(found: Vec<planner::NodeDiagnostic>) -> String {
 
 /// Runs a plan as the machine that it describes; every buffer that it writes comes back.
 fn run_plan(
-    session: &mut Session,
+    session: &Session,
     plan: Plan,
     inputs: Buffers,
     folder: &Path,
 ) -> Result<Buffers, Box<dyn Error>> {
     let source = Source::new("plan.json", plan::write(&plan));
-    let file = session.open_source(source.clone());
-    let told = |failure: Failure| told(&source, &failure.diagnostics);
-    let compiled = session.compile_plan(file, &Target::host()).map_err(told)?;
+    let compiled = session.plan(source).compile(&Target::host())?;
     let library = folder.join("plan.so");
     fs::write(&library, &compiled.library)?;
     let rank = Rank::new(plan, &compiled.code, Kernels::load(&library)?)?;
@@ -108,6 +106,6 @@ fn run_plan(
 }
 
 /// Diagnostics as text, with the lines they are about.
-fn told(source: &Source, diagnostics: &[Diagnostic]) -> String {
+fn rendered(source: &Source, diagnostics: &[Diagnostic]) -> String {
     render(source, diagnostics, false, 100)
 }

@@ -15,7 +15,7 @@ use super::{
     inline::{inline_computes, reshapes_to_views},
     report::{FusionReport, Simplification},
     segment::{Placed, Segment, segments},
-    simplify::{applied_rules, simplify, simplify_function},
+    simplify::simplify_function,
 };
 use irc_dialects::tl;
 use irc_mlir::{
@@ -71,50 +71,66 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
-    reshapes_to_views(func)?;
-    inline_computes(func)?;
-    wrap_general(func)?;
-    simplify_function(func)?;
-    let Some(function) = read_function(func)? else { return Ok(()) };
-    let placed = segments(&function.graph);
-    let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
-    write_groups(func, &function, &placed, fusions)
+    fuse(func, decide, |_, _| {})
 }
 
-/// Says what [`fuse_function`] would do to a function and why, and leaves it as it is.
+/// Fuses a function and says what was done and why.
 ///
 /// # Errors
 /// As [`fuse_function`].
 pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
-    let Some(mut function) = read_function(func)? else { return Ok(report) };
-    let (graph, applied) = simplify(&function.graph);
-    report.simplifications = applied_rules(&function, applied);
-    function.graph = graph;
-    for placed in segments(&function.graph) {
-        let fusion = fuse_segment(&placed.segment);
-        explain_segment(&mut report, &function, &placed, &fusion);
-    }
+    fuse(func, fuse_segment, |simplifications, decided| {
+        report.simplifications.extend(simplifications);
+        for (placed, fusion) in decided.segments() {
+            explain_segment(&mut report, decided.function, placed, fusion);
+        }
+    })?;
     Ok(report)
 }
 
 fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+    fuse(func, fuse_segment, |simplifications, decided| {
+        for Simplification { rule, op } in simplifications {
+            emit_remark(&func, &format!("simplified by {rule}: {op}"));
+        }
+        let (mut report, function) = (FusionReport::default(), decided.function);
+        for (placed, fusion) in decided.segments() {
+            for (node, text) in explain_segment(&mut report, function, placed, fusion) {
+                emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
+            }
+        }
+    })
+}
+
+/// What was decided for a function, before its groups are written.
+struct Decided<'d, 'c, 'a> {
+    function: &'d Function<'c, 'a>,
+    placed: &'d [Placed],
+    fusions: &'d [SegmentFusion],
+}
+
+impl Decided<'_, '_, '_> {
+    fn segments(&self) -> impl Iterator<Item = (&Placed, &SegmentFusion)> {
+        self.placed.iter().zip(self.fusions)
+    }
+}
+
+/// The one sequence of steps; `observe` sees the simplifications and what was decided.
+fn fuse<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    decide: impl FnMut(&Segment) -> SegmentFusion,
+    observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
+) -> Result<(), String> {
     reshapes_to_views(func)?;
     inline_computes(func)?;
     wrap_general(func)?;
-    for Simplification { rule, op } in simplify_function(func)? {
-        emit_remark(&func, &format!("simplified by {rule}: {op}"));
-    }
+    let simplifications = simplify_function(func)?;
     let Some(function) = read_function(func)? else { return Ok(()) };
     let placed = segments(&function.graph);
-    let fusions: Vec<_> = placed.iter().map(|placed| fuse_segment(&placed.segment)).collect();
-    let mut report = FusionReport::default();
-    for (placed, fusion) in placed.iter().zip(&fusions) {
-        for (node, text) in explain_segment(&mut report, &function, placed, fusion) {
-            emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
-        }
-    }
+    let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
+    observe(simplifications, &Decided { function: &function, placed: &placed, fusions: &fusions });
     write_groups(func, &function, &placed, fusions)
 }
 

@@ -18,6 +18,18 @@ pub struct FusionReport {
     pub before: Cost,
     /// With the groups.
     pub after: Cost,
+    /// The functions that it calls: bodies of choices, loops and functions of the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FusionReport>,
+}
+
+impl FusionReport {
+    /// The account of a program: its main function, which comes first, and the others in it.
+    pub fn of_program(reports: Vec<FusionReport>) -> Option<Self> {
+        let mut reports = reports.into_iter();
+        let main = reports.next()?;
+        Some(FusionReport { functions: reports.collect(), ..main })
+    }
 }
 
 /// One application of an algebra rule.
@@ -161,6 +173,6 @@ impl fmt::Display for FusionReport {
         for edge in &self.unfused {
             writeln!(f, "  kept in memory: {edge}")?;
         }
-        Ok(())
+        self.functions.iter().try_for_each(|function| write!(f, "{function}"))
     }
 }

@@ -13,4 +13,5 @@ pub mod linalg_to_vector;
 pub mod outline_kernels;
 pub mod plan_memory;
 pub mod split_blocks;
+pub mod tl_to_graph;
 pub mod tl_to_linalg;

@@ -1,56 +1,55 @@
 //! Models of whatever format: opened from a file, compiled, run.
 //!
-//! A [`Model`] is what a file says, in a session. The formats differ in how they are read; from then on a
-//! model is one thing: [`Model::compile`] makes it a [`Program`] that runs here, [`Model::library`],
-//! [`Model::emit`] and [`Model::archive`] what is shipped, [`Model::stage`] shows the IR on the way.
+//! A [`Model`] is the program of a file, in a session. The formats differ in how they are read
+//! ([`crate::import`]); from then on a model is one thing: [`Model::compile`] makes it a [`Program`] that
+//! runs here, [`Model::library`], [`Model::emit`] and [`Model::archive`] make what is shipped,
+//! [`Model::stage`] shows the IR on the way.
 mod content;
-pub mod graph;
 mod program;
 
 use crate::{
-    ArchiveOptions, CheckOptions, CompileOptions, Compiled, Failure, FileId, Session,
-    codegen::Output, fusion::FusionReport, interface::port_of,
+    ArchiveOptions, CompileOptions, Compiled, Session,
+    codegen::Output,
+    fusion::FusionReport,
+    import::{FrontEnd, ImportOptions, Imported, InputFile},
+    interface::port_of,
+    session::{Input, Place, QueryError, queries},
 };
 use bytes::Bytes;
-use irc_common_format::{Format, library::Fetch};
+use irc_common_format::Format;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
-use irc_onnx_ops::{Calls, Imported, cases::Values};
-use irc_runtime::Port;
+use irc_runtime::{Interface, Port};
 use irc_tensor::Tensor;
-use irc_tl::Constant;
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use irc_tl::Graph;
+use std::{borrow::Cow, collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 pub use content::Content;
 pub use program::Program;
 pub(crate) use program::with_file;
 
-/// Most bytes of an input that is no Common IR or ONNX file and no archive: no other comes near, and a
-/// device file has no end.
+/// Most bytes of an input that is read whole: no model as text comes near, and a device file has no end.
+/// Common IR and ONNX files, archives and libraries are mapped, and may be of any size.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why a file is no model, or a model not what was asked for: diagnostics, and the file they are in.
+/// Why a question about a file has no answer: diagnostics, and the file they are in.
 ///
 /// Printed, it is what a terminal shows: each diagnostic with the lines it points at.
 #[derive(Clone, PartialEq)]
 pub struct Error {
     /// The file.
     pub file: Source,
-    /// What was found; at least one is an error.
-    pub failure: Failure,
+    /// The diagnostics; at least one is an error.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The fault is irc's, not the input's.
+    pub internal: bool,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Columns of a terminal.
         const WIDTH: usize = 100;
-        let text = irc_diag::render(&self.file, &self.failure.diagnostics, false, WIDTH);
+        let text = irc_diag::render(&self.file, &self.diagnostics, false, WIDTH);
         f.write_str(text.trim_end())
     }
 }
@@ -65,85 +64,36 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// One diagnostic, at no place.
+    /// An error of a query on a file.
+    pub(crate) fn new(file: Source, error: QueryError) -> Self {
+        Error { file, diagnostics: error.diagnostics, internal: error.internal }
+    }
+
+    /// One error at no place.
     fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
         Self::found(file, vec![Diagnostic::error(code, message)])
     }
 
     fn found(file: Source, diagnostics: Vec<Diagnostic>) -> Self {
-        Error { file, failure: Failure { diagnostics, internal: false } }
+        Error { file, diagnostics, internal: false }
     }
 
     /// The diagnostics.
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.failure.diagnostics
-    }
-}
-
-/// How files are read. Those of Common IR and ONNX alone have inputs of open size, libraries and functions.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// The form of a Common IR or ONNX file, where its content does not tell.
-    pub format: Format,
-    /// What files of a format's time do although it forbids it is an error rather than a warning; so are
-    /// keys that the format does not know.
-    pub strict: bool,
-    /// Folders in which imported libraries may lie; beside the model they always may.
-    pub library_paths: Vec<PathBuf>,
-    /// How libraries are fetched from servers; `None` to stay offline.
-    pub fetch: Option<Fetch>,
-    /// Operators that nothing declares are those of the standard library.
-    pub implicit_std: bool,
-    /// What becomes of calls of the module's functions.
-    pub calls: Calls,
-    /// Lets nodes run before those that their control inputs name.
-    pub ignore_control_inputs: bool,
-    /// Shapes of inputs whose sizes the model leaves open, in elements.
-    pub shapes: BTreeMap<String, Vec<i64>>,
-    /// Values of inputs. The program is made for those that its structure depends on.
-    pub inputs: Values,
-}
-
-impl ImportOptions {
-    /// Says the shape of an input, in elements.
-    #[must_use]
-    pub fn shape(mut self, name: impl Into<String>, shape: impl Into<Vec<i64>>) -> Self {
-        self.shapes.insert(name.into(), shape.into());
-        self
-    }
-
-    /// Says the value of an input that the program's structure depends on.
-    #[must_use]
-    pub fn input(mut self, name: impl Into<String>, value: &Tensor) -> Self {
-        self.inputs.tensors.insert(name.into(), Constant::of(value));
-        self
-    }
-
-    fn of_operators(&self) -> irc_onnx_ops::ImportOptions {
-        irc_onnx_ops::ImportOptions {
-            calls: self.calls,
-            ignore_control_inputs: self.ignore_control_inputs,
-            shapes: self.shapes.clone(),
-            ..irc_onnx_ops::ImportOptions::default()
-        }
+        &self.diagnostics
     }
 }
 
 /// A model in a session.
+#[derive(Clone, Copy)]
 pub struct Model<'s> {
     session: &'s Session,
-    source: Source,
-    warnings: Vec<Diagnostic>,
-    form: Form,
+    input: Input,
 }
 
-/// What a model was made of.
-enum Form {
-    /// An ARK model.
-    File(FileId),
-    /// A program of the tensor level.
-    Graph(Box<Imported>),
-}
+/// Names a model in its session, for edits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ModelId(Input);
 
 /// Reads a file, unpacked when it is a gzip file. A file is mapped: what is not looked at is not read.
 ///
@@ -163,7 +113,9 @@ pub fn open(path: &Path) -> Result<Bytes, Error> {
 /// # Errors
 /// The code `file-size`, and what is wrong with a compressed file.
 pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
-    let is_mapped = |bytes: &[u8]| matches!(Content::of(bytes), Content::Graph | Content::Archive);
+    let is_mapped = |bytes: &[u8]| {
+        matches!(Content::of(bytes), Content::Graph | Content::Archive | Content::Library)
+    };
     let file = || Source::new(name, "");
     if bytes.len() as u64 > MAX_BYTES && !is_mapped(&bytes) {
         let message = format!("{name} is larger than {} MiB, the most irc reads", MAX_BYTES >> 20);
@@ -183,7 +135,7 @@ pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
 }
 
 impl Session {
-    /// Opens a model: an ARK model, or a Common IR or ONNX file in any of its forms.
+    /// Opens a model: an ARK model, a Common IR or ONNX file in any of its forms, or MLIR.
     ///
     /// # Errors
     /// A file that cannot be read, that is no model, or that has errors.
@@ -191,7 +143,7 @@ impl Session {
         self.import_with(path, &ImportOptions::default())
     }
 
-    /// As [`Session::import`].
+    /// As [`Session::import`], with options.
     ///
     /// # Errors
     /// As [`Session::import`].
@@ -204,8 +156,8 @@ impl Session {
         self.import_bytes(&path.display().to_string(), open(path)?, options)
     }
 
-    /// As [`Session::import`], of a file that is in memory. What it names is looked for in the folder of
-    /// `name`, unless that is `-`.
+    /// As [`Session::import`], of a file that is in memory. What it refers to is looked for in the folder
+    /// of `name`, unless that is `-`.
     ///
     /// # Errors
     /// As [`Session::import`].
@@ -215,148 +167,209 @@ impl Session {
         bytes: Bytes,
         options: &ImportOptions,
     ) -> Result<Model<'_>, Error> {
-        let content = match options.format == Format::default() {
-            true => Content::of_file(Path::new(name), &bytes),
-            false => Content::Graph,
-        };
-        match content {
-            Content::Model => self.import_source(Source::from_bytes(name, &bytes), options.strict),
-            Content::Graph => self.import_graph(name, bytes, options),
-            other => {
-                let message = format!("{name}: expected a model, found {}", other.words());
-                let found = Diagnostic::error("file-kind", message);
-                let found = match other {
-                    Content::Archive | Content::Library => {
-                        found.help("it is compiled already: the crate irc_runtime runs it")
-                    }
-                    _ => found,
-                };
-                Err(Error::found(Source::new(name, ""), vec![found]))
-            }
-        }
+        let model = self.parse(name, bytes, options)?;
+        model.imported_or_lowered()?;
+        Ok(model)
     }
 
-    /// Opens an ARK model. With `strict`, keys that the format does not know are errors.
+    /// Reads a model without importing it: whether it has a program, every question about it says.
     ///
     /// # Errors
-    /// Diagnostics in the file.
-    pub fn import_source(&self, source: Source, strict: bool) -> Result<Model<'_>, Error> {
-        let file = self.add(source.clone());
-        let warnings = self.check(file, &CheckOptions { strict });
-        if warnings.iter().any(Diagnostic::is_error) {
-            return Err(Error::found(source, warnings));
-        }
-        Ok(Model { session: self, source, warnings, form: Form::File(file) })
-    }
-
-    fn import_graph(
+    /// A file that is no model.
+    pub fn parse(
         &self,
         name: &str,
         bytes: Bytes,
         options: &ImportOptions,
     ) -> Result<Model<'_>, Error> {
-        let graph::Read { document, source, diagnostics } =
-            graph::read(name, bytes, options, graph::Libraries::Bundled);
-        let Some(document) = document.filter(|_| !diagnostics.iter().any(Diagnostic::is_error))
-        else {
-            return Err(Error::found(source, diagnostics));
+        let content = match options.format == Format::default() {
+            true => Content::of_file(Path::new(name), &bytes),
+            false => Content::Graph,
         };
-        let imported = graph::import(&document, options);
-        let (imported, warnings) = imported.map_err(|found| Error::found(source.clone(), found))?;
-        let mut model = self.import_graph_of(source, imported);
-        model.warnings = diagnostics.into_iter().chain(warnings).collect();
-        Ok(model)
+        let Some(front_end) = FrontEnd::of(content) else {
+            let message = format!("{name}: expected a model, found {}", content.words());
+            let found = Diagnostic::error("file-kind", message);
+            let found = match content {
+                Content::Archive | Content::Library => {
+                    found.help("it is compiled already: the crate irc_runtime runs it")
+                }
+                _ => found,
+            };
+            return Err(Error::found(Source::new(name, ""), vec![found]));
+        };
+        let file = InputFile { name: name.to_owned(), bytes, options: options.clone() };
+        Ok(Model { session: self, input: self.add(front_end, file) })
     }
 
-    /// A model that an importer wrote as a program of the tensor level.
-    pub fn import_graph_of(&self, source: Source, imported: Imported) -> Model<'_> {
-        let form = Form::Graph(Box::new(imported));
-        Model { session: self, source, warnings: vec![], form }
+    /// A model of a program that is a graph already; `source` is what its diagnostics are shown against.
+    pub fn import_program(&self, source: Source, imported: impl Into<Imported>) -> Model<'_> {
+        let input = self.add_program(source, Arc::new(imported.into()));
+        Model { session: self, input }
+    }
+
+    /// A model of a graph.
+    pub fn import_graph(&self, graph: &Graph) -> Model<'_> {
+        self.import_program(Source::new("graph", ""), graph.clone())
+    }
+
+    /// The model that has this name.
+    pub fn model(&self, id: ModelId) -> Model<'_> {
+        Model { session: self, input: id.0 }
+    }
+
+    /// Replaces the bytes of a model's file; its name and options stay. What depends on what changed is
+    /// computed again when it is asked for.
+    pub fn edit(&mut self, id: ModelId, bytes: impl Into<Bytes>) {
+        use crate::session::Contents;
+        let Contents::File(front_end, file) = self.contents(id.0) else { return };
+        let bytes = bytes.into();
+        if file.bytes == bytes {
+            return;
+        }
+        let contents = Contents::File(front_end, Arc::new(InputFile { bytes, ..(**file).clone() }));
+        self.replace(id.0, contents);
     }
 }
 
-impl Model<'_> {
-    /// The file, for rendering diagnostics.
-    pub fn source(&self) -> &Source {
-        &self.source
+impl<'s> Model<'s> {
+    /// Names the model in its session.
+    pub fn id(&self) -> ModelId {
+        ModelId(self.input)
     }
 
-    /// What was found in the file that is no error.
-    pub fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+    pub(crate) fn input(&self) -> Input {
+        self.input
+    }
+
+    /// The file, for rendering diagnostics.
+    pub fn source(&self) -> Source {
+        queries::source(&self.session.database, self.input)
+    }
+
+    /// Every diagnostic of reading and importing the file that is no error.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let parsed = queries::parsed(&self.session.database, self.input);
+        let mut found = parsed.diagnostics.to_vec();
+        if let Ok(imported) = queries::imported(&self.session.database, self.input) {
+            let mut more = imported.warnings.clone();
+            if let Some(document) = &parsed.document {
+                document.locate(&mut more);
+            }
+            found.extend(more);
+        }
+        found.retain(|one| !one.is_error());
+        found
+    }
+
+    /// Every diagnostic of reading the file.
+    pub fn read_diagnostics(&self) -> Vec<Diagnostic> {
+        queries::parsed(&self.session.database, self.input).diagnostics.to_vec()
+    }
+
+    /// Every diagnostic of the file: of reading it, and of what keeps it from being compiled.
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let parsed = queries::parsed(&self.session.database, self.input);
+        let mut found = parsed.diagnostics.to_vec();
+        if let Some(document) = &parsed.document
+            && document.stage().is_none()
+        {
+            found.extend(document.check());
+        }
+        found
     }
 
     /// The same model in another session, in which nothing of it is remembered.
-    ///
-    /// # Errors
-    /// None that this model did not have.
-    pub fn in_session<'t>(&self, session: &'t Session) -> Result<Model<'t>, Error> {
-        let source = self.source.clone();
-        match &self.form {
-            Form::File(_) => session.import_source(source, false),
-            Form::Graph(imported) => Ok(session.import_graph_of(source, (**imported).clone())),
-        }
+    pub fn in_session<'t>(&self, session: &'t Session) -> Model<'t> {
+        let input = Input::new(&session.database, self.session.contents(self.input).clone());
+        Model { session, input }
     }
 
-    /// The program of the tensor level that a Common IR or ONNX file is; `None` for an ARK model.
-    pub fn imported(&self) -> Option<&Imported> {
-        match &self.form {
-            Form::Graph(imported) => Some(imported),
-            Form::File(_) => None,
+    /// The program at the tensor level.
+    ///
+    /// # Errors
+    /// Errors in the file; a module that is past the tensor level.
+    pub fn imported(&self) -> Result<Arc<Imported>, Error> {
+        let imported = queries::imported(&self.session.database, self.input);
+        imported.map_err(|error| Error::new(self.source(), error))
+    }
+
+    /// The ARK model that the file holds, if that is what it is.
+    pub fn ark(&self) -> Option<irc_ark_format::model::Document> {
+        let parsed = queries::parsed(&self.session.database, self.input);
+        parsed.document.as_deref()?.ark().cloned()
+    }
+
+    fn imported_or_lowered(&self) -> Result<(), Error> {
+        match queries::stage_of(&self.session.database, self.input) {
+            Some(_) => Ok(()),
+            None => self.imported().map(drop),
         }
     }
 
     /// Evaluates the model with the reference evaluator: slow, and the meaning of everything else. Inputs
-    /// of an ARK model that are not given are zero.
+    /// of known size that are not given are zero.
     ///
     /// # Errors
     /// Inputs that do not fit, or what the evaluator cannot do (`reference`).
     pub fn evaluate(
         &self,
-        inputs: BTreeMap<String, Tensor>,
-        options: impl Into<CompileOptions>,
+        mut inputs: BTreeMap<String, Tensor>,
     ) -> Result<BTreeMap<String, Tensor>, Error> {
-        let graph = match &self.form {
-            Form::File(file) => {
-                let found = self.session.run_reference(*file, inputs, &options.into());
-                return found.map_err(|failure| self.failed(failure));
-            }
-            Form::Graph(imported) => &imported.graph,
-        };
-        let results = graph.eval(&inputs);
-        let results = results
-            .map_err(|error| Error::at("reference", self.source.clone(), error.to_string()))?;
+        let imported = self.imported()?;
+        let graph = &imported.graph;
+        let failed = |message: String| Error::at("reference", self.source(), message);
+        for (name, value) in &graph.inputs {
+            let Some(ty) = graph.ty(*value).known().filter(|_| !inputs.contains_key(name)) else {
+                continue;
+            };
+            let zeros = Tensor::zeros(ty).map_err(|error| failed(format!("{name}: {error}")))?;
+            inputs.insert(name.clone(), zeros);
+        }
+        let results = graph.eval(&inputs).map_err(|error| failed(error.to_string()))?;
         Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
+    }
+
+    /// What the model takes and returns, without compiling it.
+    ///
+    /// # Errors
+    /// Errors in the file; tensors larger than can be counted.
+    pub fn interface(&self) -> Result<Interface, Error> {
+        let imported = self.imported()?;
+        let graph = &imported.graph;
+        let port = |(name, value): &(String, _)| {
+            let port = port_of(name.clone(), graph.ty(*value))?;
+            Ok(Port { preserved: graph.preserved.contains(value), ..port })
+        };
+        let ports = |all: &[(String, _)]| {
+            let ports: Result<Vec<Port>, String> = all.iter().map(port).collect();
+            ports.map_err(|message| Error::at("lowering", self.source(), message))
+        };
+        let outputs =
+            ports(&graph.outputs)?.into_iter().map(|port| Port { preserved: false, ..port });
+        Ok(Interface {
+            inputs: ports(&graph.inputs)?,
+            outputs: outputs.collect(),
+            ..Interface::default()
+        })
     }
 
     /// What the model takes, without compiling it.
     ///
     /// # Errors
-    /// Diagnostics in the file.
-    pub fn inputs(&self, options: impl Into<CompileOptions>) -> Result<Vec<Port>, Error> {
-        let graph = match &self.form {
-            Form::File(file) => {
-                let interface = self.session.interface(*file, &options.into());
-                return interface.map(|known| known.inputs).map_err(|failure| self.failed(failure));
-            }
-            Form::Graph(imported) => &imported.graph,
-        };
-        let port = |(name, value): &(String, _)| port_of(name.clone(), graph.ty(*value));
-        let ports: Result<_, String> = graph.inputs.iter().map(port).collect();
-        ports.map_err(|message| Error::at("lowering", self.source.clone(), message))
+    /// As [`Model::interface`].
+    pub fn inputs(&self) -> Result<Vec<Port>, Error> {
+        self.interface().map(|interface| interface.inputs)
     }
 
-    /// How an ARK model's ops were fused, and why not further; `None` for a graph.
+    /// How the model's ops were fused, and why not further.
     ///
     /// # Errors
-    /// Diagnostics in the file.
+    /// Errors in the file.
     pub fn explain_fusion(
         &self,
         options: impl Into<CompileOptions>,
-    ) -> Result<Option<FusionReport>, Error> {
-        let Form::File(file) = self.form else { return Ok(None) };
-        let report = self.session.explain_fusion(file, &options.into());
-        report.map(Some).map_err(|failure| self.failed(failure))
+    ) -> Result<FusionReport, Error> {
+        self.session.explain_fusion(self.input, &options.into())
     }
 
     /// Compiles the model, and loads it.
@@ -368,22 +381,11 @@ impl Model<'_> {
         let options = options.into();
         if !options.target.runs_here() {
             let message = format!("code for '{}' does not run on this machine", options.target.cpu);
-            return Err(Error::at("target", self.source.clone(), message));
+            return Err(Error::at("target", self.source(), message));
         }
-        let program = match &self.form {
-            Form::File(file) => {
-                let compiled = self.session.compile(*file, &options);
-                let compiled = compiled.map_err(|failure| self.failed(failure))?;
-                Program::load(&compiled.library, vec![])
-            }
-            Form::Graph(imported) => {
-                let compiled = self.session.compile_graph(&imported.graph, &options);
-                let compiled = compiled.map_err(|failure| self.failed(failure))?;
-                let constants = compiled.weights.iter().map(|weight| weight.bytes.clone());
-                Program::load(&compiled.library, constants.collect())
-            }
-        };
-        program.map_err(|error| Error::at("load", self.source.clone(), error.to_string()))
+        let compiled = self.library_with(&options, Place::Given)?;
+        let program = Program::load(&compiled);
+        program.map_err(|error| Error::at("load", self.source(), error.to_string()))
     }
 
     /// Compiles the model to a shared library that holds its constants (`docs/c-abi.md` says how it is
@@ -392,17 +394,22 @@ impl Model<'_> {
     /// # Errors
     /// What cannot be lowered or generated.
     pub fn library(&self, options: impl Into<CompileOptions>) -> Result<Arc<Compiled>, Error> {
-        let options = options.into();
-        let compiled = match &self.form {
-            Form::File(file) => self.session.compile(*file, &options),
-            Form::Graph(imported) => {
-                self.session.compile_graph_whole(&imported.graph, &options).map(Arc::new)
-            }
-        };
-        compiled.map_err(|failure| self.failed(failure))
+        self.library_with(options, Place::Linked)
     }
 
-    /// Compiles the model to one relocatable object, LLVM IR, assembly or C source.
+    /// As [`Model::library`], with the constants where `constants` says.
+    ///
+    /// # Errors
+    /// As [`Model::library`].
+    pub fn library_with(
+        &self,
+        options: impl Into<CompileOptions>,
+        constants: Place,
+    ) -> Result<Arc<Compiled>, Error> {
+        self.session.library(self.input, &options.into(), constants)
+    }
+
+    /// Compiles the model to one relocatable object, LLVM IR, assembly or C source, with its constants.
     ///
     /// # Errors
     /// What cannot be lowered or generated.
@@ -411,26 +418,18 @@ impl Model<'_> {
         output: Output,
         options: impl Into<CompileOptions>,
     ) -> Result<Vec<u8>, Error> {
-        let options = options.into();
-        let emitted = match &self.form {
-            Form::File(file) => self.session.emit(*file, output, &options),
-            Form::Graph(imported) => self.session.emit_graph(&imported.graph, output, &options),
-        };
-        emitted.map_err(|failure| self.failed(failure))
+        self.session.emit(self.input, &options.into(), output)
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
-    /// names the stages.
+    /// names the stages. The first is the file as written, in the dialect of its format.
     ///
     /// # Errors
     /// What cannot be lowered, or an unknown stage.
     pub fn stage(&self, stage: &str, options: impl Into<CompileOptions>) -> Result<String, Error> {
         let options = options.into();
-        let text = match &self.form {
-            Form::File(file) => self.session.stage(*file, stage, &options),
-            Form::Graph(imported) => self.session.graph_stage(&imported.graph, stage, &options),
-        };
-        text.map_err(|failure| self.failed(failure))
+        let text = queries::stage_text(&self.session.database, self.input, &options, stage);
+        text.map_err(|error| Error::new(self.source(), error))
     }
 
     /// What a Model Library Format archive of the model is made of; [`irc_mlf::build`] makes it.
@@ -443,14 +442,7 @@ impl Model<'_> {
         archive: &ArchiveOptions,
     ) -> Result<Contents, Error> {
         let options = options.into();
-        let contents = match &self.form {
-            Form::File(file) => self.session.archive(*file, &options, archive),
-            Form::Graph(imported) => self.session.archive_graph(&imported.graph, &options, archive),
-        };
-        contents.map_err(|failure| self.failed(failure))
-    }
-
-    fn failed(&self, failure: Failure) -> Error {
-        Error { file: self.source.clone(), failure }
+        let contents = self.session.archive(self.input, &options, archive);
+        contents.map_err(|error| self.session.error(self.input, &options, error))
     }
 }

@@ -1,4 +1,5 @@
 //! Compiled models that are loaded.
+use crate::Compiled;
 use bytes::Bytes;
 use irc_runtime::{Interface, Library, Port, RunError, Runner};
 use irc_tensor::Tensor;
@@ -23,11 +24,19 @@ impl Program {
     /// # Errors
     /// Bytes that are no such library, or that the system does not load.
     pub fn from_library(library: &[u8]) -> Result<Self, RunError> {
-        Self::load(library, vec![])
+        Self::with_constants(library, vec![])
     }
 
-    /// Loads a library, with the constants that are not in it.
-    pub(super) fn load(library: &[u8], constants: Vec<Bytes>) -> Result<Self, RunError> {
+    /// Loads a compiled model, and binds its constants.
+    ///
+    /// # Errors
+    /// What the system does not load.
+    pub fn load(compiled: &Compiled) -> Result<Self, RunError> {
+        let constants = compiled.constants.iter().map(|constant| constant.bytes.clone()).collect();
+        Self::with_constants(&compiled.library, constants)
+    }
+
+    fn with_constants(library: &[u8], constants: Vec<Bytes>) -> Result<Self, RunError> {
         let library = Arc::new(with_file(library, Library::load)?);
         let first = Runner::new(library.clone(), &constants)?;
         Ok(Program { library, constants, idle: Mutex::new(vec![first]) })

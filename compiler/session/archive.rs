@@ -1,11 +1,13 @@
 //! Archives of the Model Library Format: a fused program as a graph, with the code of its operators.
 use super::{
-    CompileOptions, Failure, FileId, Session,
-    constants::Place,
-    graph::{Parts, caught, located, parts_of, renamed, with_declarations},
+    CompileOptions, Session,
+    constants::{self, Place},
+    database::Input,
+    error::{CompileError, QueryError},
     kernel::{self, KernelObject},
-    machine::{in_context, run},
-    queries::{self, unlocated},
+    machine::in_context,
+    queries::{self, Config, Fused, GlueKey},
+    whole,
 };
 use crate::{
     archive::{
@@ -13,24 +15,19 @@ use crate::{
         operators::{self, Callees, Count, Entry},
         plan,
     },
-    codegen::{Backend, CodegenError, Output, Target, compile, join_objects, link_shared},
-    interface::{Interface, interface_of},
-    lowering::{
-        emit_entry::set_linkage,
-        graph_to_tl::{graph_to_tl, weights},
-        plan_memory::program::Function,
-    },
+    codegen::{Backend, Output, Target, compile, join_objects, link_shared},
+    interface::interface_of,
+    lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     pipeline::HOST_CPU,
 };
 use bytes::Bytes;
 use irc_diag::Diagnostic;
-use irc_dialects::ark::{Origins, import};
 use irc_mlf::{Contents, Model, Shared, Version};
 use irc_mlir::{
     Block, BlockLike, CapturedDiagnostic, Context, Erase, Module, OpSpec, OperationLike, Value,
     ValueLike, attr, read,
 };
-use irc_tl::{Constant, Graph};
+use irc_tl::Constant;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -55,8 +52,8 @@ impl Default for ArchiveOptions {
 
 /// A program that is to be a graph.
 struct Program {
-    /// The function that calls kernels, those inside it, and the kernels.
-    parts: Parts,
+    /// The functions that launch kernels, and the kernels.
+    fused: Arc<Fused>,
     /// Constants that arguments stand for.
     weights: Vec<Constant>,
     /// The IR of each stage, by path.
@@ -65,15 +62,6 @@ struct Program {
 
 /// The symbol of the entry point of a step's program, and the program.
 type StepText = (String, Arc<str>);
-
-impl Program {
-    /// Packs the constants that kernels want packed.
-    fn settle(&mut self, kernels: &BTreeMap<String, Arc<KernelObject>>) -> Result<(), Failure> {
-        let constants = std::mem::take(&mut self.weights);
-        self.weights = self.parts.settle(constants, kernels, Place::Given)?;
-        Ok(())
-    }
-}
 
 /// What is made of a program.
 struct Made {
@@ -86,81 +74,49 @@ struct Made {
 }
 
 impl Session {
-    /// What an archive of a file is made of; [`irc_mlf::build`] makes it.
-    ///
-    /// # Errors
-    /// Diagnostics in the file, what code generation could not do, or that a graph cannot hold it.
-    pub fn archive(
+    /// What an archive of an input is made of; [`irc_mlf::build`] makes it.
+    pub(crate) fn archive(
         &self,
-        file: FileId,
+        input: Input,
         options: &CompileOptions,
         archive: &ArchiveOptions,
-    ) -> Result<Contents, Failure> {
-        let config = queries::Config::new(&self.database, options.clone());
-        let program = self.program_of_file(file, options);
-        let contents = program.and_then(|program| self.contents(program, options, archive));
-        contents.map_err(|failure| queries::locate(&self.database, file.0, config, failure))
-    }
-
-    /// As [`Session::archive`], of a graph.
-    ///
-    /// # Errors
-    /// As [`Session::archive`].
-    pub fn archive_graph(
-        &self,
-        graph: &Graph,
-        options: &CompileOptions,
-        archive: &ArchiveOptions,
-    ) -> Result<Contents, Failure> {
-        let made = caught(|| {
-            let program = self.program_of_graph(graph, options)?;
-            self.contents(program, options, archive)
-        });
-        made.map_err(|failure| located(graph, options, failure))
-    }
-
-    fn program_of_file(&self, file: FileId, options: &CompileOptions) -> Result<Program, Failure> {
-        let config = queries::Config::new(&self.database, options.clone());
-        let fused = queries::fused(&self.database, file.0, config)?;
-        let (mut names, mut texts) = (BTreeMap::new(), BTreeMap::new());
-        for (name, text) in &fused.kernels {
-            let symbol = kernel::symbol_of(text, &options.target);
-            names.insert(format!("@{name}("), format!("@{symbol}("));
-            texts.insert(symbol, text.clone());
+    ) -> Result<Contents, QueryError> {
+        let db = &self.database;
+        if let Some(stage) = queries::stage_of(db, input) {
+            let message = format!("a module after stage '{stage}' has no graph for an archive");
+            return Err(QueryError::at("mlf-program", message));
         }
-        let parts = Parts { program: renamed(&fused.main, &names), kernels: texts };
-        let parsed = queries::parsed(&self.database, file.0, false);
-        let sources = in_context(|context| {
-            let document = parsed.document.as_ref()?;
-            let origins = Origins { file: None, nodes: &[] };
-            let mut module = import(context, &document.model, origins);
-            stages(context, &mut module, options)
-        });
-        let sources =
-            sources.map_err(|captured| queries::placed(&self.database, file.0, &captured))?;
-        Ok(Program { parts, weights: vec![], sources })
+        self.compile_kernels(input, options)?;
+        let config = Config::new(db, options.clone(), String::new());
+        let fused = queries::fused(db, input, config)?;
+        let weights = weights(&queries::imported(db, input)?.graph);
+        let sources = self.sources(input, options)?;
+        self.archived(Program { fused, weights, sources }, options, archive)
     }
 
-    fn program_of_graph(
+    /// The IR after each stage, as text by path.
+    fn sources(
         &self,
-        graph: &Graph,
+        input: Input,
         options: &CompileOptions,
-    ) -> Result<Program, Failure> {
-        let parts = parts_of(&self.database, graph, options, "main", "")?;
-        let sources = in_context(|context| {
-            let mut module = graph_to_tl(context, graph, "main").ok()?;
-            stages(context, &mut module, options)
-        });
-        let sources = sources.map_err(said)?;
-        Ok(Program { parts, weights: weights(graph), sources })
+    ) -> Result<BTreeMap<String, Bytes>, QueryError> {
+        let mut texts = BTreeMap::new();
+        for (number, stage) in HOST_CPU.stages.iter().enumerate() {
+            let text =
+                queries::lowered(&self.database, input, options, stage.name, "", |_, module| {
+                    Some(irc_mlir::to_text(&module.as_operation(), false))
+                })?;
+            texts.insert(format!("{number}-{}.mlir", stage.name), text.into());
+        }
+        Ok(texts)
     }
 
-    fn contents(
+    fn archived(
         &self,
         mut program: Program,
         options: &CompileOptions,
         archive: &ArchiveOptions,
-    ) -> Result<Contents, Failure> {
+    ) -> Result<Contents, QueryError> {
         let made = match options.target.backend {
             Backend::C => source(&mut program, &options.target, archive)?,
             Backend::Llvm | Backend::Cranelift => {
@@ -194,10 +150,13 @@ impl Session {
         program: &mut Program,
         target: &Target,
         archive: &ArchiveOptions,
-    ) -> Result<Made, Failure> {
-        let objects = self.kernels(&program.parts.kernels, target)?;
-        program.settle(&objects)?;
-        let text = with_declarations(&[&program.parts], |symbol| objects.get(symbol).cloned());
+    ) -> Result<Made, QueryError> {
+        let objects = queries::kernels(&self.database, &program.fused, target)?;
+        let constants = std::mem::take(&mut program.weights);
+        let (settled, constants) =
+            constants::settle(&program.fused.program, constants, &objects, Place::Given)?;
+        program.weights = constants;
+        let text = kernel::with_declarations([&*settled], &objects);
         let kernels: BTreeMap<String, Kernel> =
             objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
         let mut message = None;
@@ -208,8 +167,8 @@ impl Session {
         let (planned, texts) = planned.map_err(|captured| why(message, captured))?;
         let (mut entries, mut steps) = (vec![], BTreeMap::new());
         for (symbol, text) in texts {
-            let key = queries::GlueKey::new(&self.database, text, target.clone());
-            let glue = queries::glue_object(&self.database, key).map_err(unlocated)?;
+            let key = GlueKey::new(&self.database, text, target.clone());
+            let glue = queries::glue_object(&self.database, key)?;
             entries
                 .push(Entry { symbol: symbol.clone(), workspace: glue.interface.workspace_bytes });
             steps.insert(symbol, glue);
@@ -221,9 +180,8 @@ impl Session {
         let steps = steps.iter().map(|(name, glue)| (name.clone(), glue.object.as_slice()));
         let code = objects.values();
         let code = code.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
-        let internal = |error: CodegenError| Failure::internal(error.to_string());
-        let object = join_objects(first.chain(steps).chain(code)).map_err(internal)?;
-        let bytes = link_shared(&object).map_err(internal)?.into();
+        let object = join_objects(first.chain(steps).chain(code))?;
+        let bytes = link_shared(&object)?.into();
         let path = format!("lib/{}_lib0.o", archive.model);
         Ok(Made {
             workspaces: workspaces(&planned, callees),
@@ -254,23 +212,18 @@ fn source(
     program: &mut Program,
     target: &Target,
     archive: &ArchiveOptions,
-) -> Result<Made, Failure> {
-    let Program { parts, weights, .. } = program;
-    let (symbols, texts): (Vec<String>, Vec<&Arc<str>>) =
-        parts.kernels.iter().map(|(symbol, text)| (symbol.clone(), text)).unzip();
-    let texts = symbols.iter().zip(texts).map(|(symbol, text)| (symbol.as_str(), &**text));
-    let text = kernel::text_of(texts);
+) -> Result<Made, QueryError> {
+    let Program { fused, weights, .. } = program;
     let mut message = None;
     let made = in_context(|context| {
-        let mut module = irc_mlir::parse_module(context, &text)?;
-        let objects = kernel::schedule(context, &mut module, &symbols, target)?;
-        let objects: BTreeMap<_, _> =
-            objects.into_iter().map(|kernel| (kernel.symbol.clone(), Arc::new(kernel))).collect();
+        let (mut module, objects) = whole::scheduled(context, &fused.kernels, target)?;
         let kernels: BTreeMap<String, Kernel> =
             objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
         let constants = std::mem::take(weights);
-        *weights = parts.settle_in(context, constants, &objects, Place::Given)?;
-        let whole = with_declarations(&[&*parts], |symbol| objects.get(symbol).cloned());
+        let (settled, constants) =
+            constants::settle_in(context, &fused.program, constants, &objects, Place::Given)?;
+        *weights = constants;
+        let whole = kernel::with_declarations([&*settled], &objects);
         let planned = planned(context, &whole, weights, &kernels, archive);
         let (planned, steps) = planned.map_err(|error| message = Some(error)).ok()?;
         let mut entries = vec![];
@@ -278,19 +231,18 @@ fn source(
             let workspace = add_step(context, &module, &text, target)?;
             entries.push(Entry { symbol, workspace });
         }
-        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
-        for symbol in symbols.iter().chain(entries.iter().map(|entry| &entry.symbol)) {
+        whole::lower(context, &mut module, target)?;
+        for symbol in fused.kernels.keys().chain(entries.iter().map(|entry| &entry.symbol)) {
             set_linkage(kernel::named(module.as_operation(), symbol)?, "internal");
         }
         let callees = Callees { kernels: &kernels, steps: &entries };
         let text = operators::write(&planned.operators, callees, archive.count());
         let text = text.map_err(|error| message = Some(error.into())).ok()?;
-        add(&module, &irc_mlir::parse_module(context, &text)?);
+        kernel::add(&module, &irc_mlir::parse_module(context, &text)?);
         Some((compile(&module, target, Output::C), workspaces(&planned, callees), planned))
     });
     let (source, workspaces, planned) = made.map_err(|captured| why(message, captured))?;
-    let source = source.map_err(|error| Failure::internal(error.to_string()))?;
-    let code = (format!("src/{}_lib0.c", archive.model), Bytes::from(source));
+    let code = (format!("src/{}_lib0.c", archive.model), Bytes::from(source?));
     Ok(Made { planned, workspaces, code, shared: None })
 }
 
@@ -298,25 +250,9 @@ fn source(
 /// workspace.
 fn add_step(context: &Context, module: &Module<'_>, text: &str, target: &Target) -> Option<u64> {
     let mut step = irc_mlir::parse_module(context, text)?;
-    run(context, &mut step, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
-    let mains = read::body_ops(step.as_operation()).into_iter();
-    let metadata = mains.filter_map(|main| read::string(&main, "irc.metadata")).next()?;
-    let interface = Interface::from_json(&metadata).ok()?;
-    add(module, &step);
+    let interface = whole::plan_memory(context, &mut step, target)?.into_iter().next()?;
+    kernel::add(module, &step);
     Some(interface.workspace_bytes)
-}
-
-/// Adds the symbols of a module that another one lacks.
-fn add<'c>(module: &Module<'c>, more: &Module<'c>) {
-    let known: BTreeSet<String> = read::body_ops(module.as_operation())
-        .iter()
-        .filter_map(|op| read::string(op, "sym_name"))
-        .collect();
-    for op in read::body_ops(more.as_operation()) {
-        if read::string(&op, "sym_name").is_none_or(|name| !known.contains(&name)) {
-            module.body().append_operation((*op).clone());
-        }
-    }
 }
 
 fn workspaces(planned: &Planned, callees: Callees<'_>) -> BTreeMap<String, u64> {
@@ -419,29 +355,13 @@ fn launched<'c: 'a, 'a>(module: &'a Module<'c>, functions: &BTreeSet<String>) ->
 }
 
 /// The object of the functions that clients call. The quick tier has no weak symbols.
-fn functions(text: &str, target: &Target) -> Result<Vec<u8>, Failure> {
+fn functions(text: &str, target: &Target) -> Result<Vec<u8>, QueryError> {
     let target = target.clone().with_backend(Backend::Llvm);
     let object = in_context(|context| {
         let module = irc_mlir::parse_module(context, text)?;
         Some(compile(&module, &target, Output::Object))
     });
-    let internal = |error: CodegenError| Failure::internal(error.to_string());
-    object.map_err(said)?.map_err(internal)
-}
-
-/// The IR after each stage, as text by path.
-fn stages(
-    context: &Context,
-    module: &mut Module<'_>,
-    options: &CompileOptions,
-) -> Option<BTreeMap<String, Bytes>> {
-    let mut texts = BTreeMap::new();
-    for (number, stage) in HOST_CPU.stages.iter().enumerate() {
-        run(context, module, &HOST_CPU.text_with(options, stage.name, stage.name).ok()?)?;
-        let text = irc_mlir::to_text(&module.as_operation(), false);
-        texts.insert(format!("{number}-{}.mlir", stage.name), text.into());
-    }
-    Some(texts)
+    Ok(object.map_err(CompileError::Passes)??)
 }
 
 /// How TVM describes a target.
@@ -454,17 +374,12 @@ fn target_text(target: &Target) -> String {
 }
 
 /// Why an archive cannot hold a program.
-fn refused(reason: impl Into<Refused>) -> Failure {
+fn refused(reason: impl Into<Refused>) -> QueryError {
     let Refused { message, help } = reason.into();
     let found = Diagnostic::error("mlf-program", message);
-    let found = Diagnostic { help: help.map(str::to_owned), ..found };
-    Failure { diagnostics: vec![found], internal: false }
+    QueryError::found(vec![Diagnostic { help: help.map(str::to_owned), ..found }])
 }
 
-fn why(reason: Option<Refused>, captured: Vec<CapturedDiagnostic>) -> Failure {
-    reason.map_or_else(|| said(captured), refused)
-}
-
-fn said(captured: Vec<CapturedDiagnostic>) -> Failure {
-    unlocated(kernel::Broken::Passes(captured))
+fn why(reason: Option<Refused>, captured: Vec<CapturedDiagnostic>) -> QueryError {
+    reason.map_or_else(|| CompileError::Passes(captured).into(), refused)
 }

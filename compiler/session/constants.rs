@@ -1,10 +1,8 @@
 //! The large constants of programs: packed as kernels want them, placed where they are found.
 use super::{
-    Failure,
-    graph::Parts,
-    kernel::{self, Broken, KernelObject},
+    error::{CompileError, QueryError},
+    kernel::{self, KernelObject},
     machine::in_context,
-    queries::unlocated,
 };
 use crate::{
     codegen::data_object,
@@ -22,7 +20,7 @@ use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Who has the large constants of a library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Whoever runs it.
     Given,
@@ -73,47 +71,43 @@ fn arguments<'c: 'a, 'a>(
     ports.map(|(index, port)| (index, use_of(index, port))).collect()
 }
 
-impl Parts {
-    /// Packs the constants that kernels want packed, and says in the program where those of a library lie.
-    /// The constants, as the program takes them.
-    pub fn settle(
-        &mut self,
-        constants: Vec<Constant>,
-        kernels: &BTreeMap<String, Arc<KernelObject>>,
-        place: Place,
-    ) -> Result<Vec<Constant>, Failure> {
-        let settled = in_context(|context| self.settle_in(context, constants, kernels, place));
-        settled.map_err(|captured| unlocated(Broken::Passes(captured)))
-    }
+/// A program whose constants are packed as its kernels want them, and which says where those of a library
+/// lie; and the constants, as the program takes them.
+pub fn settle(
+    program: &str,
+    constants: Vec<Constant>,
+    kernels: &BTreeMap<String, Arc<KernelObject>>,
+    place: Place,
+) -> Result<(String, Vec<Constant>), QueryError> {
+    let settled = in_context(|context| settle_in(context, program, constants, kernels, place));
+    settled.map_err(|captured| CompileError::Passes(captured).into())
+}
 
-    /// As [`Parts::settle`]; nothing after a diagnostic.
-    pub fn settle_in(
-        &mut self,
-        context: &Context,
-        mut constants: Vec<Constant>,
-        kernels: &BTreeMap<String, Arc<KernelObject>>,
-        place: Place,
-    ) -> Option<Vec<Constant>> {
-        let is_packed =
-            |symbol: &String| kernels.get(symbol).is_some_and(|kernel| !kernel.packed.is_empty());
-        if constants.is_empty() || place == Place::Given && !self.kernels.keys().any(is_packed) {
-            return Some(constants);
-        }
-        let module = irc_mlir::parse_module(context, &self.program)?;
-        let functions = read::body_ops(module.as_operation());
-        // The functions inside it are private.
-        let is_main = |op: &&OperationRef| !op.has_attribute("sym_visibility");
-        let main = *functions.iter().find(is_main)?;
-        let mut interface = interface_of(&main).ok()?;
-        pack(context, main, &mut interface, &mut constants, kernels)?;
-        if place == Place::Linked {
-            let offsets = offsets(&interface, &constants)?;
-            irc_mlir::set_attribute(main, "irc.weight_offsets", attr::i64s(context, &offsets));
-        }
-        let text = |op| irc_mlir::to_text(&op, false) + "\n";
-        self.program = functions.into_iter().map(text).collect();
-        Some(constants)
+/// As [`settle`]; `None` after a diagnostic.
+pub fn settle_in(
+    context: &Context,
+    program: &str,
+    mut constants: Vec<Constant>,
+    kernels: &BTreeMap<String, Arc<KernelObject>>,
+    place: Place,
+) -> Option<(String, Vec<Constant>)> {
+    let has_packed = kernels.values().any(|kernel| !kernel.packed.is_empty());
+    if constants.is_empty() || place == Place::Given && !has_packed {
+        return Some((program.to_owned(), constants));
     }
+    let module = irc_mlir::parse_module(context, program)?;
+    let functions = read::body_ops(module.as_operation());
+    // The functions inside it are private.
+    let is_main = |op: &&OperationRef| !op.has_attribute("sym_visibility");
+    let main = *functions.iter().find(is_main)?;
+    let mut interface = interface_of(&main).ok()?;
+    pack(context, main, &mut interface, &mut constants, kernels)?;
+    if place == Place::Linked {
+        let offsets = offsets(&interface, &constants)?;
+        irc_mlir::set_attribute(main, "irc.weight_offsets", attr::i64s(context, &offsets));
+    }
+    let text = |op| irc_mlir::to_text(&op, false) + "\n";
+    Some((functions.into_iter().map(text).collect(), constants))
 }
 
 /// Packs constants, and gives the arguments that stand for them their types.
@@ -166,15 +160,19 @@ fn offsets(interface: &Interface, constants: &[Constant]) -> Option<Vec<i64>> {
     interface.inputs.iter().map(offset).collect()
 }
 
-/// An object of constants that follow each other, aligned; `None` where there are none.
-pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, Failure> {
-    if constants.is_empty() {
-        return Ok(None);
-    }
+/// Constants that follow each other, aligned.
+pub fn bytes(constants: &[Constant]) -> Vec<u8> {
     let mut bytes = vec![];
     for constant in constants {
         append_aligned(&mut bytes, &constant.bytes);
     }
-    let object = data_object(WEIGHTS, &bytes, ALIGNMENT as u64);
-    object.map(Some).map_err(|error| Failure::internal(error.to_string()))
+    bytes
+}
+
+/// An object of the constants; `None` where there are none.
+pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, QueryError> {
+    if constants.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(data_object(WEIGHTS, &bytes(constants), ALIGNMENT as u64)?))
 }

@@ -1,13 +1,25 @@
 //! The salsa database: one input per file, and a log of what was executed.
+use crate::import::{FrontEnd, InputFile, Parsed};
 use irc_diag::Source;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A file as the user gave it.
-#[salsa::input(debug)]
-pub struct SourceFile {
-    /// Name and text.
+/// What the user gave.
+#[salsa::input]
+pub struct Input {
+    /// The file or program.
     #[returns(ref)]
-    pub source: Source,
+    pub contents: Contents,
+}
+
+/// What an input is.
+#[derive(Clone)]
+pub enum Contents {
+    /// A file of a format that becomes a graph.
+    File(&'static FrontEnd, Arc<InputFile>),
+    /// A program that is a graph already.
+    Program(Parsed),
+    /// The text of an ARK plan.
+    Plan(Source),
 }
 
 /// The session's memory.

@@ -1,14 +1,21 @@
-//! One kernel, from its tensor-level text to an object.
-use super::machine::{in_context, run};
+//! Kernels and the functions that launch them, from their text to objects.
+use super::{
+    error::CompileError,
+    machine::{in_context, run},
+};
 use crate::{
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
     lowering::{emit_entry::share, linalg_to_vector::Packing},
-    pipeline::HOST_CPU,
+    pipeline::{HOST_CPU, Settings},
 };
 use irc_executor::code::Keeps;
 use irc_mlir::{
-    CapturedDiagnostic, Context, Module, OperationLike, OperationRef, attr, read, string_value,
+    BlockLike, Context, Location, Module, OperationLike, OperationRef, attr, read, string_value,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 /// The kernel's name within its own module.
@@ -56,20 +63,11 @@ pub struct GlueObject {
     pub interface: Interface,
 }
 
-/// Why a module did not compile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// A pass failed.
-    Passes(Vec<CapturedDiagnostic>),
-    /// LLVM failed.
-    Codegen(CodegenError),
-}
-
 /// Compiles one kernel.
-pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Broken> {
+pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, CompileError> {
     let (kernels, object) = compile_kernels(&[text], target)?;
     let kernel = kernels.into_iter().next();
-    let none = || Broken::Codegen(CodegenError::new("a kernel was lost"));
+    let none = || CompileError::Codegen(CodegenError::new("a kernel was lost"));
     Ok(KernelObject { object, ..kernel.ok_or_else(none)? })
 }
 
@@ -77,28 +75,39 @@ pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Broke
 pub fn compile_kernels(
     texts: &[&str],
     target: &Target,
-) -> Result<(Vec<KernelObject>, Vec<u8>), Broken> {
+) -> Result<(Vec<KernelObject>, Vec<u8>), CompileError> {
     let symbols: Vec<String> = texts.iter().map(|text| symbol_of(text, target)).collect();
     let named_texts = symbols.iter().map(String::as_str).zip(texts.iter().copied());
-    let text = text_of(named_texts);
     let compiled = in_context(|context| {
-        let mut module = irc_mlir::parse_module(context, &text)?;
+        let mut module = module_of(context, named_texts)?;
         let kernels = schedule(context, &mut module, &symbols, target)?;
-        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        run(
+            context,
+            &mut module,
+            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
+        )?;
         for symbol in &symbols {
             share(named(module.as_operation(), symbol)?);
         }
         Some((kernels, compile(&module, target, Output::Object)))
     });
-    let (kernels, object) = compiled.map_err(Broken::Passes)?;
-    Ok((kernels, object.map_err(Broken::Codegen)?))
+    let (kernels, object) = compiled.map_err(CompileError::Passes)?;
+    Ok((kernels, object.map_err(CompileError::Codegen)?))
 }
 
-/// The text of kernels by symbol; in their own texts all have the same name.
-pub fn text_of<'t>(kernels: impl Iterator<Item = (&'t str, &'t str)>) -> String {
-    let renamed = kernels
-        .map(|(symbol, text)| text.replacen(&format!("@{NAME}("), &format!("@{symbol}("), 1));
-    renamed.collect::<Vec<_>>().join("\n")
+/// A module of kernels by symbol; in their own texts all have the same name.
+pub fn module_of<'c, 't>(
+    context: &'c Context,
+    kernels: impl Iterator<Item = (&'t str, &'t str)>,
+) -> Option<Module<'c>> {
+    let module = Module::new(Location::unknown(context));
+    for (symbol, text) in kernels {
+        let one = irc_mlir::parse_module(context, text)?;
+        let kernel = named(one.as_operation(), NAME)?;
+        irc_mlir::set_attribute(kernel, "sym_name", attr::string(context, symbol));
+        module.body().append_operation((*kernel).clone());
+    }
+    Some(module)
 }
 
 /// Takes kernels from the tensor level to loops and vectors; what each is, without an object.
@@ -113,7 +122,11 @@ pub fn schedule(
         Some(read::string(&kernel, "irc.kind").unwrap_or_default())
     };
     let kinds: Vec<String> = symbols.iter().map(kind).collect::<Option<_>>()?;
-    run(context, module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
+    run(
+        context,
+        module,
+        &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
+    )?;
     let described = |(symbol, kind): (&String, String)| {
         let kernel = named(module.as_operation(), symbol)?;
         let (parameters, _) = read::signature(&kernel)?;
@@ -144,21 +157,29 @@ pub fn symbol_of(text: &str, target: &Target) -> String {
 }
 
 /// Compiles one kernel of a plan's tasks, with its entry point.
-pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, Broken> {
+pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, CompileError> {
     let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
     let symbol = format!("irc_task_{}", &hash[..16]);
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
-        run(context, &mut module, &HOST_CPU.text_for(target, "linalg", "vector").ok()?)?;
+        run(
+            context,
+            &mut module,
+            &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
+        )?;
         let kernel = named(module.as_operation(), NAME)?;
         let scratch = read::integer(&kernel, "irc.workspace_bytes")?.cast_unsigned();
         let keeps = keeps(&kernel);
         irc_mlir::set_attribute(kernel, "irc.entry", attr::string(context, &symbol));
-        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        run(
+            context,
+            &mut module,
+            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
+        )?;
         Some((scratch, keeps, compile(&module, target, Output::Object)))
     });
-    let (scratch, keeps, object) = compiled.map_err(Broken::Passes)?;
-    Ok(TaskObject { symbol, scratch, keeps, object: object.map_err(Broken::Codegen)? })
+    let (scratch, keeps, object) = compiled.map_err(CompileError::Passes)?;
+    Ok(TaskObject { symbol, scratch, keeps, object: object.map_err(CompileError::Codegen)? })
 }
 
 /// What a lowered kernel keeps, if anything.
@@ -170,47 +191,115 @@ fn keeps(kernel: &OperationRef<'_, '_>) -> Option<Keeps> {
 }
 
 /// An object without symbols, for a library that needs no code: linkers refuse to link nothing.
-pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, Broken> {
+pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, CompileError> {
     let compiled = in_context(|context| {
         let module = irc_mlir::parse_module(context, "")?;
         Some(compile(&module, target, Output::Object))
     });
-    compiled.map_err(Broken::Passes)?.map_err(Broken::Codegen)
+    compiled.map_err(CompileError::Passes)?.map_err(CompileError::Codegen)
 }
 
 /// Compiles the main function against declarations of its kernels.
-pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, Broken> {
+pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, CompileError> {
     let (interfaces, object) = compile_programs(text, target)?;
-    let none = || Broken::Codegen(CodegenError::new("the main function was lost"));
+    let none = || CompileError::Codegen(CodegenError::new("the main function was lost"));
     let interface = interfaces.into_iter().next().ok_or_else(none)?;
     Ok(GlueObject { object, interface })
 }
 
 /// Compiles main functions against declarations of their kernels; their interfaces in order.
-pub fn compile_programs(text: &str, target: &Target) -> Result<(Vec<Interface>, Vec<u8>), Broken> {
+pub fn compile_programs(
+    text: &str,
+    target: &Target,
+) -> Result<(Vec<Interface>, Vec<u8>), CompileError> {
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
-        run(context, &mut module, &HOST_CPU.text_for(target, "memory", "memory").ok()?)?;
-        let mut interfaces = vec![];
-        for main in read::body_ops(module.as_operation()) {
-            if !main.has_attribute("irc.metadata") {
-                continue;
-            }
-            let planned = read::string(&main, "irc.metadata")?;
-            let mut interface = Interface::from_json(&planned).ok()?;
-            interface.requires = target.required_features();
-            if main.has_attribute("irc.weight_offsets") {
-                interface.inputs.retain(|port| port.weight.is_none());
-            }
-            let metadata = attr::string(context, &interface.to_json());
-            irc_mlir::set_attribute(main, "irc.metadata", metadata);
-            interfaces.push(interface);
-        }
-        run(context, &mut module, &HOST_CPU.text_for(target, "llvm", "llvm").ok()?)?;
+        run(
+            context,
+            &mut module,
+            &HOST_CPU.text(&Settings::of(target), Some("vector"), Some("memory")).ok()?,
+        )?;
+        let interfaces = complete_interfaces(context, &module, target)?;
+        run(
+            context,
+            &mut module,
+            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
+        )?;
         Some((interfaces, compile(&module, target, Output::Object)))
     });
-    let (interfaces, object) = compiled.map_err(Broken::Passes)?;
-    Ok((interfaces, object.map_err(Broken::Codegen)?))
+    let (interfaces, object) = compiled.map_err(CompileError::Passes)?;
+    Ok((interfaces, object.map_err(CompileError::Codegen)?))
+}
+
+/// The interfaces of the main functions of a module whose memory is planned, with the features that the
+/// target's code requires and without constants that are linked; the functions hold them from now on.
+pub fn complete_interfaces(
+    context: &Context,
+    module: &Module<'_>,
+    target: &Target,
+) -> Option<Vec<Interface>> {
+    let mut interfaces = vec![];
+    for main in read::body_ops(module.as_operation()) {
+        if !main.has_attribute("irc.metadata") {
+            continue;
+        }
+        let planned = read::string(&main, "irc.metadata")?;
+        let mut interface = Interface::from_json(&planned).ok()?;
+        interface.requires = target.required_features();
+        if main.has_attribute("irc.weight_offsets") {
+            interface.inputs.retain(|port| port.weight.is_none());
+        }
+        let metadata = attr::string(context, &interface.to_json());
+        irc_mlir::set_attribute(main, "irc.metadata", metadata);
+        interfaces.push(interface);
+    }
+    Some(interfaces)
+}
+
+/// Programs with the declarations of their kernels, each once.
+pub fn with_declarations<'p>(
+    programs: impl IntoIterator<Item = &'p str>,
+    kernels: &BTreeMap<String, Arc<KernelObject>>,
+) -> String {
+    let mut text: String = programs.into_iter().collect();
+    for (symbol, kernel) in kernels {
+        text += &declaration(symbol, kernel);
+    }
+    text
+}
+
+fn declaration(symbol: &str, kernel: &KernelObject) -> String {
+    let sizes: Vec<String> = kernel.symbols.iter().map(|size| quoted(size)).collect();
+    format!(
+        "\nfunc.func private @{symbol}({}) attributes {{irc.kernel, irc.symbols = [{}], \
+         irc.workspace_bytes = {} : i64}}\n",
+        kernel.parameters.join(", "),
+        sizes.join(", "),
+        kernel.scratch
+    )
+}
+
+/// A string as MLIR reads it.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("\\{byte:02X}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+/// Adds the symbols of a module that another one lacks.
+pub fn add<'c>(module: &Module<'c>, more: &Module<'c>) {
+    let known: BTreeSet<String> = read::body_ops(module.as_operation())
+        .iter()
+        .filter_map(|op| read::string(op, "sym_name"))
+        .collect();
+    for op in read::body_ops(more.as_operation()) {
+        if read::string(&op, "sym_name").is_none_or(|name| !known.contains(&name)) {
+            module.body().append_operation((*op).clone());
+        }
+    }
 }
 
 /// The function of a name.

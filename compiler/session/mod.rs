@@ -1,75 +1,70 @@
 //! The driver: an incremental database behind a [`Session`].
 //!
-//! A session holds source files and answers questions about them: diagnostics, IR after a stage, a
-//! compiled library. Answers are remembered; after an edit only what depends on it is asked again:
-//! parsing, import, the fusion of the touched segment, the touched kernel, the link. There are no
-//! globals, no printing and no environment here; diagnostics come back as values.
-
+//! A session holds inputs and answers questions about them: diagnostics, IR after a stage, a compiled
+//! library. Answers are remembered; after an edit only what depends on it is computed again: reading and
+//! import, the fusion of the touched segment, the touched kernel, the link. There are no globals, no
+//! printing and no environment here; diagnostics come back as values.
 mod archive;
+mod batch;
 mod constants;
 mod database;
-mod diagnose;
-mod graph;
+pub(crate) mod diagnose;
+mod error;
 mod kernel;
-mod machine;
+pub(crate) mod machine;
 mod plan;
-mod queries;
+pub(crate) mod queries;
+mod whole;
 
-use crate::{codegen::Output, interface::Interface};
-use database::{Database, SourceFile};
-use irc_diag::{Diagnostic, Source};
-use irc_tensor::Tensor;
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use crate::{
+    codegen::Output,
+    fusion::FusionReport,
+    import::{FrontEnd, Imported, InputFile, Parsed, Written},
+    interface::Interface,
+    model::{Error, with_file},
+};
+pub(crate) use database::Contents;
+use database::Database;
+use irc_diag::Source;
+use irc_runtime::{RunError, Runner};
+use irc_tl::Constant;
+use queries::{Config, KernelKey};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
-pub use graph::{CompiledGraph, CompiledGraphs, GraphEntry};
-pub use plan::CompiledPlan;
-pub use queries::{Accumulate, CompileOptions, Results};
-
-/// A source file of a session.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileId(SourceFile);
-
-/// How to check a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CheckOptions {
-    /// Unknown keys are errors rather than notes.
-    pub strict: bool,
-}
+pub use batch::{Batch, Entry};
+pub use constants::Place;
+pub(crate) use database::Input;
+pub use error::QueryError;
+pub use plan::{CompiledPlan, PlanFile};
+pub use queries::CompileOptions;
 
 /// A compiled model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
     /// The shared library's bytes; [`irc_runtime::Library`] loads them from a file.
     pub library: Vec<u8>,
-    /// What it takes and gives.
+    /// What it takes and returns.
     pub interface: Interface,
+    /// The large constants that an [`irc_runtime::Runner`] is given, by number; none where the library
+    /// holds them.
+    pub constants: Vec<Constant>,
 }
 
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// The diagnostics; at least one is an error.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The fault is irc's, not the input's.
-    pub internal: bool,
-}
-
-impl Failure {
-    fn internal(message: impl Into<String>) -> Self {
-        Failure { diagnostics: vec![Diagnostic::error("internal", message)], internal: true }
-    }
-
-    fn cancelled() -> Self {
-        let diagnostics = vec![Diagnostic::error("cancelled", "the compilation was cancelled")];
-        Failure { diagnostics, internal: false }
+impl Compiled {
+    /// Loads the library, and binds the constants.
+    ///
+    /// # Errors
+    /// As [`irc_runtime::Library::load`] and [`Runner::new`].
+    pub fn runner(&self) -> Result<Runner, RunError> {
+        let library = with_file(&self.library, irc_runtime::Library::load)?;
+        let constants: Vec<_> =
+            self.constants.iter().map(|constant| constant.bytes.clone()).collect();
+        Runner::new(library.into(), &constants)
     }
 }
 
@@ -93,18 +88,24 @@ impl CancelToken {
     }
 }
 
-/// An incremental compiler for a set of files.
+/// An incremental compiler.
 ///
 /// ```
-/// let mut session = irc::Session::new();
+/// use irc::{ImportOptions, Session, Target};
+///
+/// # fn main() -> Result<(), irc::Error> {
 /// let empty = r#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#;
-/// let file = session.open("empty.json", empty);
-/// assert!(session.check(file, &Default::default()).is_empty());
+/// let mut session = Session::new();
+/// let id = session.import_bytes("empty.json", empty.into(), &ImportOptions::default())?.id();
+/// session.edit(id, r#"{"Rank": 0, "WorldSize": 2, "Nodes": []}"#);
+/// let text = session.model(id).stage("import", Target::host())?;
+/// assert!(text.contains("world_size = 2"));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Default)]
 pub struct Session {
-    database: Database,
-    files: BTreeMap<String, FileId>,
+    pub(crate) database: Database,
     cancel: CancelToken,
 }
 
@@ -115,205 +116,122 @@ impl Session {
         Self::default()
     }
 
-    /// Adds a file, or replaces the text of one that was added under the same name.
-    pub fn open(&mut self, name: &str, text: impl AsRef<str>) -> FileId {
-        self.open_source(Source::new(name, text))
+    /// Adds a file.
+    pub(crate) fn add(&self, front_end: &'static FrontEnd, file: InputFile) -> Input {
+        Input::new(&self.database, Contents::File(front_end, file.into()))
     }
 
-    /// Adds or replaces a file given as a [`Source`], which may hold bytes that are not UTF-8.
-    pub fn open_source(&mut self, source: Source) -> FileId {
-        let name = source.name().to_owned();
-        if let Some(file) = self.files.get(&name).copied() {
-            self.edit(file, source);
-            return file;
-        }
-        let file = self.add(source);
-        self.files.insert(name, file);
-        file
+    /// Adds a program that is a graph already.
+    pub(crate) fn add_program(&self, source: Source, imported: Arc<Imported>) -> Input {
+        let document = Some(Arc::new(Written(imported)) as _);
+        let parsed = Parsed { document, source, diagnostics: [].into() };
+        Input::new(&self.database, Contents::Program(parsed))
     }
 
-    /// Adds a file that is never edited.
-    pub(crate) fn add(&self, source: Source) -> FileId {
-        FileId(SourceFile::new(&self.database, source))
+    /// Adds a plan.
+    pub(crate) fn add_plan(&self, source: Source) -> Input {
+        Input::new(&self.database, Contents::Plan(source))
     }
 
-    fn edit(&mut self, file: FileId, source: Source) {
+    /// Gives an input other contents.
+    pub(crate) fn replace(&mut self, input: Input, contents: Contents) {
         use salsa::Setter;
-        if *file.0.source(&self.database) != source {
-            file.0.set_source(&mut self.database).to(source);
+        input.set_contents(&mut self.database).to(contents);
+    }
+
+    /// The contents of an input.
+    pub(crate) fn contents(&self, input: Input) -> &Contents {
+        input.contents(&self.database)
+    }
+
+    /// A failed query on an input, with the input's file; a failure without a place in the file is looked
+    /// for again on a module that has locations.
+    pub(crate) fn error(&self, input: Input, options: &CompileOptions, error: QueryError) -> Error {
+        let located = queries::locate(&self.database, input, options, error);
+        Error::new(queries::source(&self.database, input), located)
+    }
+
+    /// Compiles an input to a shared library.
+    pub(crate) fn library(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+        place: Place,
+    ) -> Result<Arc<Compiled>, Error> {
+        let compiled = error::catch(|| {
+            self.compile_kernels(input, options)?;
+            queries::library(&self.database, input, self.config(options), place)
+        });
+        compiled.map_err(|error| self.error(input, options, error))
+    }
+
+    /// Code of an input: an object, LLVM IR, assembly or C source.
+    pub(crate) fn emit(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+        output: Output,
+    ) -> Result<Vec<u8>, Error> {
+        let emitted = error::catch(|| {
+            if output == Output::Object {
+                self.compile_kernels(input, options)?;
+            }
+            queries::emit(&self.database, input, self.config(options), output)
+        });
+        emitted.map_err(|error| self.error(input, options, error))
+    }
+
+    /// How an input's ops were fused.
+    pub(crate) fn explain_fusion(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+    ) -> Result<FusionReport, Error> {
+        let report = error::catch(|| queries::explain_fusion(&self.database, input, options));
+        report.map_err(|error| self.error(input, options, error))
+    }
+
+    fn config(&self, options: &CompileOptions) -> Config<'_> {
+        Config::new(&self.database, options.clone(), String::new())
+    }
+
+    /// Compiles the kernels of an input that are not compiled yet, on as many threads as there are cores.
+    fn compile_kernels(&self, input: Input, options: &CompileOptions) -> Result<(), QueryError> {
+        if queries::stage_of(&self.database, input).is_some() {
+            return Ok(());
         }
-    }
-
-    /// The file's text, for rendering diagnostics.
-    pub fn source(&self, file: FileId) -> Source {
-        file.0.source(&self.database).clone()
-    }
-
-    /// Everything found in a file.
-    pub fn check(&self, file: FileId, options: &CheckOptions) -> Vec<Diagnostic> {
-        queries::parsed(&self.database, file.0, options.strict).diagnostics.to_vec()
-    }
-
-    /// The IR after a stage of the host pipeline as text, with locations.
-    ///
-    /// # Errors
-    /// Diagnostics in the file, or an unknown stage.
-    pub fn stage(
-        &self,
-        file: FileId,
-        stage: &str,
-        options: &CompileOptions,
-    ) -> Result<String, Failure> {
-        queries::stage_text(&self.database, file.0, stage, options)
-    }
-
-    /// How the file's ops were fused, and why not further.
-    ///
-    /// # Errors
-    /// Diagnostics in the file.
-    pub fn explain_fusion(
-        &self,
-        file: FileId,
-        options: &CompileOptions,
-    ) -> Result<crate::fusion::FusionReport, Failure> {
-        queries::explain(&self.database, file.0, options)
-    }
-
-    /// Compiles a file to a shared library.
-    ///
-    /// # Errors
-    /// Diagnostics in the file, or what code generation could not do.
-    pub fn compile(
-        &self,
-        file: FileId,
-        options: &CompileOptions,
-    ) -> Result<Arc<Compiled>, Failure> {
-        self.compile_kernels(file, options)?;
-        let config = queries::Config::new(&self.database, options.clone());
-        queries::library(&self.database, file.0, config)
-            .map_err(|failure| queries::locate(&self.database, file.0, config, failure))
-    }
-
-    /// Compiles the kernels that are not compiled yet, on as many threads as there are cores.
-    fn compile_kernels(&self, file: FileId, options: &CompileOptions) -> Result<(), Failure> {
-        let config = queries::Config::new(&self.database, options.clone());
-        let fused = queries::fused(&self.database, file.0, config)?;
-        let mut texts: Vec<Arc<str>> = fused.kernels.iter().map(|(_, text)| text.clone()).collect();
-        texts.sort();
-        texts.dedup();
-        self.compile_texts(texts, &options.target)
-    }
-
-    /// Compiles kernels, which are remembered, on as many threads as there are cores.
-    fn compile_texts(&self, texts: Vec<Arc<str>>, target: &Target) -> Result<(), Failure> {
+        let fused = queries::fused(&self.database, input, self.config(options))?;
+        let texts: Vec<Arc<str>> = fused.kernels.values().cloned().collect();
         self.share(texts, |database, text| {
-            let key = queries::KernelKey::new(database, text, target.clone());
+            let key = KernelKey::new(database, text, options.target.clone());
             // Its failure is reported by the query that needs it.
             let _ = queries::kernel_object(database, key);
         })
     }
 
-    /// Compiles the tasks of a plan's file to a shared library and its description.
-    ///
-    /// The plan is not checked: `irc_ark_format::plan::check` finds what is wrong with it.
-    ///
-    /// # Errors
-    /// A file that is no plan, an op that no kernel can compute, or what code generation could not
-    /// do.
-    pub fn compile_plan(
-        &self,
-        file: FileId,
-        target: &Target,
-    ) -> Result<Arc<CompiledPlan>, Failure> {
-        let texts = plan::task_texts(&self.database, file.0)?;
-        let kernels = texts.iter().flatten().filter_map(|step| match step {
-            plan::TextStep::Kernel(_, texts) => Some(texts),
-            plan::TextStep::Communicate(_) => None,
-        });
-        let mut texts: Vec<Arc<str>> = kernels.flatten().cloned().collect();
-        texts.sort();
-        texts.dedup();
-        self.share(texts, |database, text| {
-            let key = plan::TaskKey::new(database, text, target.clone());
-            // As above.
-            let _ = plan::task_object(database, key);
-        })?;
-        let target = plan::TargetKey::new(&self.database, target.clone());
-        plan::plan_library(&self.database, file.0, target)
-    }
-
-    /// The kernels of a plan's tasks at the tensor level, as text: for each task info its steps,
-    /// for each step its variants; nothing for a step that moves data between ranks.
-    ///
-    /// # Errors
-    /// A file that is no plan, or an op that no kernel can compute.
-    pub fn task_kernels(&self, file: FileId) -> Result<Vec<Vec<Vec<Arc<str>>>>, Failure> {
-        let texts = plan::task_texts(&self.database, file.0)?;
-        let variants = |step: &plan::TextStep| match step {
-            plan::TextStep::Kernel(_, texts) => texts.clone(),
-            plan::TextStep::Communicate(_) => vec![],
-        };
-        Ok(texts.iter().map(|steps| steps.iter().map(variants).collect()).collect())
-    }
-
     /// Does `work` for each item, on as many threads as there are cores.
     fn share<T: Clone + Sync>(
         &self,
-        texts: Vec<T>,
+        items: Vec<T>,
         work: impl Fn(&Database, T) + Sync,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), QueryError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let next = std::sync::atomic::AtomicUsize::new(0);
+        let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 0..threads.min(texts.len()) {
+            for _ in 0..threads.min(items.len()) {
                 let (database, cancel) = (self.database.clone(), self.cancel.clone());
-                let (next, texts, work) = (&next, &texts, &work);
+                let (next, items, work) = (&next, &items, &work);
                 scope.spawn(move || {
-                    while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if cancel.is_cancelled() {
                             return;
                         }
-                        work(&database, text.clone());
+                        work(&database, item.clone());
                     }
                 });
             }
         });
-        if self.cancel.is_cancelled() { Err(Failure::cancelled()) } else { Ok(()) }
-    }
-
-    /// Compiles a file to one relocatable object, LLVM IR, assembly or C source.
-    ///
-    /// # Errors
-    /// Diagnostics in the file, or what code generation could not do.
-    pub fn emit(
-        &self,
-        file: FileId,
-        output: Output,
-        options: &CompileOptions,
-    ) -> Result<Vec<u8>, Failure> {
-        queries::emit(&self.database, file.0, output, options)
-    }
-
-    /// The inputs and outputs of a file, without compiling it; the workspace is not planned yet.
-    ///
-    /// # Errors
-    /// Diagnostics in the file.
-    pub fn interface(&self, file: FileId, options: &CompileOptions) -> Result<Interface, Failure> {
-        queries::interface(&self.database, file.0, options)
-    }
-
-    /// Evaluates a file with the reference evaluator: slow, and the meaning of everything else.
-    /// Inputs not given are zero.
-    ///
-    /// # Errors
-    /// Diagnostics in the file, or inputs that do not fit.
-    pub fn run_reference(
-        &self,
-        file: FileId,
-        inputs: BTreeMap<String, Tensor>,
-        options: &CompileOptions,
-    ) -> Result<BTreeMap<String, Tensor>, Failure> {
-        queries::run_reference(&self.database, file.0, inputs, options)
+        if self.cancel.is_cancelled() { Err(QueryError::cancelled()) } else { Ok(()) }
     }
 
     /// Stops this session's compilations from another thread.

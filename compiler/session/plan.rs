@@ -1,12 +1,15 @@
 //! The queries from a plan's file to the library of its tasks.
 use super::{
-    Failure,
-    database::SourceFile,
-    kernel::{self, Broken, TaskObject, compile_nothing, compile_task},
+    Session,
+    database::Input,
+    error::{CompileError, QueryError, messages},
+    kernel::{self, TaskObject, compile_nothing, compile_task},
     machine::in_context,
+    queries,
 };
 use crate::{
     codegen::{Target, link_library},
+    model::Error,
     tasks::{self, Segment, TaskStep},
 };
 use irc_ark_format::{
@@ -14,7 +17,7 @@ use irc_ark_format::{
     model::Options,
     plan::{self, Plan, TaskInfo},
 };
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, Source};
 use irc_executor::code::{Kernel, PlanCode, Step, TaskCode, Variant};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -55,12 +58,12 @@ pub enum TextStep {
 /// The plan of a file. What [`plan::check`] finds is not asked for: the caller decides what of it
 /// matters here.
 #[salsa::tracked(returns(clone))]
-fn plan_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<Plan>, Failure> {
+fn plan_of(db: &dyn salsa::Database, input: Input) -> Result<Arc<Plan>, QueryError> {
     let mut sink = Sink::new();
     let options = Options { validate: false, ..Default::default() };
-    match plan::parse(file.source(db), &options, &mut sink) {
+    match plan::parse(&queries::source(db, input), &options, &mut sink) {
         Some(plan) => Ok(Arc::new(plan)),
-        None => Err(Failure { diagnostics: sink.into_diagnostics(), internal: false }),
+        None => Err(QueryError::found(sink.into_diagnostics())),
     }
 }
 
@@ -68,16 +71,16 @@ fn plan_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<Plan>, Fail
 #[salsa::tracked(returns(clone))]
 pub fn task_texts(
     db: &dyn salsa::Database,
-    file: SourceFile,
-) -> Result<Arc<Vec<Vec<TextStep>>>, Failure> {
-    let plan = plan_of(db, file)?;
+    input: Input,
+) -> Result<Arc<Vec<Vec<TextStep>>>, QueryError> {
+    let plan = plan_of(db, input)?;
     let texts = plan.task_infos.iter().enumerate().map(|(index, task)| {
         task_text(task).map_err(|(op, message)| {
             let tile = task.ops[op].config.ints("Tile").map_or("", |_| ".Tile");
             let path = format!("$.TaskInfos[{index}].Ops[{op}].Config{tile}");
             let mut diagnostics = vec![Diagnostic::error("plan-task", message).path(path)];
-            json::place(file.source(db).text(), &mut diagnostics);
-            Failure { diagnostics: diagnostics, internal: false }
+            json::place(queries::source(db, input).text(), &mut diagnostics);
+            QueryError::found(diagnostics)
         })
     });
     Ok(Arc::new(texts.collect::<Result<_, _>>()?))
@@ -101,7 +104,7 @@ type OpError = (usize, String);
 /// A kernel and the texts of its variants.
 fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<str>>), OpError> {
     let lasts = tasks::variants(segment);
-    let mut broken = None;
+    let mut failed = None;
     let texts = in_context(|context| {
         let texts = lasts.iter().map(|last| {
             tasks::kernel_text(context, kernel::NAME, task, segment, *last).map(Arc::from)
@@ -109,14 +112,13 @@ fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<s
         match texts.collect::<Result<Vec<Arc<str>>, _>>() {
             Ok(texts) => Some(texts),
             Err(error) => {
-                broken = Some(error);
+                failed = Some(error);
                 None
             }
         }
     });
-    let texts = texts.map_err(|captured| {
-        broken.unwrap_or_else(|| (segment.ops[0], messages(captured.iter().map(|d| &d.message))))
-    })?;
+    let texts = texts
+        .map_err(|captured| failed.unwrap_or_else(|| (segment.ops[0], messages(&captured))))?;
     let views = segment.loads.iter().chain(segment.stores.iter().map(|store| &store.view));
     let variant = |last| Variant { last, symbol: String::new(), keeps: None };
     let kernel = Kernel {
@@ -133,7 +135,7 @@ fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<s
 pub fn task_object<'db>(
     db: &'db dyn salsa::Database,
     key: TaskKey<'db>,
-) -> Result<Arc<TaskObject>, Broken> {
+) -> Result<Arc<TaskObject>, CompileError> {
     compile_task(key.text(db), key.target(db)).map(Arc::new)
 }
 
@@ -141,13 +143,13 @@ pub fn task_object<'db>(
 #[salsa::tracked(returns(clone))]
 pub fn plan_library<'db>(
     db: &'db dyn salsa::Database,
-    file: SourceFile,
+    input: Input,
     target: TargetKey<'db>,
-) -> Result<Arc<CompiledPlan>, Failure> {
+) -> Result<Arc<CompiledPlan>, QueryError> {
     let target = target.target(db);
     let mut objects: BTreeMap<String, Arc<TaskObject>> = BTreeMap::new();
     let mut code = PlanCode { requires: target.required_features(), ..Default::default() };
-    for (index, steps) in task_texts(db, file)?.iter().enumerate() {
+    for (index, steps) in task_texts(db, input)?.iter().enumerate() {
         let mut task = TaskCode::default();
         for step in steps {
             task.steps.push(match step {
@@ -156,8 +158,8 @@ pub fn plan_library<'db>(
                     let mut kernel = kernel.clone();
                     for (variant, text) in kernel.variants.iter_mut().zip(texts) {
                         let key = TaskKey::new(db, text.clone(), target.clone());
-                        let object = task_object(db, key).map_err(|broken| {
-                            failure(&format!("ops {:?} of task {index}", kernel.ops), broken)
+                        let object = task_object(db, key).map_err(|error| {
+                            failure(&format!("ops {:?} of task {index}", kernel.ops), error)
                         })?;
                         variant.symbol.clone_from(&object.symbol);
                         variant.keeps.clone_from(&object.keeps);
@@ -171,24 +173,81 @@ pub fn plan_library<'db>(
         code.tasks.push(task);
     }
     let nothing = match objects.is_empty() {
-        true => Some(compile_nothing(target).map_err(|broken| failure("no task", broken))?),
+        true => Some(compile_nothing(target).map_err(|error| failure("no task", error))?),
         false => None,
     };
     let parts = objects.values().map(|object| (object.symbol.clone(), object.object.as_slice()));
     let parts = parts.chain(nothing.as_deref().map(|object| ("nothing".to_owned(), object)));
-    let library = link_library(parts, &[]).map_err(|error| Failure::internal(error.to_string()))?;
+    let library = link_library(parts, &[])?;
     Ok(Arc::new(CompiledPlan { library, code }))
 }
 
 /// A kernel that does not compile, in the words of what failed.
-fn failure(what: &str, broken: Broken) -> Failure {
-    let message = match broken {
-        Broken::Codegen(error) => error.to_string(),
-        Broken::Passes(captured) => messages(captured.iter().map(|found| &found.message)),
+fn failure(what: &str, error: CompileError) -> QueryError {
+    let message = match error {
+        CompileError::Codegen(error) => error.to_string(),
+        CompileError::Passes(captured) => messages(&captured),
     };
-    Failure::internal(format!("{what}: {message}"))
+    QueryError::internal(format!("{what}: {message}"))
 }
 
-fn messages<'m>(messages: impl Iterator<Item = &'m String>) -> String {
-    messages.map(String::as_str).collect::<Vec<_>>().join("; ")
+/// An ARK plan in a session.
+pub struct PlanFile<'s> {
+    session: &'s Session,
+    input: Input,
+}
+
+impl Session {
+    /// Adds an ARK plan. It is not checked: `irc_ark_format::plan::check` does that.
+    pub fn plan(&self, source: Source) -> PlanFile<'_> {
+        PlanFile { session: self, input: self.add_plan(source) }
+    }
+}
+
+impl PlanFile<'_> {
+    /// Compiles the plan's tasks to a shared library and its description.
+    ///
+    /// # Errors
+    /// A file that is no plan, an op that no kernel can compute, or what code generation could not
+    /// do.
+    pub fn compile(&self, target: &Target) -> Result<Arc<CompiledPlan>, Error> {
+        self.compiled(target).map_err(|error| self.error(error))
+    }
+
+    fn compiled(&self, target: &Target) -> Result<Arc<CompiledPlan>, QueryError> {
+        let database = &self.session.database;
+        let texts = task_texts(database, self.input)?;
+        let kernels = texts.iter().flatten().filter_map(|step| match step {
+            TextStep::Kernel(_, texts) => Some(texts),
+            TextStep::Communicate(_) => None,
+        });
+        let mut texts: Vec<Arc<str>> = kernels.flatten().cloned().collect();
+        texts.sort();
+        texts.dedup();
+        self.session.share(texts, |database, text| {
+            let key = TaskKey::new(database, text, target.clone());
+            // Its failure is reported by the query that needs it.
+            let _ = task_object(database, key);
+        })?;
+        plan_library(database, self.input, TargetKey::new(database, target.clone()))
+    }
+
+    /// The kernels of the plan's tasks at the tensor level, as text: for each task info its steps,
+    /// for each step its variants; none for a step that moves data between ranks.
+    ///
+    /// # Errors
+    /// A file that is no plan, or an op that no kernel can compute.
+    pub fn kernels(&self) -> Result<Vec<Vec<Vec<Arc<str>>>>, Error> {
+        let texts = task_texts(&self.session.database, self.input);
+        let texts = texts.map_err(|error| self.error(error))?;
+        let variants = |step: &TextStep| match step {
+            TextStep::Kernel(_, texts) => texts.clone(),
+            TextStep::Communicate(_) => vec![],
+        };
+        Ok(texts.iter().map(|steps| steps.iter().map(variants).collect()).collect())
+    }
+
+    fn error(&self, error: QueryError) -> Error {
+        Error::new(queries::source(&self.session.database, self.input), error)
+    }
 }

@@ -1,48 +1,44 @@
-//! The queries, from a file to a library.
+//! The queries, from an input to a library: `parsed → imported → fused → kernel_object, glue_object → library`.
 use super::{
-    Compiled, Failure,
-    database::{Database, SourceFile},
+    Compiled,
+    constants::{self, Place},
+    database::{Contents, Input},
     diagnose,
-    kernel::{self, Broken, GlueObject, KernelObject, compile_glue, compile_kernel},
+    error::{CompileError, QueryError},
+    kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
     machine::{in_context, run},
+    whole,
 };
 use crate::{
-    codegen::{Backend, CodegenError, Output, Target, compile, hide_inner, link_library},
-    fusion::{FusionReport, Segment, SegmentFusion, fuse_function_with, fuse_segment},
-    interface::{Interface, interface_of},
-    pipeline::HOST_CPU,
+    codegen::{Backend, Output, Target, compile, join_objects, link_library},
+    fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
+    import::{Imported, Parsed, Position, positions},
+    lowering::{
+        emit_entry::WEIGHTS,
+        graph_to_tl::{graph_to_tl, graph_to_tl_at, weights},
+    },
+    pipeline::{HOST_CPU, Settings},
 };
-use irc_ark_format::model::{self, Document};
-use irc_diag::{Diagnostic, Sink};
-use irc_dialects::ark::{Origins, import};
-use irc_mlir::{CapturedDiagnostic, Context, Module, OperationRef, attr, read};
-use irc_tensor::Tensor;
+use irc_diag::Source;
+use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, attr, read};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What to compile for, and what to keep.
+/// What to compile for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
-    /// The processor.
+    /// The processor and the code generator.
     pub target: Target,
-    /// Which buffers come back.
-    pub results: Results,
-    /// How sums and products accumulate.
-    pub accumulate: Accumulate,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions {
-            target: Target::host(),
-            results: Results::Outputs,
-            accumulate: Accumulate::Wide,
-        }
+        CompileOptions { target: Target::host() }
     }
 }
 
 impl From<Target> for CompileOptions {
     fn from(target: Target) -> Self {
-        CompileOptions { target, ..CompileOptions::default() }
+        CompileOptions { target }
     }
 }
 
@@ -52,32 +48,21 @@ impl From<&CompileOptions> for CompileOptions {
     }
 }
 
-/// Which written buffers are results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Results {
-    /// Every written buffer, intermediates too.
-    All,
-    /// Only buffers whose last value nothing else reads.
-    Outputs,
-}
-
-impl Results {
-    /// The name that the pass `ark-to-tl` takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Results::All => "all",
-            Results::Outputs => "outputs",
-        }
+impl CompileOptions {
+    /// What the passes of the pipeline depend on.
+    pub fn settings(&self) -> Settings {
+        Settings::of(&self.target)
     }
 }
 
-pub use crate::lowering::ark_to_tl::Accumulate;
-
-/// Options as a key.
+/// How one program is compiled, as a key.
 #[salsa::interned(debug)]
 pub struct Config<'db> {
     #[returns(ref)]
     pub options: CompileOptions,
+    /// What the names of its functions and of its entry point end in, where several programs share a library.
+    #[returns(ref)]
+    pub suffix: String,
 }
 
 /// A kernel's tensor-level text and its target, as a key: equal kernels compile once.
@@ -89,7 +74,7 @@ pub struct KernelKey<'db> {
     pub target: Target,
 }
 
-/// The main function with its kernels' declarations, as a key.
+/// The functions that launch kernels with the kernels' declarations, as a key.
 #[salsa::interned(debug)]
 pub struct GlueKey<'db> {
     #[returns(ref)]
@@ -98,86 +83,89 @@ pub struct GlueKey<'db> {
     pub target: Target,
 }
 
-/// A parsed file and what was found in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
-    /// `None` when there was an error.
-    pub document: Option<Arc<Document>>,
-    /// All diagnostics.
-    pub diagnostics: Arc<[Diagnostic]>,
-}
-
-/// A module after fusion, taken apart.
+/// A program after fusion, in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fused {
-    /// The main function, as text.
-    pub main: Arc<str>,
-    /// Name in main, and text, of every kernel.
-    pub kernels: Vec<(String, Arc<str>)>,
+    /// The functions that launch kernels, by the kernels' symbols.
+    pub program: String,
+    /// The texts of its kernels, by symbol.
+    pub kernels: BTreeMap<String, Arc<str>>,
 }
 
-/// Reads a file.
+/// Reads an input.
 #[salsa::tracked(returns(clone))]
-pub fn parsed(db: &dyn salsa::Database, file: SourceFile, strict: bool) -> Parsed {
-    let mut sink = Sink::new();
-    let options = model::Options { strict, ..Default::default() };
-    let document = model::parse(file.source(db), &options, &mut sink).map(Arc::new);
-    Parsed { document, diagnostics: sink.into_diagnostics().into() }
-}
-
-/// The model alone: equal after an edit that only moves text.
-#[salsa::tracked(returns(clone))]
-fn model_of(db: &dyn salsa::Database, file: SourceFile) -> Result<Arc<model::Model>, Failure> {
-    let parsed = parsed(db, file, false);
-    match &parsed.document {
-        Some(document) => Ok(Arc::new(document.model.clone())),
-        None => Err(Failure { diagnostics: parsed.diagnostics.to_vec(), internal: false }),
+pub fn parsed(db: &dyn salsa::Database, input: Input) -> Parsed {
+    match input.contents(db) {
+        Contents::File(front_end, file) => (front_end.parse)(file),
+        Contents::Program(parsed) => parsed.clone(),
+        Contents::Plan(source) => {
+            Parsed { document: None, source: source.clone(), diagnostics: [].into() }
+        }
     }
 }
 
-/// The tensor-level module as bytecode, located by JSON path alone.
+/// The program of an input. Equal after an edit that moves text only.
 #[salsa::tracked(returns(clone))]
-fn imported<'db>(
-    db: &'db dyn salsa::Database,
-    file: SourceFile,
-    config: Config<'db>,
-) -> Result<Arc<[u8]>, Failure> {
-    let model = model_of(db, file)?;
-    let passes =
-        HOST_CPU.text_with(config.options(db), "tensor", "tensor").map_err(Failure::internal)?;
-    let lowered = in_context(|context| {
-        let mut module = import(context, &model, Origins { file: None, nodes: &[] });
-        run(context, &mut module, &passes)?;
-        Some(irc_mlir::to_bytecode(&module).into())
-    });
-    lowered.map_err(|captured| placed(db, file, &captured))
+pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
+    let parsed = parsed(db, input);
+    let failed = parsed.diagnostics.iter().any(irc_diag::Diagnostic::is_error);
+    let Some(document) = parsed.document.filter(|_| !failed) else {
+        return Err(QueryError::found(parsed.diagnostics.to_vec()));
+    };
+    document.import().map(Arc::new).map_err(|mut found| {
+        document.locate(&mut found);
+        QueryError::found(found)
+    })
 }
 
-/// The fused module, taken apart into main and kernels.
+/// The fused program, taken apart into kernels and what launches them.
 #[salsa::tracked(returns(clone))]
 pub fn fused<'db>(
     db: &'db dyn salsa::Database,
-    file: SourceFile,
+    input: Input,
     config: Config<'db>,
-) -> Result<Arc<Fused>, Failure> {
-    let bytes = imported(db, file, config)?;
-    let taken = in_context(|context| {
-        let mut module = irc_mlir::parse_bytecode(context, &bytes)?;
-        fuse(db, context, &mut module)?;
-        Some(take_apart(context, &module))
+) -> Result<Arc<Fused>, QueryError> {
+    let imported = imported(db, input)?;
+    let (options, suffix) = (config.options(db), config.suffix(db));
+    let name = format!("main{suffix}");
+    let settings = Settings { kernel_prefix: suffix.clone(), ..options.settings() };
+    let before = HOST_CPU.text(&settings, Some("import"), Some("tensor"));
+    let after = HOST_CPU.text(&settings, Some("fuse"), Some("kernels"));
+    let (before, after) =
+        before.and_then(|before| Ok((before, after?))).map_err(QueryError::internal)?;
+    let mut message = None;
+    let fused = in_context(|context| {
+        let written = graph_to_tl(context, &imported.graph, &name);
+        let mut module = written.map_err(|error| message = Some(error)).ok()?;
+        run(context, &mut module, &before)?;
+        for function in read::body_ops(module.as_operation()) {
+            fuse_function(db, function)?;
+        }
+        run(context, &mut module, &after)?;
+        let main = kernel::named(module.as_operation(), &name)?;
+        if !suffix.is_empty() {
+            irc_mlir::set_attribute(main, "irc.suffix", attr::string(context, suffix));
+        }
+        constants::mark(context, module.as_operation(), main);
+        Some(take_apart(context, &module, &options.target))
     });
-    taken.map(Arc::new).map_err(|captured| placed(db, file, &captured))
+    fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))
 }
 
-/// The stage `fuse`, with every segment's decision remembered.
-fn fuse(db: &dyn salsa::Database, context: &Context, module: &mut Module<'_>) -> Option<()> {
-    let main = kernel::named(module.as_operation(), "main")?;
-    fuse_one(db, main)?;
-    run(context, module, &HOST_CPU.text(Some("fuse"), Some("kernels")).ok()?)
+/// Why a program has no module: what could not be written, or what a pass reported.
+fn unwritten(
+    message: Option<String>,
+    captured: &[irc_mlir::CapturedDiagnostic],
+    parsed: &Parsed,
+) -> QueryError {
+    match message {
+        Some(message) => QueryError::at("lowering", message),
+        None => diagnose::failure(captured, parsed.document.as_deref()),
+    }
 }
 
 /// Fuses one function, with every segment's decision remembered.
-pub(super) fn fuse_one(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Option<()> {
+fn fuse_function(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Option<()> {
     let decide = |segment: &Segment| segment_fusion(db, SegmentKey::new(db, segment.clone()));
     if let Err(message) = fuse_function_with(function, decide) {
         let _ = irc_mlir::PassError::at(&function, message);
@@ -199,22 +187,34 @@ fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> Se
     fuse_segment(key.segment(db))
 }
 
-fn take_apart(context: &Context, module: &Module<'_>) -> Fused {
-    let mut fused = Fused { main: "".into(), kernels: Vec::new() };
-    for op in read::body_ops(module.as_operation()) {
+/// Takes kernels out of a module, each under the symbol that its text has, by which the launches name it.
+fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused {
+    let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
+    let (compiled, program): (Vec<_>, Vec<_>) = read::body_ops(module.as_operation())
+        .into_iter()
+        .partition(|op| op.has_attribute("irc.kernel"));
+    for op in compiled {
         let name = read::string(&op, "sym_name").unwrap_or_default();
-        if read::attribute(&op, "irc.kernel").is_some() {
-            fused.kernels.push((name.clone(), kernel_text(context, op, &name)));
-        } else {
-            fused.main = irc_mlir::to_text(&op, false).into();
+        let text = kernel_text(context, op, &name);
+        let symbol = kernel::symbol_of(&text, target);
+        symbols.insert(name, symbol.clone());
+        kernels.insert(symbol, text);
+    }
+    for launch in
+        irc_mlir::walk_collect(module.as_operation(), |op| read::op_name(&op) == "tl.launch")
+    {
+        let symbol = read::symbol(&launch, "callee").and_then(|callee| symbols.get(&callee));
+        if let Some(symbol) = symbol {
+            irc_mlir::set_attribute(launch, "callee", attr::symbol(context, symbol));
         }
     }
-    fused
+    let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text(op, false) + "\n";
+    Fused { program: program.iter().map(text).collect(), kernels }
 }
 
 /// A kernel's text under the name that all kernels have, so that equal ones are equal. The module
 /// must not hold that name twice, or MLIR prints all of it in its fallback form.
-pub(super) fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
+fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
     let rename = |name: &str| {
         irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
     };
@@ -230,216 +230,243 @@ pub(super) fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &st
 pub fn kernel_object<'db>(
     db: &'db dyn salsa::Database,
     key: KernelKey<'db>,
-) -> Result<Arc<KernelObject>, Broken> {
+) -> Result<Arc<KernelObject>, CompileError> {
     compile_kernel(key.text(db), key.target(db)).map(Arc::new)
 }
 
-/// The glue's object.
+/// The object of the functions that launch kernels.
 #[salsa::tracked(returns(clone))]
 pub fn glue_object<'db>(
     db: &'db dyn salsa::Database,
     key: GlueKey<'db>,
-) -> Result<Arc<GlueObject>, Broken> {
+) -> Result<Arc<GlueObject>, CompileError> {
     compile_glue(key.text(db), key.target(db)).map(Arc::new)
+}
+
+/// The kernels of a program, by symbol.
+pub fn kernels(
+    db: &dyn salsa::Database,
+    fused: &Fused,
+    target: &Target,
+) -> Result<BTreeMap<String, Arc<KernelObject>>, QueryError> {
+    let object = |(symbol, text): (&String, &Arc<str>)| {
+        let key = KernelKey::new(db, text.clone(), target.clone());
+        Ok((symbol.clone(), kernel_object(db, key)?))
+    };
+    fused.kernels.iter().map(object).collect()
+}
+
+/// All objects of a program, named, and what it takes and returns.
+struct Objects {
+    glue: Arc<GlueObject>,
+    kernels: BTreeMap<String, Arc<KernelObject>>,
+    /// The object of the constants, where they are linked.
+    data: Option<Vec<u8>>,
+    /// The constants, as the program takes them.
+    constants: Vec<irc_tl::Constant>,
+}
+
+impl Objects {
+    fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
+        let glue = [("irc_glue".to_owned(), self.glue.object.as_slice())];
+        let data = self.data.iter().map(|object| (WEIGHTS.to_owned(), object.as_slice()));
+        let kernels = self.kernels.values();
+        let kernels = kernels.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
+        glue.into_iter().chain(data).chain(kernels)
+    }
+}
+
+fn objects<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    config: Config<'db>,
+    place: Place,
+) -> Result<Objects, QueryError> {
+    let fused = fused(db, input, config)?;
+    let target = &config.options(db).target;
+    let kernels = kernels(db, &fused, target)?;
+    let graph = &imported(db, input)?.graph;
+    let (program, constants) = constants::settle(&fused.program, weights(graph), &kernels, place)?;
+    let data = match place {
+        Place::Given => None,
+        Place::Linked => constants::linked(&constants)?,
+    };
+    let text = kernel::with_declarations([&*program], &kernels);
+    let glue = glue_object(db, GlueKey::new(db, Arc::<str>::from(text), target.clone()))?;
+    Ok(Objects { glue, kernels, data, constants })
 }
 
 /// The linked library.
 #[salsa::tracked(returns(clone))]
 pub fn library<'db>(
     db: &'db dyn salsa::Database,
-    file: SourceFile,
+    input: Input,
     config: Config<'db>,
-) -> Result<Arc<Compiled>, Failure> {
-    let fused = fused(db, file, config)?;
-    let target = &config.options(db).target;
-    let mut objects: BTreeMap<String, Arc<KernelObject>> = BTreeMap::new();
-    let (mut aliases, mut text) = (Vec::new(), fused.main.to_string());
-    for (name, kernel) in &fused.kernels {
-        let key = KernelKey::new(db, kernel.clone(), target.clone());
-        let object = kernel_object(db, key).map_err(unlocated)?;
-        aliases.push((name.clone(), object.symbol.clone()));
-        text += &declaration(name, &object);
-        objects.insert(object.symbol.clone(), object);
+    place: Place,
+) -> Result<Arc<Compiled>, QueryError> {
+    if let Some(stage) = stage_of(db, input) {
+        return whole::library(db, input, stage, config.options(db)).map(Arc::new);
     }
-    let key = GlueKey::new(db, Arc::<str>::from(text), target.clone());
-    let glue = glue_object(db, key).map_err(unlocated)?;
-    let parts = [("irc_glue".to_owned(), glue.object.as_slice())];
-    let kernels = objects.values().map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
-    let library = link_library(parts.into_iter().chain(kernels), &aliases)
-        .map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(Arc::new(Compiled { library, interface: glue.interface.clone() }))
+    let objects = objects(db, input, config, place)?;
+    let library = link_library(objects.all(), &[])?;
+    let interface = objects.glue.interface.clone();
+    let constants = match place {
+        Place::Given => objects.constants,
+        Place::Linked => vec![],
+    };
+    Ok(Arc::new(Compiled { library, interface, constants }))
 }
 
-pub(super) fn declaration(name: &str, kernel: &KernelObject) -> String {
-    let sizes: Vec<String> = kernel.symbols.iter().map(|size| quoted(size)).collect();
-    format!(
-        "\nfunc.func private @{name}({}) attributes {{irc.kernel, irc.symbols = [{}], \
-         irc.workspace_bytes = {} : i64}}\n",
-        kernel.parameters.join(", "),
-        sizes.join(", "),
-        kernel.scratch
-    )
+/// The stage after which an input's module is, if it has no graph any more.
+pub fn stage_of(db: &dyn salsa::Database, input: Input) -> Option<&'static str> {
+    parsed(db, input).document.and_then(|document| document.stage())
 }
 
-/// A string as MLIR reads it.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("\\{byte:02X}"),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
-}
-
-/// A failure of a module that carries no locations.
-pub(super) fn unlocated(broken: Broken) -> Failure {
-    match broken {
-        Broken::Codegen(error) => Failure::internal(error.to_string()),
-        Broken::Passes(captured) => {
-            let messages: Vec<_> =
-                captured.into_iter().map(|diagnostic| diagnostic.message).collect();
-            Failure::internal(messages.join("; "))
-        }
-    }
-}
-
-/// Runs the whole pipeline again on the located module, to say where a kernel's failure lies.
-pub fn locate<'db>(
+/// Code of the whole program with its constants: an object, LLVM IR, assembly or C source.
+pub fn emit<'db>(
     db: &'db dyn salsa::Database,
-    file: SourceFile,
+    input: Input,
     config: Config<'db>,
-    failure: Failure,
-) -> Failure {
+    output: Output,
+) -> Result<Vec<u8>, QueryError> {
+    let options = config.options(db);
+    if let Some(stage) = stage_of(db, input) {
+        return whole::emit_from(db, input, stage, options, output);
+    }
+    if output == Output::Object {
+        return Ok(join_objects(objects(db, input, config, Place::Linked)?.all())?);
+    }
+    let fused = fused(db, input, config)?;
+    let graph = &imported(db, input)?.graph;
+    whole::emit(&fused, weights(graph), &options.target, output)
+}
+
+/// The failure of a module without locations, at the node of the file that caused it: the whole pipeline
+/// runs again on a module that has them.
+pub fn locate(
+    db: &dyn salsa::Database,
+    input: Input,
+    options: &CompileOptions,
+    failure: QueryError,
+) -> QueryError {
     if !failure.internal {
         return failure;
     }
-    let options = config.options(db);
-    let finish = |_: &Context, module: &Module<'_>| match options.target.backend {
-        // What LLVM cannot compile it says nothing more about.
+    let finish = |module: &Module<'_>| match options.target.backend {
+        // LLVM says nothing more about what it cannot compile.
         Backend::Llvm => Some(()),
-        Backend::Cranelift => generate(module, options, Output::Object).map(|_| ()),
-        Backend::C => generate(module, options, Output::C).map(|_| ()),
+        Backend::Cranelift => diagnosed(module, &options.target, Output::Object),
+        Backend::C => diagnosed(module, &options.target, Output::C),
     };
-    match lowered(db, file, options, "llvm", finish) {
-        Err(located) => located,
-        Ok(()) => failure,
+    let again =
+        super::error::catch(|| lowered(db, input, options, "llvm", "", |_, module| finish(module)));
+    match again {
+        Err(located) if located.diagnostics.iter().any(|found| found.path.is_some()) => located,
+        _ => failure,
     }
 }
 
-/// Code of a module; `None` where a diagnostic at an op says why there is none.
-fn generate(
-    module: &Module<'_>,
-    options: &CompileOptions,
-    output: Output,
-) -> Option<Result<Vec<u8>, CodegenError>> {
-    match compile(module, &options.target, output) {
+/// `None` where a diagnostic at an op says why a module has no code.
+fn diagnosed(module: &Module<'_>, target: &Target, output: Output) -> Option<()> {
+    match compile(module, target, output) {
         Err(error) if error.diagnosed => None,
-        result => Some(result),
+        _ => Some(()),
     }
 }
 
-/// The located module after a stage, given to `finish`.
-fn lowered<T>(
+/// The module after a stage, given to `finish`. Its locations call the file by the name given.
+pub fn lowered<T>(
     db: &dyn salsa::Database,
-    file: SourceFile,
+    input: Input,
     options: &CompileOptions,
     stage: &str,
+    file: &str,
     finish: impl FnOnce(&Context, &Module<'_>) -> Option<T>,
-) -> Result<T, Failure> {
-    let parsed = parsed(db, file, false);
-    let Some(document) = &parsed.document else {
-        return Err(Failure { diagnostics: parsed.diagnostics.to_vec(), internal: false });
-    };
-    let passes = HOST_CPU.text_with(options, "import", stage).map_err(|message| Failure {
-        diagnostics: vec![Diagnostic::error("unknown-stage", message)],
-        internal: false,
-    })?;
-    let name = file.source(db).name();
+) -> Result<T, QueryError> {
+    let parsed = parsed(db, input);
+    let first = HOST_CPU.stages[0].name;
+    HOST_CPU.position(stage).map_err(|message| QueryError::at("unknown-stage", message))?;
+    let settings = options.settings();
+    let from = stage_of(db, input);
+    let at = |from| HOST_CPU.text(&settings, Some(from), Some(stage)).map_err(QueryError::internal);
+    if let Some(document) = parsed.document.as_deref().filter(|_| stage == first || from.is_some())
+    {
+        let passes = match from {
+            Some(from) if HOST_CPU.position(from) > HOST_CPU.position(stage) => {
+                let message = format!("the module is after stage '{from}' already");
+                return Err(QueryError::at("mlir-stage", message));
+            }
+            from => at(from.unwrap_or(first))?,
+        };
+        let finished = in_context(|context| {
+            let mut module = document.dialect(context)?;
+            run(context, &mut module, &passes)?;
+            finish(context, &module)
+        });
+        return finished.map_err(|captured| diagnose::failure(&captured, Some(document)));
+    }
+    let imported = imported(db, input)?;
+    let passes = at(first)?;
+    let places = places(&parsed, &imported);
+    let mut message = None;
     let finished = in_context(|context| {
-        let origins = Origins { file: Some(name), nodes: &document.origins };
-        let mut module = import(context, &document.model, origins);
+        let locate = |origin: &str| {
+            let (line, column) = *places.get(origin)?;
+            let place = Location::new(context, file, line, column);
+            Some(Location::name(context, origin, place))
+        };
+        let written = graph_to_tl_at(context, &imported.graph, "main", &locate);
+        let mut module = written.map_err(|error| message = Some(error)).ok()?;
         run(context, &mut module, &passes)?;
         finish(context, &module)
     });
-    finished.map_err(|captured| placed(db, file, &captured))
+    finished.map_err(|captured| unwritten(message, &captured, &parsed))
 }
 
-/// The IR after a stage, as text with locations.
+/// Where the nodes of a program stand in its file, by origin.
+fn places(parsed: &Parsed, imported: &Imported) -> BTreeMap<Arc<str>, Position> {
+    let Some(document) = parsed.document.as_deref() else { return BTreeMap::new() };
+    let origins: Vec<Arc<str>> = imported.graph.origins().into_iter().collect();
+    let plain: Vec<&str> = origins.iter().map(|origin| &**origin).collect();
+    let found = positions(document, &parsed.source, &plain);
+    origins.into_iter().zip(found).filter_map(|(origin, at)| Some((origin, at?))).collect()
+}
+
+/// The IR after a stage, as text with locations. They call the file by its name without its folder, so that
+/// the text does not depend on where the file lies.
 pub fn stage_text(
-    db: &Database,
-    file: SourceFile,
-    stage: &str,
+    db: &dyn salsa::Database,
+    input: Input,
     options: &CompileOptions,
-) -> Result<String, Failure> {
-    lowered(db, file, options, stage, |_, module| {
+    stage: &str,
+) -> Result<String, QueryError> {
+    let source = source(db, input);
+    lowered(db, input, options, stage, source.file_name(), |_, module| {
         Some(irc_mlir::to_text(&module.as_operation(), true))
     })
 }
 
-/// Code of the whole module: machine code, LLVM IR or C source.
-pub fn emit(
-    db: &Database,
-    file: SourceFile,
-    output: Output,
-    options: &CompileOptions,
-) -> Result<Vec<u8>, Failure> {
-    let finish = |_: &Context, module: &Module<'_>| {
-        if output == Output::C {
-            hide_inner(module);
-        }
-        generate(module, options, output)
-    };
-    lowered(db, file, options, "llvm", finish)?
-        .map_err(|error| Failure::internal(error.to_string()))
-}
-
-/// How the file's ops were fused.
-pub fn explain(
-    db: &Database,
-    file: SourceFile,
-    options: &CompileOptions,
-) -> Result<FusionReport, Failure> {
-    lowered(db, file, options, "tensor", |_, module| {
-        let main = kernel::named(module.as_operation(), "main")?;
-        crate::fusion::explain(main).ok()
-    })
-}
-
-/// What the tensor level takes and gives.
-pub fn interface(
-    db: &Database,
-    file: SourceFile,
-    options: &CompileOptions,
-) -> Result<Interface, Failure> {
-    lowered(db, file, options, "tensor", |_, module| {
-        let main = kernel::named(module.as_operation(), "main")?;
-        Some(interface_of(&main))
-    })?
-    .map_err(Failure::internal)
-}
-
-/// Evaluates the tensor level.
-pub fn run_reference(
-    db: &Database,
-    file: SourceFile,
-    inputs: BTreeMap<String, Tensor>,
-    options: &CompileOptions,
-) -> Result<BTreeMap<String, Tensor>, Failure> {
-    lowered(db, file, options, "tensor", |_, module| {
-        let main = kernel::named(module.as_operation(), "main")?;
-        Some(crate::eval::run_named(main, inputs))
-    })?
-    .map_err(|message| Failure {
-        diagnostics: vec![Diagnostic::error("reference", message)],
-        internal: false,
-    })
-}
-
-pub(super) fn placed(
+/// How the ops of a program were fused.
+pub fn explain_fusion(
     db: &dyn salsa::Database,
-    file: SourceFile,
-    captured: &[CapturedDiagnostic],
-) -> Failure {
-    let parsed = parsed(db, file, false);
-    diagnose::failure(captured, file.source(db), parsed.document.as_deref())
+    input: Input,
+    options: &CompileOptions,
+) -> Result<FusionReport, QueryError> {
+    let source = source(db, input);
+    lowered(db, input, options, "tensor", source.name(), |_, module| {
+        let mut reports = vec![];
+        for function in read::body_ops(module.as_operation()) {
+            let report = explain(function);
+            reports.push(report.map_err(|error| irc_mlir::PassError::at(&function, error)).ok()?);
+        }
+        FusionReport::of_program(reports)
+    })
+}
+
+/// The text of an input, for diagnostics.
+pub fn source(db: &dyn salsa::Database, input: Input) -> Source {
+    match input.contents(db) {
+        Contents::Plan(source) => source.clone(),
+        Contents::File(..) | Contents::Program(_) => parsed(db, input).source,
+    }
 }

@@ -1,6 +1,6 @@
 //! The C program of `docs/c-abi.md` builds and runs a compiled model.
 
-use irc::{CompileOptions, Session};
+use irc::{Session, Target};
 use std::{fs, path::Path, process::Command};
 
 #[test]
@@ -15,10 +15,9 @@ fn the_documented_program_runs_a_model() {
         Command::new("cc").arg(&source).arg("-ldl").arg("-o").arg(&binary).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 
-    let mut session = Session::new();
-    let text = fs::read_to_string(root.join("examples/ffn.model.json")).unwrap();
-    let file = session.open("ffn.json", text);
-    let compiled = session.compile(file, &CompileOptions::default()).unwrap();
+    let session = Session::new();
+    let model = session.import(root.join("examples/ffn.model.json")).unwrap();
+    let compiled = model.library(Target::host()).unwrap();
     let library = folder.path().join("ffn.so");
     fs::write(&library, &compiled.library).unwrap();
     let ports = compiled.interface.inputs.iter().chain(&compiled.interface.outputs);

@@ -175,9 +175,8 @@ fn the_plan_by_hand_is_sound_and_runs() {
     let options = model::Options { strict: true, ..Default::default() };
     let plan = plan::parse(&source, &options, &mut sink).expect("a plan");
     assert_eq!(sink.diagnostics(), []);
-    let mut session = Session::new();
-    let file = session.open_source(source);
-    let compiled = session.compile_plan(file, &Target::host()).expect("its kernels");
+    let session = Session::new();
+    let compiled = session.plan(source).compile(&Target::host()).expect("its kernels");
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("plan.so");
     fs::write(&library, &compiled.library).expect("the library can be written");
@@ -233,10 +232,11 @@ fn literals_after(calls: &[&str], folder: &Path, found: &mut BTreeSet<String>) {
 fn the_diagnostics_page_has_every_code_of_the_compiler() {
     let (path, text) = page("diagnostics.md");
     let calls = ["error(", "warning(", "note("].map(|kind| format!("Diagnostic::{kind}\""));
-    let calls: Vec<&str> = calls.iter().map(String::as_str).chain(["Error::at(\""]).collect();
+    let calls: Vec<&str> =
+        calls.iter().map(String::as_str).chain(["Error::at(\"", "Self::at(\""]).collect();
     let root = path.parent().and_then(Path::parent).expect("the repository").to_owned();
     let mut expected = BTreeSet::new();
-    for folder in ["compiler/model", "compiler/session", "tools/irc-driver"] {
+    for folder in ["compiler/import", "compiler/model", "compiler/session", "tools/irc-driver"] {
         literals_after(&calls, &root.join(folder), &mut expected);
     }
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());

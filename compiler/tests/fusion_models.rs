@@ -1,5 +1,6 @@
 //! Fusion of real models: those the repository carries, and the corpus where it is present.
 use irc::{
+    ImportOptions,
     eval::evaluate,
     fusion,
     session::{CompileOptions, Session},
@@ -73,9 +74,10 @@ fn models() -> Vec<PathBuf> {
 /// The model at the tensor level; `None` for models that do not go there.
 fn tensor_level(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).expect("the model reads");
-    let mut session = Session::new();
-    let file = session.open(&path.to_string_lossy(), text);
-    session.stage(file, "tensor", &CompileOptions::default()).ok()
+    let session = Session::new();
+    let options = ImportOptions::default();
+    let model = session.import_bytes(&path.to_string_lossy(), text.into(), &options).ok()?;
+    model.stage("tensor", CompileOptions::default()).ok()
 }
 
 fn main<'c, 'a>(module: &'a Module<'c>) -> OperationRef<'c, 'a> {

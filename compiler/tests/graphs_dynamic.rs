@@ -363,7 +363,7 @@ fn weights_are_captured_by_what_is_inside() {
     let y = b.region(kind, &[trips, start, x], [ty()])[0];
     b.output("y", y);
     let graph = b.finish();
-    assert_eq!(compile(&graph).weights.len(), 1);
+    assert_eq!(compile(&graph).constants.len(), 1);
     for trips in [0, 3] {
         agree(&graph, &[("trips", i64s([], &[trips])), ("x", f32s([5, 32], 1))]);
     }

@@ -1,5 +1,5 @@
 //! Random programs with control flow agree with their evaluation, whether sizes are known or symbols.
-use irc::{CompileOptions, Session};
+use irc::{Session, Target};
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{
     Binary, Builder, Comparison, DType, Dim, Graph, NodeKind, Reduction, Type, Unary, ValueId,
@@ -130,11 +130,12 @@ impl Writer {
 
 fn agree(ty: &Type, seeds: std::ops::Range<u64>, shapes: &[[i64; 2]]) {
     let graphs: Vec<Graph> = seeds.map(|seed| Writer::program(seed, ty.clone())).collect();
-    let all: Vec<&Graph> = graphs.iter().collect();
-    let compiled = Session::new().compile_graphs(&all, &CompileOptions::default()).unwrap();
+    let session = Session::new();
+    let models: Vec<_> = graphs.iter().map(|graph| session.import_graph(graph)).collect();
+    let compiled = session.compile_batch(&models, &Target::host().into()).unwrap();
     let runners = compiled.runners().unwrap();
     for (seed, (graph, runner)) in graphs.iter().zip(runners).enumerate() {
-        let failed = || compiled.graphs[seed].as_ref().err();
+        let failed = || compiled.programs[seed].as_ref().err();
         let mut runner = runner.unwrap_or_else(|| panic!("program {seed}: {:?}", failed()));
         for shape in shapes {
             let input = |seed| Tensor::random(TensorType::new(DType::F32, *shape), seed).unwrap();

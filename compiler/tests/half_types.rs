@@ -1,7 +1,7 @@
 //! `f16` and `bf16`: every code, and every way to round to one, for processors that have instructions for
 //! them and for those that have none.
 use irc::codegen::Target;
-use irc::{CompileOptions, DType, Session, Tensor, TensorType};
+use irc::{CompileOptions, DType, Place, Session, Tensor, TensorType};
 use irc_tl::{Builder, Graph, Type};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ fn agree(graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
     let targets = ["x86-64", "x86-64-v3", "x86-64-v4", "native"].map(Target::from_name);
     for target in targets.into_iter().filter(Target::runs_here) {
         let options = CompileOptions::from(target.clone());
-        let compiled = Session::new().compile_graph(graph, &options).unwrap();
+        let compiled =
+            Session::new().import_graph(graph).library_with(&options, Place::Given).unwrap();
         let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
         for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
             let (found, expected) = (found[name].to_f64(), expected.to_f64());

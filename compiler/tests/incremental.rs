@@ -1,5 +1,5 @@
 //! What an edit makes the session do again, and that sessions do not share anything.
-use irc::{CompileOptions, Session};
+use irc::{CompileOptions, ImportOptions, ModelId, Session};
 use std::{collections::BTreeMap, path::Path, process::Command};
 
 /// A chain of alternating matmuls and element-wise ops in ARK's format.
@@ -18,6 +18,11 @@ fn chain(nodes: usize) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
+fn open(session: &Session, text: &str) -> ModelId {
+    let options = ImportOptions::default();
+    session.import_bytes("chain.json", text.to_owned().into(), &options).unwrap().id()
+}
+
 fn counts(session: &Session) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for query in session.take_executed() {
@@ -31,24 +36,31 @@ fn editing_one_of_200_nodes_compiles_one_kernel() {
     let text = chain(200);
     let options = CompileOptions::default();
     let mut session = Session::new();
-    let file = session.open("chain.json", &text);
-    session.compile(file, &options).unwrap();
+    let file = open(&session, &text);
+    session.model(file).library(&options).unwrap();
     let first = counts(&session);
     assert_eq!(first["kernel_object"], 3, "equal kernels compile once: {first:?}");
 
-    session.compile(file, &options).unwrap();
+    session.model(file).library(&options).unwrap();
     assert_eq!(counts(&session), BTreeMap::new(), "a compile without a change runs nothing");
 
     let edited = edit_one_node(&text);
     assert_ne!(edited, text);
-    session.open("chain.json", &edited);
-    session.compile(file, &options).unwrap();
+    session.edit(file, edited);
+    session.model(file).library(&options).unwrap();
     let again = counts(&session);
-    let expected: BTreeMap<String, usize> =
-        ["parsed", "model_of", "imported", "fused", "segment_fusion", "kernel_object", "library"]
-            .into_iter()
-            .map(|query| (query.to_owned(), 1))
-            .collect();
+    let expected: BTreeMap<String, usize> = [
+        "parsed",
+        "imported",
+        "fused",
+        "segment_fusion",
+        "kernel_object",
+        "glue_object",
+        "library",
+    ]
+    .into_iter()
+    .map(|query| (query.to_owned(), 1))
+    .collect();
     assert_eq!(again, expected);
 }
 
@@ -69,20 +81,20 @@ fn a_move_of_lines_compiles_nothing() {
     let text = chain(8);
     let options = CompileOptions::default();
     let mut session = Session::new();
-    let file = session.open("chain.json", &text);
-    session.compile(file, &options).unwrap();
+    let file = open(&session, &text);
+    session.model(file).library(&options).unwrap();
     session.take_executed();
-    session.open("chain.json", format!("\n\n{text}"));
-    session.compile(file, &options).unwrap();
-    assert!(!counts(&session).contains_key("imported"));
+    session.edit(file, format!("\n\n{text}"));
+    session.model(file).library(&options).unwrap();
+    assert!(!counts(&session).contains_key("fused"));
 }
 
 #[test]
 fn sessions_on_two_threads_agree() {
     let compile = || {
-        let mut session = Session::new();
-        let file = session.open("chain.json", chain(6));
-        session.compile(file, &CompileOptions::default()).unwrap().library.clone()
+        let session = Session::new();
+        let file = open(&session, &chain(6));
+        session.model(file).library(CompileOptions::default()).unwrap().library.clone()
     };
     let (one, other) = std::thread::scope(|scope| {
         let one = scope.spawn(compile);
@@ -94,12 +106,54 @@ fn sessions_on_two_threads_agree() {
 
 #[test]
 fn a_cancelled_session_says_so_and_recovers() {
-    let mut session = Session::new();
-    let file = session.open("chain.json", chain(6));
+    let session = Session::new();
+    let file = open(&session, &chain(6));
     let cancel = session.cancel_token();
     cancel.cancel();
-    let failure = session.compile(file, &CompileOptions::default()).unwrap_err();
+    let failure = session.model(file).library(CompileOptions::default()).unwrap_err();
     assert_eq!(failure.diagnostics[0].code, "cancelled");
     cancel.reset();
-    session.compile(file, &CompileOptions::default()).unwrap();
+    session.model(file).library(CompileOptions::default()).unwrap();
+}
+
+/// A chain of 1,000 element-wise nodes that a matrix product ends now and then.
+fn onnx_chain(changed: Option<usize>) -> String {
+    let mut text =
+        String::from("ir_version: 8\nopset_import { version: 17 }\ngraph {\n name: \"g\"\n");
+    let value = |kind: &str, name: &str| {
+        format!(
+            " {kind} {{ name: \"{name}\" type {{ tensor_type {{ elem_type: 1 shape {{ dim {{ \
+             dim_value: 4 }} dim {{ dim_value: 4 }} }} }} }} }}\n"
+        )
+    };
+    text += &value("input", "v0");
+    for node in 0..1000 {
+        let op = match node {
+            _ if Some(node) == changed => "Sigmoid",
+            _ if node % 10 == 9 => "MatMul",
+            _ => "Relu",
+        };
+        let second = if op == "MatMul" { " input: \"v0\"" } else { "" };
+        text += &format!(
+            " node {{ input: \"v{node}\"{second} output: \"v{}\" op_type: \"{op}\" }}\n",
+            node + 1
+        );
+    }
+    text + &value("output", "v1000") + "}\n"
+}
+
+#[test]
+fn editing_one_of_1000_onnx_nodes_compiles_one_kernel() {
+    let options = CompileOptions::default();
+    let mut session = Session::new();
+    let imports = ImportOptions::default();
+    let model = session.import_bytes("chain.onnx.pbtxt", onnx_chain(None).into(), &imports);
+    let file = model.unwrap().id();
+    session.model(file).library(&options).unwrap();
+    counts(&session);
+    session.edit(file, onnx_chain(Some(500)));
+    session.model(file).library(&options).unwrap();
+    let again = counts(&session);
+    let one = |query: &str| again.get(query).copied();
+    assert_eq!((one("kernel_object"), one("library")), (Some(1), Some(1)), "{again:?}");
 }

@@ -1,7 +1,7 @@
 //! Every op on every element type: what is compiled against what it means.
 
 use irc::codegen::{Output, Target, compile, link_library};
-use irc::pipeline::HOST_CPU;
+use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, Context, Location, Module, OpSpec, Type, Value, ValueLike, function,
@@ -90,7 +90,7 @@ fn run(cases: &[Case]) -> Vec<Tensor> {
 fn run_module(context: &Context, module: &mut Module<'_>, inputs: Vec<Tensor>) -> Vec<Tensor> {
     irc::passes::register_all();
     let target = Target::host();
-    let passes = HOST_CPU.text_for(&target, "fuse", "llvm").unwrap();
+    let passes = HOST_CPU.text(&Settings::of(&target), Some("tensor"), Some("llvm")).unwrap();
     let capture = irc_mlir::Capture::new(context);
     let lowered = irc_mlir::run_pipeline(context, module, &passes);
     assert!(lowered.is_ok(), "{:?}", capture.take());

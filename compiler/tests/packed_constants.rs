@@ -1,7 +1,7 @@
 //! Constants that matrix products read are packed when a graph is compiled.
 
 use crate::support::graphs::f32s;
-use irc::{CompileOptions, Session, Target, codegen::Backend};
+use irc::{CompileOptions, Place, Session, Target, codegen::Backend};
 use irc_tl::{Builder, Constant, Graph, Op, Type};
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn targets() -> Vec<Target> {
 fn packed(graph: &Graph, m: i64, k: i64, target: Target) -> usize {
     let inputs = BTreeMap::from([("x".to_owned(), f32s([m, k], 3))]);
     let expected = graph.eval(&inputs).unwrap();
-    let compiled = Session::new().compile_graph(graph, &CompileOptions::from(target)).unwrap();
+    let compiled = Session::new().import_graph(graph).library_with(target, Place::Given).unwrap();
     let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
     let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
     let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
@@ -38,7 +38,7 @@ fn packed(graph: &Graph, m: i64, k: i64, target: Target) -> usize {
     // The bias has one dimension as well, and the sizes that it had.
     let is_packed =
         |weight: &&Constant| weight.ty.shape.len() == 1 && weight.bytes.len() > 4 * 2048;
-    compiled.weights.iter().filter(is_packed).count()
+    compiled.constants.iter().filter(is_packed).count()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_library_holds_packed_constants() {
     let inputs = BTreeMap::from([("x".to_owned(), f32s([16, 200], 3))]);
     let expected = graph.eval(&inputs).unwrap();
     let options = CompileOptions::default();
-    let compiled = Session::new().compile_graph_whole(&graph, &options).unwrap();
+    let compiled = Session::new().import_graph(&graph).library(&options).unwrap();
     let program = irc::Program::from_library(&compiled.library).unwrap();
     let found = program.run(inputs).unwrap();
     let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);

@@ -69,9 +69,8 @@ fn plan_of(tasks: Vec<Vec<PlanOp>>) -> Plan {
 }
 
 fn compiled(plan: &Plan) -> CompiledPlan {
-    let mut session = Session::new();
-    let file = session.open("plan.json", plan::write(plan));
-    session.compile_plan(file, &Target::host()).unwrap().as_ref().clone()
+    let source = irc_diag::Source::new("plan.json", plan::write(plan));
+    Session::new().plan(source).compile(&Target::host()).unwrap().as_ref().clone()
 }
 
 /// Every buffer after a run from random contents, and how many kernels the first task is.

@@ -2,7 +2,7 @@
 //! from both planners for every architecture, and those that ARK wrote for the corpus.
 
 use crate::support::files::{corpus, models, root};
-use irc::{CompileOptions, Results, Session, Target, planner};
+use irc::{ImportOptions, Results, Session, Target, planner};
 use irc_ark_format::{
     model::{self, Document},
     plan::{self, Architecture, Plan},
@@ -45,16 +45,19 @@ impl Case {
         if nodes().any(|node| node.op.kind.is_communication()) || nodes().next().is_none() {
             return None;
         }
-        let mut session = Session::new();
-        let file = session.open("model.json", &text);
-        let options = CompileOptions { results: Results::All, ..Default::default() };
-        let work = session.explain_fusion(file, &options).unwrap().before.work;
-        let interface = session.interface(file, &options).unwrap();
+        let session = Session::new();
+        let import = |results| {
+            let options = ImportOptions::default().results(results);
+            session.import_bytes("model.json", text.clone().into(), &options).unwrap()
+        };
+        let model = import(Results::All);
+        let work = model.explain_fusion(Target::host()).unwrap().before.work;
+        let interface = model.interface().unwrap();
         let types = interface.inputs.iter().map(|port| port.tensor_type().unwrap());
         if work > LIMITS.0 || types.map(|ty| ty.byte_size().unwrap()).sum::<usize>() > LIMITS.1 {
             return None;
         }
-        let compiled = session.compile(file, &options).unwrap();
+        let compiled = model.library(Target::host()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("model.so");
         fs::write(&library, &compiled.library).unwrap();
@@ -69,18 +72,17 @@ impl Case {
             })
             .collect();
         let expected = Library::load(&library).unwrap().run(inputs.clone()).unwrap();
-        let options = CompileOptions { results: Results::Outputs, ..Default::default() };
-        let outputs = session.interface(file, &options).unwrap().outputs;
+        let outputs = import(Results::Outputs).interface().unwrap().outputs;
         let outputs = outputs.into_iter().map(|port| port.name).collect();
         Some(Self { document, session, inputs, expected, outputs })
     }
 
     /// Runs a plan; what differs from the model, in all it writes or only in its outputs.
     fn differences(&mut self, name: &str, plan: &Plan, is_complete: bool) -> Vec<String> {
-        let file = self.session.open(name, plan::write(plan));
-        let compiled = match self.session.compile_plan(file, &Target::host()) {
+        let source = Source::new(name, plan::write(plan));
+        let compiled = match self.session.plan(source).compile(&Target::host()) {
             Ok(compiled) => compiled,
-            Err(failure) => return vec![format!("{name}: {failure:?}")],
+            Err(error) => return vec![format!("{name}: {error:?}")],
         };
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("plan.so");

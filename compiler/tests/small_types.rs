@@ -1,7 +1,7 @@
 //! Element types of 8 bits and fewer: every code, and every way to round to one, with both code
 //! generators.
 use irc::codegen::{Backend, Target};
-use irc::{CompileOptions, Session};
+use irc::{CompileOptions, Place, Session};
 use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Binary, Builder, Combine, Compute, Dim, Graph, Reduction, Scalar, Type, Unary};
 use std::collections::BTreeMap;
@@ -28,7 +28,8 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     for backend in [Backend::Llvm, Backend::Cranelift] {
         let target = Target::host().with_backend(backend);
         let options = CompileOptions { target, ..CompileOptions::default() };
-        let compiled = Session::new().compile_graph(graph, &options).unwrap();
+        let compiled =
+            Session::new().import_graph(graph).library_with(&options, Place::Given).unwrap();
         let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
         for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
             assert_eq!(found[name].ty(), expected.ty());

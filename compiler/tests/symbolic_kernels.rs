@@ -1,7 +1,7 @@
 //! One compiled kernel serves every size of its symbols.
 
 use irc::codegen::{Output, Target, compile, link_library};
-use irc::pipeline::HOST_CPU;
+use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, Location, Module, OpSpec, OperationLike, Type as MlirType, Value, ValueLike,
@@ -62,18 +62,18 @@ impl Kernel {
         let target = Target::host();
         let capture = irc_mlir::Capture::new(&context);
         let lower = |module: &mut Module<'_>, first, last| {
-            let passes = HOST_CPU.text_for(&target, first, last).unwrap();
+            let passes = HOST_CPU.text(&Settings::of(&target), Some(first), Some(last)).unwrap();
             let lowered = irc_mlir::run_pipeline(&context, module, &passes);
             assert!(lowered.is_ok(), "{:?}", capture.take());
         };
-        lower(&mut module, "linalg", "vector");
+        lower(&mut module, "kernels", "vector");
         let named = |op| read::string(&op, "sym_name").as_deref() == Some("kernel");
         let kernel = walk_collect(module.as_operation(), named)[0];
         let symbols = read::elements(&kernel, "irc.symbols").unwrap_or_default();
         let symbols = symbols.into_iter().map(|name| irc_mlir::string_value(name).unwrap());
         let symbols = symbols.collect();
         let workspace = read::integer(&kernel, "irc.workspace_bytes").unwrap() as usize;
-        lower(&mut module, "llvm", "llvm");
+        lower(&mut module, "memory", "llvm");
         let object = compile(&module, &target, Output::Object).unwrap();
         let bytes = link_library([("kernel".to_owned(), &object[..])], &[]).unwrap();
         let folder = tempfile::tempdir().unwrap();

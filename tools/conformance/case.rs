@@ -69,22 +69,24 @@ fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
 
 fn compile_and_run(units: &[Unit], backend: Backend) -> Results {
     let target = Target::host().with_backend(backend);
-    let options = CompileOptions { target, ..CompileOptions::default() };
-    let graphs: Vec<_> = units.iter().map(|unit| &unit.imported.graph).collect();
+    let options = CompileOptions { target };
     let all = |message: String| vec![Err(format!("compiling: {message}")); units.len()];
-    let compiled = match Session::new().compile_graphs(&graphs, &options) {
+    let session = Session::new();
+    let models: Vec<_> =
+        units.iter().map(|unit| session.import_graph(&unit.imported.graph)).collect();
+    let compiled = match session.compile_batch(&models, &options) {
         Ok(compiled) => compiled,
-        Err(failure) => return all(messages(&failure)),
+        Err(error) => return all(messages(&error)),
     };
     let runners = match compiled.runners() {
         Ok(runners) => runners,
         Err(error) => return all(error.to_string()),
     };
-    let entries = compiled.graphs.iter().zip(runners).zip(units);
-    let one = |((entry, runner), unit): ((&Result<_, irc::Failure>, Option<_>), &Unit)| {
+    let entries = compiled.programs.iter().zip(runners).zip(units);
+    let one = |((entry, runner), unit): ((&Result<_, irc::Error>, Option<_>), &Unit)| {
         let runner: Option<irc_runtime::Runner> = runner;
-        if let Err(failure) = entry {
-            return Err(format!("compiling: {}", messages(failure)));
+        if let Err(error) = entry {
+            return Err(format!("compiling: {}", messages(error)));
         }
         let mut runner = runner.ok_or("compiling: no entry in the library")?;
         runner.run(unit.inputs.to_tensors()?).map_err(|error| format!("running: {error}"))
@@ -92,8 +94,8 @@ fn compile_and_run(units: &[Unit], backend: Backend) -> Results {
     entries.map(one).collect()
 }
 
-fn messages(failure: &irc::Failure) -> String {
+fn messages(error: &irc::Error) -> String {
     let messages: Vec<_> =
-        failure.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
+        error.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
     messages.join("; ")
 }

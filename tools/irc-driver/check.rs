@@ -2,13 +2,16 @@
 use crate::{
     archive,
     console::Console,
-    cost, graphs,
-    input::{self, Content},
-    npu, output,
+    cost, crash,
+    input::{self, Content, Input},
+    models, npu, output,
     rank_sets::{self, Member},
     stop::Stop,
 };
-use irc::planner::cost::{estimate, table};
+use irc::{
+    ImportOptions, Session,
+    planner::cost::{estimate, table},
+};
 use irc_ark_format::{json as spans, model, plan};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu::Program;
@@ -163,12 +166,13 @@ fn read_file(
     against: Option<&Program>,
 ) -> Result<Vec<File>, Stop> {
     let strict = arguments.strict;
-    let bytes = input::read(name)?;
-    let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
-    if content == Content::Graph {
-        let (source, diagnostics) = graphs::check::check(name, bytes, &arguments.graphs)?;
+    let input = Input::open(name, arguments.graphs.format.as_deref())?;
+    let content = input.content;
+    if matches!(content, Content::Graph | Content::Mlir) {
+        let (source, diagnostics) = check_model(&input, &arguments.graphs)?;
         return Ok(vec![File::plain(source, content, diagnostics)]);
     }
+    let bytes = input.bytes;
     if content == Content::Archive {
         let file = |(source, diagnostics)| File::plain(source, content, diagnostics);
         return Ok(archive::check(name, &bytes).into_iter().map(file).collect());
@@ -189,6 +193,17 @@ fn read_file(
     let model = model.map(|document| document.model);
     let diagnostics = sink.into_diagnostics();
     Ok(vec![File { plan, model, ..File::plain(source, content, diagnostics) }])
+}
+
+/// Every diagnostic of a model: of reading it, of operators that are unknown, and of nodes that cannot be
+/// compiled.
+fn check_model(input: &Input, flags: &irc_cli::Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
+    let options = ImportOptions { strict: !flags.compat, ..models::options(flags)? };
+    let session = Session::new();
+    let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
+    let source = model.source();
+    crash::remember(&source);
+    Ok((source, model.check()))
 }
 
 fn is_npu(content: Content) -> bool {

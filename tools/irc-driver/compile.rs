@@ -2,17 +2,13 @@
 use crate::{
     archive,
     console::Console,
-    graphs,
-    input::{self, Content},
-    output, plan,
+    input::{self, Content, Input},
+    models, npu, output, plan,
     stop::Stop,
-    target,
+    target, values,
 };
-use irc::{
-    Accumulate, Backend, CompileOptions, Model, Results, Session, codegen::Output,
-    pipeline::HOST_CPU,
-};
-use irc_cli::{Codegen, CompileTo, Explain, Generator, Kind};
+use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
+use irc_cli::{Codegen, CompileTo, Generator, Kind};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -21,88 +17,91 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         Some(kind) => kind,
         None => kind_of(&arguments.output)?,
     };
-    refuse_not_built(kind)?;
+    if kind == Kind::Ptx {
+        return Err(Stop::not_built("NVIDIA PTX (.ptx)"));
+    }
     refuse_without_effect(kind, arguments)?;
-    let stage = stage(arguments)?;
-    let planning = plan::Planning {
-        arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
-        processors: arguments.processors,
-        planner: arguments.planner.unwrap_or_default(),
-        rules: arguments.config_rules.as_deref(),
-    };
-    let planning = plan::options(console, &planning)?;
-    let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
-    let backend = if is_source { Backend::C } else { backend(arguments.backend) };
-    let options =
-        options(&arguments.compile, backend, arguments.keep_intermediates, Results::Outputs)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
-    let bytes = input::read(&arguments.model)?;
-    let content = input::content_as(&arguments.model, &bytes, arguments.graphs.format.as_deref());
-    let session = Session::new();
-    let what = What { kind, stage, options, planning };
-    if content == Content::Graph {
-        graphs::refuse_of_ark(&arguments.compile, arguments.keep_intermediates)?;
-        // The first stage is the file as written, whether or not it can be lowered.
-        if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
-            let text = graphs::translate::written(console, arguments, bytes)?;
-            return output::write(&arguments.output, &text, output::Content::Text);
+    let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
+    models::refuse_for(input.content, &arguments.graphs, arguments.compile.ark_accumulate)?;
+    match (input.content, kind) {
+        (Content::Plan, Kind::Mlir) => write_tasks(arguments, input.source()),
+        (Content::Schedule, Kind::Asm) => write_program(console, arguments),
+        _ if input.is_model() => write_model(console, arguments, &input, kind),
+        (content, _) => {
+            let stop = input::unexpected(input.shown(), "a model", content);
+            Err(match content {
+                Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
+                Content::Schedule => stop.help("schedules compile to NPU programs (.asm)"),
+                _ => stop,
+            })
         }
-        let model = graphs::model(console, &session, arguments, bytes)?;
-        return write(console, arguments, &model, &what);
     }
-    graphs::refuse(&arguments.graphs)?;
-    if arguments.inputs.is_some() {
-        return Err(Stop::Usage("--inputs is for Common IR and ONNX files".into()));
-    }
-    if content == Content::Plan && kind == Kind::Mlir {
-        return write_tasks(arguments, input::source(&arguments.model, &bytes));
-    }
-    input::expect_model(&arguments.model, content).map_err(|stop| match content {
-        Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
-        _ => stop,
-    })?;
-    let model = input::open(console, &session, input::source(&arguments.model, &bytes), false)?;
-    explain(console, &model, &what.options, arguments.compile.explain_fusion)?;
-    write(console, arguments, &model, &what)
 }
 
-/// What is to be written.
-struct What<'a> {
-    kind: Kind,
-    /// The stage after which MLIR is.
-    stage: &'a str,
-    options: CompileOptions,
-    planning: plan::Options,
+/// Writes the NPU program of a schedule.
+fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
+    let frontend = arguments.frontend.as_deref();
+    let (bytes, content) =
+        npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
+    output::write(&arguments.output, &bytes, content)
 }
 
-fn write(
+/// Writes what a model becomes.
+fn write_model(
     console: &Console,
     arguments: &CompileTo,
-    model: &Model<'_>,
-    what: &What<'_>,
+    input: &Input,
+    kind: Kind,
 ) -> Result<(), Stop> {
-    let What { kind, stage, options, planning } = what;
-    let step = match kind {
-        Kind::Tar => return archive::write(console, arguments, model, options),
-        Kind::Json if model.imported().is_some() => {
+    let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
+    let backend = if is_source { Backend::C } else { backend(arguments.backend) };
+    let options = options(&arguments.compile, backend)?;
+    let mut import =
+        models::program_options(input, &arguments.graphs, &arguments.compile, Results::Outputs)?;
+    if let Some(path) = &arguments.inputs
+        && input.content == Content::Graph
+    {
+        import.inputs = models::values(&values::read(path)?);
+    }
+    let stage = stage(arguments)?;
+    let session = Session::new();
+    // The first stage is the file as written, whether or not it has a program.
+    if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
+        let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
+        let text = model.stage(stage, &options)?;
+        console.diagnostics(&model.source(), &models::briefly(model.read_diagnostics()));
+        return output::write(&arguments.output, text.as_bytes(), output::Content::Text);
+    }
+    if kind == Kind::Json {
+        let planning = plan::Planning {
+            arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
+            processors: arguments.processors,
+            planner: arguments.planner.unwrap_or_default(),
+            rules: arguments.config_rules.as_deref(),
+        };
+        let planning = plan::options(console, &planning)?;
+        if input.content != Content::Model {
             return Err(Stop::problem("plans are made of ARK models"));
         }
-        Kind::Json => None,
-        _ => Some(console.step("compiling")),
-    };
+        let plan = plan::plan(console, &input.source(), &planning)?;
+        return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
+    }
+    let model = models::open(console, &session, input, &import)?;
+    models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
+    if kind == Kind::Tar {
+        return archive::write(console, arguments, &model, &options);
+    }
+    let step = console.step("compiling");
     let (bytes, content) = match kind {
-        Kind::So => (model.library(options)?.library.clone(), output::Content::Executable),
-        Kind::O => (model.emit(Output::Object, options)?, output::Content::Binary),
-        Kind::Ll => (model.emit(Output::LlvmIr, options)?, output::Content::Text),
-        Kind::S => (model.emit(Output::Assembly, options)?, output::Content::Text),
-        Kind::C => (model.emit(Output::C, options)?, output::Content::Text),
-        Kind::Mlir => (model.stage(stage, options)?.into_bytes(), output::Content::Text),
-        Kind::Json => {
-            let plan = plan::plan(console, model.source(), planning)?;
-            (plan.into_bytes(), output::Content::Text)
-        }
-        Kind::Tar => unreachable!("written above"),
-        Kind::Asm | Kind::Ptx => return refuse_not_built(*kind),
+        Kind::So => (model.library(&options)?.library.clone(), output::Content::Executable),
+        Kind::O => (model.emit(Output::Object, &options)?, output::Content::Binary),
+        Kind::Ll => (model.emit(Output::LlvmIr, &options)?, output::Content::Text),
+        Kind::S => (model.emit(Output::Assembly, &options)?, output::Content::Text),
+        Kind::C => (model.emit(Output::C, &options)?, output::Content::Text),
+        Kind::Mlir => (model.stage(stage, &options)?.into_bytes(), output::Content::Text),
+        Kind::Asm => return Err(Stop::not_built("NPU programs of models (.asm)")),
+        Kind::Tar | Kind::Json | Kind::Ptx => unreachable!("written or refused above"),
     };
     drop(step);
     output::write(&arguments.output, &bytes, content)
@@ -116,9 +115,7 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), St
             "--stage: of a plan the kernels are written, after no other stage than kernels";
         return Err(Stop::Usage(message.into()));
     }
-    let mut session = Session::new();
-    let file = session.open_source(source.clone());
-    let tasks = session.task_kernels(file).map_err(|failure| Stop::failure(source, failure))?;
+    let tasks = Session::new().plan(source).kernels()?;
     let mut text = String::new();
     for (task, steps) in tasks.iter().enumerate() {
         for (step, variants) in steps.iter().enumerate() {
@@ -137,20 +134,12 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
     kind.map_err(|_| match suffix {
-        "" => Stop::Usage(format!("{name} has no suffix that says what to write; give --emit")),
+        "" => Stop::Usage(format!("{name} has no suffix; give --emit")),
         _ => Stop::Usage(format!(
-            "the suffix of {name} says nothing: expected .so, .tar, .o, .c, .ll, .s, .mlir or .json, found \
-             .{suffix}"
+            "unrecognised output suffix .{suffix} of {name}; expected .so, .tar, .o, .c, .ll, .s, .mlir, .json \
+             or .asm"
         )),
     })
-}
-
-fn refuse_not_built(kind: Kind) -> Result<(), Stop> {
-    match kind {
-        Kind::Asm => Err(Stop::not_built("NPU programs (.asm)")),
-        Kind::Ptx => Err(Stop::not_built("NVIDIA PTX (.ptx)")),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses flags that say nothing about what is written.
@@ -166,6 +155,7 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
         ("--check-reproducible", arguments.check_reproducible, Kind::Tar, "archives (.tar)"),
         ("--with-test-vectors", arguments.with_test_vectors, Kind::Tar, "archives (.tar)"),
         ("--model-name", arguments.model_name.is_some(), Kind::Tar, "archives (.tar)"),
+        ("--frontend", arguments.frontend.is_some(), Kind::Asm, "NPU programs (.asm)"),
     ];
     match flags.into_iter().find(|(_, given, only, _)| *given && *only != kind) {
         Some((flag, _, _, only)) => {
@@ -205,50 +195,10 @@ fn stage(arguments: &CompileTo) -> Result<&str, Stop> {
     HOST_CPU.position(stage).map(|_| stage).map_err(Stop::Usage)
 }
 
-/// The session's options for the flags.
-pub fn options(
-    flags: &irc_cli::Compile,
-    backend: Backend,
-    keep: bool,
-    default: Results,
-) -> Result<CompileOptions, Stop> {
-    let results = match flags.results {
-        Some(irc_cli::Results::All) => Results::All,
-        Some(irc_cli::Results::Outputs) => Results::Outputs,
-        None if keep => Results::All,
-        None => default,
-    };
+/// What to compile for, by the flags.
+pub fn options(flags: &irc_cli::Compile, backend: Backend) -> Result<CompileOptions, Stop> {
     // C source is for any processor, and code for this one.
     let any = if backend == Backend::C { "x86-64" } else { "native" };
     let target = target::named(flags.target_cpu.as_deref().unwrap_or(any))?;
-    Ok(CompileOptions {
-        target: target::with_backend(target, backend)?,
-        results,
-        accumulate: accumulate(flags.ark_accumulate),
-    })
-}
-
-/// How sums accumulate, by the flag.
-pub fn accumulate(ark: bool) -> Accumulate {
-    if ark { Accumulate::Ark } else { Accumulate::Wide }
-}
-
-/// Tells how the ops were fused, if that was asked.
-pub fn explain(
-    console: &Console,
-    model: &Model<'_>,
-    options: &CompileOptions,
-    format: Option<Explain>,
-) -> Result<(), Stop> {
-    let Some(format) = format else { return Ok(()) };
-    let Some(report) = model.explain_fusion(options)? else { return Ok(()) };
-    let text = match format {
-        Explain::Text => report.to_string(),
-        Explain::Json => {
-            let json = serde_json::to_string_pretty(&report);
-            json.map_err(|error| Stop::Internal(error.to_string()))? + "\n"
-        }
-    };
-    console.text(&text);
-    Ok(())
+    Ok(target::with_backend(target, backend)?.into())
 }

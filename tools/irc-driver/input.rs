@@ -1,8 +1,8 @@
 //! Inputs: read, and told apart by their content.
-use crate::{console::Console, crash, output::plain, stop::Stop};
+use crate::{crash, output::plain, stop::Stop};
 use bytes::Bytes;
 use irc::{
-    Model, Session,
+    import::FrontEnd,
     model::{MAX_BYTES, unpacked},
 };
 use irc_diag::Source;
@@ -18,6 +18,40 @@ pub use irc::model::Content;
 const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names a form that \
     the content does not tell), Gemini schedules and frontend files, NPU programs, MLIR and Model \
     Library Format archives; all but archives may be gzip files";
+
+/// A file to work on.
+pub struct Input {
+    /// Its name, as given; `-` is standard input.
+    pub name: String,
+    /// Its bytes, unpacked when it is a gzip file.
+    pub bytes: Bytes,
+    /// What it holds.
+    pub content: Content,
+}
+
+impl Input {
+    /// Reads a file; `form` is the form of a Common IR or ONNX file, where it is given.
+    pub fn open(name: &str, form: Option<&str>) -> Result<Self, Stop> {
+        let bytes = read(name)?;
+        let content = content_as(name, &bytes, form);
+        Ok(Self { name: name.to_owned(), bytes, content })
+    }
+
+    /// Its name in diagnostics.
+    pub fn shown(&self) -> &str {
+        shown(&self.name)
+    }
+
+    /// Its text, for diagnostics and for the reproducer.
+    pub fn source(&self) -> Source {
+        source(&self.name, &self.bytes)
+    }
+
+    /// Whether it is a model of any format.
+    pub fn is_model(&self) -> bool {
+        FrontEnd::of(self.content).is_some()
+    }
+}
 
 /// Reads a file, unpacked when it is a gzip file; `-` is standard input. A file is mapped: what is not
 /// looked at is not read.
@@ -65,22 +99,9 @@ pub fn source(name: &str, bytes: &[u8]) -> Source {
     source
 }
 
-/// An ARK model that has no errors; its warnings are on the console.
-pub fn open<'s>(
-    console: &Console,
-    session: &'s Session,
-    source: Source,
-    strict: bool,
-) -> Result<Model<'s>, Stop> {
-    let model = session.import_source(source, strict)?;
-    console.diagnostics(model.source(), model.warnings());
-    Ok(model)
-}
-
 /// What is no program to run, and what becomes of it.
 pub fn runs_not(name: &str, content: Content) -> Stop {
     let help = match content {
-        Content::Mlir => "irc-opt runs passes on it",
         Content::Empty | Content::Unknown => KINDS,
         _ => "irc simulate tells how long a schedule takes",
     };

@@ -1,5 +1,8 @@
 //! `irc-opt`: mlir-opt over irc's dialects and passes, plus the stage table.
-use irc::pipeline::{PIPELINES, Pipeline};
+use irc::{
+    Target,
+    pipeline::{PIPELINES, Pipeline, Settings},
+};
 use std::process::ExitCode;
 
 const SUMMARY: &str = "irc modular optimizer driver";
@@ -25,7 +28,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Replaces `--irc-pipeline`, `--compile-to` and `--compile-from` by `--pass-pipeline`.
+/// Replaces `--irc-pipeline`, `--compile-to`, `--compile-from` and `--target-cpu` by `--pass-pipeline`.
 fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
     let (mut kept, mut flags) = (Vec::new(), Flags::default());
     let mut rest = arguments.iter();
@@ -36,6 +39,7 @@ fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
             "irc-pipeline" => &mut flags.pipeline,
             "compile-to" => &mut flags.to,
             "compile-from" => &mut flags.from,
+            "target-cpu" => &mut flags.cpu,
             _ => {
                 kept.push(argument.clone());
                 continue;
@@ -58,19 +62,25 @@ struct Flags {
     pipeline: Option<String>,
     from: Option<String>,
     to: Option<String>,
+    cpu: Option<String>,
 }
 
 impl Flags {
     fn text(&self) -> Result<Option<String>, String> {
         if self.pipeline.is_none() && self.from.is_none() && self.to.is_none() {
-            return Ok(None);
+            return match self.cpu {
+                Some(_) => Err("--target-cpu is for the stage table: name a stage".to_owned()),
+                None => Ok(None),
+            };
         }
         let name = self.pipeline.as_deref().unwrap_or("host-cpu");
         let pipeline = Pipeline::named(name).ok_or_else(|| {
             let names: Vec<_> = PIPELINES.iter().map(|known| known.name).collect();
             format!("no pipeline '{name}'; pipelines: {}", names.join(", "))
         })?;
-        pipeline.text(self.from.as_deref(), self.to.as_deref()).map(Some)
+        let target = Target::from_name(self.cpu.as_deref().unwrap_or("native"));
+        let settings = Settings::of(&target);
+        pipeline.text(&settings, self.from.as_deref(), self.to.as_deref()).map(Some)
     }
 }
 
@@ -84,6 +94,7 @@ fn own_help() -> String {
          \n  --irc-pipeline=<name>                         - run the stage table\n{}\
          \n  --compile-to=<stage>                          - stop after this stage\
          \n  --compile-from=<stage>                        - start after this stage\
+         \n  --target-cpu=<name>                           - the processor to schedule for; native by default\
          \n  --list-stages                                 - print the stage table\n\n",
         names.concat()
     )

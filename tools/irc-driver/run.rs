@@ -2,18 +2,15 @@
 use crate::{
     archive, compile,
     console::Console,
-    graphs,
-    input::{self, Content},
-    output, run_plans,
+    input::{self, Content, Input},
+    models, output, run_plans,
     stop::Stop,
     transport::Transport,
     values::{self, Buffers},
     world,
 };
-use bytes::Bytes;
-use irc::{CompileOptions, Model, Results, Runner, Session, Target};
+use irc::{CompileOptions, Model, Port, Runner, Session, Target};
 use irc_cli::{Backend, Run};
-use irc_diag::Source;
 use irc_runtime::Library;
 use std::path::Path;
 
@@ -37,39 +34,37 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
     let expected = arguments.expected.as_deref().map(values::read).transpose()?;
     let files = read(arguments)?;
-    if arguments.self_test && files[0].content != Content::Archive {
+    let first = &files[0];
+    if arguments.self_test && first.content != Content::Archive {
         return Err(Stop::Usage("--self-test is for archives (.tar)".into()));
     }
-    if files[0].content != Content::Graph {
-        refuse_of_graphs(arguments)?;
+    if arguments.data_set.is_some() && first.content != Content::Graph {
+        return Err(Stop::Usage("--data-set is for ONNX and Common IR models".into()));
     }
-    let (found, buffers) = match &files[..] {
-        [File { content: Content::Graph, bytes, .. }] => {
-            refuse_of_plans(arguments)?;
-            say_threads(console, arguments.threads);
-            (graphs::run::run(console, arguments, bytes.clone(), given)?, None)
-        }
-        [File { content: Content::Archive, bytes, .. }] => {
-            refuse_of_plans(arguments)?;
-            say_threads(console, arguments.threads);
+    models::refuse_for(first.content, &arguments.graphs, false)?;
+    let runs_alone = match first.content {
+        Content::Model => !world::communicates(&first.source()),
+        Content::Plan => false,
+        _ => true,
+    };
+    if runs_alone && files.len() == 1 {
+        refuse_of_plans(arguments)?;
+        say_threads(console, arguments.threads);
+    }
+    let (found, buffers) = match (&files[..], runs_alone) {
+        ([input], true) if input.content == Content::Archive => {
             refuse_to_compile(arguments)?;
             if arguments.self_test {
-                return archive::self_test(console, arguments, bytes);
+                return archive::self_test(console, arguments, &input.bytes);
             }
-            (archive::run(console, arguments, bytes, given)?, None)
+            (archive::run(console, arguments, &input.bytes, given)?, None)
         }
-        [File { content: Content::Library, .. }] => {
-            refuse_of_plans(arguments)?;
-            say_threads(console, arguments.threads);
+        ([input], true) if input.content == Content::Library => {
             (run_library(console, arguments, given)?, None)
         }
-        [File { content: Content::Model, source, .. }] if !world::communicates(source) => {
-            refuse_of_plans(arguments)?;
-            say_threads(console, arguments.threads);
-            (run_ark(console, arguments, source.clone(), given)?, None)
-        }
+        ([input], true) => (run_model(console, arguments, input, given)?, None),
         _ => {
-            let files: Vec<_> = files.into_iter().map(|file| (file.source, file.content)).collect();
+            let files: Vec<_> = files.iter().map(|file| (file.source(), file.content)).collect();
             let (found, buffers) = run_plans::run(transport, console, arguments, &files, given)?;
             (found, Some(buffers))
         }
@@ -94,53 +89,31 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     }
 }
 
-/// A file to run.
-struct File {
-    /// Its text, of models and plans.
-    source: Source,
-    content: Content,
-    bytes: Bytes,
-}
-
-/// The files and what they hold: one of any kind, or several plans, or several models.
-fn read(arguments: &Run) -> Result<Vec<File>, Stop> {
-    let mut files: Vec<File> = vec![];
+/// The files: one of any kind, or several plans, or several ARK models.
+fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
+    let mut files: Vec<Input> = vec![];
     for name in &arguments.files {
-        let bytes = input::read(name)?;
-        let content = input::content_as(name, &bytes, arguments.graphs.format.as_deref());
-        let source = match content {
-            Content::Library | Content::Graph | Content::Archive if arguments.files.len() > 1 => {
-                let what = content.words();
-                return Err(Stop::Usage(format!("{name} is {what}: it runs alone")));
-            }
-            Content::Library | Content::Graph | Content::Archive => Source::new(name, ""),
-            Content::Model | Content::Plan => input::source(name, &bytes),
-            Content::Mlir
-            | Content::Schedule
-            | Content::Frontend
-            | Content::Listing
-            | Content::Binary
-            | Content::Empty
-            | Content::Unknown => return Err(input::runs_not(name, content)),
-        };
-        files.push(File { source, content, bytes });
+        let input = Input::open(name, arguments.graphs.format.as_deref())?;
+        let has_ranks = matches!(input.content, Content::Model | Content::Plan);
+        let runs = has_ranks
+            || input.is_model()
+            || matches!(input.content, Content::Library | Content::Archive);
+        if !runs {
+            return Err(input::runs_not(name, input.content));
+        }
+        if !has_ranks && arguments.files.len() > 1 {
+            let what = input.content.words();
+            return Err(Stop::Usage(format!("{name} is {what}: it runs alone")));
+        }
+        files.push(input);
     }
     match files.iter().find(|file| file.content != files[0].content) {
         Some(other) => Err(Stop::Usage(format!(
             "expected plans only, or models only; {} and {} are one of each",
-            files[0].source.name(),
-            other.source.name()
+            files[0].shown(),
+            other.shown()
         ))),
         None => Ok(files),
-    }
-}
-
-/// Refuses flags that say how Common IR and ONNX files are read and run.
-fn refuse_of_graphs(arguments: &Run) -> Result<(), Stop> {
-    graphs::refuse(&arguments.graphs)?;
-    match arguments.data_set {
-        Some(_) => Err(Stop::Usage("--data-set is for ONNX and Common IR models".into())),
-        None => Ok(()),
     }
 }
 
@@ -192,41 +165,86 @@ fn run_library(console: &Console, arguments: &Run, mut given: Buffers) -> Result
     Ok(runner.run(given)?)
 }
 
-fn run_ark(
+/// Compiles a model and runs it once on given inputs, those of a data set, and random ones where the flags
+/// ask for them; compares with the data set.
+fn run_model(
     console: &Console,
     arguments: &Run,
-    source: Source,
-    given: Buffers,
+    input: &Input,
+    mut given: Buffers,
 ) -> Result<Buffers, Stop> {
-    let generator = generator(arguments.backend);
-    let options = compile::options(&arguments.compile, generator, false, Results::All)?;
+    let results = models::run_results(input.content);
+    let mut options =
+        models::program_options(input, &arguments.graphs, &arguments.compile, results)?;
+    let mut expected = None;
+    if input.content == Content::Graph {
+        options.inputs = models::values(&given);
+    }
+    if let Some(folder) = &arguments.data_set {
+        let (inputs, outputs) = models::data_set(input, &options, folder)?;
+        let more = std::mem::replace(&mut options.inputs, inputs);
+        options.inputs.tensors.extend(more.tensors);
+        given = options.inputs.to_tensors().map_err(Stop::problem)?;
+        expected = Some(outputs);
+    }
     let session = Session::new();
-    let model = input::open(console, &session, source, false)?;
-    compile::explain(console, &model, &options, arguments.compile.explain_fusion)?;
-    run_model(console, arguments, &model, &options, given)
+    let model = models::open(console, &session, input, &options)?;
+    let compile = compile::options(&arguments.compile, generator(arguments.backend))?;
+    models::explain(console, &model, &compile, arguments.compile.explain_fusion)?;
+    let found = evaluate(console, arguments, &model, &compile, given)?;
+    if let Some(expected) = expected {
+        let imported = model.imported()?;
+        let same = expected.compare(&found, &imported.structures);
+        same.map_err(|message| {
+            console.error(&message, None);
+            Stop::Mismatch
+        })?;
+    }
+    Ok(found)
 }
 
-/// Runs a model on given inputs, and random ones if the flags say so.
-pub fn run_model(
+/// The outputs of a model for given inputs, and random ones if the flags say so.
+fn evaluate(
     console: &Console,
     arguments: &Run,
     model: &Model<'_>,
     options: &CompileOptions,
     mut given: Buffers,
 ) -> Result<Buffers, Stop> {
-    if let Some(seed) = arguments.seed {
-        values::fill(&mut given, &model.inputs(options)?, seed)?;
-    }
     if arguments.backend == Backend::Reference {
+        complete(console, arguments, &mut given, &model.inputs()?)?;
         let _step = console.step("evaluating");
-        return Ok(model.evaluate(given, options)?);
+        return Ok(model.evaluate(given)?);
     }
     expect_runnable(&options.target)?;
     let step = console.step("compiling");
     let program = model.compile(options)?;
     drop(step);
+    let inputs: Vec<Port> = program.inputs().cloned().collect();
+    complete(console, arguments, &mut given, &inputs)?;
     let _step = console.step("running");
     Ok(program.run(given)?)
+}
+
+/// Gives inputs random values where the flags ask for them, and says which are zero for want of any.
+fn complete(
+    console: &Console,
+    arguments: &Run,
+    given: &mut Buffers,
+    inputs: &[Port],
+) -> Result<(), Stop> {
+    if let Some(seed) = arguments.seed {
+        return values::fill(given, inputs, seed);
+    }
+    let is_zero = |port: &&Port| {
+        !port.preserved && !given.contains_key(&port.name) && port.tensor_type().is_some()
+    };
+    let zero: Vec<&str> = inputs.iter().filter(is_zero).map(|port| port.name.as_str()).collect();
+    if !zero.is_empty() {
+        let names = zero.join(", ");
+        console.note(&format!("zero, as no value is given: {names}; see --inputs and --seed"));
+    }
+    Ok(())
 }
 
 /// The code generator of a backend; what generates no code has none, and takes the default.

@@ -1,5 +1,4 @@
 //! Why a command ended early, and with which exit code.
-use irc::Failure;
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::RunError;
 
@@ -33,7 +32,12 @@ impl From<RunError> for Stop {
 
 impl From<irc::Error> for Stop {
     fn from(error: irc::Error) -> Self {
-        Stop::failure(error.file, error.failure)
+        if error.internal {
+            let messages: Vec<_> =
+                error.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
+            return Stop::Internal(messages.join("; "));
+        }
+        Stop::Diagnostics(error.file, error.diagnostics)
     }
 }
 
@@ -54,16 +58,6 @@ impl Stop {
     /// Something that the design has and the program has not.
     pub fn not_built(what: &str) -> Self {
         Stop::problem(format!("not built yet: {what}"))
-    }
-
-    /// A session's failure on a file.
-    pub fn failure(source: Source, failure: Failure) -> Self {
-        if failure.internal {
-            let messages: Vec<_> =
-                failure.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
-            return Stop::Internal(messages.join("; "));
-        }
-        Stop::Diagnostics(source, failure.diagnostics)
     }
 
     /// The exit code.

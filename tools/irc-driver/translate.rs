@@ -2,17 +2,18 @@
 use crate::{
     console::Console,
     crash,
-    graphs::{self, translate::Written},
-    input, irc_main,
+    input::{self, Input},
+    irc_main,
     located::{diagnostics, told},
-    npu,
+    models, npu,
     output::{self, Content},
     plan, run,
     stop::Stop,
+    translate_common_ir::{self, Written},
 };
 use bytes::Bytes;
 use clap::Parser;
-use irc::{CompileOptions, Session, lowering::ark_to_plan};
+use irc::{CompileOptions, ImportOptions, Session, lowering::ark_to_plan};
 use irc_ark_format::{model, plan as plan_format};
 use irc_cli::{Functions, Graphs, Planner, Translate};
 use irc_diag::Source;
@@ -87,9 +88,10 @@ fn of_bytes(
     match (from, to) {
         (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
         (Origin::Ark, _) => {
-            input::expect_model(&arguments.input, input::Content::of(&bytes))?;
-            let source = input::source(&arguments.input, &bytes);
-            Ok((from_ark(console, arguments, source, to)?, Content::Text))
+            let content = input::Content::of(&bytes);
+            input::expect_model(&arguments.input, content)?;
+            let input = Input { name: arguments.input.clone(), bytes, content };
+            Ok((from_ark(console, arguments, &input, to)?, Content::Text))
         }
         (Origin::Mlir | Origin::Gemini | Origin::Npu, _) => {
             let source = input::source(&arguments.input, &bytes);
@@ -162,7 +164,7 @@ fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result
     let strict = arguments.strict && !matches!(from, Origin::Ark | Origin::Gemini);
     run::refuse_flags(&[("--strict", strict)], "it is for --import-ark and --import-gemini")?;
     if !is_read && !is_written {
-        graphs::refuse(&arguments.graphs)?;
+        models::refuse(&arguments.graphs)?;
     }
     let Graphs { functions, ignore_control_inputs, .. } = arguments.graphs;
     let flags = [
@@ -201,17 +203,17 @@ fn from_graph(
     written: Written,
     to: &To,
 ) -> Result<(Vec<u8>, Content), Stop> {
-    let (document, source) = graphs::translate::read(console, arguments, bytes, written)?;
+    let (document, source) = translate_common_ir::read_flagged(console, arguments, bytes, written)?;
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
-    let module = graphs::translate::to_dialect(&context, &document);
+    let module = translate_common_ir::to_dialect(&context, &document);
     let To::Graph(written) = to else {
         let made = module.map(|module| mlir(&module, &arguments.output));
         return told(console, diagnostics(&capture, &source), made);
     };
     let module = module.as_ref().and_then(graph_of);
     let module = told(console, diagnostics(&capture, &source), module)?;
-    graphs::translate::emit(console, arguments, module, &source, *written)
+    translate_common_ir::emit(console, arguments, module, &source, *written)
 }
 
 /// The module of the format that the dialect's says; nothing after a diagnostic.
@@ -231,11 +233,18 @@ pub fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
 fn from_ark(
     console: &Console,
     arguments: &Translate,
-    source: Source,
+    input: &Input,
     to: &To,
 ) -> Result<Vec<u8>, Stop> {
     let session = Session::new();
-    let model = input::open(console, &session, source.clone(), arguments.strict)?;
+    let source = input.source();
+    let options = ImportOptions { strict: arguments.strict, ..ImportOptions::default() };
+    let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
+    let found = model.read_diagnostics();
+    if found.iter().any(irc_diag::Diagnostic::is_error) {
+        return Err(Stop::Diagnostics(source, found));
+    }
+    console.diagnostics(&source, &found);
     if let To::Plan(options) = to {
         return Ok(plan::plan(console, &source, options)?.into_bytes());
     }
@@ -262,7 +271,7 @@ fn from_mlir(
     if let To::Graph(written) = to {
         let module = module.as_ref().and_then(graph_of);
         let module = told(console, diagnostics(&capture, source), module)?;
-        return graphs::translate::emit(console, arguments, module, source, *written);
+        return translate_common_ir::emit(console, arguments, module, source, *written);
     }
     let translated = module.and_then(|module| to_format(&module, to, &arguments.output));
     told(console, diagnostics(&capture, source), translated)

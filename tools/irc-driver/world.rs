@@ -91,10 +91,10 @@ impl World {
             Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
         })?;
         // One session, so that kernels which ranks have in common compile once.
-        let mut session = Session::new();
+        let session = Session::new();
         let ranks = plans.into_iter().enumerate().map(|(index, Opened { source, plan, .. })| {
             let path = folder.path().join(format!("plan_{index}.so"));
-            compile(&mut session, source, plan, &preparation.target, &path)
+            compile(&session, source, plan, &preparation.target, &path)
         });
         let ranks = ranks.collect::<Result<_, _>>()?;
         Ok(Self { ranks, several, suspicions, _folder: folder })
@@ -305,16 +305,13 @@ fn place<'a>(opened: &'a Opened, diagnostic: &mut Diagnostic) -> &'a Source {
 }
 
 fn compile(
-    session: &mut Session,
+    session: &Session,
     source: Source,
     plan: Plan,
     target: &Target,
     path: &std::path::Path,
 ) -> Result<Rank, Stop> {
-    let file = session.open_source(source.clone());
-    let compiled = session
-        .compile_plan(file, target)
-        .map_err(|failure| Stop::failure(source.clone(), failure))?;
+    let compiled = session.plan(source).compile(target)?;
     output::write(path, &compiled.library, output::Content::Executable)?;
     let kernels = Kernels::load(path).map_err(problem)?;
     Rank::new(plan, &compiled.code, kernels).map_err(problem)

@@ -1,7 +1,7 @@
 //! Real ONNX models of the corpus give the outputs that ONNX Runtime gave: `model.npz` beside
 //! `model.onnx` holds the inputs as `in_<name>` and the outputs as `out_<position>`.
 
-use irc::{CompileOptions, Session};
+use irc::{Place, Session, Target};
 use irc_common_format::{Options, open};
 use irc_diag::Sink;
 use irc_onnx_ops::ImportOptions;
@@ -54,8 +54,9 @@ fn run(model: &Path) -> Result<(), String> {
     let imported = import_for(&document.module, &inputs, ImportOptions::default())
         .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let compiled = Session::new()
-        .compile_graph(&imported.graph, &CompileOptions::default())
-        .map_err(|failure| format!("{:?}", failure.diagnostics))?;
+        .import_graph(&imported.graph)
+        .library_with(Target::host(), Place::Given)
+        .map_err(|error| format!("{:?}", error.diagnostics))?;
     let mut runner = compiled.runner().map_err(|error| error.to_string())?;
     let tensors: BTreeMap<String, Tensor> = inputs.to_tensors()?;
     let found = runner.run(tensors).map_err(|error| error.to_string())?;

@@ -5,39 +5,39 @@ use super::{
     harness::{Functions, c_source},
     models::{Buffers, LIMITS, files, inputs, run},
 };
-use irc::{Backend, CompileOptions, Results, Session, Target, codegen::Output};
+use irc::{Backend, ImportOptions, Model, Results, Session, Target, codegen::Output};
 use irc_runtime::{Library, Runner};
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
 use irc_tl::{Binary, Builder, Dim, Type, Unary};
 use std::{path::Path, sync::Arc};
 
-/// A model's C source, with the session and options for it.
-fn source(path: &Path, target: Target) -> Option<(Session, irc::FileId, Vec<u8>)> {
-    let mut session = Session::new();
-    let file = session.open("model.json", std::fs::read_to_string(path).unwrap());
-    let options = CompileOptions { target, results: Results::All, ..Default::default() };
-    // A model that exchanges data with other ranks does not get this far.
-    let report = session.explain_fusion(file, &options).ok()?;
-    let interface = session.interface(file, &options).unwrap();
+/// A model that returns every buffer; `None` for one that exchanges data with other ranks.
+fn model<'s>(session: &'s Session, path: &Path) -> Option<Model<'s>> {
+    session.import_with(path, &ImportOptions::default().results(Results::All)).ok()
+}
+
+/// A model's C source.
+fn source(path: &Path, target: Target) -> Option<Vec<u8>> {
+    let session = Session::new();
+    let model = model(&session, path)?;
+    let report = model.explain_fusion(target.clone()).unwrap();
+    let interface = model.interface().unwrap();
     let types = interface.inputs.iter().map(|port| port.tensor_type().unwrap());
     let bytes: usize = types.map(|ty| ty.byte_size().unwrap()).sum();
     if report.before.work > LIMITS.0 || bytes > LIMITS.1 {
         return None;
     }
     let name = path.display();
-    let text = session.emit(file, Output::C, &options);
-    Some((session, file, text.unwrap_or_else(|failure| panic!("{name}: {failure:?}"))))
+    let text = model.emit(Output::C, target);
+    Some(text.unwrap_or_else(|failure| panic!("{name}: {failure:?}")))
 }
 
 /// What a model gives by the quick tier, and as C by the flags.
 fn both(path: &Path, flags: &[&str]) -> Option<[Buffers; 2]> {
-    let (session, file, text) = source(path, Target::portable())?;
-    let options = CompileOptions {
-        target: Target::host().with_backend(Backend::Cranelift),
-        results: Results::All,
-        ..Default::default()
-    };
-    let quick = session.compile(file, &options).unwrap();
+    let text = source(path, Target::portable())?;
+    let session = Session::new();
+    let target = Target::host().with_backend(Backend::Cranelift);
+    let quick = model(&session, path)?.library(target).unwrap();
     let inputs = inputs(&quick.interface);
     Some([run(&quick.library, inputs.clone()), run_c(&text, flags, inputs)])
 }
@@ -138,10 +138,10 @@ fn fused_products_are_rounded_once_without_the_processor_s() {
 fn vectors_of_a_named_processor_need_no_flags() {
     let path = files::root().join("examples/layernorm.model.json");
     let target = Target::from_name("x86-64-v3").with_backend(Backend::C);
-    let (session, file, text) = source(&path, target).unwrap();
+    let text = source(&path, target).unwrap();
     assert!(String::from_utf8_lossy(&text).contains("vector_size(32)"));
-    let options = CompileOptions { results: Results::All, ..Default::default() };
-    let llvm = session.compile(file, &options).unwrap();
+    let session = Session::new();
+    let llvm = model(&session, &path).unwrap().library(Target::host()).unwrap();
     let inputs = inputs(&llvm.interface);
     let expected = run(&llvm.library, inputs.clone());
     for (buffer, found) in run_c(&text, &["-O1"], inputs) {
@@ -154,7 +154,7 @@ fn vectors_of_a_named_processor_need_no_flags() {
 #[test]
 fn the_file_says_how_it_is_called_and_is_the_same_each_time() {
     let path = files::root().join("examples/softmax.model.json");
-    let text = || source(&path, Target::portable()).unwrap().2;
+    let text = || source(&path, Target::portable()).unwrap();
     let first = String::from_utf8(text()).unwrap();
     assert!(first.contains("     uint32_t irc_run(void *a0, void *a1);\n"));
     // What only the file itself calls is its own.
@@ -170,7 +170,7 @@ fn clang_takes_it_too() {
         return;
     };
     let path = files::root().join("examples/swiglu_ffn_f16.model.json");
-    let (_, _, text) = source(&path, Target::portable()).unwrap();
+    let text = source(&path, Target::portable()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     cc::library_by(clang, &text, &folder.path().join("model.so"), &["-O1"]);
 }
@@ -186,15 +186,13 @@ fn a_graph_whose_sizes_depend_on_its_inputs_runs_on_a_host() {
     let sum = b.binary(Binary::Add, z, y).unwrap();
     b.output("sum", sum);
     let graph = b.finish();
-    let options = CompileOptions { target: Target::portable(), ..Default::default() };
     let session = Session::new();
-    let text = session.emit_graph(&graph, Output::C, &options).unwrap();
-    let weights = session.compile_graph(&graph, &CompileOptions::default()).unwrap().weights;
+    let text = session.import_graph(&graph).emit(Output::C, Target::portable()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.so");
     cc::library(&text, &path, &["-O1"]);
-    let weights: Vec<_> = weights.iter().map(|weight| weight.bytes.clone()).collect();
-    let mut runner = Runner::new(Arc::new(Library::load(&path).unwrap()), &weights).unwrap();
+    // The source holds its constants.
+    let mut runner = Runner::new(Arc::new(Library::load(&path).unwrap()), &[]).unwrap();
     for rows in [1, 5, 17] {
         let x = Tensor::random(TensorType::new(DType::F32, [rows, 8]), 1).unwrap();
         let inputs = Buffers::from([("x".to_owned(), x)]);

@@ -3,7 +3,7 @@ use half::{bf16, f16};
 use irc::{
     Backend, Target,
     codegen::{Output, compile, link_library},
-    pipeline::HOST_CPU,
+    pipeline::{HOST_CPU, Settings},
 };
 use std::fmt::Write;
 
@@ -471,7 +471,7 @@ pub fn lowered(text: &str) -> String {
     irc::passes::register_all();
     let context = irc_dialects::new_context();
     let mut module = irc_mlir::parse_module(&context, text).expect("the module parses");
-    let passes = HOST_CPU.text(Some("memory"), Some("llvm")).unwrap();
+    let passes = HOST_CPU.text(&Settings::default(), Some("memory"), Some("llvm")).unwrap();
     irc_mlir::run_pipeline(&context, &mut module, &passes).expect("the module lowers");
     irc_mlir::to_text(&module.as_operation(), false)
 }

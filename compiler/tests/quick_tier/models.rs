@@ -1,5 +1,5 @@
 //! Whole models through both code generators: they agree within docs/tolerances.md.
-use irc::{Backend, CompileOptions, Results, Session, Target};
+use irc::{Backend, ImportOptions, Results, Session, Target};
 use irc_runtime::{Interface, Library, Port};
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{collections::BTreeMap, path::Path};
@@ -16,16 +16,11 @@ pub const LIMITS: (u64, usize) = (200_000_000, 16 << 20);
 /// Compiles and runs a model in both tiers; what differs, or `None` when it is left out.
 fn differences(path: &Path) -> Option<Vec<String>> {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    let mut session = Session::new();
-    let file = session.open("model.json", std::fs::read_to_string(path).unwrap());
-    let options = |backend| CompileOptions {
-        target: Target::host().with_backend(backend),
-        results: Results::All,
-        ..Default::default()
-    };
+    let session = Session::new();
     // A model that exchanges data with other ranks, or is wrong, does not get this far.
-    let report = session.explain_fusion(file, &options(Backend::Llvm)).ok()?;
-    let interface = session.interface(file, &options(Backend::Llvm)).unwrap();
+    let model = session.import_with(path, &ImportOptions::default().results(Results::All)).ok()?;
+    let report = model.explain_fusion(Target::host()).unwrap();
+    let interface = model.interface().unwrap();
     let types = interface.inputs.iter().map(|port| port.tensor_type().unwrap());
     if report.before.work > LIMITS.0
         || types.map(|ty| ty.byte_size().unwrap()).sum::<usize>() > LIMITS.1
@@ -34,7 +29,7 @@ fn differences(path: &Path) -> Option<Vec<String>> {
     }
     let inputs = inputs(&interface);
     let [expected, found] = [Backend::Llvm, Backend::Cranelift].map(|backend| {
-        let compiled = session.compile(file, &options(backend));
+        let compiled = model.library(Target::host().with_backend(backend));
         let compiled = compiled.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         run(&compiled.library, inputs.clone())
     });
@@ -105,16 +100,11 @@ fn models_of_the_corpus_agree() {
 #[test]
 fn an_accumulation_that_is_defined_is_the_same_bits() {
     let path = files::root().join("tests/models/accumulation.model.json");
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut session = Session::new();
-    let file = session.open("model.json", text);
+    let session = Session::new();
+    let options = ImportOptions { accumulate: irc::Accumulate::Ark, ..Default::default() };
+    let model = session.import_with(path, &options).unwrap();
     let [expected, found] = [Backend::Llvm, Backend::Cranelift].map(|backend| {
-        let options = CompileOptions {
-            target: Target::host().with_backend(backend),
-            accumulate: irc::Accumulate::Ark,
-            ..Default::default()
-        };
-        let compiled = session.compile(file, &options).unwrap();
+        let compiled = model.library(Target::host().with_backend(backend)).unwrap();
         let inputs = compiled.interface.inputs.iter().map(|port| {
             let tensor = Tensor::random(port.tensor_type().unwrap(), seed_for(2, &port.name));
             (port.name.clone(), tensor.unwrap())
@@ -129,21 +119,16 @@ fn an_accumulation_that_is_defined_is_the_same_bits() {
 #[test]
 fn a_session_keeps_the_objects_of_the_tiers_apart() {
     let path = files::root().join("examples/softmax.model.json");
-    let mut session = Session::new();
-    let file = session.open("model.json", std::fs::read_to_string(path).unwrap());
-    let compile = |backend| {
-        let target = Target::host().with_backend(backend);
-        session.compile(file, &CompileOptions { target, ..Default::default() }).unwrap()
-    };
+    let session = Session::new();
+    let model = session.import(&path).unwrap();
+    let compile = |backend| model.library(Target::host().with_backend(backend)).unwrap();
     let (llvm, cranelift) = (compile(Backend::Llvm), compile(Backend::Cranelift));
     assert_ne!(llvm.library, cranelift.library);
     session.take_executed();
     assert_eq!(compile(Backend::Llvm), llvm);
     assert_eq!(compile(Backend::Cranelift), cranelift);
     assert_eq!(session.take_executed(), Vec::<String>::new());
-    let mut other = Session::new();
-    let file = other.open("model.json", session.source(file).text());
-    let target = Target::host().with_backend(Backend::Cranelift);
-    let again = other.compile(file, &CompileOptions { target, ..Default::default() }).unwrap();
-    assert_eq!(again, cranelift);
+    let other = Session::new();
+    let again = model.in_session(&other).library(Target::host().with_backend(Backend::Cranelift));
+    assert_eq!(again.unwrap(), cranelift);
 }

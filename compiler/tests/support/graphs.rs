@@ -1,10 +1,10 @@
 //! Compiles graphs, runs them, and compares with their evaluation. Not every test uses all of it.
 #![allow(dead_code)]
-use irc::{CompileOptions, CompiledGraph, Session};
+use irc::{Compiled, Place, Session, Target};
 use irc_runtime::RunError;
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
 use irc_tl::Graph;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Named tensors.
 pub type Inputs<'i> = &'i [(&'i str, Tensor)];
@@ -25,8 +25,13 @@ pub fn truth(value: bool) -> Tensor {
 }
 
 /// Compiles a graph.
-pub fn compile(graph: &Graph) -> CompiledGraph {
-    Session::new().compile_graph(graph, &CompileOptions::default()).unwrap()
+pub fn compile(graph: &Graph) -> Arc<Compiled> {
+    compile_for(graph, Target::host())
+}
+
+/// Compiles a graph for a target.
+pub fn compile_for(graph: &Graph, target: Target) -> Arc<Compiled> {
+    Session::new().import_graph(graph).library_with(target, Place::Given).unwrap()
 }
 
 fn named(inputs: Inputs<'_>) -> BTreeMap<String, Tensor> {
@@ -34,10 +39,7 @@ fn named(inputs: Inputs<'_>) -> BTreeMap<String, Tensor> {
 }
 
 /// Runs a compiled graph.
-pub fn run(
-    compiled: &CompiledGraph,
-    inputs: Inputs<'_>,
-) -> Result<BTreeMap<String, Tensor>, RunError> {
+pub fn run(compiled: &Compiled, inputs: Inputs<'_>) -> Result<BTreeMap<String, Tensor>, RunError> {
     compiled.runner().unwrap().run(named(inputs))
 }
 
@@ -63,8 +65,9 @@ fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
 
 /// As [`agree`], of graphs compiled to one library.
 pub fn agree_together(graphs: &[Graph], inputs: Inputs<'_>) {
-    let all: Vec<&Graph> = graphs.iter().collect();
-    let compiled = Session::new().compile_graphs(&all, &CompileOptions::default()).unwrap();
+    let session = Session::new();
+    let models: Vec<_> = graphs.iter().map(|graph| session.import_graph(graph)).collect();
+    let compiled = session.compile_batch(&models, &Target::host().into()).unwrap();
     for (graph, runner) in graphs.iter().zip(compiled.runners().unwrap()) {
         same(graph, inputs, &runner.unwrap().run(named(inputs)).unwrap());
     }

@@ -3,7 +3,7 @@
 pub mod files;
 pub mod graphs;
 
-use irc::{CompileOptions, Results, Session};
+use irc::{ImportOptions, Results, Session, Target};
 use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ pub enum Disagreement {
 /// Compiles a model, runs it on random inputs, and compares every written buffer.
 pub fn agreement(text: &str, flops_limit: u64) -> Result<(), Disagreement> {
     let wrong = |why: String| Disagreement::Wrong(why);
-    let options = CompileOptions { results: Results::All, ..Default::default() };
-    let mut session = Session::new();
-    let file = session.open("model.json", text);
-    let report = session.explain_fusion(file, &options).map_err(|failure| {
+    let (options, session) = (ImportOptions::default().results(Results::All), Session::new());
+    let model = session.parse("model.json", text.to_owned().into(), &options);
+    let model = model.map_err(|error| wrong(error.to_string()))?;
+    let report = model.explain_fusion(Target::host()).map_err(|error| {
         let messages: Vec<_> =
-            failure.diagnostics.iter().map(|found| found.message.clone()).collect();
+            error.diagnostics.iter().map(|found| found.message.clone()).collect();
         let communicates = messages.iter().all(|message| message.contains("communication"));
         let text = messages.join("; ");
         if communicates { Disagreement::Left(text) } else { Disagreement::Wrong(text) }
@@ -34,7 +34,7 @@ pub fn agreement(text: &str, flops_limit: u64) -> Result<(), Disagreement> {
     if report.before.work > flops_limit {
         return Err(Disagreement::Left("too large for the reference".to_owned()));
     }
-    let compiled = session.compile(file, &options).map_err(|f| wrong(format!("{f:?}")))?;
+    let compiled = model.library(Target::host()).map_err(|f| wrong(format!("{f:?}")))?;
     let folder = tempfile::tempdir().map_err(|e| wrong(e.to_string()))?;
     let path = folder.path().join("model.so");
     std::fs::write(&path, &compiled.library).map_err(|e| wrong(e.to_string()))?;
@@ -46,8 +46,8 @@ pub fn agreement(text: &str, flops_limit: u64) -> Result<(), Disagreement> {
         let tensor = Tensor::random(ty, seed).map_err(|e| wrong(e.to_string()))?;
         inputs.insert(port.name.clone(), shrink(tensor));
     }
-    let expected = session.run_reference(file, inputs.clone(), &options);
-    let expected = expected.map_err(|failure| wrong(format!("{failure:?}")))?;
+    let expected = model.evaluate(inputs.clone());
+    let expected = expected.map_err(|error| wrong(format!("{error:?}")))?;
     let actual = library.run(inputs).map_err(|e| wrong(e.to_string()))?;
     for (buffer, expected) in &expected {
         let actual = actual.get(buffer).ok_or_else(|| wrong(format!("{buffer} is missing")))?;

@@ -29,6 +29,11 @@ impl Source {
         &self.name
     }
 
+    /// The name without its folder.
+    pub fn file_name(&self) -> &str {
+        self.name.rsplit_once('/').map_or(&*self.name, |(_, name)| name)
+    }
+
     /// The text.
     pub fn text(&self) -> &str {
         &self.text

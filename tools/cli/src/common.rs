@@ -78,9 +78,10 @@ pub struct Compile {
     /// Processor to generate code for, such as x86-64-v3 [default: native; for .c, any]
     #[arg(long, value_name = "CPU")]
     pub target_cpu: Option<String>,
-    /// Which written buffers come back [default: outputs for irc compile, all for irc run]
-    #[arg(long, value_enum, value_name = "WHICH")]
-    pub results: Option<Results>,
+    /// Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an
+    /// ARK model: all]
+    #[arg(long, value_name = "WHICH")]
+    pub results: Option<String>,
     /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
     #[arg(long)]
     pub ark_accumulate: bool,
@@ -94,15 +95,6 @@ pub struct Compile {
         default_missing_value = "text"
     )]
     pub explain_fusion: Option<Explain>,
-}
-
-/// Which written buffers come back.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Results {
-    /// Every buffer written.
-    All,
-    /// Buffers whose last value nothing else reads.
-    Outputs,
 }
 
 /// How fusion is explained.

@@ -70,9 +70,9 @@ pub struct CompileTo {
     /// Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]
     #[arg(long, value_name = "NAME")]
     pub stage: Option<String>,
-    /// Short for --results all: intermediate buffers come back too
-    #[arg(long, conflicts_with = "results")]
-    pub keep_intermediates: bool,
+    /// Layers of the network of a Gemini schedule, which becomes a program (.asm)
+    #[arg(long, value_name = "FILE")]
+    pub frontend: Option<PathBuf>,
     /// Inputs that the structure of an ONNX model depends on, or of test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,

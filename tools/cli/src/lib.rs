@@ -9,7 +9,6 @@ mod translate;
 
 pub use common::{
     Color, Compile, Console, Diagnostics, Explain, Functions, Generator, Graphs, Planner, Progress,
-    Results,
 };
 pub use irc::{
     Backend, Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport,

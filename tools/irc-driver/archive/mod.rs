@@ -10,7 +10,7 @@ use irc_diag::{Diagnostic, Source};
 use irc_mlf::{Contents, Depth, Package, Version, read};
 use std::path::Path;
 
-pub use run::{run, self_test};
+pub use run::{Loaded, run, self_test};
 
 /// Says when what is made was made, so that it is the same whenever that was: seconds since 1970.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
@@ -46,7 +46,7 @@ pub fn write(
     if arguments.check_reproducible {
         // In a session that remembers nothing.
         let session = Session::new();
-        let again = model.in_session(&session)?.archive(compile, &options)?;
+        let again = model.in_session(&session).archive(compile, &options)?;
         expect_equal(&package, &built(path, &again)?)?;
     }
     drop(step);

@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use irc_cli::Run;
 use irc_mlf::{DataType, Depth, Package, Type, params::Param};
-use irc_runtime::{Context, ContextOptions, Model, ModelError, OpenOptions, Port};
+use irc_runtime::{Context, ContextOptions, Interface, Model, ModelError, OpenOptions, Port};
 use irc_tensor::{DType, Tensor, TensorType};
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
 }
 
 /// An archive whose code is loaded.
-struct Loaded {
+pub struct Loaded {
     model: Arc<Model>,
     /// Where code lies that was linked here; removed when the model is.
     _folder: Option<tempfile::TempDir>,
@@ -112,17 +112,32 @@ impl Loaded {
         Ok(Self { model, _folder: linked.map(|linked| linked.folder) })
     }
 
-    fn run(&self, given: &Buffers) -> Result<Buffers, Stop> {
+    /// Reads an archive, checks all of it, and loads its code.
+    pub fn open_checked(console: &Console, name: &str, bytes: &Bytes) -> Result<Self, Stop> {
+        Self::open(console, &open(console, name, bytes)?)
+    }
+
+    /// What the model takes and returns.
+    pub fn interface(&self) -> &Interface {
+        self.model.interface()
+    }
+
+    /// The model with its inputs, ready to run.
+    pub fn context(&self, given: &Buffers) -> Result<Ready, Stop> {
         let mut context = Context::new(&self.model, &ContextOptions::default()).map_err(stopped)?;
-        let interface = self.model.interface();
         for (name, tensor) in given {
             let input = self.model.input(name).map_err(stopped)?;
-            let tensor = fitting(&interface.inputs[input], tensor)?;
+            let tensor = fitting(&self.interface().inputs[input], tensor)?;
             context.set_input(input, tensor.bytes()).map_err(stopped)?;
         }
-        context.run().map_err(stopped)?;
+        Ok(Ready(context))
+    }
+
+    fn run(&self, given: &Buffers) -> Result<Buffers, Stop> {
+        let mut ready = self.context(given)?;
+        ready.run()?;
         let output = |(number, port): (usize, &Port)| {
-            let bytes = context.output(number).map_err(stopped)?;
+            let bytes = ready.0.output(number).map_err(stopped)?;
             let unknown = || Stop::problem(format!("output '{}': {}", port.name, port.type_text()));
             let ty = port.tensor_type().ok_or_else(unknown)?;
             let tensor = Tensor::from_bytes(ty, bytes);
@@ -130,7 +145,17 @@ impl Loaded {
                 tensor.map_err(|error| Stop::problem(format!("{}: {error}", port.name)))?;
             Ok((port.name.clone(), tensor))
         };
-        interface.outputs.iter().enumerate().map(output).collect()
+        self.interface().outputs.iter().enumerate().map(output).collect()
+    }
+}
+
+/// A model with its inputs.
+pub struct Ready(Context);
+
+impl Ready {
+    /// Runs the model.
+    pub fn run(&mut self) -> Result<(), Stop> {
+        self.0.run().map_err(stopped)
     }
 }
 

@@ -5,94 +5,60 @@ mod roofline;
 mod work;
 
 use crate::{
-    compile,
+    archive, compile,
     console::Console,
-    graphs,
-    input::{self, Content},
-    output, run,
+    input::{self, Content, Input},
+    models, output, run,
     stop::Stop,
     target as processor,
     values::{self, Buffers},
     world::{Preparation, World},
 };
-use irc::{CompileOptions, Interface, Model, Program, Results, Runner, Session, Tensor};
+use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
 use irc_cli::{Bench, Generator};
+use irc_runtime::Library;
+use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use report::Report;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
-/// Measures a program and prints what was found.
+/// Measures a program and prints what was measured.
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
-    let bytes = input::read(&arguments.file)?;
+    let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
-    let content = input::content_as(&arguments.file, &bytes, arguments.graphs.format.as_deref());
-    if content != Content::Graph {
-        refuse_of_graphs(arguments)?;
-    } else if arguments.ark_accumulate {
-        return Err(Stop::Usage(
-            "--ark-accumulate has no effect here: it is for ARK models".into(),
-        ));
-    }
-    let threads = if content == Content::Plan { arguments.threads } else { 1 };
-    if content != Content::Plan {
+    refuse_without_effect(arguments, &input)?;
+    let threads = if input.content == Content::Plan { arguments.threads } else { 1 };
+    if input.content != Content::Plan {
         run::say_threads(console, arguments.threads);
     }
-    let (latency, flops, traffic) = match content {
-        Content::Model => {
-            let source = input::source(&arguments.file, &bytes);
-            let flops = work::flops(&source);
-            let session = Session::new();
-            let model = input::open(console, &session, source, false)?;
-            let options = CompileOptions {
-                target: target.clone(),
-                results: Results::Outputs,
-                accumulate: compile::accumulate(arguments.ark_accumulate),
-            };
-            let mut given = Buffers::new();
-            values::fill(&mut given, &model.inputs(&options)?, arguments.seed)?;
-            let prepared = Prepared::compiled(console, &model, &options, given)?;
-            measure(console, Prepared { flops, ..prepared }, arguments)?
-        }
-        Content::Library if arguments.ark_accumulate => {
-            return Err(Stop::Usage(format!(
-                "--ark-accumulate has no effect here: it is for models, and {} is compiled already",
-                arguments.file
-            )));
-        }
-        Content::Library if arguments.backend == Generator::Cranelift => {
-            return Err(Stop::Usage(format!(
-                "--backend has no effect here: {} is compiled already",
-                arguments.file
-            )));
-        }
-        // A library does not say how much it computes.
-        Content::Library => {
-            let program = Program::from_library(&bytes)?;
-            let mut given = Buffers::new();
-            values::fill(&mut given, &program.interface().inputs, arguments.seed)?;
-            measure(console, Prepared::of(program.runner()?, given)?, arguments)?
-        }
+    let measured = match input.content {
         Content::Plan => {
-            let source = input::source(&arguments.file, &bytes);
-            let preparation = Preparation { target: target.clone(), race_check: false, rank: None };
-            let world = World::open(console, &[(source, content)], &preparation)?;
-            let flops = world.ranks.iter().map(|rank| work::of_plan(rank.plan())).sum();
-            let bytes = world.ranks.iter().map(|rank| traffic(rank.interface())).sum();
-            (measure_world(console, &world, arguments)?, Some(flops), bytes)
+            let preparation = Preparation { target, race_check: false, rank: None };
+            let world = World::open(console, &[(input.source(), input.content)], &preparation)?;
+            Measured {
+                flops: Some(world.ranks.iter().map(|rank| work::of_plan(rank.plan())).sum()),
+                traffic: world.ranks.iter().map(|rank| traffic(rank.interface())).sum(),
+                inputs: vec![],
+                latency: measure_world(console, &world, arguments)?,
+            }
         }
-        Content::Mlir
-        | Content::Schedule
-        | Content::Frontend
-        | Content::Listing
-        | Content::Binary
-        | Content::Empty
-        | Content::Unknown => return Err(input::runs_not(&arguments.file, content)),
-        Content::Archive => return Err(Stop::not_built("Model Library Format archives (.tar)")),
-        Content::Graph => {
-            let options = CompileOptions { target: target.clone(), ..CompileOptions::default() };
-            let prepared = graphs::bench::prepare(console, arguments, bytes, &options)?;
-            measure(console, prepared, arguments)?
+        Content::Library => {
+            let library = Library::load(Path::new(&arguments.file))?;
+            let mut given = given(arguments)?;
+            let ports: Vec<Port> = library.interface().inputs.clone();
+            expect_sizes(&ports, &given, "--inputs")?;
+            values::fill(&mut given, &ports, arguments.seed)?;
+            measure(console, Prepared::of(Runner::new(library.into(), &[])?, given)?, arguments)?
         }
+        Content::Archive => measure_archive(console, &input, arguments)?,
+        _ if input.is_model() => {
+            measure(console, model(console, arguments, &input, &target.into())?, arguments)?
+        }
+        content => return Err(input::runs_not(&arguments.file, content)),
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
@@ -102,20 +68,123 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         },
         bandwidth: match arguments.peak_bandwidth {
             Some(given) => given,
-            None => roofline::measure_bandwidth(traffic),
+            None => roofline::measure_bandwidth(measured.traffic),
         },
     };
     drop(step);
-    let report = Report { latency, flops, traffic, roofline, threads };
+    let Measured { latency, flops, traffic, inputs } = measured;
+    let report = Report { latency, flops, traffic, roofline, threads, inputs };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
-fn refuse_of_graphs(arguments: &Bench) -> Result<(), Stop> {
-    graphs::refuse(&arguments.graphs)?;
-    match arguments.inputs {
-        Some(_) => Err(Stop::Usage("--inputs is for Common IR and ONNX files".into())),
-        None => Ok(()),
+/// Refuses flags that have no meaning for the file.
+fn refuse_without_effect(arguments: &Bench, input: &Input) -> Result<(), Stop> {
+    let is_compiled = matches!(input.content, Content::Library | Content::Archive);
+    let flags = [
+        ("--ark-accumulate", arguments.ark_accumulate),
+        ("--backend", arguments.backend == Generator::Cranelift),
+    ];
+    if is_compiled {
+        let name = &arguments.file;
+        run::refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))?;
     }
+    models::refuse_for(input.content, &arguments.graphs, arguments.ark_accumulate)?;
+    match arguments.inputs {
+        Some(_) if input.content == Content::Plan => {
+            Err(Stop::Usage("--inputs is for models and what is compiled of them".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The inputs that are given.
+fn given(arguments: &Bench) -> Result<Buffers, Stop> {
+    Ok(arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default())
+}
+
+/// Compiles a model and runs it once.
+fn model(
+    console: &Console,
+    arguments: &Bench,
+    input: &Input,
+    compile: &CompileOptions,
+) -> Result<Prepared, Stop> {
+    let given = given(arguments)?;
+    let options = ImportOptions {
+        accumulate: models::accumulate(arguments.ark_accumulate),
+        inputs: models::values(&given),
+        ..models::options(&arguments.graphs)?
+    };
+    let session = Session::new();
+    let model = models::open(console, &session, input, &options)?;
+    let step = console.step("compiling");
+    let program = model.compile(compile)?;
+    drop(step);
+    let ports: Vec<Port> = program.inputs().cloned().collect();
+    expect_sizes(&ports, &given, "--shape NAME=1x3x224x224 or --inputs")?;
+    let mut inputs = given;
+    values::fill(&mut inputs, &ports, arguments.seed)?;
+    let flops = model.imported().ok().and_then(|imported| flops(&imported.graph, &inputs));
+    Ok(Prepared { flops, ..Prepared::of(program.runner()?, inputs)? })
+}
+
+/// Refuses to make sizes up that a model leaves open: time depends on them.
+fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Stop> {
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for port in ports.iter().filter(|port| given.contains_key(&port.name)) {
+        known.extend(port.sizes.iter().map(String::as_str));
+    }
+    let is_open = |port: &&Port| {
+        let sizes = port.shape.iter().zip(&port.sizes);
+        let mut open =
+            sizes.filter(|(extent, size)| **extent < 0 && !known.contains(size.as_str()));
+        !given.contains_key(&port.name) && open.next().is_some()
+    };
+    let open: Vec<String> = ports
+        .iter()
+        .filter(is_open)
+        .map(|port| format!("{}[{}]", port.name, port.sizes.join(" x ")))
+        .collect();
+    match open.is_empty() {
+        true => Ok(()),
+        false => Err(Stop::Usage(format!(
+            "the model leaves sizes of its inputs open: {}; give them with {flags}",
+            open.join(", ")
+        ))),
+    }
+}
+
+/// Floating-point operations of a run on inputs, if they are known.
+fn flops(graph: &Graph, inputs: &Buffers) -> Option<u64> {
+    let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
+    for (name, value) in &graph.inputs {
+        let extents = inputs.get(name).map(Tensor::shape).unwrap_or_default().iter().copied();
+        sizes.extend(graph.ty(*value).dims.iter().cloned().zip(extents));
+    }
+    graph.flops(&|name| sizes.get(&Dim::symbol(name)).copied())
+}
+
+/// What was measured of a program.
+struct Measured {
+    latency: Latency,
+    /// Floating-point operations of a run, if known.
+    flops: Option<u64>,
+    /// Bytes of inputs, constants and outputs, each once.
+    traffic: u64,
+    /// The inputs and their types.
+    inputs: Vec<String>,
+}
+
+fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Stop> {
+    let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
+    let mut given = given(arguments)?;
+    values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
+    let mut context = loaded.context(&given)?;
+    let _step = console.step("measuring");
+    let latency = latency::measure(length(arguments), || context.run())?;
+    let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
+    let traffic = traffic(loaded.interface());
+    Ok(Measured { latency, flops: None, traffic, inputs: inputs.collect() })
 }
 
 /// A compiled model with its inputs, ready to run.
@@ -130,19 +199,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// A model that was compiled for this, and has run once on these inputs.
-    pub fn compiled(
-        console: &Console,
-        model: &Model<'_>,
-        options: &CompileOptions,
-        inputs: Buffers,
-    ) -> Result<Self, Stop> {
-        let step = console.step("compiling");
-        let program = model.compile(options)?;
-        drop(step);
-        Self::of(program.runner()?, inputs)
-    }
-
     /// A model that has run once on these inputs; those not given are zero.
     fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Stop> {
         for port in runner.inputs() {
@@ -170,6 +226,12 @@ impl Prepared {
         tensors.map(|tensor| tensor.bytes().len()).chain(constants).map(|bytes| bytes as u64).sum()
     }
 
+    /// The inputs and their types.
+    fn described(&self) -> Vec<String> {
+        let ports = self.runner.inputs().zip(&self.inputs);
+        ports.map(|(port, tensor)| format!("{} {}", port.name, tensor.ty())).collect()
+    }
+
     /// Runs the model once more.
     fn run(&mut self) -> Result<(), Stop> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
@@ -177,15 +239,12 @@ impl Prepared {
     }
 }
 
-/// How long a model takes, its floating-point operations and its traffic.
-fn measure(
-    console: &Console,
-    mut prepared: Prepared,
-    arguments: &Bench,
-) -> Result<(Latency, Option<u64>, u64), Stop> {
+/// How long a model takes.
+fn measure(console: &Console, mut prepared: Prepared, arguments: &Bench) -> Result<Measured, Stop> {
     let _step = console.step("measuring");
     let latency = latency::measure(length(arguments), || prepared.run())?;
-    Ok((latency, prepared.flops, prepared.traffic))
+    let Prepared { flops, traffic, .. } = prepared;
+    Ok(Measured { latency, flops, traffic, inputs: prepared.described() })
 }
 
 fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Stop> {

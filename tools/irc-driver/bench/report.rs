@@ -18,6 +18,8 @@ pub struct Report {
     pub roofline: Roofline,
     /// Threads that ran it.
     pub threads: u32,
+    /// The inputs and their types.
+    pub inputs: Vec<String>,
 }
 
 impl Report {
@@ -38,6 +40,9 @@ impl Report {
             text += &format!("{rate:.2} GFLOP/s  ({} operations)\n", self.flops.unwrap_or(0));
         }
         text += &format!("{} bytes  {:.2} GB/s\n", self.traffic, self.bandwidth());
+        if !self.inputs.is_empty() {
+            text += &format!("inputs {}\n", self.inputs.join(", "));
+        }
         let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
         text + &match self.share() {
             Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
@@ -64,6 +69,7 @@ impl Report {
             "roofline_share": self.share(),
             "roofline_note": self.share().is_none().then_some(UNKNOWN),
             "threads": self.threads,
+            "inputs": self.inputs,
         });
         format!("{record:#}\n")
     }

@@ -36,9 +36,7 @@ pub fn from_schedule(
     let options = Options { strict: arguments.strict, ..Options::default() };
     let layers = arguments.frontend.as_deref();
     if let To::Program = to {
-        let files = Files { schedule: &arguments.input, frontend: layers, program: None };
-        let assembled = assembled(console, &files, &options)?;
-        return Ok(write(&assembled.program, &arguments.output));
+        return program_of(console, &arguments.input, layers, &options, &arguments.output);
     }
     let (source, schedule) = schedule(console, &arguments.input, &options)?;
     if let To::Schedule = to {
@@ -53,6 +51,27 @@ pub fn from_schedule(
         append(&context, &module, &source, FileKind::Frontend)?;
     }
     Ok(mlir(&module, &arguments.output))
+}
+
+/// The program of a schedule, in the form that the suffix of `output` names.
+pub fn to_program(
+    console: &Console,
+    schedule: &str,
+    frontend: Option<&Path>,
+    output: &Path,
+) -> Result<(Vec<u8>, Content), Stop> {
+    program_of(console, schedule, frontend, &Options::default(), output)
+}
+
+fn program_of(
+    console: &Console,
+    schedule: &str,
+    frontend: Option<&Path>,
+    options: &Options,
+    output: &Path,
+) -> Result<(Vec<u8>, Content), Stop> {
+    let files = Files { schedule, frontend, program: None };
+    Ok(write(&assembled(console, &files, options)?.program, output))
 }
 
 /// An empty module that is the file's.

@@ -16,7 +16,7 @@ pub use support::unsupported;
 use functions::Functions;
 use inputs::Symbols;
 use irc_common_format::model::{self, Module, Path, Schema};
-use irc_tl::{Builder, Constant, Dependencies, Graph};
+use irc_tl::{Builder, Constant, Dependencies, Graph, Results};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -36,6 +36,9 @@ pub struct ImportOptions {
     pub calls: Calls,
     /// Whether nodes may run before those that their control inputs name. No value depends on it.
     pub ignore_control_inputs: bool,
+    /// Which values the program returns. All are the graph's outputs, and then what its nodes compute, in
+    /// order.
+    pub results: Results,
 }
 
 /// A module at the tensor level.
@@ -139,6 +142,7 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     let path = Path::GRAPH;
     scope.nodes(&mut importer.builder, &graph.nodes, &path, &mut importer.diagnostics);
     importer.define_outputs(graph, &scope);
+    importer.define_intermediates(graph, &scope);
     if importer.diagnostics.is_empty() {
         let Importer { builder, structures, warnings, .. } = importer;
         let mut graph = builder.finish();
@@ -177,7 +181,15 @@ struct Importer<'o> {
 
 impl Importer<'_> {
     fn define_outputs(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
+        let results = &self.options.results;
+        let named: Option<BTreeSet<&str>> = match results {
+            Results::Named(names) => Some(names.iter().map(String::as_str).collect()),
+            Results::All | Results::Outputs => None,
+        };
         for (index, output) in graph.outputs.iter().enumerate() {
+            if named.as_ref().is_some_and(|named| !named.contains(output.name())) {
+                continue;
+            }
             let wrong = match scope.item(output.name()) {
                 Some(item) => {
                     self.define_output(output.name(), item);
@@ -195,6 +207,34 @@ impl Importer<'_> {
             match diagnostic.kind {
                 NodeDiagnosticKind::StatedShape => self.warnings.push(diagnostic),
                 _ => self.diagnostics.push(diagnostic),
+            }
+        }
+    }
+
+    /// Outputs for values that are none in the model, as far as they are asked for.
+    fn define_intermediates(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
+        let mut known: BTreeSet<&str> = graph.outputs.iter().map(model::Value::name).collect();
+        let computed: Vec<&str> =
+            graph.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str).collect();
+        let wanted: Vec<&str> = match &self.options.results {
+            Results::Outputs => return,
+            Results::All => computed,
+            Results::Named(names) => {
+                let computed: BTreeSet<&str> = computed.into_iter().collect();
+                for name in names.iter().map(String::as_str) {
+                    if !known.contains(name) && !computed.contains(name) {
+                        let message = format!("no node computes '{name}'");
+                        self.diagnostics.push(whole(message));
+                    }
+                }
+                names.iter().map(String::as_str).filter(|name| computed.contains(name)).collect()
+            }
+        };
+        for name in wanted {
+            if let Some(item) = scope.item(name).filter(|_| !name.is_empty() && known.insert(name))
+            {
+                let item = item.clone();
+                self.define_output(name, &item);
             }
         }
     }

@@ -195,6 +195,31 @@ impl Graph {
         &self.types[value.0]
     }
 
+    /// What the nodes stand for, in graphs inside as well, each once.
+    pub fn origins(&self) -> BTreeSet<Arc<str>> {
+        let mut found = BTreeSet::new();
+        self.collect_origins(&mut found);
+        found
+    }
+
+    fn collect_origins(&self, found: &mut BTreeSet<Arc<str>>) {
+        for node in &self.nodes {
+            found.extend(node.origin.clone());
+            match &node.kind {
+                NodeKind::If { then, otherwise } => {
+                    then.collect_origins(found);
+                    otherwise.collect_origins(found);
+                }
+                NodeKind::Loop { body, .. } => body.collect_origins(found),
+                NodeKind::Call { body, .. } => body.collect_origins(found),
+                NodeKind::Constant(_)
+                | NodeKind::Op(_)
+                | NodeKind::Algorithm(_)
+                | NodeKind::After => {}
+            }
+        }
+    }
+
     /// Gives an extent of a value another form, in the op that computes it too.
     pub(crate) fn restate(&mut self, value: ValueId, axis: usize, extent: &Dim) {
         let found = std::mem::replace(&mut self.types[value.0].dims[axis], extent.clone());

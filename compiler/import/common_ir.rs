@@ -1,22 +1,118 @@
-//! Files of Common IR and ONNX: read with the libraries they import, checked, and written as graphs of the
-//! tensor level.
-use super::ImportOptions;
+//! Files of Common IR and ONNX, with the libraries they import.
+use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use bytes::Bytes;
 use irc_common_format::{
-    Document, ExternalData, Options, folder_of,
+    Document as File, ExternalData, Options, folder_of,
     library::{LoadOptions, bundle, load},
     model::{Module, Value},
     validate::{Level, Role, ValidateOptions, validate},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_onnx_ops::{Imported, NodeDiagnostic, NodeDiagnosticKind, cases::import_for, unsupported};
-use std::path::{Path, PathBuf};
+use irc_dialects::common_ir::{self, Origins};
+use irc_mlir::{Context, Module as Mlir, OperationLike};
+use irc_onnx_ops::{NodeDiagnostic, NodeDiagnosticKind, cases::import_for, unsupported};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+struct CommonIr {
+    file: File,
+    input: InputFile,
+    /// Whether reading found no error.
+    is_sound: bool,
+}
+
+/// Reads a file with the libraries it imports.
+pub fn parse(input: &InputFile) -> Parsed {
+    let Read { document, source, mut diagnostics } =
+        read(&input.name, input.bytes.clone(), &input.options, Libraries::Bundled);
+    if input.options.accumulate != Default::default() {
+        let message = "accumulation as in ARK's kernels is defined for ARK models only";
+        diagnostics.push(Diagnostic::error("import-option", message));
+    }
+    let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
+    let document = document.map(|file| {
+        Arc::new(CommonIr { file, input: input.clone(), is_sound }) as Arc<dyn Document>
+    });
+    Parsed { document, source, diagnostics: diagnostics.into() }
+}
+
+impl Document for CommonIr {
+    fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
+        let options = &self.input.options;
+        let found = unknown_inputs(&self.file.module, options);
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let unknown = unsupported(&self.file.module);
+        if !unknown.is_empty() {
+            return Err(unknown.iter().map(diagnostic).collect());
+        }
+        let imported = import_for(&self.file.module, &options.inputs, of_operators(options));
+        match imported {
+            Ok(imported) => Ok(Imported {
+                graph: imported.graph,
+                structures: imported.structures,
+                warnings: imported.warnings.iter().map(diagnostic).collect(),
+            }),
+            Err(found) => Err(found.iter().map(diagnostic).collect()),
+        }
+    }
+
+    /// The file without its libraries.
+    fn dialect<'c>(&self, context: &'c Context) -> Option<Mlir<'c>> {
+        let InputFile { name, bytes, options } = &self.input;
+        let file = read(name, bytes.clone(), options, Libraries::Unread).document?;
+        let module = common_ir::import(context, &file.module, &Origins::of(&file));
+        module.as_operation().verify().then_some(module)
+    }
+
+    fn locate(&self, diagnostics: &mut [Diagnostic]) {
+        self.file.input.place(diagnostics);
+    }
+
+    fn check(&self) -> Vec<Diagnostic> {
+        let (module, options) = (&self.file.module, &self.input.options);
+        let mut found = unknown_inputs(module, options);
+        let mut nodes = unsupported(module);
+        // A file that breaks a rule cannot be imported either: that is reported once.
+        if found.is_empty() && nodes.is_empty() && self.is_sound && !module.is_library() {
+            nodes = match irc_onnx_ops::import(module, &of_operators(options)) {
+                Ok(imported) => imported.warnings,
+                Err(nodes) => nodes,
+            };
+        }
+        let is_open = |node: &&NodeDiagnostic| {
+            matches!(
+                node.kind,
+                NodeDiagnosticKind::NeedsValue(_) | NodeDiagnosticKind::NeedsShape(_)
+            )
+        };
+        let (open, wrong): (Vec<_>, Vec<_>) = nodes.iter().partition(is_open);
+        found.extend(wrong.into_iter().map(diagnostic));
+        let note = |node| Diagnostic { severity: Severity::Note, ..diagnostic(node) };
+        found.extend(open.into_iter().map(note));
+        self.locate(&mut found);
+        found
+    }
+}
+
+fn of_operators(options: &ImportOptions) -> irc_onnx_ops::ImportOptions {
+    irc_onnx_ops::ImportOptions {
+        calls: options.calls,
+        ignore_control_inputs: options.ignore_control_inputs,
+        shapes: options.shapes.clone(),
+        results: options.results.clone(),
+        ..irc_onnx_ops::ImportOptions::default()
+    }
+}
 
 /// What becomes of the libraries that a module imports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Libraries {
-    /// They are not read, and the rules not checked: the file is taken as it is written.
-    Left,
+    /// They are not read, and the rules are not checked: the file is taken as it is written.
+    Unread,
     /// Their operators and functions are put into the module.
     Bundled,
 }
@@ -25,7 +121,7 @@ pub enum Libraries {
 #[derive(Debug)]
 pub struct Read {
     /// What it says; `None` where that cannot be known.
-    pub document: Option<Document>,
+    pub document: Option<File>,
     /// Its text, or what stands for it.
     pub source: Source,
     /// What was found in it, each at its place.
@@ -77,52 +173,6 @@ pub fn load_options(folder: Option<PathBuf>, options: &ImportOptions) -> LoadOpt
     }
 }
 
-/// The program of a module, and warnings.
-///
-/// # Errors
-/// Diagnostics at their places in the file.
-pub fn import(
-    document: &Document,
-    options: &ImportOptions,
-) -> Result<(Imported, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let found = unknown_inputs(&document.module, options);
-    if !found.is_empty() {
-        return Err(found);
-    }
-    let unknown = unsupported(&document.module);
-    if !unknown.is_empty() {
-        return Err(placed(document, &unknown));
-    }
-    let imported = import_for(&document.module, &options.inputs, options.of_operators());
-    let imported = imported.map_err(|found| placed(document, &found))?;
-    let warnings = placed(document, &imported.warnings);
-    Ok((imported, warnings))
-}
-
-/// Everything found in a module on the way to its program: operators that are not known, and, of a module
-/// that is sound, nodes that cannot be compiled. What is only known when a model is compiled is no fault of
-/// its file, but a note.
-pub fn check(document: &Document, options: &ImportOptions, is_sound: bool) -> Vec<Diagnostic> {
-    let unknown = unknown_inputs(&document.module, options);
-    let mut found = unsupported(&document.module);
-    // What breaks a rule cannot be written either: that is told once.
-    if unknown.is_empty() && found.is_empty() && is_sound && !document.module.is_library() {
-        found = match irc_onnx_ops::import(&document.module, &options.of_operators()) {
-            Ok(imported) => imported.warnings,
-            Err(found) => found,
-        };
-    }
-    let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|diagnostic| {
-        matches!(
-            diagnostic.kind,
-            NodeDiagnosticKind::NeedsValue(_) | NodeDiagnosticKind::NeedsShape(_)
-        )
-    });
-    let note = |diagnostic| Diagnostic { severity: Severity::Note, ..diagnostic };
-    let open = placed(document, &open).into_iter().map(note);
-    unknown.into_iter().chain(placed(document, &wrong)).chain(open).collect()
-}
-
 /// A diagnostic for each name in the options that no input has.
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
@@ -136,13 +186,6 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
         Diagnostic::error("import-input", message)
     });
     unknown.collect()
-}
-
-/// What the importer found, at its place in the file.
-fn placed(document: &Document, found: &[NodeDiagnostic]) -> Vec<Diagnostic> {
-    let mut diagnostics: Vec<_> = found.iter().map(diagnostic).collect();
-    document.input.place(&mut diagnostics);
-    diagnostics
 }
 
 fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
@@ -166,10 +209,10 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
         {
             let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
             let names = names.join(", ");
-            diagnostic.help(format!("the program is made for what {names} is: give it with --inputs, or ImportOptions::inputs"))
+            diagnostic.help(format!("the program is specialised to the value of {names}: give it with --inputs, or ImportOptions::inputs"))
         }
         NodeDiagnosticKind::UnknownOperator => {
-            diagnostic.help("docs/operators.md lists what is known")
+            diagnostic.help("docs/operators.md lists the operators")
         }
         _ => diagnostic,
     }

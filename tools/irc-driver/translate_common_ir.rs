@@ -1,21 +1,24 @@
 //! `irc-translate` of Common IR and ONNX files.
-use super::{Libraries, open, options};
 use crate::{
     console::Console,
-    located::{diagnostics, told},
+    crash,
+    models::{self, options},
     output::{self, Content},
     stop::Stop,
 };
 use bytes::Bytes;
-use irc::model::graph::{folder, load_options};
-use irc_cli::{CompileTo, Graphs, TextOrBinary, Translate, Writing};
+use irc::{
+    ImportOptions,
+    import::{Libraries, Read, folder, load_options, read},
+};
+use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
 use irc_common_format::library::{bundle, load};
 use irc_common_format::model::{Module, Schema};
 use irc_common_format::write::{self, Target, write};
 use irc_common_format::{Document, Encoding, Root, find_external};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
-use irc_mlir::{Capture, Context, OperationLike};
+use irc_mlir::{Context, OperationLike};
 use std::path::Path;
 
 /// The format that a flag names.
@@ -28,7 +31,7 @@ pub enum Written {
 }
 
 /// Reads a file that a flag says to be of that format.
-pub fn read(
+pub fn read_flagged(
     console: &Console,
     arguments: &Translate,
     bytes: Bytes,
@@ -38,7 +41,7 @@ pub fn read(
     if written == Written::Onnx && flags.format.is_none() {
         flags.format = Some(Root::Model.name().to_owned());
     }
-    let libraries = if arguments.writing.bundle { Libraries::Bundled } else { Libraries::Left };
+    let libraries = if arguments.writing.bundle { Libraries::Bundled } else { Libraries::Unread };
     let (document, source) = open(console, &arguments.input, bytes, &options(&flags)?, libraries)?;
     if written == Written::CommonIr && document.module.schema == Schema::Onnx {
         let message = format!("{}: expected Common IR, found an ONNX model", source.name());
@@ -53,20 +56,23 @@ pub fn to_dialect<'c>(context: &'c Context, document: &Document) -> Option<irc_m
     module.as_operation().verify().then_some(module)
 }
 
-/// A file to be compiled, as it is written: the dialect's module, as text with locations.
-pub fn written(console: &Console, arguments: &CompileTo, bytes: Bytes) -> Result<Vec<u8>, Stop> {
-    let options = options(&arguments.graphs)?;
-    let (document, source) = open(console, &arguments.model, bytes, &options, Libraries::Left)?;
-    to_text(console, &document, &source)
-}
-
-/// The dialect's module of a document, as text with locations.
-fn to_text(console: &Console, document: &Document, source: &Source) -> Result<Vec<u8>, Stop> {
-    let context = irc_dialects::new_context();
-    let capture = Capture::new(&context);
-    let module = to_dialect(&context, document);
-    let text = module.map(|module| irc_mlir::to_text(&module.as_operation(), true).into_bytes());
-    told(console, diagnostics(&capture, source), text)
+/// Reads a file to be translated; its warnings are on the console.
+fn open(
+    console: &Console,
+    name: &str,
+    bytes: Bytes,
+    options: &ImportOptions,
+    libraries: Libraries,
+) -> Result<(Document, Source), Stop> {
+    let Read { document, source, diagnostics } = read(name, bytes, options, libraries);
+    crash::remember(&source);
+    match document {
+        Some(document) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            console.diagnostics(&source, &models::briefly(diagnostics));
+            Ok((document, source))
+        }
+        _ => Err(Stop::Diagnostics(source, diagnostics)),
+    }
 }
 
 /// A module of the format as a file, as the flags say. What the format has no place for is on the

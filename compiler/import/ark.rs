@@ -1,0 +1,80 @@
+//! ARK models.
+use super::{Document, ImportOptions, Imported, InputFile, Parsed, unused};
+use irc_ark_format::model::{self, Document as Model};
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_dialects::ark::{Origins, import};
+use irc_mlir::{Context, Module};
+use std::{ops::Range, sync::Arc};
+
+struct ArkModel {
+    model: Model,
+    source: Source,
+    options: ImportOptions,
+}
+
+/// Reads an ARK model.
+pub fn parse(file: &InputFile) -> Parsed {
+    let source = Source::from_bytes(&file.name, &file.bytes);
+    let mut sink = Sink::new();
+    let options = model::Options { strict: file.options.strict, ..Default::default() };
+    let model = model::parse(&source, &options, &mut sink);
+    let mut diagnostics = sink.into_diagnostics();
+    diagnostics.extend(unused("ARK models", &not_of_ark(&file.options)));
+    let document = model.map(|model| {
+        let options = file.options.clone();
+        Arc::new(ArkModel { model, source: source.clone(), options }) as Arc<dyn Document>
+    });
+    Parsed { document, source, diagnostics: diagnostics.into() }
+}
+
+fn not_of_ark(options: &ImportOptions) -> [(&'static str, bool); 6] {
+    [
+        ("a search path of libraries", !options.library_paths.is_empty()),
+        ("fetching libraries", options.fetch.is_some()),
+        ("a shape of an input", !options.shapes.is_empty()),
+        ("the implicit standard library", options.implicit_std),
+        ("outlining of functions", options.calls != Default::default()),
+        ("ignoring control inputs", options.ignore_control_inputs),
+    ]
+}
+
+impl Document for ArkModel {
+    fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
+        let options = irc_ark_frontend::ImportOptions {
+            results: self.options.results.clone(),
+            accumulate: self.options.accumulate,
+        };
+        irc_ark_frontend::import(&self.model.model, &options).map(Imported::from)
+    }
+
+    fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {
+        let file = self.source.file_name();
+        let origins = Origins { file: Some(file), nodes: &self.model.origins };
+        Some(import(context, &self.model.model, origins))
+    }
+
+    fn locate(&self, diagnostics: &mut [Diagnostic]) {
+        for diagnostic in diagnostics.iter_mut().filter(|one| one.labels.is_empty()) {
+            let Some(path) = diagnostic.path.take() else { continue };
+            if let Some(span) = self.span(&path) {
+                *diagnostic = diagnostic.clone().at(span, "this op");
+            }
+            diagnostic.path = Some(self.model.source_path(&path).into());
+        }
+    }
+
+    fn ark(&self) -> Option<&Model> {
+        Some(&self.model)
+    }
+}
+
+impl ArkModel {
+    /// The first line of the node that a path leads into.
+    fn span(&self, path: &str) -> Option<Range<usize>> {
+        let index: usize = path.strip_prefix("$.Nodes[")?.split(']').next()?.parse().ok()?;
+        let origin = self.model.origins.get(index)?;
+        let text = self.source.text().get(origin.offset..origin.offset + origin.len)?;
+        let line = text.find('\n').unwrap_or(text.len());
+        Some(origin.offset..origin.offset + line.max(1))
+    }
+}

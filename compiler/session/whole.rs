@@ -1,0 +1,175 @@
+//! Whole programs in one module: LLVM IR, assembly, C source, and modules that are past the graph.
+use super::{
+    Compiled,
+    constants::{self, Place},
+    database::Input,
+    diagnose,
+    error::{CompileError, QueryError},
+    kernel::{self, KernelObject},
+    machine::{in_context, run},
+    queries::{self, CompileOptions, Fused},
+};
+use crate::{
+    codegen::{CodegenError, Output, Target, compile, hide_inner, link_library},
+    interface::Interface,
+    lowering::emit_entry::{WEIGHTS, share},
+    pipeline::{HOST_CPU, Settings},
+};
+use irc_mlir::{CapturedDiagnostic, Context, Module, attr, elements, read};
+use irc_tensor::ALIGNMENT;
+use irc_tl::Constant;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The kernels of a program in one module, scheduled, and what each is.
+pub fn scheduled<'c>(
+    context: &'c Context,
+    kernels: &BTreeMap<String, Arc<str>>,
+    target: &Target,
+) -> Option<(Module<'c>, BTreeMap<String, Arc<KernelObject>>)> {
+    let symbols: Vec<String> = kernels.keys().cloned().collect();
+    let texts = kernels.iter().map(|(symbol, text)| (symbol.as_str(), &**text));
+    let mut module = kernel::module_of(context, texts)?;
+    let objects = kernel::schedule(context, &mut module, &symbols, target)?.into_iter();
+    let objects = objects.map(|kernel| (kernel.symbol.clone(), Arc::new(kernel)));
+    Some((module, objects.collect()))
+}
+
+/// Code of a program with its constants, as text.
+pub fn emit(
+    fused: &Fused,
+    weights: Vec<Constant>,
+    target: &Target,
+    output: Output,
+) -> Result<Vec<u8>, QueryError> {
+    let code = in_context(|context| {
+        let (mut module, kernels) = scheduled(context, &fused.kernels, target)?;
+        let (program, constants) =
+            constants::settle_in(context, &fused.program, weights, &kernels, Place::Linked)?;
+        let text = kernel::with_declarations([&*program], &kernels);
+        let mut main = irc_mlir::parse_module(context, &text)?;
+        plan_memory(context, &mut main, target)?;
+        kernel::add(&module, &main);
+        lower(context, &mut module, target)?;
+        match output {
+            Output::C => hide_inner(&module),
+            Output::Object | Output::LlvmIr | Output::Assembly => {
+                for symbol in fused.kernels.keys() {
+                    share(kernel::named(module.as_operation(), symbol)?);
+                }
+            }
+        }
+        define(context, &module, &constants);
+        Some(compile(&module, target, output))
+    });
+    finished(code)
+}
+
+/// Plans the memory of a module's programs, and completes their interfaces.
+pub fn plan_memory(
+    context: &Context,
+    module: &mut Module<'_>,
+    target: &Target,
+) -> Option<Vec<Interface>> {
+    let settings = Settings::of(target);
+    run(context, module, &HOST_CPU.text(&settings, Some("vector"), Some("memory")).ok()?)?;
+    kernel::complete_interfaces(context, module, target)
+}
+
+/// Lowers a module whose memory is planned to the `llvm` dialect.
+pub fn lower(context: &Context, module: &mut Module<'_>, target: &Target) -> Option<()> {
+    let settings = Settings::of(target);
+    run(context, module, &HOST_CPU.text(&settings, Some("memory"), Some("llvm")).ok()?)
+}
+
+/// Gives the constants, which the programs of a module refer to, their bytes.
+fn define<'c>(context: &'c Context, module: &Module<'c>, constants: &[Constant]) {
+    if constants.is_empty() {
+        return;
+    }
+    let Some(declared) = kernel::named(module.as_operation(), WEIGHTS) else { return };
+    let bytes = constants::bytes(constants);
+    let ty = irc_mlir::ty::parse(context, &format!("!llvm.array<{} x i8>", bytes.len()));
+    irc_mlir::set_attribute(declared, "global_type", attr::ty(ty));
+    irc_mlir::set_attribute(declared, "value", elements::text(context, &bytes));
+    irc_mlir::set_attribute(declared, "alignment", attr::i64(context, ALIGNMENT as i64));
+    let linkage = attr::parse(context, "#llvm.linkage<internal>");
+    irc_mlir::set_attribute(declared, "linkage", linkage);
+    irc_mlir::set_attribute(declared, "visibility_", attr::i64(context, 0));
+}
+
+/// A library of a module that is after a stage behind the graph.
+pub fn library(
+    db: &dyn salsa::Database,
+    input: Input,
+    stage: &str,
+    options: &CompileOptions,
+) -> Result<Compiled, QueryError> {
+    let (object, interface) = compiled(db, input, stage, options, Output::Object)?;
+    let Some(interface) = interface else {
+        let message = "the module has no main function with an interface";
+        return Err(QueryError::at("mlir-interface", message));
+    };
+    if interface.inputs.iter().any(|port| port.weight.is_some()) {
+        let message = "the module refers to large constants that are not in it";
+        return Err(QueryError::at("mlir-constants", message));
+    }
+    let library = link_library([("irc_program".to_owned(), object.as_slice())], &[])?;
+    Ok(Compiled { library, interface, constants: vec![] })
+}
+
+/// Code of a module that is after a stage behind the graph.
+pub fn emit_from(
+    db: &dyn salsa::Database,
+    input: Input,
+    stage: &str,
+    options: &CompileOptions,
+    output: Output,
+) -> Result<Vec<u8>, QueryError> {
+    compiled(db, input, stage, options, output).map(|(code, _)| code)
+}
+
+fn compiled(
+    db: &dyn salsa::Database,
+    input: Input,
+    stage: &str,
+    options: &CompileOptions,
+    output: Output,
+) -> Result<(Vec<u8>, Option<Interface>), QueryError> {
+    let target = &options.target;
+    let settings = Settings::of(target);
+    let text = |from: &str, to| {
+        HOST_CPU.text(&settings, Some(from), Some(to)).map_err(QueryError::internal)
+    };
+    let position = |stage| HOST_CPU.position(stage).map_err(QueryError::internal);
+    let is_planned = position(stage)? >= position("memory")?;
+    let (to_memory, to_llvm) = match is_planned {
+        true => (None, text(stage, "llvm")?),
+        false => (Some(text(stage, "memory")?), text("memory", "llvm")?),
+    };
+    let parsed = queries::parsed(db, input);
+    let made = in_context(|context| {
+        let mut module = parsed.document.as_deref()?.dialect(context)?;
+        if let Some(passes) = &to_memory {
+            run(context, &mut module, passes)?;
+            kernel::complete_interfaces(context, &module, target)?;
+        }
+        run(context, &mut module, &to_llvm)?;
+        let metadata = kernel::named(module.as_operation(), "irc_metadata");
+        let interface = metadata.and_then(|global| read::string(&global, "value"));
+        let interface =
+            interface.and_then(|text| Interface::from_json(text.trim_end_matches('\0')).ok());
+        if output == Output::C {
+            hide_inner(&module);
+        }
+        Some((compile(&module, target, output), interface))
+    });
+    let (code, interface) =
+        made.map_err(|captured| QueryError::found(diagnose::in_text(&captured, &parsed.source)))?;
+    Ok((code?, interface))
+}
+
+fn finished(
+    code: Result<Result<Vec<u8>, CodegenError>, Vec<CapturedDiagnostic>>,
+) -> Result<Vec<u8>, QueryError> {
+    Ok(code.map_err(CompileError::Passes)??)
+}

@@ -1,0 +1,203 @@
+//! Models of every format: how they are read by the flags, with their warnings on the console.
+use crate::{
+    console::Console,
+    crash,
+    input::{Content, Input},
+    run::refuse_flags,
+    stop::Stop,
+    values::Buffers,
+};
+use irc::{
+    Accumulate, CompileOptions, ImportOptions, Model, Results, Session,
+    import::{FrontEnd, Libraries, read},
+};
+use irc_cli::{Explain, Functions, Graphs};
+use irc_common_format::{Format, library::Fetch};
+use irc_diag::{Diagnostic, Severity};
+use irc_onnx_ops::{Calls, cases::Values};
+use irc_tl::Constant;
+use std::path::Path;
+
+/// The form that a flag names.
+fn format(flags: &Graphs) -> Result<Format, Stop> {
+    let Some(name) = &flags.format else { return Ok(Format::default()) };
+    Format::from_name(name).ok_or_else(|| {
+        let names = Format::names().join(", ");
+        Stop::Usage(format!("--format: expected one of {names}, found {name}"))
+    })
+}
+
+/// How files are read, by the flags.
+pub fn options(flags: &Graphs) -> Result<ImportOptions, Stop> {
+    Ok(ImportOptions {
+        format: format(flags)?,
+        library_paths: flags.library_path.clone(),
+        fetch: flags.allow_fetch.clone().map(Fetch::into_folder),
+        implicit_std: flags.implicit_std,
+        calls: match flags.functions {
+            Functions::Inline => Calls::Inlined,
+            Functions::Outline => Calls::Outlined,
+        },
+        ignore_control_inputs: flags.ignore_control_inputs,
+        shapes: flags.shape.iter().map(|flag| shape(flag)).collect::<Result<_, _>>()?,
+        ..ImportOptions::default()
+    })
+}
+
+/// As [`options`], with the values that the program returns, and how it accumulates.
+pub fn program_options(
+    input: &Input,
+    flags: &Graphs,
+    compile: &irc_cli::Compile,
+    default: Results,
+) -> Result<ImportOptions, Stop> {
+    refuse_for(input.content, flags, compile.ark_accumulate)?;
+    let results = match &compile.results {
+        Some(text) => text.parse().map_err(|error| Stop::Usage(format!("--results: {error}")))?,
+        None => default,
+    };
+    Ok(ImportOptions { results, accumulate: accumulate(compile.ark_accumulate), ..options(flags)? })
+}
+
+/// What `irc run` returns by default of a kind of model.
+pub fn run_results(content: Content) -> Results {
+    FrontEnd::of(content).map_or(Results::Outputs, |front_end| front_end.run_results.clone())
+}
+
+/// How sums accumulate, by the flag.
+pub fn accumulate(ark: bool) -> Accumulate {
+    if ark { Accumulate::Ark } else { Accumulate::Wide }
+}
+
+/// The name and shape of an input, from `data=1x3x224x224`.
+fn shape(flag: &str) -> Result<(String, Vec<i64>), Stop> {
+    let wrong = || {
+        let expected = "expected NAME=SHAPE, as in data=1x3x224x224";
+        Stop::Usage(format!("--shape: {expected}, found '{flag}'"))
+    };
+    let (name, shape) = flag.rsplit_once('=').ok_or_else(wrong)?;
+    let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
+    let extents = shape.split('x').filter(|_| !shape.is_empty()).map(extent);
+    let extents: Vec<i64> = extents.collect::<Option<_>>().ok_or_else(wrong)?;
+    Ok((name.to_owned(), extents))
+}
+
+/// Refuses flags that have no meaning for a kind of file.
+pub fn refuse_for(content: Content, flags: &Graphs, ark_accumulate: bool) -> Result<(), Stop> {
+    if content != Content::Model {
+        let flags = [("--ark-accumulate", ark_accumulate)];
+        refuse_flags(&flags, "it is for ARK models")?;
+    }
+    if content == Content::Graph { Ok(()) } else { refuse(flags) }
+}
+
+/// Refuses the flags of Common IR and ONNX files where there is none.
+pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
+    let Graphs {
+        format: _,
+        library_path,
+        allow_fetch,
+        shape,
+        implicit_std,
+        compat,
+        functions,
+        ignore_control_inputs,
+    } = flags;
+    let flags = [
+        ("--library-path", !library_path.is_empty()),
+        ("--allow-fetch", allow_fetch.is_some()),
+        ("--shape", !shape.is_empty()),
+        ("--implicit-std", *implicit_std),
+        ("--compat", *compat),
+        ("--functions", *functions != Functions::Inline),
+        ("--ignore-control-inputs", *ignore_control_inputs),
+    ];
+    refuse_flags(&flags, "it is for Common IR and ONNX files")
+}
+
+/// Imports a model; its first warnings are on the console, and `irc check` shows all.
+pub fn open<'s>(
+    console: &Console,
+    session: &'s Session,
+    input: &Input,
+    options: &ImportOptions,
+) -> Result<Model<'s>, Stop> {
+    if input.content != Content::Graph {
+        crash::remember(&input.source());
+    }
+    let model = session.import_bytes(input.shown(), input.bytes.clone(), options)?;
+    let source = model.source();
+    if input.content == Content::Graph {
+        crash::remember(&source);
+    }
+    let warnings = model.warnings();
+    let shown = if input.content == Content::Graph { briefly(warnings) } else { warnings };
+    console.diagnostics(&source, &shown);
+    Ok(model)
+}
+
+/// The first warnings, and how many there are more.
+pub fn briefly(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    const MAX_SHOWN: usize = 5;
+    diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Note);
+    let more = diagnostics.len().saturating_sub(MAX_SHOWN);
+    if more > 0 {
+        diagnostics.truncate(MAX_SHOWN);
+        let last = diagnostics.pop().map(|last| last.help(format!("irc check shows {more} more")));
+        diagnostics.extend(last);
+    }
+    diagnostics
+}
+
+/// Prints how the ops were fused, if that was asked.
+pub fn explain(
+    console: &Console,
+    model: &Model<'_>,
+    options: &CompileOptions,
+    format: Option<Explain>,
+) -> Result<(), Stop> {
+    let Some(format) = format else { return Ok(()) };
+    let report = model.explain_fusion(options)?;
+    let text = match format {
+        Explain::Text => report.to_string(),
+        Explain::Json => {
+            let json = serde_json::to_string_pretty(&report);
+            json.map_err(|error| Stop::Internal(error.to_string()))? + "\n"
+        }
+    };
+    console.text(&text);
+    Ok(())
+}
+
+/// Inputs by name, as values that a program may be specialised to.
+pub fn values(inputs: &Buffers) -> Values {
+    let constants = inputs.iter().map(|(name, tensor)| (name.clone(), Constant::of(tensor)));
+    Values { tensors: constants.collect(), ..Values::default() }
+}
+
+/// The inputs of an ONNX data set, and the outputs that it expects.
+pub fn data_set(
+    input: &Input,
+    options: &ImportOptions,
+    folder: &Path,
+) -> Result<(Values, Values), Stop> {
+    let read = read(input.shown(), input.bytes.clone(), options, Libraries::Unread);
+    let Some(document) = read.document else {
+        return Err(Stop::Diagnostics(read.source, read.diagnostics));
+    };
+    let graph = document.module.graph.as_ref();
+    let graph = graph.ok_or_else(|| Stop::problem("the file is a library: it has no graph"))?;
+    let wrong = |message: &str| Stop::problem(format!("{}: {message}", folder.display()));
+    let values = |kind: &str, ports: &[irc_common_format::model::Value]| {
+        let values = Values::read(folder, kind, ports).map_err(|message| wrong(&message))?;
+        if values.tensors.is_empty() && !ports.is_empty() {
+            let message = match folder.is_dir() {
+                true => format!("expected {kind}_0.pb and so on, found none"),
+                false => "is not a folder".to_owned(),
+            };
+            return Err(wrong(&message));
+        }
+        Ok(values)
+    };
+    Ok((values("input", &graph.inputs)?, values("output", &graph.outputs)?))
+}
