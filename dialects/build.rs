@@ -56,9 +56,16 @@ fn main() -> io::Result<()> {
         .file("register_common_ir.cpp")
         .warnings(false)
         .flag("-fno-rtti")
-        .opt_level(1)
+        // 100,000 generated lines: debug information is ten times the code, and every program links it.
+        .debug(false)
+        .opt_level(opt_level().min(1))
         .compile("irc_dialects");
     Ok(())
+}
+
+/// What cargo optimises this package with.
+fn opt_level() -> u32 {
+    env::var("OPT_LEVEL").ok().and_then(|level| level.parse().ok()).unwrap_or(1)
 }
 
 /// Runs mlir-tblgen; leaves an unchanged output untouched.

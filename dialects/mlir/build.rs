@@ -43,6 +43,7 @@ fn compile_bridge(prefix: &str) {
         .file("bridge/bridge.cpp")
         .warnings(false)
         .flag("-fno-rtti")
+        .debug(false)
         .opt_level(1)
         .compile("irc_bridge");
 }
