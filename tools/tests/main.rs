@@ -6,3 +6,4 @@ mod launcher;
 mod mpi;
 mod onnx_models;
 mod oracle;
+mod readme;
