@@ -10,8 +10,9 @@ const PACKAGE: &str = "onnx==1.22.0";
 /// The folder within it.
 const DATA: &str = "onnx/backend/test/data";
 
-/// Gets the cases, unless `IRC_ONNX_DATA` names them, builds the runner, and runs it. Without
-/// arguments all cases run with both code generators, and `docs/conformance.md` is written.
+/// Gets the cases, unless `IRC_ONNX_DATA` names them, builds the runner, unless `--program` comes first
+/// and names it, and runs it. Without other arguments all cases run with both code generators, and
+/// `docs/conformance.md` is written.
 ///
 /// # Errors
 /// When the cases cannot be had, the runner cannot be built, or it fails.
@@ -21,16 +22,26 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         Some(data) => PathBuf::from(data),
         None => fetched(&root)?,
     };
-    let cargo = env::var("CARGO").unwrap_or("cargo".into());
-    let build = ["build", "--release", "--locked", "-p", "irc-tools", "--bin", "irc-conformance"];
-    succeed(Command::new(cargo).current_dir(&root).args(build))?;
-    let mut command = Command::new(root.join("target/release/irc-conformance"));
+    let (program, arguments) = match arguments {
+        [flag, program, rest @ ..] if flag == "--program" => (PathBuf::from(program), rest),
+        _ => (built(&root)?, arguments),
+    };
+    let mut command = Command::new(program);
     command.arg(data);
     if arguments.is_empty() {
         command.args(["--backend", "llvm", "--backend", "cranelift", "--write"]);
         command.arg(root.join("docs/conformance.md"));
     }
     succeed(command.args(arguments))
+}
+
+/// The runner, built.
+fn built(root: &Path) -> Result<PathBuf, String> {
+    let cargo = env::var("CARGO").unwrap_or("cargo".into());
+    let build = ["build", "--locked", "--package", "irc-tools", "--bin", "irc-conformance"];
+    succeed(Command::new(cargo).current_dir(root).args(build))?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    Ok(target.join("debug/irc-conformance"))
 }
 
 /// The cases, downloaded once.

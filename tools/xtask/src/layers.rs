@@ -1,10 +1,13 @@
-//! Dependencies point one way.
+//! Dependencies point one way, and what `docs/ARCHITECTURE.md` promises of a crate holds.
 //!
 //! Runtime and formats know nothing of MLIR; dialects know formats; the compiler knows dialects;
-//! tools know the compiler. A crate's layer follows from its folder.
+//! tools know the compiler. A crate's layer follows from its folder. What a row of the page's code map
+//! keeps by "no MLIR" or "knows nothing of LLVM" is read from the page, and holds of everything that the
+//! crate is built from.
 
-use crate::metadata::{self, text};
+use crate::metadata::{self, Graph, text};
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 
 /// A layer may use those up to itself.
@@ -18,63 +21,126 @@ enum Layer {
     Tools,
 }
 
-/// Crates that bind LLVM or MLIR; none below [`Layer::Dialects`] may name one.
+/// The layer of a folder: the first row that it is in.
+const FOLDERS: [(&str, Layer); 7] = [
+    ("formats", Layer::Plain),
+    ("runtime", Layer::Plain),
+    ("dialects/tl/op", Layer::Plain),
+    ("dialects", Layer::Dialects),
+    ("compiler", Layer::Compiler),
+    ("tools", Layer::Tools),
+    ("fuzz", Layer::Tools),
+];
+
+/// Crates that bind LLVM or MLIR.
 const BINDINGS: [&str; 6] = ["inkwell", "llvm-sys", "melior", "melior-macro", "mlir-sys", "tblgen"];
+
+/// What the page may promise not to know, and the crates that are then not used.
+const SUBJECTS: [(&str, &[&str]); 3] =
+    [("MLIR", &BINDINGS), ("LLVM", &BINDINGS), ("schedules", &["irc-gemini-format"])];
 
 /// Checks the workspace.
 ///
 /// # Errors
-/// Every dependency that points the wrong way.
+/// Every dependency that points the wrong way, and every promise that is broken or missing.
 pub fn run() -> Result<(), String> {
-    let faults = faults(&metadata::read(&["--no-deps"])?)?;
+    let workspace = metadata::resolved()?;
+    let page = Path::new(text(&workspace, "workspace_root")).join("docs/ARCHITECTURE.md");
+    let page = fs::read_to_string(&page).map_err(|error| format!("{}: {error}", page.display()))?;
+    let faults = faults(&workspace, &page)?;
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-fn faults(workspace: &Value) -> Result<Vec<String>, String> {
+fn faults(workspace: &Value, page: &str) -> Result<Vec<String>, String> {
     let root = Path::new(text(workspace, "workspace_root"));
+    let graph = Graph::new(workspace);
     let mut layers = Vec::new();
-    for package in metadata::packages(workspace) {
+    for package in graph.members() {
         layers.push((text(package, "name"), layer(root, package)?));
     }
     let mut faults = Vec::new();
-    for package in metadata::packages(workspace) {
+    for package in graph.members() {
         let (user, own) = (text(package, "name"), layer(root, package)?);
-        for used in dependencies(package) {
+        for used in graph.below([package]) {
+            let used = text(used, "name");
             let above = layers.iter().find(|(name, other)| *name == used && *other > own);
             if let Some((_, other)) = above {
                 faults
                     .push(format!("{user} ({own:?}) depends on {used} ({other:?}), a layer above"));
             }
-            if own == Layer::Plain && BINDINGS.contains(&used) {
-                faults.push(format!("{user} is plain Rust, but depends on {used}"));
-            }
         }
+        let folder = folder(root, package).display();
+        let Some(row) = rows(page).find(|row| row.name == user) else {
+            faults.push(format!("{user} has no row in the code map of docs/ARCHITECTURE.md"));
+            continue;
+        };
+        if row.folder != folder.to_string() {
+            faults.push(format!("{user} is in {folder}; docs/ARCHITECTURE.md says {}", row.folder));
+        }
+        if own == Layer::Plain
+            && !row.ignorances().any(|subject| ["MLIR", "LLVM"].contains(&subject))
+        {
+            faults.push(format!(
+                "{user} is plain Rust: its row in docs/ARCHITECTURE.md says `no MLIR`"
+            ));
+        }
+        faults.extend(row.ignorances().flat_map(|subject| broken(&graph, package, subject)));
     }
     Ok(faults)
 }
 
-/// Names of the crates a package is built from; tests may use what they like.
-fn dependencies(package: &Value) -> impl Iterator<Item = &str> {
-    let all = package["dependencies"].as_array().into_iter().flatten();
-    all.filter(|dependency| text(dependency, "kind") != "dev").map(|used| text(used, "name"))
+/// How a package comes to know a subject that it is not to know.
+fn broken(graph: &Graph, package: &Value, subject: &str) -> Vec<String> {
+    let name = text(package, "name");
+    let Some((_, never)) = SUBJECTS.iter().find(|(known, _)| *known == subject) else {
+        return vec![format!("{name}: layers.rs does not say which crates know of {subject}")];
+    };
+    let chains = never.iter().map(|crate_name| graph.chain(package, crate_name));
+    let chains = chains.filter(|chain| !chain.is_empty());
+    chains.map(|chain| format!("{name} knows of {subject}: {}", chain.join(" -> "))).collect()
+}
+
+/// A crate in the page's code map.
+struct Row<'p> {
+    folder: &'p str,
+    name: &'p str,
+    /// What the crate keeps.
+    keeps: &'p str,
+}
+
+impl<'p> Row<'p> {
+    /// What the crate does not know, by the clauses `no MLIR`, `no LLVM` and `knows nothing of ...`.
+    fn ignorances(&self) -> impl Iterator<Item = &'p str> {
+        self.keeps.split([';', ',', ':']).filter_map(|clause| {
+            let clause = clause.trim();
+            let subject =
+                clause.strip_prefix("no ").filter(|known| ["MLIR", "LLVM"].contains(known));
+            subject.or_else(|| clause.strip_prefix("knows nothing of "))
+        })
+    }
+}
+
+fn rows(page: &str) -> impl Iterator<Item = Row<'_>> {
+    page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split(" | ");
+        let folder = cells.next()?.strip_suffix('`')?;
+        let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+        Some(Row { folder, name, keeps: cells.nth(1)?.trim_end_matches(" |") })
+    })
+}
+
+fn folder<'w>(root: &Path, package: &'w Value) -> &'w Path {
+    let manifest = Path::new(text(package, "manifest_path"));
+    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok());
+    folder.unwrap_or(manifest)
 }
 
 fn layer(root: &Path, package: &Value) -> Result<Layer, String> {
-    let manifest = Path::new(text(package, "manifest_path"));
-    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok());
-    let folder = folder.unwrap_or(manifest);
-    let below = |top: &str| folder.starts_with(top);
-    if ["formats", "runtime", "dialects/tl/op"].into_iter().any(below) {
-        return Ok(Layer::Plain);
-    }
-    for (top, layer) in
-        [("dialects", Layer::Dialects), ("compiler", Layer::Compiler), ("tools", Layer::Tools)]
-    {
-        if below(top) {
-            return Ok(layer);
-        }
-    }
-    Err(format!("{} has no layer: give its folder one in layers.rs", folder.display()))
+    let folder = folder(root, package);
+    let found = FOLDERS.iter().find(|(top, _)| folder.starts_with(top));
+    found.map(|(_, layer)| *layer).ok_or_else(|| {
+        format!("{} has no layer: give its folder one in layers.rs", folder.display())
+    })
 }
 
 #[cfg(test)]
@@ -87,26 +153,57 @@ mod tests {
         assert_eq!(run(), Ok(()));
     }
 
+    /// A workspace of packages with their folders, and what each uses and how.
+    fn workspace(packages: &[(&str, &str, &[(&str, Option<&str>)])]) -> Value {
+        let package = |(name, folder, _): &(&str, &str, _)| json!({ "id": name, "name": name, "manifest_path": format!("/w/{folder}/Cargo.toml") });
+        let node = |(name, _, used): &(&str, _, &[(&str, Option<&str>)])| {
+            let used = used.iter();
+            let used = used.map(|(id, kind)| json!({ "pkg": id, "dep_kinds": [{ "kind": kind }] }));
+            json!({ "id": name, "deps": used.collect::<Vec<_>>() })
+        };
+        let own = packages.iter().filter(|(_, folder, _)| *folder != "registry");
+        json!({
+            "workspace_root": "/w",
+            "workspace_members": own.map(|(name, ..)| *name).collect::<Vec<_>>(),
+            "packages": packages.iter().map(package).collect::<Vec<_>>(),
+            "resolve": { "nodes": packages.iter().map(node).collect::<Vec<_>>() },
+        })
+    }
+
+    const PAGE: &str = "\
+| folder | crate | what it is | what it keeps |
+|---|---|---|---|
+| `runtime` | `run` | runs | knows nothing of schedules: times are given |
+| `formats/a` | `reader` | reads | no MLIR; never a panic |
+| `compiler` | `compile` | compiles | no globals; knows nothing of clocks |
+";
+
     #[test]
     fn a_wrong_turn_is_found() {
-        let package = |name: &str, folder: &str, used: &str, kind: Option<&str>| {
-            json!({
-                "name": name, "manifest_path": format!("/w/{folder}/Cargo.toml"),
-                "dependencies": [{ "name": used, "kind": kind }],
-            })
-        };
-        let workspace = json!({ "workspace_root": "/w", "packages": [
-            package("run", "runtime", "compile", None),
-            package("compile", "compiler", "run", None),
-            package("reader", "formats/ark", "melior", Some("build")),
-            package("values", "formats/tensor", "compile", Some("dev")),
-        ]});
+        let workspace = workspace(&[
+            ("run", "runtime", &[("compile", None)]),
+            ("compile", "compiler", &[("irc-gemini-format", None), ("run", Some("dev"))]),
+            ("reader", "formats/b", &[("helper", Some("build"))]),
+            ("helper", "registry", &[("melior", None)]),
+            ("melior", "registry", &[]),
+            ("irc-gemini-format", "registry", &[]),
+            ("values", "formats/tensor", &[("melior", Some("dev"))]),
+        ]);
         let expected = [
             "run (Plain) depends on compile (Compiler), a layer above",
-            "reader is plain Rust, but depends on melior",
+            "run is plain Rust: its row in docs/ARCHITECTURE.md says `no MLIR`",
+            "run knows of schedules: run -> compile -> irc-gemini-format",
+            "compile: layers.rs does not say which crates know of clocks",
+            "reader is in formats/b; docs/ARCHITECTURE.md says formats/a",
+            "reader knows of MLIR: reader -> helper -> melior",
+            "values has no row in the code map of docs/ARCHITECTURE.md",
         ];
-        assert_eq!(faults(&workspace), Ok(expected.map(String::from).to_vec()));
-        let stray = json!({ "workspace_root": "/w", "packages": [package("x", "odd", "y", None)] });
-        assert!(faults(&stray).is_err_and(|error| error.starts_with("odd has no layer")));
+        assert_eq!(faults(&workspace, PAGE), Ok(expected.map(String::from).to_vec()));
+    }
+
+    #[test]
+    fn a_folder_of_no_layer_is_an_error() {
+        let stray = workspace(&[("x", "odd", &[])]);
+        assert!(faults(&stray, PAGE).is_err_and(|error| error.starts_with("odd has no layer")));
     }
 }

@@ -5,6 +5,7 @@ mod command_lines;
 mod conformance;
 mod docs;
 mod layers;
+mod licences;
 mod metadata;
 #[cfg(test)]
 mod test_programs;
@@ -21,7 +22,9 @@ tasks:
   conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
                    irc-conformance, and no page
   docs             writes what docs/ copies from the code: dialects, stages, operators
-  layers           checks that dependencies between crates point one way
+  layers           checks that dependencies between crates point one way, and what
+                   docs/ARCHITECTURE.md promises of them
+  licences         checks the licences of all that irc is built from
   man              writes docs/man/ from the definitions of the command lines";
 
 fn main() -> ExitCode {
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Some("conformance") => conformance::run(&arguments[1..]),
         Some("docs") => docs::run(),
         Some("layers") => layers::run(),
+        Some("licences") => licences::run(),
         Some("man") => command_lines::man(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

@@ -1,20 +1,13 @@
 //! Any bytes: the listing reader never panics, explains what it refuses, and writes back what it
 //! accepts; and verifier and simulators end on that.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/npu_listing
-//!     cargo fuzz run --sanitizer none npu_listing fuzz/corpus/npu_listing \
-//!         formats/npu/tests/data -- -max_total_time=60 -rss_limit_mb=4096
-#![no_main]
 
 use irc_diag::{Sink, Source, render};
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu_sim::cycles;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.txt", bytes);
     let mut sink = Sink::new();
     let listing = listing::parse(&source, Limits::default(), &mut sink);
@@ -27,4 +20,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = cycles::run(&listing.program, &cycles::Options::default());
     }
     render(&source, &sink.into_diagnostics(), false, 80);
-});
+}

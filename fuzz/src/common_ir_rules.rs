@@ -1,22 +1,15 @@
 //! A graph and its libraries as text, with a line `%%` between them: the validator never panics, each
 //! diagnostic has a place, and what is sound is sound when it is bundled.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/common_ir_rules
-//!     cargo fuzz run --sanitizer none common_ir_rules fuzz/corpus/common_ir_rules \
-//!         lit_tests/common_ir/rules lit_tests/common_ir/rules/inputs \
-//!         -- -max_total_time=60 -rss_limit_mb=1024
-#![no_main]
 
 use irc_common_format::library::{Libraries, Library, bundle};
 use irc_common_format::model::Module;
 use irc_common_format::validate::{Level, ValidateOptions, validate};
 use irc_common_format::{Document, Format, Options, read};
 use irc_diag::{Sink, render};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
+/// What the module says, of a text; bytes that are none are passed over.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut parts = text.split("\n%%\n");
     let Some(root) = parts.next().and_then(|text| document(text, "common-ir-text")) else { return };
     let mut libraries = Libraries::none();
@@ -41,11 +34,9 @@ fuzz_target!(|text: &str| {
         let options = ValidateOptions { level, implicit_std: true, ..ValidateOptions::default() };
         validate(module, libraries, &options, &mut sink);
         let mut diagnostics = sink.into_diagnostics();
-        assert!(
-            diagnostics
-                .iter()
-                .all(|diagnostic| diagnostic.path.is_some() || diagnostic.code == "too-many-diagnostics")
-        );
+        assert!(diagnostics.iter().all(
+            |diagnostic| diagnostic.path.is_some() || diagnostic.code == "too-many-diagnostics"
+        ));
         root.input.place(&mut diagnostics);
         render(&root.input.source(), &diagnostics, false, 80);
         diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
@@ -57,7 +48,7 @@ fuzz_target!(|text: &str| {
     if strict == 0 {
         assert_eq!(errors(&bundled, &Libraries::none(), Level::Strict), 0, "{bundled:?}");
     }
-});
+}
 
 fn document(text: &str, format: &str) -> Option<Document> {
     let format = Format::from_name(format)?;

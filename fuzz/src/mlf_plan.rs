@@ -1,18 +1,10 @@
 //! Any graph in a sound archive: what memory it takes is said, within a limit, or why it is refused. No
 //! code is loaded.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/mlf_plan
-//!     cargo fuzz run --sanitizer none mlf_plan fuzz/corpus/mlf_plan formats/mlf/tests/data -- \
-//!         -max_total_time=60
-#![no_main]
 
 use bytes::Bytes;
 use irc_diag::{Sink, Source};
 use irc_mlf::{Package, graph::read, metadata::Memory};
 use irc_runtime::{ContextOptions, Guard, context_bytes};
-use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
 const LIMIT: u64 = 1 << 30;
@@ -33,7 +25,8 @@ static SMALL: LazyLock<Package> = LazyLock::new(|| {
     package
 });
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.json", bytes);
     let Some(graph) = read(&source, &mut Sink::new()) else { return };
     let mut package = SMALL.clone();
@@ -43,10 +36,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
     package.parts[0].graph = Some(graph);
     for guard in [Guard::None, Guard::Pages] {
-        let options = ContextOptions { memory_limit: Some(LIMIT), guard, ..ContextOptions::default() };
+        let options =
+            ContextOptions { memory_limit: Some(LIMIT), guard, ..ContextOptions::default() };
         match context_bytes(&package, None, &options) {
             Ok(bytes) => assert!(bytes <= LIMIT),
             Err(error) => assert!(!error.to_string().is_empty(), "refused with a sentence"),
         }
     }
-});
+}

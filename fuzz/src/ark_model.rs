@@ -1,29 +1,18 @@
 //! Any bytes: the model reader never panics, explains what it refuses, and writes back what it
 //! accepts.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/ark_model
-//!     cargo fuzz run --sanitizer none ark_model fuzz/corpus/ark_model \
-//!         formats/ark/tests/data -- \
-//!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
-#![no_main]
 
 use irc_ark_format::model::{self, Options};
 use irc_diag::{Sink, Source, render, to_json};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.model.json", bytes);
     let mut sink = Sink::new();
     let document = model::parse(&source, &Options::default(), &mut sink);
     assert_eq!(document.is_none(), sink.has_errors(), "refused if and only if explained");
     let found = sink.into_diagnostics();
-    assert!(
-        found
-            .iter()
-            .all(|diagnostic| diagnostic.primary_span().is_some() || diagnostic.code == "too-many-diagnostics")
-    );
+    assert!(found.iter().all(|diagnostic| diagnostic.primary_span().is_some()
+        || diagnostic.code == "too-many-diagnostics"));
     render(&source, &found, false, 80);
     to_json(&source, &found);
     if let Some(document) = document {
@@ -35,4 +24,4 @@ fuzz_target!(|bytes: &[u8]| {
             model::parse(&Source::new("again", &text), &Options::default(), &mut Sink::new());
         assert_eq!(again.map(|again| again.model), Some(document.model));
     }
-});
+}

@@ -1,26 +1,18 @@
 //! Any bytes: the readers of Gemini schedules and frontend files never panic, explain what they
 //! refuse, place what they find, and write back what they accept; emission of any schedule ends.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/gemini
-//!     cargo fuzz run --sanitizer none gemini fuzz/corpus/gemini \
-//!         formats/gemini/tests/data -- \
-//!         -max_total_time=60 -rss_limit_mb=1024
-#![no_main]
 
 use irc_diag::{Sink, Source, render};
 use irc_gemini_format::schedule::Limits;
 use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule, source};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let Ok(source) = source("fuzz.json", bytes) else { return };
     match FileKind::of(source.text()) {
         Some(FileKind::Frontend) => read_frontend(&source),
         _ => read_schedule(&source),
     }
-});
+}
 
 fn read_schedule(source: &Source) {
     let options = Options::default();
@@ -38,7 +30,10 @@ fn read_schedule(source: &Source) {
         check_pair(&read, layers);
     }
     if let Err(found) = irc_npu_emit::emit(&read, layers.as_ref()) {
-        assert!(found.iter().all(|diagnostic| diagnostic.diagnostic.path.is_some()), "every diagnostic has a path");
+        assert!(
+            found.iter().all(|diagnostic| diagnostic.diagnostic.path.is_some()),
+            "every diagnostic has a path"
+        );
     }
 }
 
@@ -57,9 +52,9 @@ fn read_frontend(source: &Source) {
 fn finish(source: &Source, sink: Sink, refused: bool) {
     assert_eq!(refused, sink.has_errors(), "refused if and only if explained");
     let found = sink.into_diagnostics();
-    let unplaced = found
-        .iter()
-        .find(|diagnostic| diagnostic.primary_span().is_none() && diagnostic.code != "too-many-diagnostics");
+    let unplaced = found.iter().find(|diagnostic| {
+        diagnostic.primary_span().is_none() && diagnostic.code != "too-many-diagnostics"
+    });
     assert_eq!(unplaced, None, "every diagnostic has a place");
     render(source, &found, false, 80);
 }

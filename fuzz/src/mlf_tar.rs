@@ -2,26 +2,19 @@
 //! is explained, and members written are the members read.
 //!
 //! Checksums of headers are made right first: no mutation would.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/mlf_tar
-//!     cargo fuzz run --sanitizer none mlf_tar fuzz/corpus/mlf_tar formats/mlf/tests/data -- \
-//!         -max_total_time=60
-#![no_main]
 
 use bytes::Bytes;
 use irc_diag::{Sink, render};
-use irc_mlf::{Archive, Depth, check, read};
-use libfuzzer_sys::fuzz_target;
+use irc_mlf::{Archive, Depth, read};
 
 const BLOCK: usize = 512;
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let bytes = Bytes::from(sealed(bytes));
     let (package, report) = read("fuzz.tar", &bytes);
     assert_eq!(package.is_none(), report.has_errors(), "refused if and only if explained");
-    let checked = package.map(|package| check(&package, Depth::Content));
+    let checked = package.map(|package| irc_mlf::check(&package, Depth::Content));
     for report in checked.iter().chain([&report]) {
         for file in report.files() {
             render(&file.source, &file.found, false, 80);
@@ -35,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(again, Some(archive), "written and read again");
         }
     }
-});
+}
 
 /// The bytes with the right checksum in every block that may be a header.
 fn sealed(bytes: &[u8]) -> Vec<u8> {

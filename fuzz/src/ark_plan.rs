@@ -1,20 +1,12 @@
 //! Any bytes: the plan reader never panics, explains what it refuses, and writes back what it
 //! accepts; and every check ends on what it accepts, alone, as two ranks, and against a model.
-//!
-//! On stable Rust, for one minute, from the folder of the repository:
-//!
-//!     mkdir -p fuzz/corpus/ark_plan
-//!     cargo fuzz run --sanitizer none ark_plan fuzz/corpus/ark_plan \
-//!         formats/ark/tests/data -- \
-//!         -max_total_time=60 -rss_limit_mb=1024 -dict=fuzz/ark.dict
-#![no_main]
 
 use irc_ark_format::model::{Model, Node, Options};
 use irc_ark_format::plan::{self, Plan};
 use irc_diag::{Sink, Source, render};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+/// What the module says, of these bytes.
+pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.plan.json", bytes);
     let mut sink = Sink::new();
     let plan = plan::parse(&source, &Options::default(), &mut sink);
@@ -32,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
             plan::parse(&Source::new("again", &text), &Options::default(), &mut Sink::new());
         assert_eq!(again, Some(plan));
     }
-});
+}
 
 /// The ops of a plan, last task first, as a model.
 fn model_of(plan: &Plan) -> Model {
