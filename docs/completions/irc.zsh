@@ -15,14 +15,14 @@ _irc() {
 
     local context curcontext="$curcontext" state line
     _arguments "${_arguments_options[@]}" : \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -38,207 +38,207 @@ plain\:"A line for each step"))' \
         case $line[1] in
             (compile)
 _arguments "${_arguments_options[@]}" : \
-'-o+[File to write; its suffix says what\: .so .tar .o .c .ll .s .mlir .json; - is stdout]:OUT:_files' \
-'--output=[File to write; its suffix says what\: .so .tar .o .c .ll .s .mlir .json; - is stdout]:OUT:_files' \
-'--backend=[Who generates code for .so and .o]:NAME:((llvm\:"LLVM\: the fastest code"
-cranelift\:"Cranelift\: compiled quickly, runs slower"))' \
-'--emit=[What to write, whatever the suffix says]:KIND:((so\:"A shared library that \`irc run\` and the C ABI load"
-o\:"A relocatable object"
+'-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir or .json; - for standard output]:OUT:_files' \
+'--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir or .json; - for standard output]:OUT:_files' \
+'--backend=[Code generator for .so and .o]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: fast compilation, slower code"))' \
+'--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
+o\:"An object file"
 ll\:"LLVM IR, optimised"
 s\:"Assembly"
-c\:"C source that gcc or clang compiles, for any processor unless one is named"
-mlir\:"MLIR after a stage of the pipeline"
+c\:"C source for gcc or clang, portable unless --target-cpu is given"
+mlir\:"MLIR after the stage given by --stage"
 json\:"An ARK execution plan"
 tar\:"A Model Library Format archive"
-asm\:"An NPU program (not built yet)"
-ptx\:"NVIDIA PTX (not built yet)"))' \
-'--stage=[Stage after which .mlir is written; irc-opt --list-stages lists them \[default\: import\]]:NAME:_default' \
-'--inputs=[Inputs that the structure of an ONNX model depends on, or of test vectors]:X.npz:_files' \
-'--arch=[Device a .json plan is for\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
-'--processors=[Processors a .json plan may use \[default\: those of the device\]]:N:_default' \
-'--planner=[Planner of a .json plan\: irc optimises, ark gives what ARK'\''s own planner gives]:NAME:((irc\:"The optimising one"
-ark\:"ARK'\''s own, reproduced\: one op after another"))' \
-'--config-rules=[Configs and ranges pinned for ops of a .json plan\: JSON, see docs/config-rules.md]:FILE:_files' \
-'--mlf-version=[Version of the Model Library Format of a .tar\: 5 or 7 \[default\: 5\]]:N:(5 7)' \
-'--codegen=[Code in a .tar\: an object for one processor, or C source for any \[default\: o\]]:KIND:((o\:"A relocatable object, and a shared library"
-c\:"C source, which needs a C compiler and nothing else"))' \
-'--model-name=[Name of the model in a .tar \[default\: default, which all clients know\]]:NAME:_default' \
-'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
-'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
-'*--shape=[Shape of an input whose sizes the model leaves open\: data=1x3x224x224; once for each]:NAME=SHAPE:_default' \
-'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
-outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
-'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
-outputs\:"Buffers whose last value nothing else reads"))' \
-'--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
+asm\:"An NPU program (not implemented yet)"
+ptx\:"NVIDIA PTX (not implemented yet)"))' \
+'--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\]]:NAME:_default' \
+'--inputs=[Input values to specialise an ONNX model for, or for test vectors]:X.npz:_files' \
+'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
+'--processors=[Number of processors that a .json plan may use \[default\: all of the device\]]:N:_default' \
+'--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner]:NAME:((irc\:"The optimising planner of irc"
+ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
+'--config-rules=[JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md]:FILE:_files' \
+'--mlf-version=[Model Library Format version of a .tar \[default\: 5\]]:N:(5 7)' \
+'--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\]]:KIND:((o\:"An object file, and a shared library"
+c\:"C source, which needs only a C compiler"))' \
+'--model-name=[Name of the model in a .tar \[default\: default\]]:NAME:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+outline\:"Share one function between calls where its structure does not depend on argument values"))' \
+'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
+'--results=[Written buffers to return \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer that is written"
+outputs\:"Only buffers whose final value no other op reads"))' \
+'--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
-'(--results)--keep-intermediates[Short for --results all\: intermediate buffers come back too]' \
-'--check-reproducible[Compile a .tar twice, each time from nothing, and demand equal bytes]' \
-'--with-test-vectors[Put inputs and what comes of them into a .tar\: irc run --self-test compares]' \
-'--implicit-std[Operators that nothing declares are those of the standard library]' \
-'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
-'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
-'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'(--results)--keep-intermediates[Return intermediate buffers too; same as --results all]' \
+'--check-reproducible[Compile a .tar twice from scratch and fail if the files differ]' \
+'--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test]' \
+'--implicit-std[Resolve undeclared operators in the standard library]' \
+'--compat[Report violations that are common in old Common IR files as warnings]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':model -- ARK model, ONNX model or Common IR graph; - is standard input:_default' \
+':model -- ARK model, ONNX model, Common IR graph, or ARK plan; - for standard input:_default' \
 && ret=0
 ;;
 (run)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[Input buffers]:X.npz:_files' \
-'--outputs=[File for the output buffers; without it a summary is printed]:Y.npz:_files' \
-'--expected=[Buffers that must come out, within the tolerance of their type]:E.npz:_files' \
-'--tolerance=[Tolerance relative to element and tensor, instead of that of each type]:X:_default' \
-'--seed=[Fill inputs not given with random values; equal seeds give equal values everywhere]:N:_default' \
-'--data-set=[ONNX test data of a model\: input_N.pb, and output_N.pb that must come out]:DIR:_files' \
-'--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
-'--trace=[File for a timeline of the run of plans, for ui.perfetto.dev]:T.json:_files' \
-'--transport=[How ranks reach each other; with mpi, mpirun starts a process for each]:HOW:((inprocess\:"All of them run in one process"
-mpi\:"Each runs in a process of its own, and writes files of its own\: y.rank0.npz for y.npz"))' \
-'--backend=[What runs the model]:NAME:((llvm\:"Code from LLVM"
-reference\:"The reference evaluator\: slow, and the meaning of everything else"
-cranelift\:"Code from Cranelift\: compiled quickly, runs slower"
-cuda\:"A GPU (not built yet)"))' \
-'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
-'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
-'*--shape=[Shape of an input whose sizes the model leaves open\: data=1x3x224x224; once for each]:NAME=SHAPE:_default' \
-'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
-outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
-'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Which written buffers come back \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer written"
-outputs\:"Buffers whose last value nothing else reads"))' \
-'--explain-fusion=[Print how the ops were fused and why not further, to standard error]::FORMAT:((text\:"Lines for people"
+'--inputs=[File with inputs]:X.npz:_files' \
+'--outputs=[File for outputs; without it, a summary of them is printed]:Y.npz:_files' \
+'--expected=[File with expected outputs, compared within the tolerance of their type]:E.npz:_files' \
+'--tolerance=[Relative tolerance for --expected \[default\: depends on the type\]]:X:_default' \
+'--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
+'--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb]:DIR:_files' \
+'--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
+'--trace=[File for a timeline of running plans, for ui.perfetto.dev]:T.json:_files' \
+'--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
+mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
+'--backend=[Code generator, or the reference evaluator]:NAME:((llvm\:"LLVM\: the fastest code"
+reference\:"The reference evaluator\: slow, defines the correct results"
+cranelift\:"Cranelift\: fast compilation, slower code"
+cuda\:"A GPU (not implemented yet)"))' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+outline\:"Share one function between calls where its structure does not depend on argument values"))' \
+'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
+'--results=[Written buffers to return \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer that is written"
+outputs\:"Only buffers whose final value no other op reads"))' \
+'--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
-'(--inputs --outputs --expected --seed)--self-test[Run an archive on the inputs that it holds, and compare with the outputs that it holds]' \
-'--race-check[Stop the run of plans at the first race; one that irc check finds must show in the run]' \
-'--implicit-std[Operators that nothing declares are those of the standard library]' \
-'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
-'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
-'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs]' \
+'--race-check[Detect races while running plans; stop at the first one]' \
+'--implicit-std[Resolve undeclared operators in the standard library]' \
+'--compat[Report violations that are common in old Common IR files as warnings]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- Model (ARK, ONNX, Common IR), library, or the plans of all ranks; - is standard input:_default' \
+'*::files -- Model, library, archive, or the ARK plans of all ranks; - for standard input:_default' \
 && ret=0
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
-'*--model=[Check that the plans compute this model; once for each rank]:MODEL:_default' \
-'--against=[Check that NPU programs are this one\: a listing, a trace or .npu]:PROGRAM:_default' \
-'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
-'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
-'*--shape=[Shape of an input whose sizes the model leaves open\: data=1x3x224x224; once for each]:NAME=SHAPE:_default' \
-'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
-outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'*--model=[Check that the plans implement this model; repeat for each rank]:MODEL:_default' \
+'--against=[Compare NPU programs with this one\: a listing, a trace or .npu]:PROGRAM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+outline\:"Share one function between calls where its structure does not depend on argument values"))' \
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
-'--strict[Keys that the format does not know are errors]' \
-'--json[Write all findings as one JSON array to standard output]' \
-'--cost[Estimate what plans cost; with --json, an object of findings and costs is written]' \
-'--implicit-std[Operators that nothing declares are those of the standard library]' \
-'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
-'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'--strict[Treat unknown keys as errors]' \
+'--json[Print all diagnostics as one JSON array on standard output]' \
+'--cost[Estimate the cost of plans; with --json, as an object beside the diagnostics]' \
+'--implicit-std[Resolve undeclared operators in the standard library]' \
+'--compat[Report violations that are common in old Common IR files as warnings]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- Models, plans, graphs, schedules, layers, NPU programs, archives; - is standard input:_default' \
+'*::files -- Models, plans, schedules, frontend files, NPU programs, archives; - for standard input:_default' \
 && ret=0
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[Inputs of an ONNX model; others are random, and of size 1 where it leaves that open]:X.npz:_files' \
-'--threads=[Threads to run a plan on; models and libraries run on one today]:N:_default' \
-'--seed=[Seed of the random inputs]:N:_default' \
-'--time=[Seconds to measure, beside a tenth of that to warm up]:S:_default' \
-'--iterations=[Runs to measure, instead of a time]:N:_default' \
-'--peak-gflops=[Peak arithmetic in GFLOP/s, instead of measuring it]:X:_default' \
-'--peak-bandwidth=[Peak memory traffic in GB/s, read and written, instead of measuring it]:X:_default' \
-'--backend=[Who generates the code]:NAME:((llvm\:"LLVM\: the fastest code"
-cranelift\:"Cranelift\: compiled quickly, runs slower"))' \
+'--inputs=[File with inputs; others are random, with dynamic dimensions set to 1]:X.npz:_files' \
+'--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
+'--seed=[Seed for random inputs]:N:_default' \
+'--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \
+'--iterations=[Number of runs to measure; overrides --time]:N:_default' \
+'--peak-gflops=[Peak arithmetic throughput in GFLOP/s; skips its measurement]:X:_default' \
+'--peak-bandwidth=[Peak memory bandwidth in GB/s, reads plus writes; skips its measurement]:X:_default' \
+'--backend=[Code generator]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
-'--format=[Form of the file, where its content does not tell\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Further folder in which imported libraries may lie; beside the model they always may]:DIR:_files' \
-'--allow-fetch=[Fetch imported libraries from servers, once, into this folder]:CACHE:_files' \
-'*--shape=[Shape of an input whose sizes the model leaves open\: data=1x3x224x224; once for each]:NAME=SHAPE:_default' \
-'--functions=[What becomes of calls of the model'\''s functions]:HOW:((inline\:"The body in place of each call\: fuses with what is around it"
-outline\:"One function for all calls, where the body does not depend on the values of arguments"))' \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+outline\:"Share one function between calls where its structure does not depend on argument values"))' \
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
-'--json[Write one JSON object instead of lines]' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'--json[Print one JSON object instead of text]' \
 '--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
-'--implicit-std[Operators that nothing declares are those of the standard library]' \
-'--compat[Rules that real files of Common IR'\''s time break are warnings]' \
-'--ignore-control-inputs[Let nodes run before those that their control inputs name]' \
+'--implicit-std[Resolve undeclared operators in the standard library]' \
+'--compat[Report violations that are common in old Common IR files as warnings]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':file -- Model, graph, ARK plan, or library of irc compile; - is standard input:_default' \
+':file -- Model, ARK plan, or compiled library; - for standard input:_default' \
 && ret=0
 ;;
 (simulate)
 _arguments "${_arguments_options[@]}" : \
-'--frontend=[Frontend IR of the same network\: programs of schedules of one core are made with it]:F:_files' \
-'--program=[Program to run, instead of making one\: a listing, a trace or .npu of the same schedule]:P:_files' \
+'--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
+'--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
-'--html=[File for a page that shows what lies where in the buffers, over time]:OUT.html:_files' \
-'--link-rate=[Bytes that a link between cores carries in a cycle \[default\: transfers do not share links\]]:BYTES:_default' \
-'--dram-rate=[Bytes that DRAM gives all cores together in a cycle; without it each has its own]:BYTES:_default' \
-'--outputs=[Also run the program on int8 tensors\: file for the results of the network]:Y.npz:_files' \
-'--inputs=[Inputs, by name]:X.npz:_files' \
-'--weights=[Weights, scales and biases\: LAYER.weight, LAYER.scale, LAYER.bias]:W.npz:_files' \
-'--seed=[Draw the inputs and weights that are not given]:N:_default' \
-'--diagnostics=[How findings are written\: text for people, or one JSON object a line]:FORMAT:((text\:"With the source lines they point at"
-json\:"One JSON object a line"))' \
-'--color=[Whether messages are coloured; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+'--html=[File for an HTML page that shows the contents of the buffers over time]:OUT.html:_files' \
+'--link-rate=[Bytes per cycle of a link between cores \[default\: transfers do not share links\]]:BYTES:_default' \
+'--dram-rate=[Bytes per cycle of DRAM, for all cores \[default\: cores do not share DRAM\]]:BYTES:_default' \
+'--outputs=[Run the program on int8 tensors and write the network'\''s results to this file]:Y.npz:_files' \
+'--inputs=[File with inputs, by name]:X.npz:_files' \
+'--weights=[File with weights, scales and biases\: LAYER.weight, LAYER.scale, LAYER.bias]:W.npz:_files' \
+'--seed=[Seed for random values of missing inputs and weights]:N:_default' \
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
 always\:"Always"
 never\:"Never"))' \
-'--progress=[What tells of progress; auto\: a bar on a terminal, when it takes long]:HOW:((auto\:"A bar on a terminal, nothing otherwise"
-none\:"Nothing"
-plain\:"A line for each step"))' \
-'--json[Write one JSON object instead of lines]' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'--json[Print one JSON object instead of text]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':schedule -- Gemini schedule; .gz files are unpacked:_files' \
+':schedule -- Gemini schedule; may be gzip-compressed:_files' \
 && ret=0
 ;;
 (help)
@@ -289,11 +289,11 @@ esac
 (( $+functions[_irc_commands] )) ||
 _irc_commands() {
     local commands; commands=(
-'compile:Compile a model to a library, an archive, an object, LLVM IR, MLIR or a plan' \
-'run:Run a model, a compiled library, an archive, or plans' \
-'check:Check models and plans\: every finding of every file' \
-'bench:Measure a model or a plan\: latency, GFLOP/s, bytes, share of the roofline' \
-'simulate:Simulate an NPU schedule\: cycles, traces, what it computes' \
+'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan' \
+'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
+'check:Check files and report every error' \
+'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
+'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'irc commands' commands "$@"
@@ -316,11 +316,11 @@ _irc__subcmd__compile_commands() {
 (( $+functions[_irc__subcmd__help_commands] )) ||
 _irc__subcmd__help_commands() {
     local commands; commands=(
-'compile:Compile a model to a library, an archive, an object, LLVM IR, MLIR or a plan' \
-'run:Run a model, a compiled library, an archive, or plans' \
-'check:Check models and plans\: every finding of every file' \
-'bench:Measure a model or a plan\: latency, GFLOP/s, bytes, share of the roofline' \
-'simulate:Simulate an NPU schedule\: cycles, traces, what it computes' \
+'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan' \
+'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
+'check:Check files and report every error' \
+'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
+'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
     _describe -t commands 'irc help commands' commands "$@"

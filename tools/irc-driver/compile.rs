@@ -134,10 +134,10 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
     kind.map_err(|_| match suffix {
-        "" => Stop::Usage(format!("{name} has no suffix; give --emit")),
+        "" => Stop::Usage(format!("output file {name} has no suffix; give one, or --emit")),
         _ => Stop::Usage(format!(
-            "unrecognised output suffix .{suffix} of {name}; expected .so, .tar, .o, .c, .ll, .s, .mlir, .json \
-             or .asm"
+            "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .json, \
+             .asm"
         )),
     })
 }

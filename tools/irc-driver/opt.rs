@@ -1,4 +1,4 @@
-//! `irc-opt`: mlir-opt over irc's dialects and passes, plus the stage table.
+//! `irc-opt`: mlir-opt with irc's dialects and passes, and flags for the pipelines.
 use irc::{
     Target,
     pipeline::{PIPELINES, Pipeline, Settings},
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 const SUMMARY: &str = "irc modular optimizer driver";
 
-/// Runs mlir-opt's main with our registry, after our own flags have become pass pipelines.
+/// Runs mlir-opt's main with our registry, after our own flags have been replaced by pass pipelines.
 pub fn main(arguments: &[String]) -> ExitCode {
     irc::passes::register_all();
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--list-stages" | "-list-stages")) {
@@ -91,11 +91,11 @@ fn own_help() -> String {
         .collect();
     format!(
         "irc options:\n\
-         \n  --irc-pipeline=<name>                         - run the stage table\n{}\
-         \n  --compile-to=<stage>                          - stop after this stage\
-         \n  --compile-from=<stage>                        - start after this stage\
-         \n  --target-cpu=<name>                           - the processor to schedule for; native by default\
-         \n  --list-stages                                 - print the stage table\n\n",
+         \n  --irc-pipeline=<name>                         - run a pipeline, by default all its stages\n{}\
+         \n  --compile-to=<stage>                          - run the pipeline up to and including this stage\
+         \n  --compile-from=<stage>                        - run the pipeline from the stage after this one\
+         \n  --target-cpu=<name>                           - schedule for this processor [default: native]\
+         \n  --list-stages                                 - list the stages of the pipelines and exit\n\n",
         names.concat()
     )
 }

@@ -57,7 +57,7 @@ impl Stop {
 
     /// Something that the design has and the program has not.
     pub fn not_built(what: &str) -> Self {
-        Stop::problem(format!("not built yet: {what}"))
+        Stop::problem(format!("not implemented yet: {what}"))
     }
 
     /// The exit code.

@@ -200,7 +200,7 @@ fn what_is_not_built_says_so() {
     for arguments in cases {
         let (code, out, err) = run(tool("irc").args(arguments));
         assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");
-        assert!(err.starts_with("irc: error: not built yet: "), "{err}");
+        assert!(err.starts_with("irc: error: not implemented yet: "), "{err}");
     }
 }
 

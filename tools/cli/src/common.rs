@@ -2,48 +2,48 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// How a tool talks; on standard error only.
+/// How messages are printed; on standard error only.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Messages")]
 pub struct Console {
-    /// How diagnostics are written: text for people, or one JSON object a line
+    /// Format of diagnostics: text, or one JSON object per line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
     pub diagnostics: Diagnostics,
-    /// Whether messages are coloured; auto: on a terminal, unless NO_COLOR is set
+    /// When to use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
     pub color: Color,
-    /// What tells of progress; auto: a bar on a terminal, when it takes long
+    /// How to report progress; auto: a progress bar on a terminal, for long operations
     #[arg(long, value_enum, default_value_t, value_name = "HOW", global = true)]
     pub progress: Progress,
 }
 
-/// How diagnostics are written.
+/// Format of diagnostics.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Diagnostics {
-    /// With the source lines they point at.
+    /// Text with the source lines that they refer to.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Which planner makes an ARK plan.
+/// The planner of an ARK plan.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Planner {
-    /// The optimising one
+    /// The optimising planner of irc
     #[default]
     Irc,
-    /// ARK's own, reproduced: one op after another
+    /// A reproduction of ARK's planner, which schedules one op after another
     Ark,
 }
 
-/// Who generates code.
+/// The code generator.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Generator {
     /// LLVM: the fastest code
     #[default]
     Llvm,
-    /// Cranelift: compiled quickly, runs slower
+    /// Cranelift: fast compilation, slower code
     Cranelift,
 }
 
@@ -59,15 +59,15 @@ pub enum Color {
     Never,
 }
 
-/// What tells of progress.
+/// How progress is reported.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// A bar on a terminal, nothing otherwise.
+    /// A progress bar on a terminal, otherwise nothing.
     #[default]
     Auto,
-    /// Nothing.
+    /// No progress report.
     None,
-    /// A line for each step.
+    /// One line per step.
     Plain,
 }
 
@@ -75,17 +75,17 @@ pub enum Progress {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Compilation")]
 pub struct Compile {
-    /// Processor to generate code for, such as x86-64-v3 [default: native; for .c, any]
+    /// Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]
     #[arg(long, value_name = "CPU")]
     pub target_cpu: Option<String>,
     /// Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an
     /// ARK model: all]
     #[arg(long, value_name = "WHICH")]
     pub results: Option<String>,
-    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
+    /// Accumulate like ARK's kernels on CUDA_80: f16 sums in f16, f32 products in TF32
     #[arg(long)]
     pub ark_accumulate: bool,
-    /// Print how the ops were fused and why not further, to standard error
+    /// Explain on standard error which ops were fused, and why no others
     #[arg(
         long,
         value_enum,
@@ -97,51 +97,51 @@ pub struct Compile {
     pub explain_fusion: Option<Explain>,
 }
 
-/// How fusion is explained.
+/// Format of the explanation of fusion.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explain {
-    /// Lines for people.
+    /// Text.
     Text,
     /// One JSON object.
     Json,
 }
 
-/// What becomes of calls of functions.
+/// How calls of functions are compiled.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Functions {
-    /// The body in place of each call: fuses with what is around it.
+    /// Inline each call, so that it fuses with the surrounding ops.
     #[default]
     Inline,
-    /// One function for all calls, where the body does not depend on the values of arguments.
+    /// Share one function between calls where its structure does not depend on argument values.
     Outline,
 }
 
-/// How Common IR and ONNX files are read.
+/// Options for reading Common IR and ONNX files.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Common IR and ONNX")]
 pub struct Graphs {
-    /// Form of the file, where its content does not tell: onnx, common-ir-text, …
+    /// Format of the file if its content is ambiguous: onnx, common-ir-text, …
     #[arg(long, value_name = "FORM")]
     pub format: Option<String>,
-    /// Further folder in which imported libraries may lie; beside the model they always may
+    /// Additional folder to search for imported libraries, after the model's own folder
     #[arg(long, value_name = "DIR")]
     pub library_path: Vec<PathBuf>,
-    /// Fetch imported libraries from servers, once, into this folder
+    /// Download imported libraries into this folder, unless they are already there
     #[arg(long, value_name = "CACHE")]
     pub allow_fetch: Option<PathBuf>,
-    /// Shape of an input whose sizes the model leaves open: data=1x3x224x224; once for each
+    /// Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable
     #[arg(long, value_name = "NAME=SHAPE")]
     pub shape: Vec<String>,
-    /// Operators that nothing declares are those of the standard library
+    /// Resolve undeclared operators in the standard library
     #[arg(long)]
     pub implicit_std: bool,
-    /// Rules that real files of Common IR's time break are warnings
+    /// Report violations that are common in old Common IR files as warnings
     #[arg(long)]
     pub compat: bool,
-    /// What becomes of calls of the model's functions
+    /// How to compile calls of the model's functions
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub functions: Functions,
-    /// Let nodes run before those that their control inputs name
+    /// Ignore control inputs, so that they do not order nodes
     #[arg(long)]
     pub ignore_control_inputs: bool,
 }

@@ -1,9 +1,9 @@
-//! `irc`: compile, run, check, measure, simulate.
+//! `irc`: compile, run, check, benchmark, simulate.
 use crate::{Compile, Console, EXIT_CODES, Generator, Graphs, Planner};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Compiles machine-learning programs to host libraries, runs them, checks them, measures them
+/// Compile, run, check and benchmark machine-learning programs
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "irc",
@@ -11,17 +11,17 @@ use std::path::PathBuf;
     propagate_version = true,
     after_help = format!(
         "Examples:\n  \
-         irc check model.json                 find everything wrong with a model\n  \
+         irc check model.json                 report every error in a model\n  \
          irc compile model.json -o model.so   compile it to a shared library\n  \
          irc run model.json --seed 1          run it on random inputs\n  \
-         irc bench model.json                 measure it\n\n{EXIT_CODES}"
+         irc bench model.json                 measure its latency\n\n{EXIT_CODES}"
     )
 )]
 pub struct Irc {
-    /// How the tool talks.
+    /// How messages are printed.
     #[command(flatten)]
     pub console: Console,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -29,15 +29,15 @@ pub struct Irc {
 /// The commands of `irc`.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Compile a model to a library, an archive, an object, LLVM IR, MLIR or a plan
+    /// Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan
     Compile(CompileTo),
-    /// Run a model, a compiled library, an archive, or plans
+    /// Run a model, compiled library, archive, or the ARK plans of all ranks
     Run(Run),
-    /// Check models and plans: every diagnostic of every file
+    /// Check files and report every error
     Check(Check),
-    /// Measure a model or a plan: latency, GFLOP/s, bytes, share of the roofline
+    /// Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline
     Bench(Bench),
-    /// Simulate an NPU schedule: cycles, traces, what it computes
+    /// Simulate an NPU schedule: cycles, traces, results
     Simulate(Simulate),
 }
 
@@ -51,59 +51,59 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
-     irc compile model.onnx -o model.tar                    an archive that TVM's clients load\n  \
-     irc compile model.onnx -o model.tar --codegen c        the same with C source\n  \
-     irc compile ffn.plan.json -o kernels.mlir          the kernels of its tasks\n\n{EXIT_CODES}"
+     irc compile model.onnx -o model.tar                    an archive in TVM's Model Library Format\n  \
+     irc compile model.onnx -o model.tar --codegen c        the same, with C source\n  \
+     irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
-    /// ARK model, ONNX model or Common IR graph; - is standard input
+    /// ARK model, ONNX model, Common IR graph, or ARK plan; - for standard input
     pub model: String,
-    /// File to write; its suffix says what: .so .tar .o .c .ll .s .mlir .json; - is stdout
+    /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Who generates code for .so and .o
+    /// Code generator for .so and .o
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Generator,
-    /// What to write, whatever the suffix says
+    /// Kind of output; overrides the suffix of the output file
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
-    /// Stage after which .mlir is written; irc-opt --list-stages lists them [default: import]
+    /// Last stage to run for .mlir; see irc-opt --list-stages [default: import]
     #[arg(long, value_name = "NAME")]
     pub stage: Option<String>,
-    /// Layers of the network of a Gemini schedule, which becomes a program (.asm)
+    /// Layers of the network of a Gemini schedule, for an NPU program (.asm)
     #[arg(long, value_name = "FILE")]
     pub frontend: Option<PathBuf>,
-    /// Inputs that the structure of an ONNX model depends on, or of test vectors
+    /// Input values to specialise an ONNX model for, or for test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
-    /// Device a .json plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
+    /// Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
-    /// Processors a .json plan may use [default: those of the device]
+    /// Number of processors that a .json plan may use [default: all of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
-    /// Planner of a .json plan: irc optimises, ark gives what ARK's own planner gives
+    /// Planner for .json: irc optimises, ark reproduces ARK's own planner
     #[arg(long, value_enum, value_name = "NAME")]
     pub planner: Option<Planner>,
-    /// Configs and ranges pinned for ops of a .json plan: JSON, see docs/config-rules.md
+    /// JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md
     #[arg(long, value_name = "FILE")]
     pub config_rules: Option<PathBuf>,
-    /// Version of the Model Library Format of a .tar: 5 or 7 [default: 5]
+    /// Model Library Format version of a .tar [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::builder::PossibleValuesParser::new(["5", "7"]))]
     pub mlf_version: Option<String>,
-    /// Code in a .tar: an object for one processor, or C source for any [default: o]
+    /// Code in a .tar: an object file (o), or portable C source (c) [default: o]
     #[arg(long, value_enum, value_name = "KIND")]
     pub codegen: Option<Codegen>,
-    /// Compile a .tar twice, each time from nothing, and demand equal bytes
+    /// Compile a .tar twice from scratch and fail if the files differ
     #[arg(long)]
     pub check_reproducible: bool,
-    /// Put inputs and what comes of them into a .tar: irc run --self-test compares
+    /// Store inputs and outputs in a .tar for irc run --self-test
     #[arg(long)]
     pub with_test_vectors: bool,
-    /// Name of the model in a .tar [default: default, which all clients know]
+    /// Name of the model in a .tar [default: default]
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
-    /// How Common IR and ONNX files are read.
+    /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
     /// How to compile.
@@ -111,101 +111,101 @@ pub struct CompileTo {
     pub compile: Compile,
 }
 
-/// What code an archive holds.
+/// The code in an archive.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codegen {
-    /// A relocatable object, and a shared library
+    /// An object file, and a shared library
     O,
-    /// C source, which needs a C compiler and nothing else
+    /// C source, which needs only a C compiler
     C,
 }
 
 /// What `irc compile` writes.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A shared library that `irc run` and the C ABI load
+    /// A shared library with irc's C interface
     So,
-    /// A relocatable object
+    /// An object file
     O,
     /// LLVM IR, optimised
     Ll,
     /// Assembly
     S,
-    /// C source that gcc or clang compiles, for any processor unless one is named
+    /// C source for gcc or clang, portable unless --target-cpu is given
     C,
-    /// MLIR after a stage of the pipeline
+    /// MLIR after the stage given by --stage
     Mlir,
     /// An ARK execution plan
     Json,
     /// A Model Library Format archive
     Tar,
-    /// An NPU program (not built yet)
+    /// An NPU program (not implemented yet)
     Asm,
-    /// NVIDIA PTX (not built yet)
+    /// NVIDIA PTX (not implemented yet)
     Ptx,
 }
 
 /// `irc run`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Keys of .npz files are buffer_<Id>: the whole buffer, 1-D; BF16 as the bits of uint16.\n\
-     Buffers not given start as zero; with --seed, those read before they are written start as\n\
-     random values.\n\
-     Several plans, or models, are the ranks of one world; keys are then rank<r>/buffer_<Id>. Plans\n\
-     run as the machine they describe: its processors share the threads.\n\n\
+    "The keys of .npz files are the names of inputs and outputs. Buffers of ARK models are\n\
+     buffer_<Id>: the whole buffer in one dimension, BF16 as uint16 bits. Missing inputs are zero, or\n\
+     random with --seed.\n\
+     Several ARK plans or models are run together as the ranks of one world, with keys\n\
+     rank<r>/buffer_<Id>. Plans run on a simulation of their processors, which share the threads.\n\n\
      Examples:\n  \
-     irc run ffn.model.json --seed 1                            a summary of every output\n  \
+     irc run ffn.model.json --seed 1                            print a summary of every output\n  \
      irc run ffn.model.json --inputs x.npz --outputs y.npz\n  \
-     irc run ffn.so --inputs x.npz --expected numpy.npz         exit code 3 where they differ\n  \
-     irc run model.tar --inputs x.npz --outputs y.npz           an archive, of irc or of TVM\n  \
+     irc run ffn.so --inputs x.npz --expected numpy.npz         exit with 3 if results differ\n  \
+     irc run model.tar --inputs x.npz --outputs y.npz           an archive of irc or TVM\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
-     irc run mnist.onnx --data-set test_data_set_0              an ONNX model and its test data\n  \
-     irc run ffn.model.json --seed 1 --backend cranelift        soon compiled, for a look\n  \
+     irc run mnist.onnx --data-set test_data_set_0              an ONNX model with its test data\n  \
+     irc run ffn.model.json --seed 1 --backend cranelift        compile faster, run slower\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
      irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// Model (ARK, ONNX, Common IR), library, or the plans of all ranks; - is standard input
+    /// Model, library, archive, or the ARK plans of all ranks; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
-    /// Input buffers
+    /// File with inputs
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
-    /// File for the output buffers; without it a summary is printed
+    /// File for outputs; without it, a summary of them is printed
     #[arg(long, value_name = "Y.npz")]
     pub outputs: Option<PathBuf>,
-    /// Buffers that must come out, within the tolerance of their type
+    /// File with expected outputs, compared within the tolerance of their type
     #[arg(long, value_name = "E.npz")]
     pub expected: Option<PathBuf>,
-    /// Tolerance relative to element and tensor, instead of that of each type
+    /// Relative tolerance for --expected [default: depends on the type]
     #[arg(long, requires = "expected", value_name = "X", value_parser = finite)]
     pub tolerance: Option<f64>,
-    /// Fill inputs not given with random values; equal seeds give equal values everywhere
+    /// Seed for random values of missing inputs; the same on every machine
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// ONNX test data of a model: input_N.pb, and output_N.pb that must come out
+    /// Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb
     #[arg(long, value_name = "DIR")]
     pub data_set: Option<PathBuf>,
-    /// Run an archive on the inputs that it holds, and compare with the outputs that it holds
+    /// Run an archive on its own test vectors and compare the outputs
     #[arg(long, conflicts_with_all = ["inputs", "outputs", "expected", "seed"])]
     pub self_test: bool,
-    /// Threads to run a plan on; models and libraries run on one today
+    /// Number of threads for a plan; models and libraries use one
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
-    /// File for a timeline of the run of plans, for ui.perfetto.dev
+    /// File for a timeline of running plans, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
     pub trace: Option<PathBuf>,
-    /// Stop the run of plans at the first race; one that irc check finds must show in the run
+    /// Detect races while running plans; stop at the first one
     #[arg(long)]
     pub race_check: bool,
-    /// How ranks reach each other; with mpi, mpirun starts a process for each
+    /// How ranks communicate; with mpi, mpirun starts one process per rank
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub transport: Transport,
-    /// What runs the model
+    /// Code generator, or the reference evaluator
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Backend,
-    /// How Common IR and ONNX files are read.
+    /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
     /// How to compile.
@@ -213,36 +213,36 @@ pub struct Run {
     pub compile: Compile,
 }
 
-/// How ranks reach each other.
+/// How ranks communicate.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// All of them run in one process
+    /// All ranks run in one process
     #[default]
     Inprocess,
-    /// Each runs in a process of its own, and writes files of its own: y.rank0.npz for y.npz
+    /// One process per rank, each with its own output files: y.rank0.npz for y.npz
     Mpi,
 }
 
-/// What runs a model.
+/// What executes a model.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// Code from LLVM
+    /// LLVM: the fastest code
     #[default]
     Llvm,
-    /// The reference evaluator: slow, and the meaning of everything else
+    /// The reference evaluator: slow, defines the correct results
     Reference,
-    /// Code from Cranelift: compiled quickly, runs slower
+    /// Cranelift: fast compilation, slower code
     Cranelift,
-    /// A GPU (not built yet)
+    /// A GPU (not implemented yet)
     Cuda,
 }
 
 /// `irc check`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Models and plans are told apart by their content. Plans of all ranks of a world are\n\
-     checked together too: tags, signals, deadlocks and races between ranks. Of several worlds,\n\
-     those are together that are called the same but for their rank.\n\n\
+    "The kind of each file is detected from its content. The plans of all ranks of a world are also\n\
+     checked together, for tags, signals, deadlocks and races between ranks. If plans of several\n\
+     worlds are given, those whose file names differ only in the rank belong together.\n\n\
      Examples:\n  \
      irc check ffn.model.json ffn.plan.json\n  \
      irc check --model ffn.model.json ffn.plan.json\n  \
@@ -254,25 +254,25 @@ pub enum Backend {
      irc check --strict --json models/*.json > diagnostics.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// Models, plans, graphs, schedules, layers, NPU programs, archives; - is standard input
+    /// Models, plans, schedules, frontend files, NPU programs, archives; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
-    /// Check that the plans compute this model; once for each rank
+    /// Check that the plans implement this model; repeat for each rank
     #[arg(long = "model", value_name = "MODEL")]
     pub models: Vec<String>,
-    /// Check that NPU programs are this one: a listing, a trace or .npu
+    /// Compare NPU programs with this one: a listing, a trace or .npu
     #[arg(long, value_name = "PROGRAM")]
     pub against: Option<String>,
-    /// Keys that the format does not know are errors
+    /// Treat unknown keys as errors
     #[arg(long)]
     pub strict: bool,
-    /// Write all diagnostics as one JSON array to standard output
+    /// Print all diagnostics as one JSON array on standard output
     #[arg(long)]
     pub json: bool,
-    /// Estimate what plans cost; with --json, an object of diagnostics and costs is written
+    /// Estimate the cost of plans; with --json, as an object beside the diagnostics
     #[arg(long)]
     pub cost: bool,
-    /// How Common IR and ONNX files are read.
+    /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
 }
@@ -280,46 +280,46 @@ pub struct Check {
 /// `irc bench`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Prints the median and the percentiles of the latency, GFLOP/s, bytes moved and the share of\n\
-     the roofline. The roofline is measured first, on one core: fused multiply-adds in registers,\n\
-     and a copy between two buffers that together are as large as the model's; --peak-gflops and\n\
-     --peak-bandwidth take the place of these measurements. Bytes are each input and output\n\
-     buffer once. A library does not record its operations: GFLOP/s and the share of the roofline\n\
-     are those of a model only.\n\n\
+    "Prints the median and percentiles of the latency, GFLOP/s, bytes moved and the percentage of\n\
+     the roofline. The peaks of the roofline are measured first, on one core: fused multiply-adds in\n\
+     registers, and a copy between two buffers that together are as large as the model's.\n\
+     --peak-gflops and --peak-bandwidth replace these measurements. Bytes moved count each input and\n\
+     output buffer once. A compiled library does not record its number of operations, so GFLOP/s and\n\
+     the percentage of the roofline are printed for models only.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
      irc bench model.onnx --inputs x.npz\n  \
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// Model, graph, ARK plan, or library of irc compile; - is standard input
+    /// Model, ARK plan, or compiled library; - for standard input
     #[arg(value_name = "FILE")]
     pub file: String,
-    /// Inputs of an ONNX model; others are random, and of size 1 where it leaves that open
+    /// File with inputs; others are random, with dynamic dimensions set to 1
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
-    /// Write one JSON object instead of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// Threads to run a plan on; models and libraries run on one today
+    /// Number of threads for a plan; models and libraries use one
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: u32,
-    /// Seed of the random inputs
+    /// Seed for random inputs
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
-    /// Seconds to measure, beside a tenth of that to warm up
+    /// Seconds to measure, after warming up for a tenth of that
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = positive)]
     pub time: f64,
-    /// Runs to measure, instead of a time
+    /// Number of runs to measure; overrides --time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
-    /// Peak arithmetic in GFLOP/s, instead of measuring it
+    /// Peak arithmetic throughput in GFLOP/s; skips its measurement
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_gflops: Option<f64>,
-    /// Peak memory traffic in GB/s, read and written, instead of measuring it
+    /// Peak memory bandwidth in GB/s, reads plus writes; skips its measurement
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_bandwidth: Option<f64>,
-    /// Who generates the code
+    /// Code generator
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub backend: Generator,
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
@@ -328,7 +328,7 @@ pub struct Bench {
     /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
     #[arg(long)]
     pub ark_accumulate: bool,
-    /// How Common IR and ONNX files are read.
+    /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
 }
@@ -336,19 +336,20 @@ pub struct Bench {
 /// `irc simulate`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
-    "Makes the program that runs the schedule, and tells how many cycles it takes, by the times of\n\
-     workloads that the schedule states: engines in order, tokens between them. The first line is\n\
-     `cycles <n>`. The trace opens in Perfetto: one track for each engine of each core, and what L2\n\
-     holds as a counter. The page of --html needs nothing but a browser: for each core a map of L2\n\
-     and one of WL0, with a rectangle for each tensor. One of --trace, --html, --outputs and --json\n\
-     may go to standard output (-); the lines then go to standard error.\n\n\
-     With --link-rate or --dram-rate cores share a mesh, with DRAM ports at both ends of its rows, and\n\
-     --json tells what each link carried, and the cycles that no program could be faster than.\n\n\
-     With --outputs the program is also run on tensors. Keys of inputs and outputs are names of the\n\
-     frontend: an input's, a layer's. Those of weights are LAYER.weight i8[K,C,R,S], LAYER.scale and\n\
-     LAYER.bias f32[K]: a convolution gives scale * sum + bias, activated, before it is quantised.\n\
-     What is not given is drawn with --seed.\n\n\
-     Programs do not say how long their workloads take: --program runs one beside its schedule.\n\n\
+    "Compiles the schedule to an NPU program and prints the number of cycles it takes, using the\n\
+     times of workloads that the schedule states. Each engine runs in order; engines synchronise by\n\
+     tokens. The first line of output is `cycles <n>`.\n\n\
+     --trace writes a trace for Perfetto: one track per engine of each core, and the occupancy of L2\n\
+     as a counter. --html writes a self-contained page with a map of L2 and one of WL0 for each core,\n\
+     in which each tensor is a rectangle. One of --trace, --html, --outputs and --json may be written\n\
+     to standard output (-); the report then goes to standard error.\n\n\
+     With --link-rate or --dram-rate, cores share a mesh with DRAM ports at both ends of its rows, and\n\
+     --json reports the traffic of each link and a lower bound on the cycles of any program.\n\n\
+     With --outputs, the program is also run on tensors. The keys of inputs and outputs are the names\n\
+     of inputs and layers in the frontend file. The keys of weights are LAYER.weight i8[K,C,R,S],\n\
+     LAYER.scale and LAYER.bias f32[K]: a convolution computes scale * sum + bias, applies the\n\
+     activation, and quantises. --seed draws missing tensors at random.\n\n\
+     A program does not state how long its workloads take, so --program needs its schedule too.\n\n\
      Examples:\n  \
      irc simulate schedule.json --frontend layers.json\n  \
      irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n  \
@@ -358,59 +359,63 @@ pub struct Bench {
      irc simulate schedule.json --frontend layers.json --seed 1 --outputs y.npz\n\n{EXIT_CODES}"
 ))]
 pub struct Simulate {
-    /// Gemini schedule; .gz files are unpacked
+    /// Gemini schedule; may be gzip-compressed
     pub schedule: PathBuf,
-    /// Frontend IR of the same network: programs of schedules of one core are made with it
+    /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// Program to run, instead of making one: a listing, a trace or .npu of the same schedule
+    /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
     #[arg(long, value_name = "P")]
     pub program: Option<PathBuf>,
     /// File for a Perfetto trace
     #[arg(long, value_name = "OUT.json")]
     pub trace: Option<PathBuf>,
-    /// File for a page that shows what lies where in the buffers, over time
+    /// File for an HTML page that shows the contents of the buffers over time
     #[arg(long, value_name = "OUT.html")]
     pub html: Option<PathBuf>,
-    /// Bytes that a link between cores carries in a cycle [default: transfers do not share links]
+    /// Bytes per cycle of a link between cores [default: transfers do not share links]
     #[arg(long, value_name = "BYTES", value_parser = rate)]
     pub link_rate: Option<f64>,
-    /// Bytes that DRAM gives all cores together in a cycle; without it each has its own
+    /// Bytes per cycle of DRAM, for all cores [default: cores do not share DRAM]
     #[arg(long, value_name = "BYTES", value_parser = rate)]
     pub dram_rate: Option<f64>,
-    /// Also run the program on int8 tensors: file for the results of the network
+    /// Run the program on int8 tensors and write the network's results to this file
     #[arg(long, value_name = "Y.npz")]
     pub outputs: Option<PathBuf>,
-    /// Inputs, by name
+    /// File with inputs, by name
     #[arg(long, value_name = "X.npz", requires = "outputs")]
     pub inputs: Option<PathBuf>,
-    /// Weights, scales and biases: LAYER.weight, LAYER.scale, LAYER.bias
+    /// File with weights, scales and biases: LAYER.weight, LAYER.scale, LAYER.bias
     #[arg(long, value_name = "W.npz", requires = "outputs")]
     pub weights: Option<PathBuf>,
-    /// Draw the inputs and weights that are not given
+    /// Seed for random values of missing inputs and weights
     #[arg(long, value_name = "N", requires = "outputs")]
     pub seed: Option<u64>,
-    /// Write one JSON object instead of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
 
-/// A finite number that is not negative.
+/// A finite, non-negative number.
 fn finite(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("expected 0 or more".into()) }
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("expected a finite number that is not negative".into()) }
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     let number = finite(text)?;
-    if number > 0.0 { Ok(number) } else { Err("expected more than 0".into()) }
+    if number > 0.0 { Ok(number) } else { Err("expected a number greater than 0".into()) }
 }
 
-/// Bytes in a cycle; so low a rate that cycles could not be counted is no machine's.
+/// Bytes per cycle; the lower limit keeps the number of cycles within range.
 fn rate(text: &str) -> Result<f64, String> {
-    const LEAST: f64 = 0.001;
+    const MIN_RATE: f64 = 0.001;
     let number = finite(text).unwrap_or(0.0);
-    if number >= LEAST { Ok(number) } else { Err(format!("expected a number from {LEAST} on")) }
+    if number >= MIN_RATE {
+        Ok(number)
+    } else {
+        Err(format!("expected a number of at least {MIN_RATE}"))
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The command lines of `irc` and `irc-translate`, as definitions without behaviour.
 //!
 //! The tools parse with them; `cargo xtask man` and `cargo xtask completions` print them. Nothing
-//! here knows LLVM or MLIR.
+//! here depends on LLVM or MLIR.
 
 mod common;
 mod irc;
@@ -15,6 +15,6 @@ pub use irc::{
 };
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
-/// What the exit codes of every tool mean; at the end of every `--help`.
+/// The exit codes of all tools; printed at the end of every `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 ok, 1 error in the input, 2 wrong usage, 3 results differ, 70 internal error.";
+Exit codes: 0 success, 1 error in the input, 2 usage error, 3 results differ, 70 internal error.";

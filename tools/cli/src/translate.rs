@@ -3,7 +3,7 @@ use crate::{Console, EXIT_CODES, Graphs, Planner};
 use clap::{ArgGroup, Args, CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
-/// Translates between file formats and MLIR; import and emit may stand in one command
+/// Translate between file formats and MLIR; one command may import and emit
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "irc-translate",
@@ -23,66 +23,66 @@ use std::path::PathBuf;
     )
 )]
 pub struct Translate {
-    /// File to read; - is standard input
+    /// Input file; - for standard input
     #[arg(default_value = "-", value_name = "IN")]
     pub input: String,
-    /// File to write, compressed where it ends in .gz; - is standard output
+    /// Output file, compressed if it ends in .gz; - for standard output
     #[arg(short, long, default_value = "-", value_name = "OUT")]
     pub output: PathBuf,
-    /// The format read.
+    /// The input format.
     #[command(flatten)]
     pub import: Import,
-    /// The format written.
+    /// The output format.
     #[command(flatten)]
     pub emit: Emit,
-    /// Keys that the format does not know are errors
+    /// Treat unknown keys as errors
     #[arg(long)]
     pub strict: bool,
-    /// Device a plan is for: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
+    /// Device of a plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
-    /// Processors a plan may use [default: those of the device]
+    /// Number of processors that a plan may use [default: all of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
-    /// Planner of a plan: irc optimises, ark gives what ARK's own planner gives
+    /// Planner of a plan: irc optimises, ark reproduces ARK's own planner
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     pub planner: Planner,
-    /// Configs and ranges pinned for ops of a plan: JSON, see docs/config-rules.md
+    /// JSON file that fixes configs of ops in a plan; see docs/config-rules.md
     #[arg(long, value_name = "FILE")]
     pub config_rules: Option<PathBuf>,
-    /// Frontend IR of a Gemini schedule
+    /// Frontend file of a Gemini schedule
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// How Common IR and ONNX files are read.
+    /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
-    /// How they are written.
+    /// Options for writing Common IR and ONNX files.
     #[command(flatten)]
     pub writing: Writing,
-    /// How the tool talks.
+    /// How messages are printed.
     #[command(flatten)]
     pub console: Console,
 }
 
-/// How Common IR and ONNX files are written.
+/// Options for writing Common IR and ONNX files.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Common IR and ONNX")]
 pub struct Writing {
-    /// Put imported libraries into the module, which then imports nothing
+    /// Copy imported libraries into the module, so that it has no imports
     #[arg(long)]
     pub bundle: bool,
-    /// Form to write [default: by the suffix: .json, .pbtxt and .textproto, else binary]
+    /// Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary]
     #[arg(long, value_enum, value_name = "FORM")]
     pub form: Option<TextOrBinary>,
-    /// Write what only Common IR has in further fields of the ONNX model
+    /// Write features that only Common IR has to additional fields of the ONNX model
     #[arg(long, requires = "emit_onnx")]
     pub common_ir_fields: bool,
-    /// Write elements that lie in other files into the ONNX model
+    /// Write external data into the ONNX model
     #[arg(long, requires = "emit_onnx")]
     pub inline: bool,
 }
 
-/// How a message is written.
+/// An encoding of Protobuf messages.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextOrBinary {
     /// Protobuf's wire format.
@@ -103,7 +103,7 @@ macro_rules! formats {
         }
 
         impl $name {
-            /// The flag that was given, as it stands on the command line.
+            /// The flag that was given, as written on the command line.
             pub fn flag(&self) -> Option<String> {
                 let given = [$((stringify!($flag), self.$flag)),*];
                 let (name, _) = given.into_iter().find(|(_, given)| *given)?;
@@ -114,8 +114,8 @@ macro_rules! formats {
 }
 
 formats! {
-    /// The format read; without one the input is MLIR.
-    Import "import" "Read":
+    /// The input format; without a flag it is MLIR.
+    Import "import" "Input format (default: MLIR)":
     /// Read an ARK model file
     import_ark
     /// Read a Common IR graph or library
@@ -129,17 +129,17 @@ formats! {
 }
 
 formats! {
-    /// The format written; without one MLIR is written.
-    Emit "emit" "Write":
+    /// The output format; without a flag it is MLIR.
+    Emit "emit" "Output format (default: MLIR)":
     /// Write an ARK model file
     emit_ark
     /// Write an ARK execution plan
     emit_plan
-    /// Write an NPU program: a listing, or the binary form where OUT ends in .npu
+    /// Write an NPU program: a listing, or the binary form if OUT ends in .npu
     emit_npu
     /// Write a Gemini schedule
     emit_gemini
-    /// Write a Model Library Format archive (not built yet)
+    /// Write a Model Library Format archive (not implemented yet)
     emit_mlf
     /// Write a Common IR graph or library
     emit_common_ir
@@ -147,7 +147,7 @@ formats! {
     emit_onnx
 }
 
-/// Spells long flags with two dashes: LLVM's tools, which scripts know, accept one as well.
+/// Rewrites long flags with one dash, which LLVM's tools accept too, to two dashes.
 pub fn double_dashes(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let command = Translate::command();
     let known: Vec<&str> = command.get_arguments().filter_map(|flag| flag.get_long()).collect();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_is_as_good_as_two() {
+    fn one_dash_is_accepted_like_two() {
         let given = ["irc-translate", "-import-ark", "-o", "-", "-arch=CUDA_80", "--strict"];
         let spelt = double_dashes(given.map(str::to_owned));
         let expected = ["irc-translate", "--import-ark", "-o", "-", "--arch=CUDA_80", "--strict"];
