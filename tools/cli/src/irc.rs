@@ -58,7 +58,7 @@ pub enum Command {
 pub struct CompileTo {
     /// ARK model, ONNX model, Common IR graph, or ARK plan; - for standard input
     pub model: String,
-    /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir .json or .asm; - for standard output
+    /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Code generator for .so and .o

@@ -2,7 +2,7 @@
 //!
 //! Runtime and formats know nothing of MLIR; dialects know formats; the compiler knows dialects;
 //! tools know the compiler. A crate's layer follows from its folder. What a row of the page's code map
-//! keeps by "no MLIR" or "knows nothing of LLVM" is read from the page, and holds of everything that the
+//! keeps by "no MLIR" or "does not depend on LLVM" is read from the page, and holds of everything that the
 //! crate is built from.
 
 use crate::metadata::{self, Graph, text};
@@ -78,13 +78,13 @@ fn faults(workspace: &Value, page: &str) -> Result<Vec<String>, String> {
             faults.push(format!("{user} is in {folder}; docs/ARCHITECTURE.md says {}", row.folder));
         }
         if own == Layer::Plain
-            && !row.ignorances().any(|subject| ["MLIR", "LLVM"].contains(&subject))
+            && !row.exclusions().any(|subject| ["MLIR", "LLVM"].contains(&subject))
         {
             faults.push(format!(
                 "{user} is plain Rust: its row in docs/ARCHITECTURE.md says `no MLIR`"
             ));
         }
-        faults.extend(row.ignorances().flat_map(|subject| broken(&graph, package, subject)));
+        faults.extend(row.exclusions().flat_map(|subject| broken(&graph, package, subject)));
     }
     Ok(faults)
 }
@@ -109,13 +109,13 @@ struct Row<'p> {
 }
 
 impl<'p> Row<'p> {
-    /// What the crate does not know, by the clauses `no MLIR`, `no LLVM` and `knows nothing of ...`.
-    fn ignorances(&self) -> impl Iterator<Item = &'p str> {
+    /// What the crate does not know, by the clauses `no MLIR`, `no LLVM` and `does not depend on ...`.
+    fn exclusions(&self) -> impl Iterator<Item = &'p str> {
         self.keeps.split([';', ',', ':']).filter_map(|clause| {
             let clause = clause.trim();
             let subject =
                 clause.strip_prefix("no ").filter(|known| ["MLIR", "LLVM"].contains(known));
-            subject.or_else(|| clause.strip_prefix("knows nothing of "))
+            subject.or_else(|| clause.strip_prefix("does not depend on "))
         })
     }
 }
@@ -173,9 +173,9 @@ mod tests {
     const PAGE: &str = "\
 | folder | crate | what it is | what it keeps |
 |---|---|---|---|
-| `runtime` | `run` | runs | knows nothing of schedules: times are given |
+| `runtime` | `run` | runs | does not depend on schedules: times are given |
 | `formats/a` | `reader` | reads | no MLIR; never a panic |
-| `compiler` | `compile` | compiles | no globals; knows nothing of clocks |
+| `compiler` | `compile` | compiles | no globals; does not depend on clocks |
 ";
 
     #[test]
