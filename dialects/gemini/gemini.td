@@ -15,7 +15,7 @@ def Gemini_Dialect : Dialect {
     dictionaries, `unit` for `null`. A key that is absent is an attribute that is absent. The
     three dialects of schedules ([the NPU](../npu.md)) differ in the keys that there are.
 
-    What stands in one op's region belongs to lists of different keys, told apart by the op: a
+    What stands in one op's region belongs to lists of different keys, distinguished by the op: a
     `gemini.workload` has residents of its `buffer`, `ifmap`s, `ofmap`s, `weight`, `tile`s and rows of
     WL0. Where such a key is an empty list or `null`, the op above has it as an attribute.
 

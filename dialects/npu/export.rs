@@ -24,7 +24,7 @@ pub fn export<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> Result<Exported<'c, 
     for op in body_ops(program) {
         let core = core(op)?;
         if exported.program.cores.last().is_some_and(|last| last.id >= core.id) {
-            return Err(PassError::at(&op, "cores must stand in ascending order, each once"));
+            return Err(PassError::at(&op, "cores must be in ascending order, each once"));
         }
         exported.program.cores.push(core);
         exported.ops.push(body_ops(op));

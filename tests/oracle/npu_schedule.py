@@ -174,7 +174,7 @@ def main():
     while waiting:
         ready = [name for name in waiting if all(source in values for source, _ in waiting[name].sources)]
         if not ready:
-            sys.exit("layers read one another in a circle")
+            sys.exit("layers form a cycle")
         for name in ready:
             values[name] = evaluate_layer(waiting.pop(name), values, weights.get(name))
     arguments.folder.mkdir(parents=True, exist_ok=True)

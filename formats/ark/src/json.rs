@@ -1,7 +1,7 @@
-//! JSON of ARK's files: how they name what is wrong with a text, where an op stands in one, and what
+//! JSON of ARK's files: how they name what is wrong with a text, where an op is in one, and what
 //! both readers need beside [`Reader`].
 //!
-//! The fast path of models reads with `serde_json` and keeps no ranges. When it refuses, or when a
+//! The fast path of models reads with `serde_json` and keeps no ranges. When it rejects, or when a
 //! diagnostic needs a place, the text is parsed again into a tree that has them.
 
 use std::fmt;
@@ -30,7 +30,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::of("ark-syntax")
 };
 
-/// Where an op stands in its file.
+/// Where an op is in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpPlace {
     /// `$.Nodes[i].Op`, the present form of a model.
@@ -85,7 +85,7 @@ pub(crate) fn report_object(
     reader.report(diagnostic, object.node.open(), object.at, "");
 }
 
-/// Reports diagnostics whose paths start at `node`, which stands at `at`.
+/// Reports diagnostics whose paths start at `node`, which is at `at`.
 pub(crate) fn report_within(
     reader: &mut Reader<'_>,
     found: Vec<Diagnostic>,

@@ -54,7 +54,7 @@ fn plans_are_read_and_written_back() {
     }
 }
 
-/// Plans ARK's own planner wrote that its own code generator or compiler refuses.
+/// Plans ARK's own planner wrote that its own code generator or compiler rejects.
 const REFUSED: [(&str, &str); 4] = [
     ("matmul_fp32_m_gt_n.plan.json", "plan-matmul-kernel"),
     ("reduce_nokeep_2d.", "plan-reduce-keep-dim"),

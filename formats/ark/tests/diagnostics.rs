@@ -205,7 +205,7 @@ fn all_diagnostics_not_the_first() {
         .replacen("\"WorldSize\": 1", "\"WorldSize\": Infinity", 1)
         .replacen("\"ConsumerNodeIds\": [3]", "\"ConsumerNodeIds\": [77]", 1);
     let codes: Vec<_> = errors(&text).into_iter().map(|(code, _)| code).collect();
-    // No word about the world size: its literal is no number.
+    // No word about the world size: its literal is not a number.
     let expected = [
         "ark-non-finite",
         "ark-unknown-op",
@@ -256,12 +256,16 @@ fn arguments_of_the_first_generation_that_contradict_the_tensors_are_said() {
     assert_eq!(flat.matches(shape).count(), 1);
     let (document, found) = parse(&flat.replace(shape, "{\"DIMS\":[8,32,17]}"));
     assert!(document.is_some());
-    let message = "`ShapeMNK` is [8, 32, 17], the tensors say [8, 32, 16]: they count";
+    let message =
+        "`ShapeMNK` is [8, 32, 17], but [8, 32, 16] by the tensors, which take precedence";
     let place =
         found.iter().find(|diagnostic| diagnostic.message == message).map(|f| f.path.clone());
     assert_eq!(place, Some(Some("$.Nodes[0].Ops[0].Args.ShapeMNK".to_owned())));
     let (_, found) = parse(GENERATION_0);
-    assert!(!found.iter().any(|diagnostic| diagnostic.message.contains("they count")), "{found:?}");
+    assert!(
+        !found.iter().any(|diagnostic| diagnostic.message.contains("take precedence")),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn what_is_read_was_made_before() {
         ("plan-use-before-result", path)
     };
     assert_eq!(diagnostics(|p| p.processor_groups.reverse()), [read(1), read(2)]);
-    // A maker that never runs is as bad; a reader that never runs is not.
+    // A producer that never runs is as bad; a reader that never runs is not.
     let lost = |task: usize| ("plan-lost-tasks", format!("$.TaskInfos[{task}]"));
     assert_eq!(diagnostics(|p| drop(p.processor_groups.remove(0))), [lost(0), read(1)]);
     assert_eq!(diagnostics(|p| drop(p.processor_groups.remove(1))), [lost(1), read(2)]);

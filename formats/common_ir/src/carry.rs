@@ -1,7 +1,7 @@
 //! Common IR's modules as ONNX's and back.
 //!
 //! An ONNX file that carries a module of Common IR says so by a property of the model and gives
-//! that module again when it is read. What ONNX has no place for stands either in fields of our
+//! that module again when it is read. What ONNX has no place for is either in fields of our
 //! own, which readers of ONNX skip, or in properties, which tools of ONNX keep.
 
 use std::collections::BTreeSet;
@@ -245,7 +245,7 @@ fn types_of(names: &[String], known: &std::collections::BTreeMap<String, Value>)
 }
 
 /// A module of ONNX in the words of Common IR; what has no place there is said, or is left for the
-/// writer to refuse.
+/// writer to reject.
 pub(crate) fn to_common_ir(mut module: Module, sink: &mut Sink) -> Module {
     if module.schema == Schema::CommonIr {
         return module;

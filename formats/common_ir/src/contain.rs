@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Why a file is not opened.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum Error {
     /// The path is none within the folder.
     Outside,
     /// A link leads out of the folder.
@@ -19,11 +19,11 @@ pub(crate) enum Fault {
     NoFile,
     /// It has a second name.
     SecondName,
-    /// The system refuses it.
+    /// The system rejects it.
     Unreadable(std::io::Error),
 }
 
-impl Fault {
+impl Error {
     /// How to mend it.
     pub(crate) fn help(&self) -> Option<&'static str> {
         matches!(self, Self::SecondName).then_some("copy the file instead of linking it")
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside => f.write_str("is not a path within the model's folder"),
@@ -50,27 +50,27 @@ impl fmt::Display for Fault {
 }
 
 /// Opens a file of a folder, which is given without links; returns its path without links.
-pub(crate) fn open(root: &Path, relative: &Path) -> Result<(PathBuf, File), Fault> {
+pub(crate) fn open(root: &Path, relative: &Path) -> Result<(PathBuf, File), Error> {
     let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let bytes = relative.as_os_str().as_encoded_bytes();
     let is_odd = bytes.iter().any(|byte| matches!(byte, 0 | b'\\'));
     if !relative.components().all(is_inside) || is_odd {
-        return Err(Fault::Outside);
+        return Err(Error::Outside);
     }
-    let path = root.join(relative).canonicalize().map_err(Fault::Unreadable)?;
+    let path = root.join(relative).canonicalize().map_err(Error::Unreadable)?;
     if !path.starts_with(root) {
-        return Err(Fault::Link);
+        return Err(Error::Link);
     }
     // Not a link put in its place meanwhile, and without waiting for the other end of a pipe.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
-    let file = file.map_err(Fault::Unreadable)?;
-    let about = file.metadata().map_err(Fault::Unreadable)?;
+    let file = file.map_err(Error::Unreadable)?;
+    let about = file.metadata().map_err(Error::Unreadable)?;
     if !about.is_file() {
-        return Err(Fault::NoFile);
+        return Err(Error::NoFile);
     }
     if about.nlink() > 1 {
-        return Err(Fault::SecondName);
+        return Err(Error::SecondName);
     }
     Ok((path, file))
 }

@@ -106,7 +106,7 @@ pub(crate) fn source(name: &str, bytes: &Bytes, encoding: Encoding) -> Source {
     }
 }
 
-/// Maps a file into memory: what is not looked at is not read. What is no file, such as a pipe, is
+/// Maps a file into memory: what is not looked at is not read. What is not a file, such as a pipe, is
 /// read to its end.
 ///
 /// # Errors

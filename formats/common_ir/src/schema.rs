@@ -16,14 +16,14 @@ pub(crate) const MAX_ITEMS: usize = 16_000_000;
 
 /// A bound that a file goes beyond, and the byte where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Excess {
+pub(crate) enum LimitError {
     /// Nested too deep.
     Depth(usize),
     /// More than [`MAX_ITEMS`].
     Items(usize),
 }
 
-impl Excess {
+impl LimitError {
     /// Says which bound it is.
     pub(crate) fn diagnostic(self) -> Diagnostic {
         match self {

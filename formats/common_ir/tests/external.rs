@@ -120,9 +120,7 @@ fn ranges_lie_in_the_file() {
         assert_eq!(code, "cir-external");
         message
     };
-    assert!(
-        said(61, Some(4), 1).ends_with("4 bytes from 61 do not lie in `data.bin`, which has 64")
-    );
+    assert!(said(61, Some(4), 1).ends_with("4 bytes from 61 are not in `data.bin`, which has 64"));
     assert!(said(u64::MAX, Some(4), 1).contains("do not lie"));
     assert!(said(65, None, i64::MAX).contains("do not lie"));
     assert!(said(0, Some(7), 2).ends_with("`length` is 7, yet its sizes need 8 bytes"));

@@ -1,10 +1,10 @@
-//! The codes that sources and pages name: a test holds the one to the other.
+//! The codes in sources and in pages, for a test that compares them.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// The codes with one of these prefixes (`ark-`) that stand in double quotes in the files of a folder, at
+/// The codes with one of these prefixes (`ark-`) that are in double quotes in the files of a folder, at
 /// any depth.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn in_sources(folder: &Path, prefixes: &[&str]) -> io::Result<BTreeSet<Strin
     Ok(found)
 }
 
-/// The codes with one of these prefixes that stand in backquotes in a page.
+/// The codes with one of these prefixes that are in backquotes in a page.
 pub fn in_page(page: &str, prefixes: &[&str]) -> BTreeSet<String> {
     quoted(page, '`', prefixes)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The input is refused.
+    /// The input is rejected.
     Error,
     /// The input is accepted, and something in it deserves a look.
     Warning,
@@ -73,7 +73,7 @@ impl Diagnostic {
         }
     }
 
-    /// An error: the input is refused.
+    /// An error: the input is rejected.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, message)
     }
@@ -130,7 +130,7 @@ impl Diagnostic {
         self
     }
 
-    /// Whether the input is refused because of this.
+    /// Whether the input is rejected because of this.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

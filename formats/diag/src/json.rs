@@ -1,4 +1,4 @@
-//! Diagnostics as records for machines.
+//! Diagnostics as JSON records.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Diagnostics as values, pointing into the user's file.
 //!
 //! Nothing here prints. A reader or a pass pushes [`Diagnostic`]s into a [`Sink`]; a tool turns
-//! them into text with [`render`] or into records for machines with [`to_json`].
+//! them into text with [`render`] or into JSON records with [`to_json`].
 //!
 //! A diagnostic carries a stable `code`, a message in lower case without a full stop, byte ranges
 //! of one [`Source`] and, where the diagnostic concerns a JSON document, the path of the value.

@@ -1,4 +1,4 @@
-//! Where diagnostics are gathered.
+//! A collection of diagnostics.
 
 use crate::{Diagnostic, Severity};
 

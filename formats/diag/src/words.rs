@@ -1,4 +1,4 @@
-//! Words of texts and of messages.
+//! Word splitting and lists of words in messages.
 
 use std::fmt;
 

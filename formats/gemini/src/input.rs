@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use irc_diag::{Diagnostic, Source};
 
-/// Most bytes that a compressed file may hold.
+/// Maximum number of bytes that a compressed file may hold.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// First bytes of a gzip file.

@@ -3,7 +3,7 @@
 //!
 //! Plain Rust, no MLIR. A [`schedule`] says, for each core of a mesh, which workloads run in which
 //! order, what lies in the core's buffers before each, and what moves between cores and DRAM. It
-//! comes in three dialects, told apart by content and held in one model. A [`frontend`] file says
+//! comes in three dialects, detected from the content and read into one model. A [`frontend`] file says
 //! what each layer computes. Both are read with every diagnostic placed in the user's file, and
 //! written back as they were.
 

@@ -10,7 +10,7 @@ use crate::schedule::{Ifmap, LayerKind, Schedule, Transfers, Workload};
 /// Every diagnostic in a schedule of dialect A that is meant to run the layers of a frontend file.
 ///
 /// Diagnostics have paths in the schedule's file; [`crate::place`] gives them places there. The two are
-/// taken to be sound by themselves.
+/// taken to be valid by themselves.
 pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     let layers: HashMap<&str, &FrontendLayer> =
@@ -88,8 +88,8 @@ fn name_of<'s>(
     workload: &'s Workload,
     ifmap: &Ifmap,
 ) -> Option<&'s str> {
-    let makers = |id| transfers.maker(id).into_iter().chain(transfers.storers(id));
-    if let Some((core, index)) = ifmap.transfer_id.iter().flat_map(makers).next() {
+    let producers = |id| transfers.producer(id).into_iter().chain(transfers.storers(id));
+    if let Some((core, index)) = ifmap.transfer_id.iter().flat_map(producers).next() {
         return Some(&schedule.cores[core].workloads[index].layer_name);
     }
     let mut sources = workload.buffer.iter().flat_map(|resident| resident.sources());
@@ -117,7 +117,8 @@ fn check_workload(workload: &Workload, layer: &FrontendLayer, path: &str, sink: 
         let [_, _, channels, window] = lengths[..] else { return };
         let (_, last) = weight.extent().axis(1);
         if channels != *c || window != r.saturating_mul(*s) || last >= *k {
-            let message = format!("{} is no part of weights {:?}", weight.extent(), [k, c, r, s]);
+            let message =
+                format!("{} is not a part of weights {:?}", weight.extent(), [k, c, r, s]);
             wrong("gem-m5-weight", "weight", message);
         }
     }

@@ -49,7 +49,7 @@ pub fn place(source: &Source, diagnostics: &mut [Diagnostic]) {
 /// Reports a key that is not of the format.
 pub(crate) fn unknown(reader: &mut Reader<'_>, member: &Member<'_>, at: &At<'_>, known: &[&str]) {
     let key = irc_diag::clip(&member.key);
-    let message = format!("unknown key `{key}` is kept but not used");
+    let message = format!("unknown key `{key}` is preserved but not used");
     reader.unknown(member, at, known, ("gem-unknown-key", message));
 }
 

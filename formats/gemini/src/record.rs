@@ -7,7 +7,7 @@ use irc_json::{At, Json, Member, Node, Number, Reader, Value};
 
 /// A value of a key: how it is read and written.
 pub(crate) trait Field: Sized {
-    /// Reads the value; nothing after a diagnostic.
+    /// Reads the value; `None` after a diagnostic.
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self>;
 
     /// What stands for it in a file; `None` when the key is left out.
@@ -22,10 +22,10 @@ pub(crate) trait Field: Sized {
 /// What an object has beside the fields of its struct: keys the format does not know, and the
 /// order of its keys where they are not sorted. Both are written back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Extra(Option<Box<Beside>>);
+pub struct Extra(Option<Box<ExtraKeys>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Beside {
+struct ExtraKeys {
     unknown: Vec<(Box<str>, Json)>,
     order: Vec<Box<str>>,
 }
@@ -39,7 +39,7 @@ impl Extra {
         }
         let key = |member: &Member<'_>| member.key.as_ref().into();
         let order = if is_sorted { vec![] } else { members.iter().map(key).collect() };
-        Extra(Some(Box::new(Beside { unknown, order })))
+        Extra(Some(Box::new(ExtraKeys { unknown, order })))
     }
 
     /// Keys the format does not know, with their values.

@@ -33,7 +33,7 @@ fn an_overflow_names_the_workload_the_address_and_both_tensors() {
     assert_eq!(
         diagnostic.message,
         "workload 0 of core 0 (`l0_conv`): tensor 0 (ifmap, transfers [0]) and tensor 2 (ifmap, \
-         transfers [2]) both lie at address 504"
+         transfers [2]) are both at address 504"
     );
     assert_eq!(diagnostic.path.as_deref(), Some("$[\"0\"][0].buffer[2].address"));
     let texts: Vec<&str> =
@@ -132,7 +132,7 @@ fn transfers_tell_who_makes_and_uses_what() {
     let transfers = Transfers::new(&read);
     // `d0` of the second core, for `d1` of the first.
     let (d0, d1) = (transfers.workload(2, 1), transfers.workload(1, 4));
-    assert_eq!((transfers.maker(5), transfers.users(5)), (d0, &[d1.expect("there")][..]));
+    assert_eq!((transfers.producer(5), transfers.users(5)), (d0, &[d1.expect("there")][..]));
     assert!(!transfers.is_stored(5) && transfers.is_stored(13));
     // Its space comes with the snapshot of its reader; that of transfer 4 two before.
     assert_eq!(transfers.arrivals().get(&((0, 2), 5)), Some(&2));

@@ -1,4 +1,4 @@
-//! Which numbers are finite in double precision.
+//! Numbers that are finite in double precision.
 
 /// Digits of the least integer that rounds to infinity: the middle between the largest double and
 /// 2^1024.

@@ -1,4 +1,4 @@
-//! What differs between formats.
+//! Parameters of a JSON format.
 
 use irc_diag::Severity;
 
@@ -13,9 +13,9 @@ pub struct Format {
     pub levels: Option<&'static str>,
     /// Deepest nesting read.
     pub max_depth: usize,
-    /// Most values read, each of which takes some fifty bytes as a tree.
+    /// Maximum number of values read, each of which takes some fifty bytes as a tree.
     pub max_values: usize,
-    /// Most bytes read; ranges fit in 32 bits.
+    /// Maximum number of bytes read; ranges fit in 32 bits.
     pub max_bytes: u32,
     /// Code of bytes that are not UTF-8; the rest is examined.
     pub encoding: &'static str,

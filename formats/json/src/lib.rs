@@ -1,18 +1,18 @@
-//! JSON with byte ranges, key order and the spelling of numbers: what every reader of a JSON format
-//! stands on.
+//! JSON with byte ranges, key order and the spelling of numbers: the base of all readers of JSON
+//! formats.
 //!
-//! A [`Format`] says how a format names what is wrong with its files, and how much of one is read.
-//! [`parse`] makes a tree of [`Node`]s that borrow the text and know where they stand in it; a
+//! A [`Format`] has the diagnostic codes of a format and its limits.
+//! [`parse`] makes a tree of [`Node`]s that borrow the text and know where they are in it; a
 //! [`Reader`] reads typed values from it and reports at the value concerned; [`At`] is the path of a
-//! value, and [`place`] finds in the text what a path names. [`Json`] is a value that stands alone,
+//! value, and [`place`] finds in the text what a path names. [`Json`] is an owned value,
 //! kept where a model has no field for it, and what a writer prints. [`Map`] is what objects become
 //! whose keys are names.
 //!
 //! The parser is our own. `jsonc-parser` has ranges and the spelling of numbers too, but its nesting
-//! is bounded by a constant, the number of its values not at all; it takes the white space of Unicode
-//! and raw control characters, stops at the first number that is not finite, and does not tell a
-//! text that was cut off from one that is wrong. `serde_json` keeps no ranges: a format may read with
-//! it first, and come here when something is wrong.
+//! is bounded by a constant, the number of its values not at all; it accepts Unicode white space
+//! and raw control characters, stops at the first number that is not finite, and does not distinguish
+//! truncated text from invalid text. `serde_json` keeps no ranges: a format may read with
+//! it first, and use this parser when something is wrong.
 
 mod finite;
 mod format;

@@ -198,7 +198,7 @@ fn search(count: usize, compare: &dyn Fn(usize) -> Ordering) -> Result<usize, us
     Err(begin)
 }
 
-/// Puts at each place what stands at the place that `order` says, by swaps.
+/// Puts at each place what is at the place that `order` says, by swaps.
 fn arrange(mut order: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..order.len() {
         let mut at = start;

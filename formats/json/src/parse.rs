@@ -7,7 +7,7 @@ use irc_diag::{Diagnostic, Sink, Source, clip};
 
 use crate::{Format, finite::is_finite};
 
-/// A value and where it stands in the text.
+/// A value and where it is in the text.
 #[derive(Debug)]
 pub struct Node<'t> {
     start: u32,
@@ -23,7 +23,7 @@ pub enum Value<'t> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number as spelt, finite in double precision; `0` stands in for what was not.
+    /// A number as spelt, finite in double precision; `0` replaces one that was not.
     Number(&'t str),
     /// A string, its escapes resolved.
     String(Cow<'t, str>),

@@ -1,4 +1,4 @@
-//! Typed access to a tree, reporting at the value concerned and going on.
+//! Typed access to a tree, which reports errors at the value concerned and continues.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! JSON values that stand alone.
+//! Owned JSON values.
 
 use crate::{Member, Node, Value};
 
@@ -40,7 +40,7 @@ impl Json {
 
     fn of_number(text: &str) -> Json {
         let int = text.parse::<i64>().ok();
-        // `-0` is no integer that prints as it was written.
+        // `-0` is not an integer that prints as it was written.
         match int.filter(|&int| int != 0 || text == "0") {
             Some(int) => Json::Int(int),
             None => Json::Number(Number(text.into())),

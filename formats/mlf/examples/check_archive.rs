@@ -1,6 +1,6 @@
 //! Checks archives: `check [--form] FILE...` prints every diagnostic, and how long it took.
 //!
-//! `--form` leaves out hashes and the data of parameters, as a program that loads an archive does.
+//! `--form` skips hashes and the data of parameters, as a program that loads an archive does.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Archives of models, with sizes that are true.
+//! Archives of models, with exact sizes.
 
 use std::collections::BTreeMap;
 

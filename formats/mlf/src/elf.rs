@@ -1,7 +1,7 @@
-//! ELF files, of 32 and 64 bits and either byte order: what they are for, and their symbols.
+//! ELF files, of 32 and 64 bits and either byte order: their machine and symbols.
 //!
-//! Nothing in a file is trusted: what it says of itself is looked up in its bytes, and is not there when
-//! they end before. Names are those of the System V ABI, chapters 4 and 5.
+//! Nothing in a file is trusted: offsets and sizes are checked against its bytes, and a table is absent when
+//! the file ends before it does. Names are those of the System V ABI, chapters 4 and 5.
 
 use std::fmt;
 
@@ -94,7 +94,7 @@ const CUT_SHORT: &str = "the file is cut short";
 const SYMBOLS: &str = "a table of symbols is not in the file";
 
 impl<'b> Elf<'b> {
-    /// A file with a sound header and a whole table of sections.
+    /// A file with a valid header and a whole table of sections.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -139,7 +139,7 @@ impl<'b> Elf<'b> {
     /// Symbols, in order; none when the file has no such table.
     ///
     /// # Errors
-    /// A table is not in the file, or a name is no text.
+    /// A table is not in the file, or a name is not text.
     pub fn symbols(&self, which: Symbols) -> Result<Vec<Symbol<'b>>, &'static str> {
         let mut sections = (0..self.sections.count).map(|number| self.section(number));
         let is_it = |section: &Option<Section>| section.is_some_and(|it| it.kind == which as u64);

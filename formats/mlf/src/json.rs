@@ -1,4 +1,4 @@
-//! JSON of members: how it is named what is wrong with one, and Python's layout of what is written.
+//! JSON of members: diagnostic codes of the reader, and Python's layout of the writer.
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Format, Node, Reader};
@@ -33,12 +33,12 @@ pub(crate) fn report(r: &mut Reader<'_>, diagnostic: Diagnostic, node: &Node<'_>
     r.report(diagnostic, node.span(), at, "");
 }
 
-/// The text of a value as Python's `json.dump(indent=2)` lays it out; keys stand in the order of
+/// The text of a value as Python's `json.dump(indent=2)` lays it out; keys are in the order of
 /// fields.
 pub(crate) fn print(value: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut ascii = String::with_capacity(text.len());
-    // What is not printable ASCII stands in strings alone, and Python escapes it.
+    // What is not printable ASCII is in strings alone, and Python escapes it.
     for c in text.chars() {
         match c {
             '\n' | ' '..='~' => ascii.push(c),

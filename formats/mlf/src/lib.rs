@@ -1,17 +1,17 @@
 //! Model Library Format archives: read, check, write.
 //!
 //! An archive is a tar file with the code of a model, the graph that calls it, its parameters, and
-//! metadata. TVM writes and loads them. Nothing in an archive is trusted: whatever the bytes, the
-//! end is a [`Package`] or located diagnostics, never a panic, and memory grows with the file alone.
+//! metadata. TVM writes and loads them. Nothing in an archive is trusted: any bytes give
+//! a [`Package`] or located diagnostics, never a panic, and memory is bounded by the size of the file.
 //! Large members are not copied: they are slices of what was read, such as a file mapped into
 //! memory.
 //!
 //! * [`Archive`]: members of the tar file.
-//! * [`params`], [`graph`], [`metadata`], [`library`]: what each of them says, typed.
-//! * [`Package`]: an archive with all of that. [`read`] is quick; [`check`] looks at everything.
-//! * [`build`]: an archive of a model, with sizes that are true.
+//! * [`params`], [`graph`], [`metadata`], [`library`]: typed contents of members.
+//! * [`Package`]: an archive with all of these. [`read`] is fast; [`check`] examines everything.
+//! * [`build`]: an archive of a model, with exact sizes.
 //!
-//! The format and what clients of it take is in `docs/mlf.md`.
+//! The format and the subset that all clients accept are described in `docs/mlf.md`.
 
 pub mod archive;
 mod build;

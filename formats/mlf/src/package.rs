@@ -1,4 +1,4 @@
-//! An archive with what its members say.
+//! An archive with the typed contents of its members.
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink, Source};

@@ -38,7 +38,7 @@ pub struct Param {
     pub data: Bytes,
 }
 
-/// Reads parameters in file order, in place; nothing after an error, which is in `sink`.
+/// Reads parameters in file order, in place; `None` after an error, which is in `sink`.
 pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
     let before = sink.error_count();
     let mut reader = Reader { bytes, at: 0, sink };
@@ -102,7 +102,7 @@ impl Reader<'_> {
         let params = names.into_iter().map(|name| self.tensor(name));
         let params: Option<Vec<Param>> = params.collect();
         if params.is_some() && self.at < self.bytes.len() {
-            self.report(self.at, "mlf-trailing", "bytes stand after the last tensor");
+            self.report(self.at, "mlf-trailing", "there are bytes after the last tensor");
         }
         params
     }

@@ -5,10 +5,10 @@ use irc_json::sort_by;
 
 use crate::archive::Archive;
 
-/// How the note begins that places a diagnostic in what is no text.
+/// How the note begins that places a diagnostic in what is not text.
 const AT_BYTE: &str = "at byte ";
 
-/// Gives a finding its place in what is no text.
+/// Gives a diagnostic its location in binary data.
 pub(crate) fn at_byte(diagnostic: Diagnostic, offset: usize) -> Diagnostic {
     diagnostic.with_note(format!("{AT_BYTE}{offset}"))
 }
@@ -39,7 +39,7 @@ impl Report {
         self.files().flat_map(|file| &file.found)
     }
 
-    /// Whether the archive is refused.
+    /// Whether the archive is rejected.
     pub fn has_errors(&self) -> bool {
         self.all().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -49,7 +49,7 @@ impl Report {
         self.put(source, sink.into_diagnostics());
     }
 
-    /// Adds what was found in members that are no text, each with the path of its member.
+    /// Adds what was found in members that are not text, each with the path of its member.
     pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
         sort_by(&mut found, &|a, b| a.0.cmp(b.0));
         let mut sink = Sink::new();

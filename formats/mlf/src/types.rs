@@ -96,7 +96,7 @@ impl FromStr for DataType {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let unknown = || format!("`{}` is no element type", irc_diag::clip(name));
+        let unknown = || format!("`{}` is not an element type", irc_diag::clip(name));
         let (scalar, lanes) = match name.split_once('x') {
             Some((scalar, lanes)) => (scalar, number(lanes).ok_or_else(unknown)?),
             None => (name, 1),

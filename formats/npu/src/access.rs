@@ -124,7 +124,7 @@ pub fn accesses(registers: &Registers, op: &Op) -> Result<Vec<Access>> {
     Ok(to.list)
 }
 
-/// Addresses beyond this are refused, so that sums of them cannot overflow.
+/// Addresses beyond this are rejected, so that sums of them cannot overflow.
 const MAX_ADDRESS: u64 = 1 << 48;
 
 fn addresses(op: &Op) -> [i64; 3] {
@@ -143,7 +143,7 @@ fn addresses(op: &Op) -> [i64; 3] {
     }
 }
 
-/// Refuses shapes of more than 2^40 elements, so that sizes of them cannot overflow.
+/// Rejects shapes of more than 2^40 elements, so that sizes of them cannot overflow.
 fn bounded(shape: &[u32]) -> Result<()> {
     let volume = shape.iter().try_fold(1u64, |all, size| all.checked_mul((*size).max(1).into()));
     match volume {
@@ -152,7 +152,7 @@ fn bounded(shape: &[u32]) -> Result<()> {
     }
 }
 
-/// Refuses tiles `[N, C, H, W]` that are larger than their tensor `[C, H, W]`.
+/// Rejects tiles `[N, C, H, W]` that are larger than their tensor `[C, H, W]`.
 fn fits(tensor: &[u32; 3], tile: [u32; 4]) -> Result<()> {
     bounded(tensor)?;
     bounded(&tile)?;

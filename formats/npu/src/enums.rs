@@ -1,7 +1,7 @@
 //! Named values of instruction fields.
 //!
 //! A listing prints them as `<DataFmt.INT8: 1>`: class, name, number. Only the names that the
-//! published programs use are known; a program with another one is refused rather than guessed at.
+//! published programs use are known; a program with another one is rejected rather than guessed at.
 
 /// A class of named values.
 pub trait Named: Copy + Sized + 'static {

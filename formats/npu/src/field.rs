@@ -1,6 +1,6 @@
 //! What a field of an instruction can hold: how it is read, printed and packed.
 
-use crate::binary::{Bytes, Fault};
+use crate::binary::{Bytes, Error};
 use crate::enums::{Named, name_of, of_number};
 use crate::listing::{BoxedDiagnostic, Spanned, Value, fault};
 use crate::{Engine, Engines, Number};
@@ -14,7 +14,7 @@ pub trait Field: Sized {
     /// Appends its bytes.
     fn encode(&self, out: &mut Vec<u8>);
     /// Takes it from bytes.
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault>;
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error>;
 }
 
 fn wrong_type(value: &Spanned<'_>, expected: &str) -> BoxedDiagnostic {
@@ -47,7 +47,7 @@ impl Field for Number {
         }
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         match bytes.byte()? {
             0 => i64::decode(bytes).map(Self::Int),
             1 => {
@@ -77,7 +77,7 @@ impl Field for i64 {
         write_varint(out, ((self << 1) ^ (self >> 63)).cast_unsigned());
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         let packed = bytes.varint()?;
         Ok((packed >> 1).cast_signed() ^ -(packed & 1).cast_signed())
     }
@@ -103,7 +103,7 @@ macro_rules! narrow {
                 i64::from(*self).encode(out);
             }
 
-            fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+            fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
                 let wide = i64::decode(bytes)?;
                 wide.try_into().map_err(|_| bytes.fault("a number is out of the range of its field"))
             }
@@ -129,7 +129,7 @@ impl Field for bool {
         out.push(u8::from(*self));
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         match bytes.byte()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -168,7 +168,7 @@ impl<E: Named + PartialEq> Field for E {
         out.push(name_of(*self).1);
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         of_number(bytes.byte()?).ok_or_else(|| bytes.fault("a named value has an unknown number"))
     }
 }
@@ -205,7 +205,7 @@ impl<const N: usize> Field for [u32; N] {
         self.iter().for_each(|number| number.encode(out));
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         let mut numbers = [0; N];
         for number in &mut numbers {
             *number = u32::decode(bytes)?;
@@ -228,7 +228,7 @@ impl Field for Vec<u32> {
         self.iter().for_each(|number| number.encode(out));
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         let len = bytes.count(1)?;
         (0..len).map(|_| u32::decode(bytes)).collect()
     }
@@ -251,7 +251,7 @@ impl<A: Field, B: Field> Field for (A, B) {
         self.1.encode(out);
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         Ok((A::decode(bytes)?, B::decode(bytes)?))
     }
 }
@@ -284,7 +284,7 @@ impl Field for Engines {
         out.extend(self.iter().map(|engine| engine as u8));
     }
 
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
         let mut engines = Self::NONE;
         for _ in 0..bytes.byte()? {
             let engine = Engine::of_number(bytes.byte()?)

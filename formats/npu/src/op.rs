@@ -4,7 +4,7 @@
 //! follow from it. Addresses are bytes; in WL0 they count units of 64 bytes. Fields that the
 //! published programs never vary are kept as they are written.
 
-use crate::binary::{Bytes, Fault};
+use crate::binary::{Bytes, Error};
 use crate::enums::{
     Accd, ActMode, Cmpd, Cmps, DataFmt, DataSign, Float2Fixed, Mg0s, Qsmd, Sg0m, Sg1m, Summ, Swrs,
     Treed, XCutMode, YCutMode,
@@ -82,7 +82,7 @@ macro_rules! instructions {
             }
 
             /// Takes what [`Op::encode`] wrote.
-            pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+            pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
                 let number = usize::from(bytes.byte()?);
                 match Self::NAMES.get(number).copied() {
                     $(Some($name) => Ok(Self::$op($op { $($field: Field::decode(bytes)?,)* })),)+

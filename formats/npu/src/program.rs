@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// Where the instructions of a program stand in its text: by place of the core, by instruction.
+/// Where the instructions of a program are in its text: by place of the core, by instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans(pub Vec<Vec<Range<usize>>>);
 

@@ -1,4 +1,4 @@
-//! Text and bytes that are no program: each is found where it is.
+//! Text and bytes that are not a program: each is found where it is.
 
 use crate::support::{SMALL, TWO_CORES, read};
 use irc_diag::{Diagnostic, Sink, Source};

@@ -1,4 +1,4 @@
-//! How far apart two tensors are.
+//! Comparison of tensors.
 
 use crate::{DType, Tensor};
 use std::fmt;

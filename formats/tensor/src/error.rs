@@ -1,4 +1,4 @@
-//! What can be wrong with a tensor.
+//! Errors of tensors.
 
 use crate::{DType, TensorType};
 use thiserror::Error;
@@ -20,7 +20,7 @@ pub enum TensorError {
         /// The type as given.
         ty: TensorType,
     },
-    /// The allocator refused.
+    /// The allocation failed.
     #[error("{ty} needs {bytes} bytes, which could not be allocated")]
     OutOfMemory {
         /// The type as given.

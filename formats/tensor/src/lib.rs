@@ -1,8 +1,8 @@
 //! Host tensors: element types, values, npz files, comparison.
 //!
-//! A [`Tensor`] owns its bytes, dense and row-major, aligned for any vector unit. It knows nothing
+//! A [`Tensor`] owns its bytes, dense and row-major, aligned for any vector unit. It is independent
 //! of devices, graphs or MLIR: importers' tests, the reference evaluator, the runtime and the
-//! command line all meet here.
+//! command line all use it.
 
 mod compare;
 mod dtype;

@@ -62,7 +62,7 @@ pub fn read_npz(source: impl Read + Seek) -> Result<BTreeMap<String, Tensor>, Np
         let bad = |message| NpzError::Array { name: name.clone(), message };
         let tensor = npy::read(&mut entry).map_err(bad)?;
         if arrays.insert(name.clone(), tensor).is_some() {
-            return Err(NpzError::Array { name, message: "stands twice in the archive".into() });
+            return Err(NpzError::Array { name, message: "occurs twice in the archive".into() });
         }
     }
     Ok(arrays)

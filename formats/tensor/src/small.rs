@@ -3,7 +3,7 @@
 //! Floats follow "FP8 formats for deep learning" (Micikevicius et al., 2022), "8-bit numerical formats
 //! for deep neural networks" (Noune et al., 2022) for those without a negative zero (`uz`), and the
 //! OCP Microscaling Formats specification 1.0 for `f4e2m1` and `f8e8m0`. Integers hold their value in
-//! the low bits of the byte; the high bits are not looked at.
+//! the low bits of the byte; the high bits are ignored.
 
 use crate::{DType, Element};
 use bytemuck::{Pod, Zeroable};

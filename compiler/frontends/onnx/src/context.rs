@@ -194,7 +194,7 @@ impl<'a> Context<'a> {
     /// Axes, in ascending order, each once.
     ///
     /// # Errors
-    /// When one is not there, or is there twice.
+    /// When one is not there, or occurs twice.
     pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, LowerError> {
         let found: Result<Vec<usize>, _> = axes.iter().map(|axis| self.axis(*axis, rank)).collect();
         let mut found = found?;

@@ -1,6 +1,6 @@
 //! The fast path: a model exactly as ARK writes it, read without a tree.
 //!
-//! Anything else, however harmless, is refused without a word and left to the reader that can
+//! Anything else, however harmless, is rejected without a word and left to the reader that can
 //! explain it.
 
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ enum RawArg<'a> {
     Dims(Vec<i64>),
 }
 
-/// The arguments of one op; a key that occurs twice is refused.
+/// The arguments of one op; a key that occurs twice is rejected.
 struct RawArgs<'a>(Vec<(String, RawArg<'a>)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawArgs<'a> {

@@ -96,7 +96,7 @@ fn diagnostic(code: &'static str, link: Link, rank: i64, path: &str) -> Diagnost
 }
 
 /// Tags that the models of several ranks do not share, each with the index of the model that lists
-/// it. The models themselves are sound.
+/// it. The models themselves are valid.
 pub fn check_ranks(models: &[Model]) -> Vec<(usize, Diagnostic)> {
     let of = |model: &Model| {
         let ops = model.nodes.iter().enumerate();

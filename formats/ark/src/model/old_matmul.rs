@@ -20,7 +20,9 @@ pub(super) fn check(reader: &mut Reader<'_>, op: &Op, args: &Node<'_>, at: &At<'
         let Some(derived) = derive(op, name, [input, other, output]) else { continue };
         let Some(found) = member.value.get("DIMS").and_then(numbers) else { continue };
         if found != derived {
-            let message = format!("`{name}` is {found:?}, the tensors say {derived:?}: they count");
+            let message = format!(
+                "`{name}` is {found:?}, but {derived:?} by the tensors, which take precedence"
+            );
             let diagnostic = Diagnostic::warning("ark-generation", message);
             reader.report(diagnostic, member.value.span(), &at.key(name), "another shape");
         }

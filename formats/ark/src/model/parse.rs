@@ -40,7 +40,7 @@ pub struct Origin {
     pub column: usize,
 }
 
-/// A model and where its nodes stand in the file it was read from.
+/// A model and where its nodes are in the file it was read from.
 ///
 /// The two are kept apart so that an edit that only moves nodes leaves the model equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,7 +115,7 @@ fn read_document(
     if options.validate {
         let mut found = check(rank.zip(world_size), nodes.as_deref().unwrap_or_default());
         found.iter_mut().for_each(|diagnostic| place_in(tree, diagnostic));
-        // A literal that was no number has been reported; what stands in for it means nothing.
+        // A literal that was not a number has been reported; the placeholder for it means nothing.
         let told =
             sink.diagnostics().iter().filter(|diagnostic| diagnostic.code == FORMAT.non_finite);
         let told: BTreeSet<usize> = told.filter_map(start).collect();

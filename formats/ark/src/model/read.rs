@@ -278,7 +278,7 @@ fn args(
     for (key, value) in object.entries() {
         let at = at.key(key);
         if kind == Some(OpKind::Matmul) && old_matmul::NAMES.contains(&key) {
-            let message = format!("`{key}` is dropped: the shapes and strides say it");
+            let message = format!("`{key}` is dropped: it follows from the shapes and strides");
             accepted(reader, &message, value, &at);
             continue;
         }

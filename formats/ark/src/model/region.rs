@@ -169,7 +169,7 @@ impl Region {
     }
 
     /// The interval of each dimension of a grid of nested strides, outermost first, and that of
-    /// the bytes within; `None` when the region is no box of that grid.
+    /// the bytes within; `None` when the region is not a box of that grid.
     fn intervals(&self, grid: &[u64]) -> Option<Intervals> {
         let mut rest = self.start;
         let mut run = self.run;

@@ -82,7 +82,7 @@ fn architecture(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<
     let Some(value) = object.get("Architecture") else {
         let message = "no `Architecture`: `ANY` is taken";
         let diagnostic = Diagnostic::warning("ark-generation", message)
-            .with_note("ARK refuses a plan without it since August 2024");
+            .with_note("ARK rejects a plan without it since August 2024");
         report_object(reader, diagnostic, object);
         return Some(Architecture::Any);
     };
@@ -118,7 +118,7 @@ fn task_info(
 
 fn plan_op(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<PlanOp> {
     let op = read::op(reader, value, at, &["Config"]);
-    // The op reader has reported a value that is no object.
+    // The op reader has reported a value that is not an object.
     let object = Object::of(value, at)?;
     let kind = op.as_ref().map(|op| op.kind);
     let config = reader

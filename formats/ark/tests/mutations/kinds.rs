@@ -112,7 +112,7 @@ pub fn all() -> Vec<Kind> {
         // Ranks.
         kind("a tag is another", "plan-tag", other_tag),
         kind("two buffers share a tag", "ark-tag-collision", shared_tag),
-        kind("a rank is there twice", "plan-ranks", same_rank),
+        kind("a rank occurs twice", "plan-ranks", same_rank),
         kind("worlds differ in size", "plan-ranks", other_world),
         kind("a receive is dropped", "plan-signal", |s, r| without(s, r, "Recv", "Wait")),
         kind("a receive does not wait", "plan-race", no_wait),
@@ -348,7 +348,7 @@ fn task_range(set: &mut Set, seeded: &mut Seeded, begin: i64, end: i64) -> Done 
     let path = pick(task_groups(plan), seeded)?;
     let path = format!("{path}/TaskRange");
     let range = numbers(plan.pointer(&path)?);
-    // Of one task nothing is left, which is no range.
+    // Of one task nothing is left, which is not a range.
     (range[1] - range[0] > 1).then_some(())?;
     set_at(plan, &path, json!([range[0] + begin, range[1] + end]))
 }

@@ -28,7 +28,7 @@ pub struct Kind {
     pub name: &'static str,
     /// The code that must be found.
     pub code: &'static str,
-    /// Breaks the plans; nothing when there is no place for it.
+    /// Breaks the plans; `None` when it does not apply to them.
     pub apply: fn(&mut Set, &mut Seeded) -> Option<()>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Libraries;
 use crate::model::{AttributeValue, Function, Module, Node, Operator};
 
-/// One module with everything in: functions and operators of the libraries stand in it under
+/// One module with everything in: functions and operators of the libraries are in it under
 /// their qualified names, and nothing is imported.
 ///
 /// It means the same: what a name stood for before it stands for after. The order is that of

@@ -8,7 +8,7 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::reference::{self, Target};
 use super::{Fetch, Libraries, Library};
-use crate::contain::{self, Fault};
+use crate::contain::{self, Error as ContainError};
 use crate::model::Module;
 use crate::validate::{Level, Rule, cycle_through, cycles, diagnostic};
 use crate::{Options, input, read};
@@ -16,17 +16,17 @@ use crate::{Options, input, read};
 /// How to load libraries.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The folder of the root document, which its imports do not leave; `None` when it is no file.
+    /// The folder of the root document, which its imports do not leave; `None` when it is not a file.
     pub folder: Option<PathBuf>,
     /// Further folders with libraries.
     pub library_paths: Vec<PathBuf>,
     /// How to fetch documents of servers; `None` to stay offline.
     pub fetch: Option<Fetch>,
-    /// Most imports in a row.
+    /// Maximum number of imports in a row.
     pub max_depth: usize,
     /// Most libraries.
     pub max_documents: usize,
-    /// Most bytes of one library.
+    /// Maximum number of bytes of one library.
     pub max_bytes: u64,
 }
 
@@ -108,18 +108,18 @@ struct Import {
 }
 
 /// Why a reference is not followed.
-struct Refusal {
+struct ImportError {
     rule: Rule,
     message: String,
     help: Option<&'static str>,
 }
 
-fn refuse<T>(rule: Rule, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { rule, message: message.into(), help: None })
+fn refuse<T>(rule: Rule, message: impl Into<String>) -> Result<T, ImportError> {
+    Err(ImportError { rule, message: message.into(), help: None })
 }
 
 /// A document that was found.
-struct Found {
+struct FoundDocument {
     /// Its path without links, or its URL.
     place: String,
     bytes: Bytes,
@@ -176,8 +176,8 @@ impl Loader<'_> {
         self.first.push(import);
     }
 
-    fn refuse(&mut self, import: &Import, refusal: Refusal) {
-        let Refusal { rule, message, help } = refusal;
+    fn refuse(&mut self, import: &Import, refusal: ImportError) {
+        let ImportError { rule, message, help } = refusal;
         let message = format!("import `{}` {message}", import.reference);
         let found = self.diagnostic(import, rule, message);
         let found = found.map(|found| help.into_iter().fold(found, Diagnostic::help));
@@ -215,7 +215,7 @@ impl Loader<'_> {
     }
 
     /// The document of an import; `None` when it has been read.
-    fn locate(&mut self, import: &Import) -> Result<Option<Found>, Refusal> {
+    fn locate(&mut self, import: &Import) -> Result<Option<FoundDocument>, ImportError> {
         let max = self.options.max_depth;
         if import.chain.len() > max {
             return refuse(Rule::R67, format!("is more than {max} imports deep"));
@@ -232,7 +232,7 @@ impl Loader<'_> {
         Ok(Some(found))
     }
 
-    fn find(&self, import: &Import) -> Result<Found, Refusal> {
+    fn find(&self, import: &Import) -> Result<FoundDocument, ImportError> {
         let target = match reference::target(&import.reference) {
             Ok(target) => target,
             Err(fault) => return refuse(Rule::R67, fault),
@@ -248,7 +248,7 @@ impl Loader<'_> {
                 None => refuse(Rule::R67, "leaves the server's root"),
             },
             (Target::Absolute(_), Base::Url(_)) => {
-                refuse(Rule::R67, "is a file, and stands in a document of a server")
+                refuse(Rule::R67, "is a file imported by a remote document")
             }
             (Target::Absolute(path), _) => self.absolute(path),
             (Target::Relative(path), base) => self.relative(path, base),
@@ -256,7 +256,7 @@ impl Loader<'_> {
     }
 
     /// A file beside the importing document, or in one of the folders with libraries.
-    fn relative(&self, path: &Path, base: &Base) -> Result<Found, Refusal> {
+    fn relative(&self, path: &Path, base: &Base) -> Result<FoundDocument, ImportError> {
         let mut missing = None;
         let beside = match base {
             Base::Folder { root, folder } => Some((root, folder.as_path())),
@@ -274,11 +274,11 @@ impl Loader<'_> {
         }
         match missing {
             Some(fault) => refuse(Rule::R61, fault.to_string()),
-            None => refuse(Rule::R61, "cannot be looked for: the document is no file"),
+            None => refuse(Rule::R61, "cannot be looked for: the document is not a file"),
         }
     }
 
-    fn absolute(&self, path: &Path) -> Result<Found, Refusal> {
+    fn absolute(&self, path: &Path) -> Result<FoundDocument, ImportError> {
         let inside = self.roots.iter().find_map(|root| Some((root, path.strip_prefix(root).ok()?)));
         let Some((root, within)) = inside else {
             return refuse(Rule::R67, "is outside the folders that may be read");
@@ -286,39 +286,44 @@ impl Loader<'_> {
         self.opened(self.open(root, within))
     }
 
-    fn open(&self, root: &Path, within: &Path) -> Result<(PathBuf, Bytes, Base), Fault> {
+    fn open(&self, root: &Path, within: &Path) -> Result<(PathBuf, Bytes, Base), ContainError> {
         let (path, file) = contain::open(root, within)?;
-        let bytes = input::map_file(&file).map_err(Fault::Unreadable)?;
+        let bytes = input::map_file(&file).map_err(ContainError::Unreadable)?;
         let folder = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
         let folder = folder.unwrap_or(Path::new("")).to_owned();
         Ok((path, bytes, Base::Folder { root: root.to_owned(), folder }))
     }
 
-    fn opened(&self, opened: Result<(PathBuf, Bytes, Base), Fault>) -> Result<Found, Refusal> {
+    fn opened(
+        &self,
+        opened: Result<(PathBuf, Bytes, Base), ContainError>,
+    ) -> Result<FoundDocument, ImportError> {
         match opened {
             Ok((path, bytes, base)) => {
-                Ok(Found { place: path.to_string_lossy().into_owned(), bytes, base })
+                Ok(FoundDocument { place: path.to_string_lossy().into_owned(), bytes, base })
             }
-            Err(Fault::Unreadable(error)) => refuse(Rule::R61, format!("cannot be read: {error}")),
+            Err(ContainError::Unreadable(error)) => {
+                refuse(Rule::R61, format!("cannot be read: {error}"))
+            }
             Err(fault) => {
-                Err(Refusal { rule: Rule::R67, message: fault.to_string(), help: fault.help() })
+                Err(ImportError { rule: Rule::R67, message: fault.to_string(), help: fault.help() })
             }
         }
     }
 
-    fn fetch(&self, url: &str) -> Result<Found, Refusal> {
+    fn fetch(&self, url: &str) -> Result<FoundDocument, ImportError> {
         let Some(fetch) = &self.options.fetch else {
-            return refuse(Rule::R67, "is a document of a server, and nothing is fetched");
+            return refuse(Rule::R67, "is a remote document, and downloads are not allowed");
         };
         match fetch.get(url, self.options.max_bytes) {
             Ok(bytes) => {
-                Ok(Found { place: url.to_owned(), bytes, base: Base::Url(url.to_owned()) })
+                Ok(FoundDocument { place: url.to_owned(), bytes, base: Base::Url(url.to_owned()) })
             }
             Err(fault) => refuse(Rule::R61, format!("cannot be fetched: {fault}")),
         }
     }
 
-    fn read(&mut self, import: &Import, found: &Found) -> Result<Library, Refusal> {
+    fn read(&mut self, import: &Import, found: &FoundDocument) -> Result<Library, ImportError> {
         let (size, max) = (found.bytes.len() as u64, self.options.max_bytes);
         if size > max {
             return refuse(Rule::R67, format!("has {size} bytes, at most {max} are read"));
@@ -328,11 +333,11 @@ impl Loader<'_> {
         let Some(document) = document.filter(|_| !inner.has_errors()) else {
             let first = inner.diagnostics().iter().find(|diagnostic| diagnostic.is_error());
             let why = first.map_or("it cannot be read", |diagnostic| &diagnostic.message);
-            return refuse(Rule::R62, format!("is no library: {why}"));
+            return refuse(Rule::R62, format!("is not a library: {why}"));
         };
         let form = document.input.form();
         if !document.module.is_library() {
-            return refuse(Rule::R62, format!("is no library but {}", form.root.words()));
+            return refuse(Rule::R62, format!("is not a library but {}", form.root.words()));
         }
         let library = Library {
             module: document.module,
@@ -346,7 +351,7 @@ impl Loader<'_> {
     }
 
     /// Adds a library, unless one of its name is there: the same, or another.
-    fn add(&mut self, library: Library) -> Result<(), Refusal> {
+    fn add(&mut self, library: Library) -> Result<(), ImportError> {
         let name = library.module.qualified_name();
         let version = |module: &Module| {
             let version = module.metadata.model_version;

@@ -8,7 +8,7 @@ use irc_json::{Format, Node};
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
-use crate::schema::{Excess, MAX_ITEMS};
+use crate::schema::{LimitError, MAX_ITEMS};
 
 /// A JSON file.
 pub(crate) struct Json<'a>(Node<'a>);
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 127;
 /// How much of a file is read; every diagnostic is the deserializer's, so that none is told here.
 const FORMAT: Format = Format {
     max_depth: MAX_DEPTH,
-    // Beside the outermost value, each stands after a bracket or a comma.
+    // Beside the outermost value, each is after a bracket or a comma.
     max_values: MAX_ITEMS + 1,
     max_bytes: u32::MAX,
     ..Format::of("cir-syntax")
@@ -76,7 +76,7 @@ fn values<'t, 'a>(node: &'t Node<'a>, field: &FieldDescriptor) -> &'t [Node<'a>]
 }
 
 /// The first bound the text goes beyond.
-pub(crate) fn excess(text: &str) -> Option<Excess> {
+pub(crate) fn excess(text: &str) -> Option<LimitError> {
     let (mut depth, mut items, mut in_string, mut is_escaped) = (0_usize, 0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -90,10 +90,10 @@ pub(crate) fn excess(text: &str) -> Option<Excess> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Some(Excess::Depth(at));
+            return Some(LimitError::Depth(at));
         }
         if items > MAX_ITEMS {
-            return Some(Excess::Items(at));
+            return Some(LimitError::Items(at));
         }
     }
     None
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn brackets_count_outside_strings() {
-        assert_eq!(excess(&"[".repeat(1000)), Some(Excess::Depth(MAX_DEPTH)));
+        assert_eq!(excess(&"[".repeat(1000)), Some(LimitError::Depth(MAX_DEPTH)));
         assert_eq!(excess(&format!("[{:?}]", "[\"".repeat(1000))), None);
     }
 }

@@ -104,11 +104,11 @@ impl<'a> Locator<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step<'p> {
     name: &'p str,
-    pick: Pick<'p>,
+    pick: Selector<'p>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pick<'p> {
+enum Selector<'p> {
     Only,
     Index(usize),
     Key(&'p str),
@@ -122,12 +122,12 @@ fn steps(path: &str) -> Vec<Step<'_>> {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
         let name = &rest[..end];
         rest = &rest[end..];
-        let mut pick = Pick::Only;
+        let mut pick = Selector::Only;
         if let Some(inner) = rest.strip_prefix('[') {
             // A name may hold brackets of its own; the one that ends the step comes before a dot.
             let end = inner.find("].").unwrap_or(inner.len().saturating_sub(1));
             let text = inner.get(..end).unwrap_or(inner);
-            pick = text.parse().map_or(Pick::Key(text), Pick::Index);
+            pick = text.parse().map_or(Selector::Key(text), Selector::Index);
             rest = inner.get(end + 1..).unwrap_or_default();
         }
         steps.push(Step { name, pick });
@@ -167,7 +167,7 @@ fn take<'t, T: Tree>(
     node: &T::Node<'t>,
     message: &MessageDescriptor,
     route: &str,
-    pick: &mut Pick<'_>,
+    pick: &mut Selector<'_>,
 ) -> Option<Place<'t, T>> {
     let mut here = (node.clone(), Some(message.clone()));
     if route.is_empty() {
@@ -180,12 +180,12 @@ fn take<'t, T: Tree>(
     }
     let field = here.1?.get_field_by_name(last)?;
     let found = match pick {
-        Pick::Only => tree.child(&here.0, &field, 0).ok(),
-        Pick::Key(key) => {
+        Selector::Only => tree.child(&here.0, &field, 0).ok(),
+        Selector::Key(key) => {
             let mut children = tree.children(&here.0, &field).into_iter();
             children.find(|child| is_named(tree, child, &field, key))
         }
-        Pick::Index(index) => match tree.child(&here.0, &field, *index) {
+        Selector::Index(index) => match tree.child(&here.0, &field, *index) {
             Ok(child) => Some(child),
             Err(count) => {
                 *index -= count;
@@ -227,14 +227,14 @@ mod tests {
         let step = |name, pick| Step { name, pick };
         let found = steps("graph.node[3].attribute[a.b].t");
         let expected = [
-            step("graph", Pick::Only),
-            step("node", Pick::Index(3)),
-            step("attribute", Pick::Key("a.b")),
-            step("t", Pick::Only),
+            step("graph", Selector::Only),
+            step("node", Selector::Index(3)),
+            step("attribute", Selector::Key("a.b")),
+            step("t", Selector::Only),
         ];
         assert_eq!(found, expected);
-        assert_eq!(steps("a[b[0]].c")[0], step("a", Pick::Key("b[0]")));
-        assert_eq!(steps("a["), [step("a", Pick::Key(""))]);
+        assert_eq!(steps("a[b[0]].c")[0], step("a", Selector::Key("b[0]")));
+        assert_eq!(steps("a["), [step("a", Selector::Key(""))]);
         assert_eq!(steps(""), []);
     }
 }

@@ -12,7 +12,7 @@ use irc_diag::literal_length;
 use prost_reflect::FieldDescriptor;
 
 use super::Tree;
-use crate::schema::{Excess, MAX_DEPTH, MAX_ITEMS};
+use crate::schema::{LimitError, MAX_DEPTH, MAX_ITEMS};
 
 /// Start and end of a message, the name of a field, and the places of its values among the fields.
 type Memo = (Range<usize>, String, Rc<Vec<usize>>);
@@ -103,7 +103,7 @@ impl<'a> Tree for Text<'a> {
 }
 
 /// The first bound the text goes beyond.
-pub(crate) fn excess(text: &str) -> Option<Excess> {
+pub(crate) fn excess(text: &str) -> Option<LimitError> {
     let mut lexer = Lexer { text, at: 0 };
     let (mut depth, mut tokens) = (0_usize, 0_usize);
     while let Some(token) = lexer.next() {
@@ -114,11 +114,11 @@ pub(crate) fn excess(text: &str) -> Option<Excess> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Some(Excess::Depth(token.start));
+            return Some(LimitError::Depth(token.start));
         }
         // A field has a name, a mark and a value.
         if tokens / 3 > MAX_ITEMS {
-            return Some(Excess::Items(token.start));
+            return Some(LimitError::Items(token.start));
         }
     }
     None
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn brackets_count_outside_strings_and_comments() {
-        let expected = Excess::Depth(2 * MAX_DEPTH + 1);
+        let expected = LimitError::Depth(2 * MAX_DEPTH + 1);
         assert_eq!(excess(&"a{".repeat(200)), Some(expected));
         assert_eq!(excess(&format!("a: '{}' # {}", "{".repeat(200), "{".repeat(200))), None);
     }

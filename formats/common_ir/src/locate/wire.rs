@@ -10,9 +10,9 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use super::Tree;
-use crate::schema::{Excess, MAX_DEPTH, MAX_ITEMS};
+use crate::schema::{LimitError, MAX_DEPTH, MAX_ITEMS};
 
-/// One field as it stands in the file.
+/// One field as it is in the file.
 struct Field {
     number: u32,
     wire: WireType,
@@ -33,7 +33,7 @@ fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, String)> 
         let Some(length) = fits else {
             return Err((
                 start,
-                format!("field {number} has {length} bytes, of which {left} are there"),
+                format!("field {number} has {length} bytes, of which {left} are left"),
             ));
         };
         return Ok(Field { number, wire, value: start..start + length });
@@ -117,7 +117,7 @@ impl Tree for Wire<'_> {
 }
 
 /// The first bound a file goes beyond; files of a few megabytes cannot.
-pub(crate) fn excess(bytes: &[u8], message: &MessageDescriptor) -> Option<Excess> {
+pub(crate) fn excess(bytes: &[u8], message: &MessageDescriptor) -> Option<LimitError> {
     const SMALL: usize = 8 << 20;
     if bytes.len() <= SMALL {
         return None;
@@ -133,11 +133,11 @@ fn count(
     message: &MessageDescriptor,
     depth: usize,
     left: &mut usize,
-) -> Option<Excess> {
+) -> Option<LimitError> {
     let mut at = range.start;
     while at < range.end {
         let found = field(bytes, at, range.end).ok()?;
-        let Some(fewer) = left.checked_sub(1) else { return Some(Excess::Items(at)) };
+        let Some(fewer) = left.checked_sub(1) else { return Some(LimitError::Items(at)) };
         *left = fewer;
         at = found.value.end;
         let inner = message.get_field(found.number).and_then(|field| super::of_kind(&field));
@@ -152,7 +152,7 @@ fn count(
 
 /// Something wrong in a binary file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct WireError {
     /// Fields that lead there: `node[3].attribute[0].t`.
     pub path: String,
     /// Byte of the file.
@@ -162,7 +162,7 @@ pub(crate) struct Fault {
 }
 
 /// The first thing for which a file is not a message of that kind.
-pub(crate) fn explain(bytes: &[u8], message: &MessageDescriptor) -> Option<Fault> {
+pub(crate) fn explain(bytes: &[u8], message: &MessageDescriptor) -> Option<WireError> {
     let mut walk = Walk { bytes, path: vec![], fault: None, unknown: None };
     walk.message(0..bytes.len(), message);
     walk.fault
@@ -173,7 +173,7 @@ pub(crate) fn unknown_fields(
     bytes: &[u8],
     message: &MessageDescriptor,
     limit: usize,
-) -> Vec<Fault> {
+) -> Vec<WireError> {
     let mut walk = Walk { bytes, path: vec![], fault: None, unknown: Some((vec![], limit)) };
     walk.message(0..bytes.len(), message);
     walk.unknown.map(|unknown| unknown.0).unwrap_or_default()
@@ -182,9 +182,9 @@ pub(crate) fn unknown_fields(
 struct Walk<'a> {
     bytes: &'a [u8],
     path: Vec<(String, Option<usize>)>,
-    fault: Option<Fault>,
+    fault: Option<WireError>,
     /// Unknown fields and how many to keep, when they are looked for.
-    unknown: Option<(Vec<Fault>, usize)>,
+    unknown: Option<(Vec<WireError>, usize)>,
 }
 
 impl Walk<'_> {
@@ -198,7 +198,7 @@ impl Walk<'_> {
 
     fn fail(&mut self, offset: usize, message: String) {
         let path = self.path();
-        self.fault.get_or_insert(Fault { path, offset, message });
+        self.fault.get_or_insert(WireError { path, offset, message });
     }
 
     fn message(&mut self, range: Range<usize>, message: &MessageDescriptor) {
@@ -233,7 +233,7 @@ impl Walk<'_> {
             && found.len() < *limit
         {
             let message = format!("{} has no field {number}", message.full_name());
-            found.push(Fault { path, offset, message });
+            found.push(WireError { path, offset, message });
         }
     }
 
@@ -280,7 +280,7 @@ impl Walk<'_> {
             }
         };
         if !range.len().is_multiple_of(width) {
-            let message = format!("{} packed bytes are no whole numbers of {width}", range.len());
+            let message = format!("{} packed bytes are not whole numbers of {width}", range.len());
             self.fail(range.start, message);
         }
     }
@@ -317,7 +317,7 @@ mod tests {
         let message = schema::message("LotusIR.GraphProto");
         let beyond = |mut left| count(&bytes, 0..bytes.len(), &message, 0, &mut left);
         assert_eq!(beyond(4), None);
-        assert_eq!(beyond(3), Some(Excess::Items(6)));
-        assert_eq!(beyond(1), Some(Excess::Items(2)));
+        assert_eq!(beyond(3), Some(LimitError::Items(6)));
+        assert_eq!(beyond(1), Some(LimitError::Items(2)));
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! * a node's `domain.library.Symbol` of Common IR is [`Node::domain`] and [`Node::op`];
 //! * names and types of graph inputs, two lists in Common IR, are one list of [`Value`]s;
-//! * a shape stands in the type of a tensor; elsewhere in [`Value::shape`];
+//! * a shape is in the type of a tensor; elsewhere in [`Value::shape`];
 //! * [`Metadata`] holds name, author and license wherever they stand.
 //!
 //! # Building one by hand

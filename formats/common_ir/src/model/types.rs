@@ -113,7 +113,7 @@ impl From<&str> for Dim {
 }
 
 impl Dim {
-    /// The text that stands in a file for a size that is not a number.
+    /// The text that is in a file for a size that is not a number.
     pub fn parameter(&self) -> Option<String> {
         match self {
             Self::Size(_) | Self::Unknown => None,

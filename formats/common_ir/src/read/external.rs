@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 
-use crate::contain::{self, Fault};
+use crate::contain::{self, Error as ContainError};
 use crate::input;
 use crate::model::{self, External, Module, Tensor, TensorData};
 
 /// A part of a file that a tensor takes.
-struct Taken {
+struct FileRange {
     file: String,
     begin: u64,
     end: u64,
@@ -37,7 +37,7 @@ pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
             Ok(bytes) => {
                 let (begin, path) = (external.offset, at.to_string());
                 let (end, file) = (begin + bytes.len() as u64, external.location.clone());
-                taken.push(Taken { file, begin, end, name, path });
+                taken.push(FileRange { file, begin, end, name, path });
                 external.bytes = Some(bytes);
             }
             Err(refusal) => sink.push(refusal.diagnostic(&name, at)),
@@ -48,13 +48,13 @@ pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
 
 /// Why a tensor's elements cannot be had.
 #[derive(Clone)]
-struct Refusal {
+struct ExternalError {
     code: &'static str,
     message: String,
     help: Option<&'static str>,
 }
 
-impl Refusal {
+impl ExternalError {
     fn new(message: String) -> Self {
         Self { code: "cir-external", message, help: None }
     }
@@ -77,11 +77,15 @@ struct Files<'f> {
     folder: &'f Path,
     /// The folder without links.
     root: Option<PathBuf>,
-    open: BTreeMap<String, Result<Bytes, Refusal>>,
+    open: BTreeMap<String, Result<Bytes, ExternalError>>,
 }
 
 impl Files<'_> {
-    fn bytes(&mut self, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+    fn bytes(
+        &mut self,
+        external: &External,
+        expected: Option<u64>,
+    ) -> Result<Bytes, ExternalError> {
         let location = &external.location;
         if !self.open.contains_key(location) {
             let opened = self.map(location);
@@ -91,26 +95,30 @@ impl Files<'_> {
         range(&file, external, expected)
     }
 
-    fn map(&mut self, location: &str) -> Result<Bytes, Refusal> {
-        let cannot =
-            |error: std::io::Error| Refusal::new(format!("cannot read `{location}`: {error}"));
+    fn map(&mut self, location: &str) -> Result<Bytes, ExternalError> {
+        let cannot = |error: std::io::Error| {
+            ExternalError::new(format!("cannot read `{location}`: {error}"))
+        };
         let root = match &self.root {
             Some(root) => root.clone(),
             None => self.folder.canonicalize().map_err(cannot)?,
         };
         self.root = Some(root.clone());
         let (_, file) = contain::open(&root, Path::new(location)).map_err(|fault| match fault {
-            Fault::Unreadable(error) => cannot(error),
-            fault => Refusal { help: fault.help(), ..Refusal::path(location, &fault.to_string()) },
+            ContainError::Unreadable(error) => cannot(error),
+            fault => ExternalError {
+                help: fault.help(),
+                ..ExternalError::path(location, &fault.to_string())
+            },
         })?;
         input::map_file(&file).map_err(cannot)
     }
 }
 
 /// The part of the file a tensor names: as long as it says, or else as its sizes need.
-fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, Refusal> {
+fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, ExternalError> {
     let (size, begin) = (file.len() as u64, external.offset);
-    let fault = |message: String| Err(Refusal::new(message));
+    let fault = |message: String| Err(ExternalError::new(message));
     let length = match (external.length, expected) {
         (Some(length), Some(expected)) if length != expected => {
             return fault(format!("`length` is {length}, yet its sizes need {expected} bytes"));
@@ -122,16 +130,16 @@ fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Byt
     let Some(end) = end else {
         let location = &external.location;
         return fault(format!(
-            "{length} bytes from {begin} do not lie in `{location}`, which has {size}"
+            "{length} bytes from {begin} are not in `{location}`, which has {size}"
         ));
     };
     Ok(file.slice(begin as usize..end as usize))
 }
 
 /// Tensors may share their bytes, but not a part of them.
-fn check_overlap(mut taken: Vec<Taken>, sink: &mut Sink) {
+fn check_overlap(mut taken: Vec<FileRange>, sink: &mut Sink) {
     taken.sort_by(|a, b| (&a.file, a.begin, a.end).cmp(&(&b.file, b.begin, b.end)));
-    let mut widest: Option<&Taken> = None;
+    let mut widest: Option<&FileRange> = None;
     for next in &taken {
         let before = widest.filter(|before| before.file == next.file);
         if let Some(before) = before
@@ -139,7 +147,7 @@ fn check_overlap(mut taken: Vec<Taken>, sink: &mut Sink) {
             && (next.begin, next.end) != (before.begin, before.end)
             && next.begin < next.end
         {
-            let Taken { file, begin, end, name, path } = next;
+            let FileRange { file, begin, end, name, path } = next;
             let message = format!(
                 "external data of tensor `{name}`: bytes {begin} to {end} of `{file}` overlap \
                  those of tensor `{}`, {} to {}",

@@ -16,7 +16,7 @@ use prost::Message;
 
 use crate::input::AT_BYTE;
 use crate::model::Module;
-use crate::schema::Excess;
+use crate::schema::LimitError;
 use crate::{Encoding, Form, Format, Input, Root};
 use crate::{carry, locate, schema};
 use shared::Reader;
@@ -68,7 +68,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Opens, maps and reads a file; every diagnostic goes to `sink`.
 ///
 /// Returns `None` when no module could be made. A module that could be made may still come with
-/// errors: it is then to be checked further, and refused.
+/// errors: it is then to be checked further, and rejected.
 pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document> {
     match crate::input::map(path) {
         Ok(bytes) => {
@@ -134,7 +134,7 @@ fn message<M: Message + Default, T>(
 ) -> Option<T> {
     let descriptor = schema::message(name);
     if let Some(excess) = locate::wire_excess(&bytes, &descriptor) {
-        let (Excess::Depth(at) | Excess::Items(at)) = excess;
+        let (LimitError::Depth(at) | LimitError::Items(at)) = excess;
         sink.push(excess.diagnostic().with_note(format!("{AT_BYTE}{at} of the file")));
         return None;
     }

@@ -32,7 +32,7 @@ impl<'s> Reader<'s> {
         Self { sink, depth: 0, is_broken: false, unread: BTreeSet::new() }
     }
 
-    /// Whether a part of the file was no message of its schema; the file has to be walked to say
+    /// Whether a part of the file was not a message of its schema; the file has to be walked to say
     /// which.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
@@ -203,7 +203,7 @@ pub(super) fn list<T, U>(from: Vec<T>, mut make: impl FnMut(usize, T) -> U) -> V
     to
 }
 
-/// What a field that is left out stands for; nothing where there is no such value.
+/// What a field that is left out stands for; `None` where there is no such value.
 fn empty_value(kind: AttributeKind) -> AttributeValue {
     use AttributeValue as V;
     match kind {

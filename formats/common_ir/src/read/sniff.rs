@@ -154,10 +154,10 @@ impl Iterator for Fields {
 }
 
 /// Whether a field has the type that a schema gives it.
-type Fits = fn(&Field) -> bool;
+type FieldTest = fn(&Field) -> bool;
 
 fn binary_roots(bytes: &Bytes) -> Vec<Root> {
-    let mut left: Vec<(Root, Fits)> =
+    let mut left: Vec<(Root, FieldTest)> =
         vec![(Root::Graph, fits_graph), (Root::Library, fits_library), (Root::Model, fits_model)];
     let mut seen = 0_u64;
     for field in Fields(bytes.clone()) {

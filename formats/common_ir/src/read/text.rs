@@ -9,7 +9,7 @@ use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage};
 
 use crate::locate::{json_excess, text_excess};
-use crate::schema::{self, Excess};
+use crate::schema::{self, LimitError};
 use crate::{Encoding, Form, Root};
 
 /// Largest file in one of these forms. Binary files, which are mapped, have no such bound.
@@ -117,7 +117,7 @@ const METADATA: [&str; 9] = [
 /// Fields that make a graph.
 const GRAPH: [&str; 5] = ["node", "input", "output", "initializer", "input_arg_info"];
 
-/// The rule of Common IR that a text breaks where it is no message, as the end of a sentence.
+/// The rule of Common IR that a text breaks where it is not a message, as the end of a sentence.
 fn rule(message: &str, before: &str, form: Form) -> &'static str {
     let named = message.split(['\'', '`', '"']).nth(1).unwrap_or_default();
     if form.root == Root::Library && GRAPH.contains(&named) {
@@ -130,9 +130,9 @@ fn rule(message: &str, before: &str, form: Form) -> &'static str {
     if is_metadata { " (R09)" } else { "" }
 }
 
-fn check(excess: Option<Excess>, sink: &mut Sink) -> Option<()> {
+fn check(excess: Option<LimitError>, sink: &mut Sink) -> Option<()> {
     let Some(excess) = excess else { return Some(()) };
-    let (Excess::Depth(at) | Excess::Items(at)) = excess;
+    let (LimitError::Depth(at) | LimitError::Items(at)) = excess;
     sink.push(excess.diagnostic().at(at..at + 1, "one too many"));
     None
 }

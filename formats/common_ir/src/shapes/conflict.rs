@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Site;
+use super::ShapePair;
 use crate::model::{Dim, Shape};
 
 /// Shapes that can never be the same.
@@ -53,7 +53,7 @@ pub enum Kind {
     },
 }
 
-/// A [`Site`] of its own.
+/// A [`ShapePair`] of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Name of the formal parameter.
@@ -67,7 +67,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(site: &Site<'_>) -> Self {
+    fn new(site: &ShapePair<'_>) -> Self {
         Self {
             parameter: site.parameter.to_owned(),
             value: site.value.to_owned(),
@@ -78,7 +78,11 @@ impl Place {
 }
 
 impl Conflict {
-    pub(super) fn new(kind: Kind, first: Option<&Site<'_>>, second: Option<&Site<'_>>) -> Self {
+    pub(super) fn new(
+        kind: Kind,
+        first: Option<&ShapePair<'_>>,
+        second: Option<&ShapePair<'_>>,
+    ) -> Self {
         let second = second.map(Place::new).unwrap_or_default();
         Self { kind, first: first.map(Place::new), second }
     }

@@ -15,7 +15,7 @@ pub use conflict::{Conflict, Kind};
 
 /// One shape of a declaration and the one that is there.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'s> {
+pub struct ShapePair<'s> {
     /// Name of the formal parameter.
     pub parameter: &'s str,
     /// Name of the value that is there.
@@ -38,7 +38,7 @@ struct Bound<T> {
 pub struct Unifier<'s> {
     sizes: BTreeMap<&'s str, Bound<Dim>>,
     lists: BTreeMap<&'s str, Bound<Vec<Dim>>>,
-    sites: Vec<Site<'s>>,
+    sites: Vec<ShapePair<'s>>,
 }
 
 impl<'s> Unifier<'s> {
@@ -51,7 +51,7 @@ impl<'s> Unifier<'s> {
     ///
     /// # Errors
     /// They, with those before, can never be the same.
-    pub fn unify(&mut self, site: Site<'s>) -> Result<(), Box<Conflict>> {
+    pub fn unify(&mut self, site: ShapePair<'s>) -> Result<(), Box<Conflict>> {
         let (declared, actual) = (&site.declared.dims[..], &site.actual.dims[..]);
         if declared.len().max(actual.len()) > MAX_RANK {
             return Ok(());
@@ -322,7 +322,7 @@ mod tests {
             pairs.iter().map(|(declared, actual)| (shape(declared), shape(actual))).collect();
         let mut unifier = Unifier::new();
         for (declared, actual) in &pairs {
-            let site = Site { parameter: "p", value: "v", declared, actual };
+            let site = ShapePair { parameter: "p", value: "v", declared, actual };
             unifier.unify(site).map_err(|conflict| conflict.to_string())?;
         }
         Ok(())
@@ -384,7 +384,7 @@ mod tests {
     fn names_are_written_out() {
         let (declared, actual) = (shape("n,m*"), shape("5,x,*"));
         let mut unifier = Unifier::new();
-        let site = Site { parameter: "p", value: "v", declared: &declared, actual: &actual };
+        let site = ShapePair { parameter: "p", value: "v", declared: &declared, actual: &actual };
         assert!(unifier.unify(site).is_ok());
         assert_eq!(unifier.apply(&shape("m*,n,k,o*")).to_string(), "[x,*,5,?,*]");
     }

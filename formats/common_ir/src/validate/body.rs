@@ -9,7 +9,7 @@ use super::{Checker, Rule};
 use crate::model::{
     Attribute, AttributeValue, Function, Graph, Node, Path, SparseTensor, Tensor, Type, Value,
 };
-use crate::shapes::{Site, Unifier};
+use crate::shapes::{ShapePair, Unifier};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl<'m> Scope<'m> {
 struct Edges<'m> {
     /// From the node that computes to the one that uses.
     all: Vec<(u32, u32)>,
-    /// Uses of what a later node computes: user, maker, name.
+    /// Uses of what a later node computes: user, producer, name.
     early: Vec<(u32, u32, &'m str)>,
     /// Control inputs that name a later node, or the node itself.
     early_control: Vec<(u32, u32, usize)>,
@@ -155,7 +155,7 @@ impl Checker<'_> {
                 self.report(Rule::R102, &at, message);
             }
             let Some(declared) = input.tensor_shape() else { continue };
-            let site = Site { parameter: input.name(), value: input.name(), declared, actual };
+            let site = ShapePair { parameter: input.name(), value: input.name(), declared, actual };
             if let Err(conflict) = unifier.unify(site) {
                 self.report(
                     Rule::R102,
@@ -352,7 +352,7 @@ impl Checker<'_> {
                 continue;
             }
             match scope.origins.get(name.as_str()) {
-                Some(Origin::Node(maker)) => edges.data(*maker, index as u32, name),
+                Some(Origin::Node(producer)) => edges.data(*producer, index as u32, name),
                 Some(_) => {}
                 None => self.outside(body, node, (input, name), scope, at),
             }
@@ -371,7 +371,7 @@ impl Checker<'_> {
         let mut round = scope.outer;
         while let Some((outer, user)) = round {
             if let Some(origin) = outer.origins.get(name) {
-                if matches!(origin, Origin::Node(maker) if *maker >= user) {
+                if matches!(origin, Origin::Node(producer) if *producer >= user) {
                     let message = format_args!(
                         "`{name}` is computed later, by a node of the graph round this one"
                     );
@@ -409,11 +409,11 @@ impl Checker<'_> {
             return;
         }
         let mut seen = BTreeSet::new();
-        let makers: BTreeSet<u32> = node
+        let producers: BTreeSet<u32> = node
             .inputs
             .iter()
             .filter_map(|input| match scope.origins.get(input.as_str()) {
-                Some(Origin::Node(maker)) => Some(*maker),
+                Some(Origin::Node(producer)) => Some(*producer),
                 _ => None,
             })
             .collect();
@@ -429,8 +429,8 @@ impl Checker<'_> {
                 continue;
             }
             if !seen.insert(name) {
-                self.report(Rule::R50, &at, format_args!("control input `{name}` is there twice"));
-            } else if makers.contains(&before) {
+                self.report(Rule::R50, &at, format_args!("control input `{name}` occurs twice"));
+            } else if producers.contains(&before) {
                 let message =
                     format_args!("control input `{name}` adds nothing: its output is an input");
                 self.report(Rule::R50, &at, message);
@@ -476,15 +476,15 @@ impl Checker<'_> {
         };
         let mut rings = BTreeSet::new();
         let late = if body.is_function { Rule::R33 } else { Rule::R48 };
-        for (user, maker, name) in &edges.early {
-            if let Some(ring) = together(*user, *maker) {
+        for (user, producer, name) in &edges.early {
+            if let Some(ring) = together(*user, *producer) {
                 rings.insert(ring);
                 continue;
             }
             let message = format_args!(
                 "{} uses `{name}`, which {} computes later",
                 describe(*user),
-                describe(*maker)
+                describe(*producer)
             );
             self.report(late, &at.index("node", *user as usize), message);
         }
@@ -531,11 +531,11 @@ impl Checker<'_> {
                 None if self.is_onnx() && is_outer => None,
                 Some(Origin::Input) => Some("it is an input"),
                 Some(Origin::Constant) => Some("it is an initializer"),
-                None => Some("nothing computes it"),
+                None => Some("it is never computed"),
             };
             let rule = if body.is_function { Rule::R34 } else { Rule::R42 };
             if let Some(found) = found {
-                let message = format_args!("output `{name}` is no output of a node: {found}");
+                let message = format_args!("output `{name}` is not an output of a node: {found}");
                 self.report(rule, &at, message);
             }
             self.computed(output, scope, body.is_function, &at);
@@ -558,10 +558,10 @@ impl Graph {
 }
 
 impl<'m> Edges<'m> {
-    fn data(&mut self, maker: u32, user: u32, name: &'m str) {
-        self.all.push((maker, user));
-        if maker >= user {
-            self.early.push((user, maker, name));
+    fn data(&mut self, producer: u32, user: u32, name: &'m str) {
+        self.all.push((producer, user));
+        if producer >= user {
+            self.early.push((user, producer, name));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::signature::{self, Call, Mismatch};
 use super::typing::{applied, better, fits, shape_of, type_of};
 use super::{Callee, Checker, Rule};
 use crate::model::{AttributeValue, Function, Node, Operator, Path, Signature, Type, Value};
-use crate::shapes::{Conflict, Kind, Site, Unifier, contradict};
+use crate::shapes::{Conflict, Kind, ShapePair, Unifier, contradict};
 
 /// Types of the outputs of a call, as far as its declaration says them.
 type Inferred = Vec<Option<Type>>;
@@ -58,7 +58,7 @@ impl<'c> Checker<'c> {
             self.report(rule, at, format_args!("{} names no operator", node.describe(at)));
         } else if domain.is_empty() {
             let message =
-                format_args!("nothing declares `{op}`, which {} calls", node.describe(at));
+                format_args!("`{op}`, which {} calls, is not declared", node.describe(at));
             self.report_with(rule, at, message, hint);
         } else {
             let what = if self.symbols.knows_library(domain) {
@@ -323,7 +323,7 @@ impl<'c> Checker<'c> {
                 continue;
             };
             let value = node.inputs[index].as_str();
-            let site = Site { parameter: value, value, declared, actual };
+            let site = ShapePair { parameter: value, value, declared, actual };
             if let Err(conflict) = unifier.unify(site) {
                 self.conflict(node, index, &conflict, at);
             }

@@ -14,7 +14,7 @@ pub(super) fn html(text: &str) -> Option<String> {
     })
 }
 
-/// Whether what stands between `<` and `>` is a tag: a name, and then attributes.
+/// Whether what is between `<` and `>` is a tag: a name, and then attributes.
 fn is_tag(inner: &str) -> bool {
     let name = inner.strip_prefix('/').unwrap_or(inner);
     let length =
@@ -51,7 +51,7 @@ fn prose(text: &str) -> String {
         prose.push_str(&rest[..start]);
         match close(inner, ticks) {
             Some(end) => rest = &inner[end..],
-            // Without an end it is no code.
+            // Without an end it is not code.
             None => {
                 prose.push_str(&rest[start..start + ticks]);
                 rest = inner;

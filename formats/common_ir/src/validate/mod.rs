@@ -1,4 +1,4 @@
-//! Whether a module is sound: the rules of Common IR, and of them those that hold in ONNX.
+//! Whether a module is valid: the rules of Common IR, and of them those that hold in ONNX.
 //!
 //! Before: a module as it was read, and the libraries it imports. After: every breach of a rule is
 //! a diagnostic at its item's path, its code and message naming the rule. Nothing is changed. Takes
@@ -35,7 +35,7 @@ pub enum Level {
     /// As the format says.
     #[default]
     Strict,
-    /// What files of the time do nevertheless are warnings: names that are no identifiers, no
+    /// What files of the time do nevertheless are warnings: names that are not identifiers, no
     /// domain, no counts of inputs, no declarations.
     Compat,
 }
@@ -63,7 +63,7 @@ pub struct ValidateOptions {
 
 /// Checks a module, and the libraries it imports; every breach of a rule goes to `sink`.
 ///
-/// A diagnostic in a library stands at the import that leads to it, with its place in a note.
+/// A diagnostic in a library is at the import that leads to it, with its place in a note.
 pub fn validate(
     module: &Module,
     libraries: &Libraries,

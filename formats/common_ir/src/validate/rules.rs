@@ -22,7 +22,7 @@ struct Row {
 
 macro_rules! rules {
     ($($id:ident $code:literal $strict:ident $compat:ident $onnx:ident $title:literal $help:literal;)*) => {
-        /// A rule for what a sound file says.
+        /// A rule for what a valid file says.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule { $(#[doc = $title] $id,)* }
 
@@ -74,13 +74,13 @@ rules! {
     R22 "cir-r22" E E X "functions and operators of a document share one namespace" "rename one of them";
     R23 "cir-r23" E E E "names of parameters are unique in a function" "rename one of them";
     R24 "cir-r24" E E E "names of attributes are unique in a node" "remove one of them";
-    R25 "cir-r25" W W X "a name is no keyword of C" "rename it";
+    R25 "cir-r25" W W X "a name is not a keyword of C" "rename it";
     R30 "cir-r30" E E X "a function has an input and an output" "declare them in `input_params` and `output_params`";
     R31 "cir-r31" E E X "parameters of a function have names and types" "give both";
     R32 "cir-r32" E E E "the body of a function is closed" "pass the value to the function as an input";
-    R33 "cir-r33" E E E "the body of a function is in topological order" "move the node behind those whose outputs it uses";
+    R33 "cir-r33" E E E "the body of a function is in topological order" "move the node after those whose outputs it uses";
     R34 "cir-r34" E E E "the body of a function computes each output" "name an output of a node like it";
-    R35 "cir-r35" E E E "no function calls itself" "a function stands for its body, which must end: remove the call";
+    R35 "cir-r35" E E E "no function calls itself" "a function is replaced by its body, which must terminate: remove the call";
     R36 "cir-r36" W W X "attributes of a function are used in its body" "the format does not say what they are for: here, named defaults that the body may refer to";
     R40 "cir-r40" E E E "each input is computed, given or constant" "name an output of an earlier node, a graph input or an initializer";
     R41 "cir-r41" E E E "each value is computed once" "rename one of the outputs";
@@ -90,14 +90,14 @@ rules! {
     R45 "cir-r45" E E X "the counts add up to the number of inputs" "inputs are matched with parameters from left to right";
     R46 "cir-r46" E E E "counts are not negative" "0 leaves the parameter out";
     R47 "cir-r47" E E E "a call of a function has its number of inputs and outputs" "each parameter takes one value";
-    R48 "cir-r48" E E E "nodes are in topological order" "move the node behind those whose outputs it uses";
-    R49 "cir-r49" E E E "a control input names an earlier node" "name a node that stands before this one";
+    R48 "cir-r48" E E E "nodes are in topological order" "move the node after those whose outputs it uses";
+    R49 "cir-r49" E E E "a control input names an earlier node" "name a node before this one";
     R50 "cir-r50" W W W "a control input adds an edge" "remove it";
     R51 "cir-r51" N N N "control inputs may be ignored" "an implementation may ignore them when it schedules: results must not depend on them";
     R52 "cir-r52" E E X "an attribute has one value" "set one of its value fields";
     R53 "cir-r53" E E X "attributes are those declared, of the declared types" "an attribute is optional when its declaration says so in the first word of its `doc_string`";
     R60 "cir-r60" E E E "an import is a URI or a relative path" "escape what a URI cannot hold: `%20` for a space";
-    R61 "cir-r61" E E E "imported documents can be had" "look beside the importing document, or name more folders with --library-path";
+    R61 "cir-r61" E E E "imported documents can be had" "it is searched for beside the importing document and in each --library-path";
     R62 "cir-r62" E E E "imported documents are libraries" "import a library: it has functions and operators, and no graph";
     R63 "cir-r63" W W W "imports form no cycle" "each library is read once; move what both need into a third";
     R64 "cir-r64" E E E "a library has one identity" "import one version of it only";

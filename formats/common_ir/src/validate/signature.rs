@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::typing::{applied, fits, literal_fits, shape_of};
 use crate::model::{AttributeValue, Node, Signature, Type, Value};
-use crate::shapes::{Conflict, Site, Unifier};
+use crate::shapes::{Conflict, ShapePair, Unifier};
 
 /// A call and the types of its inputs, as far as they are known.
 pub(super) struct Call<'n> {
@@ -116,7 +116,7 @@ pub(super) fn unify<'s>(
         let (Some(declared), Some(actual)) = (formal.tensor_shape(), shape_of(ty)) else {
             continue;
         };
-        let site = Site { parameter: formal.name(), value, declared, actual };
+        let site = ShapePair { parameter: formal.name(), value, declared, actual };
         unifier.unify(site).map_err(|conflict| Mismatch::Shape { input, conflict })?;
     }
     let last = results.last().filter(|_| is_variadic);

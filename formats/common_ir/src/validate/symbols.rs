@@ -51,7 +51,7 @@ impl<'s> Symbols<'s> {
         Self { own, local, libraries, standard }
     }
 
-    /// What a node calls that stands in the document itself, or in the body of a function that came
+    /// What a node calls that is in the document itself, or in the body of a function that came
     /// from a library.
     pub(crate) fn called(&self, node: &Node, body: Option<&str>) -> Option<Callee<'_>> {
         let overload = node.overload.as_deref().unwrap_or_default();

@@ -137,7 +137,7 @@ impl Checker<'_> {
                 if open(shape, &known) > 1 {
                     let name = value.name();
                     let message = format_args!(
-                        "the wildcards of {shape} of `{name}` stand for more than one division"
+                        "the wildcards of {shape} of `{name}` match in more than one way"
                     );
                     self.report(Rule::R100, &at.index(list, index), message);
                 }

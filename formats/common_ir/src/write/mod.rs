@@ -60,7 +60,7 @@ struct Writer<'s> {
     errors: usize,
 }
 
-/// Most bytes of a message: lengths are signed numbers of 32 bits to most readers.
+/// Maximum number of bytes of a message: lengths are signed numbers of 32 bits to most readers.
 const MAX_BYTES: usize = i32::MAX as usize;
 
 impl Writer<'_> {

@@ -55,7 +55,7 @@ impl Rules<'_, '_> {
             self.error("gem-n1-name", "name", message);
         }
         if self.layer.layer_index != index as i64 {
-            let message = format!("it stands at place {index}, not {}", self.layer.layer_index);
+            let message = format!("it is at position {index}, not {}", self.layer.layer_index);
             self.error("gem-n2-index", "layer_index", message);
         }
     }
@@ -93,7 +93,7 @@ impl Rules<'_, '_> {
             for (index, shape) in shapes.iter().enumerate() {
                 let is_sound = shape.iter().all(|extent| (1..=MAX_EXTENT).contains(extent));
                 if !is_sound || !(1..=4).contains(&shape.len()) {
-                    let message = format!("{shape:?} is no shape of 1 to 4 extents");
+                    let message = format!("{shape:?} is not a shape of 1 to 4 extents");
                     self.error("gem-n10-shape", &format!("{key}[{index}]"), message);
                 }
             }

@@ -5,14 +5,14 @@ use irc_json::{Json, Number};
 use super::{FrontendLayer, Modules, Quantization};
 
 /// What is wrong: the key and why.
-pub(super) type Wrong = (String, String);
+pub(super) type KeyError = (String, String);
 
 /// Zero points fit into this many either way: those of any type of eight bits do.
 const MAX_ZERO: f64 = 256.0;
 
 /// Everything that cannot be.
-pub(super) fn wrong(layer: &FrontendLayer) -> Vec<Wrong> {
-    let mut all = Wrongs(vec![]);
+pub(super) fn wrong(layer: &FrontendLayer) -> Vec<KeyError> {
+    let mut all = KeyErrors(vec![]);
     all.name("device", Some(&layer.device), &["npu", "cpu"]);
     all.flag("ceil_mode", layer.ceil_mode.as_ref());
     all.flag("nhwc_consistant", layer.nhwc_consistant.as_ref());
@@ -32,9 +32,9 @@ pub(super) fn wrong(layer: &FrontendLayer) -> Vec<Wrong> {
     all.0
 }
 
-struct Wrongs(Vec<Wrong>);
+struct KeyErrors(Vec<KeyError>);
 
-impl Wrongs {
+impl KeyErrors {
     fn push(&mut self, key: &str, why: String) {
         self.0.push((key.to_owned(), why));
     }

@@ -6,7 +6,7 @@ use irc_json::{At, Json, Node, Reader, Value};
 
 use crate::record::Field;
 
-/// Most coordinates of a point.
+/// Maximum number of coordinates of a point.
 const MAX_RANK: usize = 4;
 
 /// A point: up to four coordinates, or a plain number.

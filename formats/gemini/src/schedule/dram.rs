@@ -17,7 +17,7 @@ pub struct DramGroup {
 }
 
 names! {
-    /// What stands at the other end of a transfer.
+    /// What is at the other end of a transfer.
     pub enum PlaceKind {
         /// A core.
         Core = "core",

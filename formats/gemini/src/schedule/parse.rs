@@ -7,7 +7,7 @@ use super::{Core, Dialect, DramGroup, Limits, Schedule, Workload, check};
 use crate::read::{self, Options};
 use crate::record::{Extra, Field};
 
-/// Keys of the outermost object that are no core.
+/// Keys of the outermost object that are not a core.
 const KEYS: [&str; 7] = ["-1", "DRAM", "buffersize", "metadata", "top_batch_cut", "xlen", "ylen"];
 
 /// Whether a key of the outermost object can begin a schedule.

@@ -51,7 +51,7 @@ record! {
         /// Whether it comes in with this workload.
         newly_added: Option<bool>,
         /// The part of the result it serves, in dialect C.
-        ofmap_range: Option<Corners>,
+        ofmap_range: Option<CornerRange>,
         /// Workload that wants it first, in dialect C.
         priority: Option<i64>,
         /// Bytes in dialect A, bits in the others.
@@ -118,7 +118,7 @@ record! {
     }
 
     /// Two corners.
-    pub struct Corners {
+    pub struct CornerRange {
         /// First corner.
         lower: Coords,
         /// Last corner.

@@ -23,7 +23,7 @@ impl<'s> Transfers<'s> {
     }
 
     /// The workload that makes a transfer; none for what only DRAM gives out.
-    pub fn maker(&self, transfer: i64) -> Option<Place> {
+    pub fn producer(&self, transfer: i64) -> Option<Place> {
         self.0.made(transfer).map(|made| made.place)
     }
 
@@ -56,7 +56,7 @@ impl<'s> Transfers<'s> {
     pub fn storers(&self, transfer: i64) -> impl Iterator<Item = Place> {
         let out = self.dram_out(transfer);
         let related = out.into_iter().flat_map(|out| out.related_ifmap.iter().flatten());
-        related.filter_map(|stored| self.maker(*stored))
+        related.filter_map(|stored| self.producer(*stored))
     }
 
     /// For each use of a transfer, the index on that core of the first of the unbroken row of

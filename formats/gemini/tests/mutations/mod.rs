@@ -66,7 +66,7 @@ fn pair(schedule_text: &str, frontend_text: &str) -> Vec<Diagnostic> {
     found
 }
 
-/// What a sound file is said to have: the scheduler's habits.
+/// What a valid file is said to have: the scheduler's habits.
 const HABITS: [&str; 1] = ["gem-b24-unnamed"];
 
 #[test]

@@ -23,7 +23,7 @@ pub enum Edit<'p> {
     Set(&'p str, Value),
     /// The value goes.
     Drop(&'p str),
-    /// The element of an array is there twice.
+    /// The element of an array occurs twice.
     Repeat(&'p str),
     /// Two values change places.
     Swap(&'p str, &'p str),
@@ -275,7 +275,7 @@ pub fn all() -> Vec<Row> {
         ],
     );
     row(
-        "it is used before it is made",
+        "it is used before it is computed",
         "gem-o6-use-before-result",
         Rings,
         vec![set("/0/0/ifmap/0/transfer_id/0", json!(4))],
@@ -300,7 +300,7 @@ pub fn all() -> Vec<Row> {
         vec![set("/1/0/buffer/0/layer", json!("x"))],
     );
     row(
-        "an earlier workload is the last maker",
+        "an earlier workload is the last producer",
         "gem-f10-last-maker",
         TwoCores,
         vec![set("/1/2/ifmap/max_workload_id", json!(0))],
@@ -375,7 +375,7 @@ pub fn all() -> Vec<Row> {
         vec![Drop("/-1/out/3/related_ifmap/1")],
     );
     row(
-        "DRAM names another maker",
+        "DRAM names another producer",
         "gem-d11-maker",
         Rings,
         vec![set("/-1/in/0/workload_id", json!(2))],
@@ -523,7 +523,7 @@ pub fn all() -> Vec<Row> {
         vec![set("/2/0/ifmap/upper/1", json!(15)), set("/2/0/buffer/0/upper/1", json!(15))],
     );
     row(
-        "a source differs from its maker",
+        "a source differs from its producer",
         "gem-f9-source",
         Rings,
         vec![set("/0/3/buffer/1/source/1/layer_name", json!("l0_conv"))],
@@ -701,7 +701,7 @@ pub fn all() -> Vec<Row> {
         vec![set("/0/4/buffer/2/tensor_id", json!(1))],
     );
     row(
-        "a tensor is there twice",
+        "a tensor occurs twice",
         "gem-b14-twice",
         Rings,
         vec![set("/0/0/buffer/1/tensor_id", json!(0))],
@@ -837,7 +837,7 @@ pub fn all() -> Vec<Row> {
         vec![Swap("/1/0", "/1/2"), Swap("/2/0", "/2/2")],
     );
     row(
-        "a reader before its maker's store",
+        "a reader before its producer's store",
         "gem-a1-cycle",
         Rings,
         vec![set("/-1/out/0/related_ifmap", json!([6]))],

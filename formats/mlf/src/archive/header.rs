@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Other(&'static str),
 }
 
-/// A block that stands before the content of a member.
+/// A block that is before the content of a member.
 #[derive(Clone, Copy)]
 pub(super) struct Header<'b>(pub &'b [u8; BLOCK]);
 
@@ -59,7 +59,7 @@ impl<'b> Header<'b> {
         }
     }
 
-    /// Bytes of the content; `None` when the field is no number. GNU tar writes large ones in binary,
+    /// Bytes of the content; `None` when the field is not a number. GNU tar writes large ones in binary,
     /// with the highest bit set.
     pub fn size(self) -> Option<u64> {
         let field = &self.0[124..136];
@@ -72,7 +72,7 @@ impl<'b> Header<'b> {
     /// The path as written.
     pub fn path(self) -> Vec<u8> {
         let name = text(&self.0[..100]);
-        // GNU tar has other fields where POSIX has what stands before the name.
+        // GNU tar has other fields where POSIX has what is before the name.
         let is_posix = self.0[257..].starts_with(b"ustar\x0000");
         let prefix = if is_posix { text(&self.0[345..500]) } else { &[] };
         match prefix {

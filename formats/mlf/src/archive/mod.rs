@@ -1,4 +1,4 @@
-//! The tar file: named members, read in place and written so that equal content is equal bytes.
+//! The tar file: named members, read in place and written deterministically.
 
 mod header;
 mod path;
@@ -66,7 +66,7 @@ impl Archive {
         Source::from_bytes(self.name_of(path), content)
     }
 
-    /// A member that is no text: diagnostics about it name the byte in a note.
+    /// A member that is not text: diagnostics about it name the byte in a note.
     pub fn binary_of(&self, path: &str) -> Source {
         Source::new(self.name_of(path), "")
     }

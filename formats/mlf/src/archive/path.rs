@@ -1,4 +1,4 @@
-//! Which paths a member may have.
+//! Valid paths of members.
 
 /// Longest path in bytes.
 const LONGEST: usize = 1024;
@@ -24,7 +24,7 @@ pub fn fault(path: &str) -> Option<&'static str> {
     })
 }
 
-/// A path as it stands in an archive, without `./` before and `/` after it; empty for the root.
+/// A path as it is in an archive, without `./` before and `/` after it; empty for the root.
 pub(super) fn stripped(path: &str) -> &str {
     let path = path.strip_suffix('/').unwrap_or(path);
     match path {

@@ -1,8 +1,8 @@
 //! Reading, in place.
 //!
-//! Accepted is what Python's `tarfile` writes: headers of POSIX (`ustar`) and GNU, extended (`pax`)
+//! Accepts what Python's `tarfile` writes: headers of POSIX (`ustar`) and GNU, extended (`pax`)
 //! headers for one member, long names of GNU, regular files and folders. Everything else that tar
-//! can hold (links, devices, sparse files, global headers) is refused: a model needs none of it, and
+//! can hold (links, devices, sparse files, global headers) is rejected: a model needs none of it, and
 //! programs that unpack archives disagree about it.
 
 use std::ops::Range;
@@ -16,13 +16,13 @@ use super::path::{self, folders, stripped};
 use super::{Archive, BLOCK};
 use crate::report::at_byte;
 
-/// Most members read.
+/// Maximum number of members read.
 const MAX_MEMBERS: usize = 65_536;
 
-/// Most bytes of an extended header or a long name.
+/// Maximum number of bytes of an extended header or a long name.
 const MAX_EXTENSION: usize = 65_536;
 
-/// Most bytes after the end of the archive.
+/// Maximum number of bytes after the end of the archive.
 const MAX_TAIL: usize = 1 << 20;
 
 /// First bytes of what archives are commonly compressed to.
@@ -34,7 +34,7 @@ const COMPRESSED: [(&[u8], &str); 4] = [
 ];
 
 impl Archive {
-    /// Reads an archive; nothing after an error, which is in `sink`.
+    /// Reads an archive; `None` after an error, which is in `sink`.
     pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
         let before = sink.error_count();
         let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
@@ -124,7 +124,7 @@ impl Walk<'_> {
     /// Whether the block is a header at all.
     fn verify(&mut self, header: Header<'_>, start: usize) -> Option<()> {
         if !header.is_marked() && start == 0 {
-            let mut diagnostic = Diagnostic::error("mlf-not-tar", "the file is no tar archive");
+            let mut diagnostic = Diagnostic::error("mlf-not-tar", "the file is not a tar archive");
             let packed = COMPRESSED.iter().find(|(magic, _)| header.0.starts_with(magic));
             if let Some((_, name)) = packed {
                 diagnostic =
@@ -142,7 +142,7 @@ impl Walk<'_> {
     /// Where the content of a member lies.
     fn content(&mut self, header: Header<'_>, start: usize) -> Option<Range<usize>> {
         let Some(own) = header.size() else {
-            return self.refuse(start, "mlf-tar-header", "the size of a member is no number");
+            return self.refuse(start, "mlf-tar-header", "the size of a member is not a number");
         };
         let is_member = !matches!(header.kind(), Kind::Extended | Kind::Global | Kind::LongName);
         let said = self.next.size.filter(|_| is_member);
@@ -226,12 +226,12 @@ impl Walk<'_> {
         if tail.len() < 2 * BLOCK {
             self.report(start, "mlf-truncated", "the archive ends within its end mark");
         } else if tail.len() > MAX_TAIL || tail.iter().any(|byte| *byte != 0) {
-            self.report(start, "mlf-trailing", "bytes stand after the end of the archive");
+            self.report(start, "mlf-trailing", "there are bytes after the end of the archive");
         }
     }
 }
 
-/// A file or folder of a sound path.
+/// A file or folder of a valid path.
 struct Member {
     /// Offset of its header.
     header: usize,
@@ -290,7 +290,7 @@ fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
     distinct
 }
 
-/// A file is no folder, neither one that is listed nor one that others lie in.
+/// A file is not a folder, neither one that is listed nor one that others lie in.
 fn check_folders(members: &[Member], sink: &mut Sink) {
     let of_kind = |is_folder: bool| -> Map<&str, usize> {
         let members = members.iter().filter(|member| member.is_folder == is_folder);

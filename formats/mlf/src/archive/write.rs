@@ -1,4 +1,4 @@
-//! Writing: the same members are the same bytes, on any machine.
+//! Deterministic writing: the same members give the same bytes on any machine.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ impl Archive {
     /// # Errors
     /// Those of `sink`; a path or a content beyond what POSIX headers can say.
     pub fn write(&self, time: u64, sink: &mut impl Write) -> io::Result<()> {
-        let mut written = Counted { sink, bytes: 0 };
+        let mut written = CountingWriter { sink, bytes: 0 };
         written.header("./", EntryType::Directory, 0, time)?;
         let mut seen = BTreeSet::new();
         for (path, content) in self.members().iter() {
@@ -39,12 +39,12 @@ impl Archive {
     }
 }
 
-struct Counted<W> {
+struct CountingWriter<W> {
     sink: W,
     bytes: usize,
 }
 
-impl<W: Write> Counted<W> {
+impl<W: Write> CountingWriter<W> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len();
         self.sink.write_all(bytes)

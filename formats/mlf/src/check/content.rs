@@ -1,4 +1,4 @@
-//! What only our archives have: hashes, a shared library, aligned weights, test vectors.
+//! Checks of irc's extensions: hashes, a shared library, aligned weights, test vectors.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::{Map, sort_by};
@@ -33,7 +33,7 @@ pub(super) fn check(
         let place = format!("$.irc.models[{name:?}]");
         match models.get(name.as_str()) {
             Some(model) => {
-                let member = Ours { archive, model, place, depth };
+                let member = ExtensionCheck { archive, model, place, depth };
                 member.check(of_model, report, &mut found);
             }
             None => {
@@ -95,7 +95,7 @@ fn library(
     };
     let (machine, functions) = match exports(content) {
         Ok(exports) => exports,
-        Err(message) => return report(format!("`{member}` is no shared library: {message}")),
+        Err(message) => return report(format!("`{member}` is not a shared library: {message}")),
     };
     if let Some(other) = objects.machine.filter(|other| *other != machine) {
         report(format!("`{member}` is for {machine}, the objects are for {other}"));
@@ -108,7 +108,7 @@ fn library(
 }
 
 /// What our archives say of a model.
-struct Ours<'p> {
+struct ExtensionCheck<'p> {
     archive: &'p Archive,
     model: &'p Model<'p>,
     /// Path of what is said.
@@ -116,7 +116,7 @@ struct Ours<'p> {
     depth: Depth,
 }
 
-impl Ours<'_> {
+impl ExtensionCheck<'_> {
     fn check(&self, ours: &ModelExtension, report: &mut Report, found: &mut Vec<Diagnostic>) {
         let place = &self.place;
         let outputs = self.model.graph.map_or(0, |graph| graph.outputs.len());
@@ -163,7 +163,7 @@ impl Ours<'_> {
                 Some(_) if offset % ALIGNMENT as u64 != 0 => {
                     format!("`{}` is not aligned to {ALIGNMENT} bytes", clip(name))
                 }
-                Some(_) if offset < free => format!("`{}` lies over another parameter", clip(name)),
+                Some(_) if offset < free => format!("`{}` overlaps another parameter", clip(name)),
                 Some(held) if self.depth == Depth::Content && *held != *param.data => {
                     format!("`{}` is not the parameter of that name", clip(name))
                 }
@@ -185,7 +185,7 @@ impl Ours<'_> {
         found: &mut Vec<Diagnostic>,
     ) {
         let Some(graph) = self.model.graph else {
-            let message = "a model without a sound graph has no test vectors".into();
+            let message = "a model without a valid graph has no test vectors".into();
             return error(found, "mlf-test-vector", message, place.into());
         };
         let inputs = expected_inputs(graph, self.model.params);

@@ -1,4 +1,4 @@
-//! Sizes that metadata state are those that follow from graph and parameters.
+//! Checks that the sizes in metadata are those that follow from graph and parameters.
 
 use irc_diag::{Diagnostic, Severity};
 use irc_json::{Map, order};
@@ -218,7 +218,7 @@ impl Model<'_> {
     fn device(&self, device: i64, place: &str, found: &mut Vec<Diagnostic>) {
         let mut others = self.graph.entries.iter().filter_map(|entry| entry.device);
         if let Some(other) = others.find(|other| *other != device) {
-            let message = format!("the graph lies on device type {other}, not {device}");
+            let message = format!("the graph is for device type {other}, not {device}");
             error(found, "mlf-target", message, format!("{place}.device"));
         }
     }

@@ -1,4 +1,4 @@
-//! Whether what an archive says agrees with itself.
+//! Consistency checks of an archive.
 
 mod content;
 mod memory;
@@ -26,7 +26,7 @@ pub enum Depth {
 
 /// Everything found in an archive that was read.
 ///
-/// What makes a client refuse it or compute wrong numbers is an error; what only some clients take,
+/// What makes a client reject it or compute wrong numbers is an error; what only some clients take,
 /// and what TVM is known to get wrong, is a warning.
 pub fn check(package: &Package, depth: Depth) -> Report {
     let mut report = Report::default();

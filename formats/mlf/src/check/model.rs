@@ -1,4 +1,4 @@
-//! Graph, parameters and code of a model go together.
+//! Checks that graph, parameters and code of a model match.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::Map;

@@ -1,4 +1,4 @@
-//! Whether a graph makes sense.
+//! Checks of a graph.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::order;
@@ -35,7 +35,7 @@ fn structure(graph: &Graph, sink: &mut Sink) {
         }
         if call.outputs == 0 {
             let path = format!("$.nodes[{index}].attrs.num_outputs");
-            sink.push(error("mlf-graph-count", "a call gives nothing".into(), path));
+            sink.push(error("mlf-graph-count", "a call has no outputs".into(), path));
         }
         for (operand, edge) in call.inputs.iter().enumerate() {
             let path = format!("$.nodes[{index}].inputs[{operand}]");
@@ -43,7 +43,7 @@ fn structure(graph: &Graph, sink: &mut Sink) {
         }
     }
     if graph.outputs.is_empty() {
-        sink.push(error("mlf-graph-outputs", "nothing comes out".into(), "$.heads".into()));
+        sink.push(error("mlf-graph-outputs", "the graph has no outputs".into(), "$.heads".into()));
     }
     for (index, edge) in graph.outputs.iter().enumerate() {
         there(graph, edge, format!("$.heads[{index}]"), sink);
@@ -68,7 +68,7 @@ fn operand_of(graph: &Graph, index: usize, edge: &Edge, path: String, sink: &mut
     sink.push(
         error("mlf-graph-cycle", message, path)
             .related(format!("$.nodes[{node}].name"), "made here")
-            .help("nodes run in the order they stand"),
+            .help("nodes run in the order in which they are listed"),
     );
 }
 
@@ -93,7 +93,7 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
         let message = match graph.nodes.get(node) {
             None => format!("there is no node {node}"),
             Some(input) if input.call.is_some() => {
-                format!("node {node} is `{}`, a call and no input", clip(&input.name))
+                format!("node {node} is `{}`, a call and not an input", clip(&input.name))
             }
             Some(input) if listed[node] => format!("input `{}` is listed twice", clip(&input.name)),
             Some(input) => {

@@ -1,7 +1,7 @@
 //! Graphs as TVM's GraphExecutor runs them: `graph.json`.
 //!
-//! Nodes run in the order they stand. Each gives entries: an input one, a call as many as it has
-//! outputs. Entries lie in storages, which later entries may use again.
+//! Nodes run in the order in which they are listed. Each has entries: an input one, a call as many as it has
+//! outputs. Entries are in storages, which later entries may reuse.
 
 mod check;
 mod read;

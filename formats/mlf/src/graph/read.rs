@@ -1,6 +1,6 @@
-//! From JSON to a graph.
+//! Reads a graph from JSON.
 //!
-//! What clients of the GraphExecutor refuse is an error; what only some of them take, and the
+//! What clients of the GraphExecutor reject is an error; what only some of them accept, and the
 //! graph does not keep, is a warning.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ const KEYS: [&str; 5] = ["nodes", "arg_nodes", "heads", "attrs", "node_row_ptr"]
 /// A key that TVM's readers stop at, so that it must be the last.
 const LAST_KEY: &str = "metadata";
 
-/// Reads a graph; nothing after an error, which is in `sink`. [`super::check`] says whether the
+/// Reads a graph; `None` after an error, which is in `sink`. [`super::check`] says whether the
 /// graph makes sense.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Graph> {
     let before = sink.error_count();
@@ -62,7 +62,7 @@ fn known_keys(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) {
                 Diagnostic::error("mlf-graph-key", message)
             }
             false => {
-                let message = format!("clients refuse the unknown key `{}`", clip(key));
+                let message = format!("clients reject the unknown key `{}`", clip(key));
                 Diagnostic::error("mlf-graph-key", message)
             }
         };
@@ -92,7 +92,7 @@ fn escape(r: &mut Reader<'_>, text: &str, span: Range<usize>, at: &At<'_>) {
     let mut spelt = text.get(span.clone()).unwrap_or_default().bytes();
     while spelt.any(|byte| byte == b'\\') {
         if spelt.next() == Some(b'u') {
-            let diagnostic = Diagnostic::error("mlf-graph-escape", "clients refuse `\\u` escapes");
+            let diagnostic = Diagnostic::error("mlf-graph-escape", "clients reject `\\u` escapes");
             return r.report(diagnostic, span, at, "");
         }
     }
@@ -101,7 +101,7 @@ fn escape(r: &mut Reader<'_>, text: &str, span: Range<usize>, at: &At<'_>) {
 fn node(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<super::Node> {
     let object = r.object(value, at)?;
     for member in object.members.iter().filter(|member| !is_node_key(&member.key)) {
-        let message = format!("clients refuse the unknown key `{}` of a node", clip(&member.key));
+        let message = format!("clients reject the unknown key `{}` of a node", clip(&member.key));
         let diagnostic = Diagnostic::error("mlf-graph-key", message);
         r.report(diagnostic, member.key_span(), at, "");
     }
@@ -222,7 +222,7 @@ fn entries(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Vec<Entr
     Some(types.zip(storages).zip(devices).map(entry).collect())
 }
 
-/// Lists that the graph does not keep: clients skip those of integers, and refuse others.
+/// Lists that the graph does not keep: clients skip those of integers, and reject others.
 fn extra(r: &mut Reader<'_>, key: &str, value: &Node<'_>, at: &At<'_>) {
     if ["dltype", "storage_id", "shape", "device_index"].contains(&key) {
         return;
@@ -237,7 +237,7 @@ fn extra(r: &mut Reader<'_>, key: &str, value: &Node<'_>, at: &At<'_>) {
             let message = format!("list `{}` is left out; TVM's C runtime fails on it", clip(key));
             Diagnostic::warning("mlf-subset-key", message)
         }
-        _ => Diagnostic::error("mlf-graph-key", format!("clients refuse the list `{}`", clip(key))),
+        _ => Diagnostic::error("mlf-graph-key", format!("clients reject the list `{}`", clip(key))),
     };
     r.report(diagnostic, value.open(), at, "");
 }

@@ -1,4 +1,4 @@
-//! What lies where, and for how long.
+//! Storages: which entries are in each, and their live ranges.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::{Map, sort_by};
@@ -39,7 +39,7 @@ pub fn is_temporary(graph: &Graph) -> Vec<bool> {
 
 /// When a storage holds something that is still needed.
 #[derive(Clone, Copy)]
-struct Life {
+struct LiveRange {
     /// First node during which it does.
     begin: usize,
     /// Last such node.
@@ -52,12 +52,12 @@ struct Life {
 pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
     let mut lives = lives(graph);
-    let storage = |life: &Life| graph.entries[life.entry].storage;
+    let storage = |life: &LiveRange| graph.entries[life.entry].storage;
     sort_by(&mut lives, &|a, b| storage(a).cmp(&storage(b)));
     for lives in lives.chunk_by_mut(|a, b| storage(a) == storage(b)) {
         devices(graph, lives, sink);
         sort_by(lives, &|a, b| a.begin.cmp(&b.begin));
-        let mut longest: Option<Life> = None;
+        let mut longest: Option<LiveRange> = None;
         for &mut life in lives {
             if let Some(other) = longest.filter(|other| other.end >= life.begin) {
                 sink.push(overlap(graph, &first, other, life));
@@ -67,13 +67,13 @@ pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     }
 }
 
-fn overlap(graph: &Graph, first: &[usize], old: Life, new: Life) -> Diagnostic {
-    let maker = |life: Life| {
+fn overlap(graph: &Graph, first: &[usize], old: LiveRange, new: LiveRange) -> Diagnostic {
+    let producer = |life: LiveRange| {
         let node = first.partition_point(|first| *first <= life.entry) - 1;
         format!("`{}` (entry {})", clip(&graph.nodes[node].name), life.entry)
     };
     let storage = graph.entries[new.entry].storage;
-    let (makes, made) = (maker(new), maker(old));
+    let (makes, made) = (producer(new), producer(old));
     let message = format!("{makes} is put into storage {storage}, where {made} is still needed");
     Diagnostic::error("mlf-graph-overlap", message)
         .path(format!("$.attrs.storage_id[1][{}]", new.entry))
@@ -81,8 +81,8 @@ fn overlap(graph: &Graph, first: &[usize], old: Life, new: Life) -> Diagnostic {
 }
 
 /// What lies in one storage is on one device.
-fn devices(graph: &Graph, lives: &[Life], sink: &mut Sink) {
-    let device = |life: &Life| graph.entries[life.entry].device;
+fn devices(graph: &Graph, lives: &[LiveRange], sink: &mut Sink) {
+    let device = |life: &LiveRange| graph.entries[life.entry].device;
     for pair in lives.windows(2).filter(|pair| device(&pair[0]) != device(&pair[1])) {
         let message = "entries of two devices share a storage";
         let path = format!("$.attrs.device_index[1][{}]", pair[1].entry);
@@ -92,15 +92,15 @@ fn devices(graph: &Graph, lives: &[Life], sink: &mut Sink) {
 
 /// The life of each tensor. Inputs and parameters are there from one run to the next. What
 /// [`NOP`] gives is its input under another name.
-fn lives(graph: &Graph) -> Vec<Life> {
+fn lives(graph: &Graph) -> Vec<LiveRange> {
     let first = graph.first_entries();
-    let mut lives: Vec<Life> = vec![];
+    let mut lives: Vec<LiveRange> = vec![];
     // The tensor that each entry names.
     let mut named: Vec<usize> = vec![];
     for (index, node) in graph.nodes.iter().enumerate() {
         let Some(call) = &node.call else {
             named.push(lives.len());
-            lives.push(Life { begin: 0, end: END, entry: first[index] });
+            lives.push(LiveRange { begin: 0, end: END, entry: first[index] });
             continue;
         };
         let operands: Vec<usize> =
@@ -117,7 +117,7 @@ fn lives(graph: &Graph) -> Vec<Life> {
                 Some(&operand) => named.push(named[operand]),
                 None => {
                     named.push(lives.len());
-                    lives.push(Life { begin: index, end: index, entry });
+                    lives.push(LiveRange { begin: index, end: index, entry });
                 }
             }
         }

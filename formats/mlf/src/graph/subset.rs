@@ -1,4 +1,4 @@
-//! What every client of graphs takes: TVM's C++ runtimes, the DLR runtime, TVM's C runtime.
+//! The subset of graphs that every client accepts: TVM's C++ runtimes, the DLR runtime, TVM's C runtime.
 //!
 //! The bounds are those of the C runtime, whose buffers are fixed: beyond them it hangs or stops.
 
@@ -8,7 +8,7 @@ use super::{Call, Graph, NOP};
 use crate::graph::COPY;
 use irc_diag::clip;
 
-/// Most arguments of a function.
+/// Maximum number of arguments of a function.
 const MAX_ARGUMENTS: usize = 9;
 
 /// Longest names of inputs and of functions, and longest keys and values of attributes, in bytes.

@@ -1,4 +1,4 @@
-//! From a graph to JSON, within what every client takes.
+//! Writes a graph as JSON that every client accepts.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where the symbols come from that objects need.
+//! Known providers of the symbols that objects need.
 
 /// Who defines a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub struct Library {
     pub data: Map<String, String>,
     /// What objects need and none defines, with the path of the first that does.
     pub undefined: Map<String, String>,
-    /// What the objects are for; nothing without objects.
+    /// What the objects are for; `None` without objects.
     pub(crate) machine: Option<Machine>,
 }
 
@@ -160,8 +160,8 @@ pub(crate) fn exports(bytes: &[u8]) -> Result<(Machine, Map<&str, usize>), &'sta
 fn of_object(bytes: &[u8], machine: &mut Option<Machine>, sink: &mut Sink) -> Option<Names> {
     let file = match Elf::parse(bytes) {
         Ok(file) if file.kind() == Kind::Relocatable => file,
-        Ok(_) => return refuse("the member is no relocatable object", sink),
-        Err(error) => return refuse(&format!("the member is no ELF object: {error}"), sink),
+        Ok(_) => return refuse("the member is not a relocatable object", sink),
+        Err(error) => return refuse(&format!("the member is not an ELF object: {error}"), sink),
     };
     let first = *machine.get_or_insert(file.machine());
     if first != file.machine() {

@@ -1,4 +1,4 @@
-//! Dates as TVM writes them.
+//! Dates in TVM's format.
 
 /// A time in seconds since 1970 as `export_datetime`: `2026-11-21 05:22:03Z`, in UTC.
 pub fn export_datetime(seconds: u64) -> String {

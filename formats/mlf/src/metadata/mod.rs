@@ -1,6 +1,6 @@
-//! What an archive says about itself: `metadata.json`, of format versions 1 to 7.
+//! The metadata of an archive: `metadata.json`, of format versions 1 to 7.
 //!
-//! Versions differ in a few keys and in where files lie; [`Metadata`] is what they say in common.
+//! Versions differ in a few keys and in the paths of files; [`Metadata`] has what they have in common.
 //! Versions 5 and 7 are written.
 
 mod date;

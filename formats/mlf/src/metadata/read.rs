@@ -1,7 +1,7 @@
-//! From JSON to metadata, of every version.
+//! Reads metadata of every version from JSON.
 //!
-//! The document of the format differs from what writes it; what writes it counts, and what the
-//! document says is read with a warning.
+//! The document of the format differs from TVM's code, which takes precedence; what only the
+//! document describes is accepted with a warning.
 
 use irc_diag::{Diagnostic, Sink, Source, clip};
 use irc_json::{At, Map, Node, Object, Reader, Value};
@@ -13,7 +13,7 @@ use super::{
 use crate::json::{parse, reader, report};
 use crate::types::DataType;
 
-/// Reads metadata; nothing after an error, which is in `sink`: what is read below is then worth nothing, and
+/// Reads metadata; `None` after an error, which is in `sink`: what is read below is then worth nothing, and
 /// may lack what has a diagnostic.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Metadata> {
     let before = sink.error_count();
@@ -29,7 +29,7 @@ fn metadata(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Metadata> {
     let version = r.integer::<u32>(value, &at, "a version number")?;
     if !VERSIONS.contains(&version) {
         let message = format!("version {version} of the format is not known");
-        let help = "versions 1 to 7 are read";
+        let help = "versions 1 to 7 are supported";
         report(r, Diagnostic::error("mlf-version", message).help(help), value, &at);
         return None;
     }
@@ -140,7 +140,7 @@ fn targets_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>, version: u32) -
         let place = at.key(key);
         let device = key.parse::<i64>().ok();
         if device.is_none() {
-            let message = format!("`{}` is no device type", clip(key));
+            let message = format!("`{}` is not a device type", clip(key));
             report(r, Diagnostic::error("mlf-target", message), value, &place);
         }
         let text = r.string(value, &place).unwrap_or_default().into();
@@ -300,7 +300,9 @@ fn extension_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Ext
     let object = r.object(value, at)?;
     let abi: u32 = some_number(r, &object, "abi")?;
     if abi != ABI {
-        let message = format!("the archive follows agreement {abi}, this program {ABI}");
+        let message = format!(
+            "the archive has version {abi} of irc's extensions, this program supports {ABI}"
+        );
         report(r, Diagnostic::error("mlf-abi", message), object.get("abi")?, &at.key("abi"));
         return None;
     }

@@ -1,4 +1,4 @@
-//! How many bytes a model takes, and how many TVM says it does.
+//! Memory sizes of a model, and those that TVM states for it.
 
 use super::{FunctionUsage, Tensor, Usage};
 use crate::graph::{Graph, is_temporary, largest};
@@ -9,7 +9,7 @@ pub fn constants_bytes(params: &[Param]) -> u64 {
     params.iter().map(|param| param.data.len() as u64).sum()
 }
 
-/// Bytes of the inputs that are no parameters, and of the outputs; of a graph without errors.
+/// Bytes of the inputs that are not parameters, and of the outputs; of a graph without errors.
 pub fn io_bytes(graph: &Graph, params: &[Param]) -> u64 {
     input_bytes(graph, params) + output_bytes(graph)
 }

@@ -1,6 +1,6 @@
-//! From metadata to JSON, as Python's `json.dump(indent=2, sort_keys=True)` writes it.
+//! Writes metadata as JSON, formatted as by Python's `json.dump(indent=2, sort_keys=True)` writes it.
 //!
-//! Fields stand in the order of their keys.
+//! Fields are in the order of their keys.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A sound archive, broken in one way at a time: what is wrong is named, and nothing was before.
+//! A valid archive, broken in one way at a time: what is wrong is named, and nothing was before.
 
 mod file;
 mod tar_bytes;

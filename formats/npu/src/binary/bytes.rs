@@ -4,9 +4,9 @@ use std::fmt;
 
 use irc_diag::Diagnostic;
 
-/// Why bytes are no program.
+/// Why bytes are not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct Error {
     /// Offset in the file.
     pub offset: usize,
     /// What is wrong there.
@@ -15,7 +15,7 @@ pub struct Fault {
     pub is_end: bool,
 }
 
-impl Fault {
+impl Error {
     /// A fault that is not the end of the file.
     pub fn new(offset: usize, message: impl Into<String>) -> Self {
         Self { offset, message: message.into(), is_end: false }
@@ -30,16 +30,16 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at byte {}: {}", self.offset, self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for Error {}
 
-impl From<Fault> for Diagnostic {
-    fn from(fault: Fault) -> Self {
+impl From<Error> for Diagnostic {
+    fn from(fault: Error) -> Self {
         Self::error("npu-binary", fault.to_string())
     }
 }
@@ -57,13 +57,13 @@ impl<'b> Bytes<'b> {
     }
 
     /// A fault at the present place.
-    pub fn fault(&self, message: &str) -> Fault {
-        Fault::new(self.at, message)
+    pub fn fault(&self, message: &str) -> Error {
+        Error::new(self.at, message)
     }
 
     /// The fault of a file that ends before what it states does.
-    fn end(&self, message: &str) -> Fault {
-        Fault { is_end: true, ..self.fault(message) }
+    fn end(&self, message: &str) -> Error {
+        Error { is_end: true, ..self.fault(message) }
     }
 
     /// Number of bytes left.
@@ -72,13 +72,13 @@ impl<'b> Bytes<'b> {
     }
 
     /// The next byte.
-    pub fn byte(&mut self) -> Result<u8, Fault> {
+    pub fn byte(&mut self) -> Result<u8, Error> {
         let [byte] = self.array()?;
         Ok(byte)
     }
 
     /// The next bytes.
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let rest = &self.bytes[self.at..];
         let array = rest.first_chunk().ok_or_else(|| self.end("the file ends too early"))?;
         self.at += N;
@@ -86,7 +86,7 @@ impl<'b> Bytes<'b> {
     }
 
     /// An unsigned number, seven bits a byte, lowest first, without needless bytes.
-    pub fn varint(&mut self) -> Result<u64, Fault> {
+    pub fn varint(&mut self) -> Result<u64, Error> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -97,14 +97,18 @@ impl<'b> Bytes<'b> {
             value |= bits << shift;
             if byte & 0x80 == 0 {
                 let padded = byte == 0 && shift > 0;
-                return if padded { Err(self.fault("a number is padded")) } else { Ok(value) };
+                return if padded {
+                    Err(self.fault("a number is not in its shortest form"))
+                } else {
+                    Ok(value)
+                };
             }
         }
         Err(self.fault("a number has more than 64 bits"))
     }
 
     /// A count of things that take at least `least` bytes each, so that it bounds memory.
-    pub fn count(&mut self, least: usize) -> Result<usize, Fault> {
+    pub fn count(&mut self, least: usize) -> Result<usize, Error> {
         let count = self.varint()?;
         let fits = usize::try_from(count).ok().filter(|count| *count <= self.left() / least);
         fits.ok_or_else(|| self.end("a count exceeds the file"))

@@ -9,7 +9,7 @@ mod crc;
 mod read;
 mod write;
 
-pub use bytes::{Bytes, Fault};
+pub use bytes::{Bytes, Error};
 pub use read::decode;
 pub use write::{encode, seal};
 

@@ -1,7 +1,7 @@
 //! Bytes to programs.
 
 use super::crc::crc32;
-use super::{Bytes, Fault, HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
+use super::{Bytes, Error, HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::Op;
 use crate::field::Field;
 use crate::program::{Core, Instruction, Origin, Program, Tokens};
@@ -13,13 +13,13 @@ const START: usize = MAGIC.len() + 2;
 ///
 /// # Errors
 /// The first place where the bytes are not what [`super::encode`] writes.
-pub fn decode(file: &[u8]) -> Result<Program, Fault> {
+pub fn decode(file: &[u8]) -> Result<Program, Error> {
     if !file.starts_with(&MAGIC) {
-        return Err(Fault::new(0, "not a program: the first bytes differ"));
+        return Err(Error::new(0, "not a program: the first bytes differ"));
     }
     let version = file.get(MAGIC.len()..START);
     if version.is_some_and(|version| version != VERSION.to_le_bytes()) {
-        return Err(Fault::new(MAGIC.len(), "unknown version, expected 1"));
+        return Err(Error::new(MAGIC.len(), "unknown version, expected 1"));
     }
     match file.split_last_chunk::<4>() {
         Some((body, crc)) if u32::from_le_bytes(*crc) == crc32(body) => decode_body(body),
@@ -28,20 +28,20 @@ pub fn decode(file: &[u8]) -> Result<Program, Fault> {
 }
 
 /// What is wrong with a file whose last bytes are not its checksum: they are missing, or it was changed.
-fn unsealed(file: &[u8]) -> Fault {
+fn unsealed(file: &[u8]) -> Error {
     let size = file.len();
     match decode_body(file) {
-        Ok(_) => Fault::new(size, format!("cut off, of {size} bytes: the checksum is missing")),
+        Ok(_) => Error::new(size, format!("cut off, of {size} bytes: the checksum is missing")),
         Err(fault) if fault.is_end => {
             let message = format!("cut off or damaged, of {size} bytes: {}", fault.message);
-            Fault { message, ..fault }
+            Error { message, ..fault }
         }
-        _ => Fault::new(size.saturating_sub(4), "the checksum differs"),
+        _ => Error::new(size.saturating_sub(4), "the checksum differs"),
     }
 }
 
 /// The program between the first bytes and the checksum.
-fn decode_body(body: &[u8]) -> Result<Program, Fault> {
+fn decode_body(body: &[u8]) -> Result<Program, Error> {
     let mut bytes = Bytes::new(body);
     let _: [u8; START] = bytes.array()?;
     let count = bytes.count(2)?;
@@ -60,7 +60,7 @@ fn decode_body(body: &[u8]) -> Result<Program, Fault> {
     }
 }
 
-fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Fault> {
+fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Error> {
     let id = u32::decode(bytes)?;
     let count = bytes.count(2)?;
     let mut code: Vec<Instruction> = vec![];
@@ -75,7 +75,7 @@ fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Fault> {
 fn decode_instruction(
     before: Option<&Instruction>,
     bytes: &mut Bytes<'_>,
-) -> Result<Instruction, Fault> {
+) -> Result<Instruction, Error> {
     let flags = bytes.byte()?;
     if flags & !(SAME_ORIGIN | HAS_TOKENS) != 0 {
         return Err(bytes.fault("unknown flags of an instruction"));
@@ -96,7 +96,7 @@ fn decode_instruction(
     Ok(Instruction { op, origin, tokens })
 }
 
-fn decode_origin(bytes: &mut Bytes<'_>) -> Result<Origin, Fault> {
+fn decode_origin(bytes: &mut Bytes<'_>) -> Result<Origin, Error> {
     Ok(Origin {
         slyr: Field::decode(bytes)?,
         clyr: Field::decode(bytes)?,

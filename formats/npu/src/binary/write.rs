@@ -15,7 +15,7 @@ pub fn encode(program: &Program) -> Vec<u8> {
     seal(&body)
 }
 
-/// A file of what stands between version and checksum; for tests of the reader.
+/// A file of what is between version and checksum; for tests of the reader.
 pub fn seal(body: &[u8]) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     file.extend(VERSION.to_le_bytes());

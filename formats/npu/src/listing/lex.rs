@@ -61,7 +61,7 @@ pub enum Value<'s> {
 }
 
 impl<'s> Spanned<'s> {
-    /// A value that stands in no text.
+    /// A value that is in no text.
     pub fn nowhere(value: Value<'s>) -> Self {
         Self { value, span: 0..0 }
     }
@@ -247,7 +247,7 @@ impl<'v, 's> Dict<'v, 's> {
     /// The dictionary in a value.
     ///
     /// # Errors
-    /// When it is none, when a key is no text, or stands twice, or there are too many.
+    /// When it is none, when a key is not text, or stands twice, or there are too many.
     pub fn new(value: &'v Spanned<'s>) -> Result<Self, BoxedDiagnostic> {
         let Value::Dict(entries) = &value.value else {
             let message = format!("expected a dictionary, found {}", value.value.kind());
@@ -270,7 +270,7 @@ impl<'v, 's> Dict<'v, 's> {
                 return Err(fault(
                     key.span.clone(),
                     "npu-repeated-key",
-                    format!("`{name}` stands twice"),
+                    format!("`{name}` occurs twice"),
                 )
                 .also(first.0.span.clone(), "first here")
                 .into());

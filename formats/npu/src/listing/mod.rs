@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A trace is a listing with one more part, `{'inst_idx': 6, 'time': [0, 21]}`, before the fields.
-//! Keys may stand in any order and spaces be of any number; printing gives the published form, byte
+//! Keys may be in any order and spaces of any number; printing gives the published form, byte
 //! for byte. A program of several cores has a line `# core N` before each core's instructions; that
 //! line is this project's own.
 

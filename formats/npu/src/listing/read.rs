@@ -136,7 +136,7 @@ impl Reader {
             return Err(fault(span, "npu-syntax", "expected `# core` and a number"));
         };
         if self.program.cores.last().is_some_and(|core| core.id >= id) {
-            let message = "cores must stand in ascending order, each once";
+            let message = "cores must be in ascending order, each once";
             return Err(fault(span, "npu-core-order", message));
         }
         if self.program.cores.len() == self.limits.cores {

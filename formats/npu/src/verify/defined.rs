@@ -12,9 +12,9 @@ const WL0_UNITS: i64 = 1 << 24;
 
 /// One bit for each unit of a memory.
 #[derive(Default)]
-struct Written(Vec<u64>);
+struct WrittenBytes(Vec<u64>);
 
-impl Written {
+impl WrittenBytes {
     fn set(&mut self, from: usize, to: usize) {
         if self.0.len() * 64 < to {
             self.0.resize(to.div_ceil(64), 0);
@@ -41,7 +41,7 @@ fn mask(word: usize, from: usize, to: usize) -> u64 {
 
 /// What has been written so far, of each core.
 pub struct Defined {
-    cores: Vec<[Written; 2]>,
+    cores: Vec<[WrittenBytes; 2]>,
     /// Ends of L2 and WL0; what lies beyond is reported elsewhere.
     ends: [i64; 2],
 }
@@ -65,7 +65,7 @@ impl Defined {
                 ranges(&access.area, unit).find(|(from, to)| !memories[memory].holds(*from, *to));
             if let Some((from, _)) = hole {
                 let message = format!(
-                    "reads {} of {}, which nothing has written",
+                    "reads {} of {}, which was never written",
                     from as i64 * unit,
                     name(access.space)
                 );
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn bits_are_those_of_the_range() {
-        let mut written = Written::default();
+        let mut written = WrittenBytes::default();
         written.set(3, 130);
         assert!(written.holds(3, 130) && written.holds(64, 128) && written.holds(127, 129));
         assert!(!written.holds(2, 4) && !written.holds(100, 131) && !written.holds(1000, 1001));

@@ -150,13 +150,9 @@ fn ends(core: usize, report: &mut Report<'_>) {
     let Some(first) = control.next() else { return };
     let last = control.next_back().unwrap_or(first);
     if !matches!(code[first].op, Op::CtSt(_)) {
-        report.error(
-            "npu-begin",
-            "the task begins with another than `ct_st`".into(),
-            (core, first),
-        );
+        report.error("npu-begin", "the task does not begin with `ct_st`".into(), (core, first));
     }
     if !matches!(code[last].op, Op::CtEd(_)) {
-        report.error("npu-end", "the task ends with another than `ct_ed`".into(), (core, last));
+        report.error("npu-end", "the task does not end with `ct_ed`".into(), (core, last));
     }
 }

@@ -43,7 +43,7 @@ pub enum Wait {
 
 /// An engine that could not go on.
 #[derive(Clone, Copy, Debug)]
-pub struct Stuck {
+pub struct BlockedEngine {
     /// The instruction.
     pub at: At,
     /// Place of its engine.
@@ -53,7 +53,7 @@ pub struct Stuck {
 }
 
 /// Runs the program, telling of each instruction when it starts; returns what never does.
-pub fn run(program: &Program, mut tell: impl FnMut(Step<'_>)) -> Vec<Stuck> {
+pub fn run(program: &Program, mut tell: impl FnMut(Step<'_>)) -> Vec<BlockedEngine> {
     let mut machine = Machine::new(program);
     let engines = machine.queues.len();
     let mut work: VecDeque<usize> = (0..engines).collect();
@@ -193,10 +193,10 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn stuck(&self, engine: usize) -> Option<Stuck> {
+    fn stuck(&self, engine: usize) -> Option<BlockedEngine> {
         let at = self.head(engine)?;
         let wait = self.ready(engine).err().flatten()?;
-        Some(Stuck { at, engine, wait })
+        Some(BlockedEngine { at, engine, wait })
     }
 }
 
@@ -206,36 +206,36 @@ fn join(clock: &mut [u32], other: &[u32]) {
     }
 }
 
-/// Reports what never starts: each circle of waiting once.
-pub fn report(stuck: &[Stuck], report: &mut Report<'_>) {
+/// Reports what never starts: each cycle of waiting once.
+pub fn report(stuck: &[BlockedEngine], report: &mut Report<'_>) {
     let mut seen = vec![];
     for first in stuck {
-        let circle = circle_from(first, stuck);
-        if circle.iter().any(|link| seen.contains(&link.engine)) {
+        let cycle = cycle_from(first, stuck);
+        if cycle.iter().any(|link| seen.contains(&link.engine)) {
             continue;
         }
-        seen.extend(circle.iter().map(|link| link.engine));
-        let Some(head) = circle.first() else { continue };
+        seen.extend(cycle.iter().map(|link| link.engine));
+        let Some(head) = cycle.first() else { continue };
         let message = format!("never starts: {}", waits(head));
         let mut diagnostic = report.diagnostic("npu-deadlock", message, head.at);
-        for link in &circle[1..] {
+        for link in &cycle[1..] {
             diagnostic = report.also(diagnostic, link.at, &waits(link));
         }
         report.sink.push(diagnostic);
     }
 }
 
-fn waits(stuck: &Stuck) -> String {
+fn waits(stuck: &BlockedEngine) -> String {
     match stuck.wait {
         Wait::Token(from) => format!("waits for a token of {from}"),
-        Wait::Transfer(_) => "waits for the other end of its transfer".into(),
+        Wait::Transfer(_) => "waits for the counterpart of its transfer".into(),
         Wait::NoCore(core) => format!("waits for core {core}, which is not there"),
     }
 }
 
 /// The engines waiting for one another that an engine's waiting leads to.
-fn circle_from(first: &Stuck, stuck: &[Stuck]) -> Vec<Stuck> {
-    let mut path: Vec<Stuck> = vec![*first];
+fn cycle_from(first: &BlockedEngine, stuck: &[BlockedEngine]) -> Vec<BlockedEngine> {
+    let mut path: Vec<BlockedEngine> = vec![*first];
     loop {
         let last = path[path.len() - 1];
         let next = match last.wait {

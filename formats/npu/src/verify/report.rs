@@ -52,7 +52,8 @@ impl Report<'_> {
 
     /// A warning where a vector operation is first repeated for another image.
     pub fn repeat(&mut self, at: At) {
-        let message = "repeats a vector operation; taken as that of the next image of the batch";
+        let message =
+            "repeats a vector operation; interpreted as that of the next image of the batch";
         let diagnostic = self.diagnostic("npu-vector-batch", message.into(), at);
         self.sink.push(
             Diagnostic { severity: Severity::Warning, ..diagnostic }.help(

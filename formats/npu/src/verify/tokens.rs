@@ -64,7 +64,7 @@ fn check_pair(core: usize, from: Engine, to: Engine, report: &mut Report<'_>) ->
 /// Sender, receiver, transfer.
 type Key = (u32, u32, u32);
 
-struct End {
+struct TransferEnd {
     at: At,
     tile: [u32; 4],
     format: Option<DataFmt>,
@@ -91,14 +91,14 @@ pub fn check_transfers(report: &mut Report<'_>) -> bool {
             complete = false;
             let (from, to, transfer) = key;
             let message =
-                format!("transfer {transfer} from core {from} to core {to} has no other end");
+                format!("transfer {transfer} from core {from} to core {to} has no counterpart");
             report.error("npu-transfer-alone", message, end.at);
         }
     }
     complete
 }
 
-type Ends = BTreeMap<Key, Vec<End>>;
+type Ends = BTreeMap<Key, Vec<TransferEnd>>;
 
 fn transfers(report: &Report<'_>) -> (Ends, Ends) {
     let (mut sent, mut received) = (Ends::new(), Ends::new());
@@ -112,12 +112,12 @@ fn transfers(report: &Report<'_>) -> (Ends, Ends) {
                 Op::SoMov(SoMov { core: to, xfer, tile, .. }) => {
                     let format = registers.so.as_ref().map(|cfg| cfg.df);
                     let key = (core.id, to, xfer);
-                    sent.entry(key).or_default().push(End { at, tile, format });
+                    sent.entry(key).or_default().push(TransferEnd { at, tile, format });
                 }
                 Op::SiMov(SiMov { core: from, xfer, tile, .. }) => {
                     let format = registers.si.as_ref().map(|cfg| cfg.df);
                     let key = (from, core.id, xfer);
-                    received.entry(key).or_default().push(End { at, tile, format });
+                    received.entry(key).or_default().push(TransferEnd { at, tile, format });
                 }
                 _ => {}
             }
@@ -126,12 +126,12 @@ fn transfers(report: &Report<'_>) -> (Ends, Ends) {
     (sent, received)
 }
 
-fn compare(out: &End, into: &End, report: &mut Report<'_>) {
+fn compare(out: &TransferEnd, into: &TransferEnd, report: &mut Report<'_>) {
     let moves = out.tile != [0; 4];
     if out.tile == into.tile && (!moves || out.format == into.format) {
         return;
     }
-    let message = "what is sent is not what is received: tile or format differ".into();
+    let message = "sender and receiver differ in tile or format".into();
     let diagnostic = report.diagnostic("npu-transfer-shape", message, out.at);
     let diagnostic = report.also(diagnostic, into.at, "received here");
     report.sink.push(diagnostic);

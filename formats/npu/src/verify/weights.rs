@@ -14,11 +14,11 @@ type Size = [u32; 3];
 /// What WL0 holds, of each core.
 pub struct Weights<'p> {
     program: &'p Program,
-    cores: Vec<Held>,
+    cores: Vec<LoadedWeights>,
 }
 
 #[derive(Clone, Default)]
-struct Held {
+struct LoadedWeights {
     /// By unit: what brought it, and of which size.
     units: Vec<Option<(At, Size)>>,
     /// Of the convolutions to come.
@@ -28,7 +28,7 @@ struct Held {
 impl<'p> Weights<'p> {
     /// Nothing yet.
     pub fn new(program: &'p Program) -> Self {
-        Self { program, cores: vec![Held::default(); program.cores.len()] }
+        Self { program, cores: vec![LoadedWeights::default(); program.cores.len()] }
     }
 
     /// Follows an instruction.
@@ -54,7 +54,7 @@ impl<'p> Weights<'p> {
     }
 }
 
-impl Held {
+impl LoadedWeights {
     fn check(&self, at: At, start: usize, end: usize, report: &mut Report<'_>) {
         let Some(expected) = self.expected else { return };
         let units = self.units.iter().enumerate().take(end).skip(start);

@@ -5,7 +5,7 @@ use irc_json::At;
 
 use crate::model::{DataType, Op, OpKind, Tensor};
 
-/// Most peers of a reducing receive.
+/// Maximum number of peers of a reducing receive.
 const MAX_PEERS: usize = 7;
 
 /// Bytes a packet takes for each byte it carries.

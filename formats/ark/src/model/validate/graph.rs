@@ -179,7 +179,7 @@ fn report_cycle(
     }
 }
 
-/// ARK runs nodes in the order listed, so a producer must stand before its consumers.
+/// ARK runs nodes in the order listed, so a producer must precede its consumers.
 fn check_list_order(nodes: &[Edges], sink: &mut Sink) {
     let index: BTreeMap<u64, usize> =
         nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
@@ -190,7 +190,7 @@ fn check_list_order(nodes: &[Edges], sink: &mut Sink) {
                 let diagnostic = Diagnostic::error("ark-node-order", message)
                     .path(format!("{}[{edge}]", path(node, "ProducerNodeIds")))
                     .related(path(&nodes[index[id]], "Id"), "it stands here")
-                    .help("list nodes so that producers come first; the list is run in order");
+                    .help("list producers before their consumers; nodes run in list order");
                 sink.push(diagnostic);
             }
         }

@@ -10,13 +10,13 @@ use crate::model::{Buffer, Op, Tensor};
 
 /// Where a tensor is mentioned.
 #[derive(Clone, Copy)]
-struct Mention {
+struct TensorUse {
     place: OpPlace,
     key: &'static str,
     index: usize,
 }
 
-impl Mention {
+impl TensorUse {
     /// Path of a value of the tensor, or of the tensor itself when `tail` is empty.
     fn path(self, tail: &str) -> String {
         let at = self.place.at();
@@ -26,7 +26,7 @@ impl Mention {
 }
 
 /// Every mention of a tensor, in the order of the file.
-fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (Mention, &'a Tensor)> {
+fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (TensorUse, &'a Tensor)> {
     ops.iter().flat_map(|&(place, op)| {
         let lists = [
             ("ReadTensors", &op.reads),
@@ -34,7 +34,7 @@ fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (Mention, 
             ("ResultTensors", &op.results),
         ];
         lists.into_iter().flat_map(move |(key, tensors)| {
-            let mention = move |(index, tensor)| (Mention { place, key, index }, tensor);
+            let mention = move |(index, tensor)| (TensorUse { place, key, index }, tensor);
             tensors.iter().enumerate().map(mention)
         })
     })
@@ -42,8 +42,8 @@ fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (Mention, 
 
 /// Checks that every tensor id has one definition and every buffer id one rank and set of tags.
 pub(super) fn check(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
-    let mut tensors: BTreeMap<u64, (Mention, &Tensor)> = BTreeMap::new();
-    let mut buffers: BTreeMap<u64, (Mention, &Buffer)> = BTreeMap::new();
+    let mut tensors: BTreeMap<u64, (TensorUse, &Tensor)> = BTreeMap::new();
+    let mut buffers: BTreeMap<u64, (TensorUse, &Buffer)> = BTreeMap::new();
     for (mention, tensor) in mentions(ops) {
         match tensors.entry(tensor.id) {
             Entry::Vacant(entry) => drop(entry.insert((mention, tensor))),
@@ -58,7 +58,7 @@ pub(super) fn check(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     }
 }
 
-fn compare_tensors(first: (Mention, &Tensor), second: (Mention, &Tensor), sink: &mut Sink) {
+fn compare_tensors(first: (TensorUse, &Tensor), second: (TensorUse, &Tensor), sink: &mut Sink) {
     let (a, b) = (first.1, second.1);
     let differs = [
         ("DataType", a.dtype != b.dtype),
@@ -78,7 +78,7 @@ fn compare_tensors(first: (Mention, &Tensor), second: (Mention, &Tensor), sink: 
     }
 }
 
-fn compare_buffers(first: (Mention, &Buffer), second: (Mention, &Buffer), sink: &mut Sink) {
+fn compare_buffers(first: (TensorUse, &Buffer), second: (TensorUse, &Buffer), sink: &mut Sink) {
     let (a, b) = (first.1, second.1);
     let differs = [
         ("Rank", "ark-buffer-rank", a.rank != b.rank),
@@ -107,14 +107,14 @@ pub(super) fn check_order(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
         let lists = [("ReadTensors", &op.reads), ("WriteTensors", &op.writes)];
         for (key, tensors) in lists {
             for (index, tensor) in tensors.iter().enumerate() {
-                let Some(&(made, maker)) = made_at.get(&tensor.id) else { continue };
+                let Some(&(made, producer)) = made_at.get(&tensor.id) else { continue };
                 if made > position {
-                    let message = format!("tensor {} is used before it is made", tensor.id);
-                    let mention = Mention { place, key, index };
-                    let maker = maker.at();
+                    let message = format!("tensor {} is used before it is computed", tensor.id);
+                    let mention = TensorUse { place, key, index };
+                    let producer = producer.at();
                     let diagnostic = Diagnostic::error("ark-use-before-result", message)
                         .path(mention.path(".Id"))
-                        .related(maker.key("ResultTensors").to_string(), "it is made here");
+                        .related(producer.key("ResultTensors").to_string(), "it is made here");
                     sink.push(diagnostic);
                 }
             }

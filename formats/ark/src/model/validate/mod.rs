@@ -40,7 +40,7 @@ pub fn validate_op(op: &Op) -> Vec<Diagnostic> {
     sink.into_diagnostics()
 }
 
-/// Every diagnostic in a model whose ops are sound by themselves: ranks, edges, shared ids, order.
+/// Every diagnostic in a model whose ops are valid by themselves: ranks, edges, shared ids, order.
 pub fn validate_graph(model: &Model) -> Vec<Diagnostic> {
     let ops = model.nodes.iter().enumerate();
     let ops: Vec<(OpPlace, &Op)> = ops.map(|(i, node)| (OpPlace::Node(i), &node.op)).collect();

@@ -29,7 +29,7 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
                 .related(at.key("ReadTensors").index(r).to_string(), "read here")
                 .with_note(bytes)
                 .with_note("its tasks run in any order; only equal boxes may be written in place")
-                .help("write to another buffer, and copy from there if it must lie here");
+                .help("write to another buffer, and copy from there if it must be here");
             sink.push(diagnostic);
         }
     }

@@ -75,13 +75,13 @@ fn local_tensors<'m>(op: &'m Op, at: &At<'_>, rank: i64) -> Vec<(String, &'m Ten
 fn find(op: &Op, tensor: &Tensor, rank: i64, world_size: i64) -> Option<Diagnostic> {
     let (of, id) = (tensor.buffer.rank, tensor.buffer.id);
     if !(-1..world_size).contains(&of) {
-        let message = format!("buffer {id} lies on rank {of}, the world has {world_size}");
+        let message = format!("buffer {id} is on rank {of}, the world has {world_size}");
         return Some(Diagnostic::error("ark-remote-rank", message));
     }
     if of == -1 || of == rank || op.is_virtual || op.kind.is_communication() {
         return None;
     }
-    let message = format!("`{}` cannot reach buffer {id}, which lies on rank {of}", op.kind);
+    let message = format!("`{}` cannot reach buffer {id}, which is on rank {of}", op.kind);
     let note = "only communication touches buffers of other ranks";
     Some(Diagnostic::error("ark-foreign-buffer", message).with_note(note))
 }

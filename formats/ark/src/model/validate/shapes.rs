@@ -199,7 +199,7 @@ fn check_view(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (Some(source), Some(view)) = (op.reads.first(), op.results.first()) else { return };
     if source.buffer.id != view.buffer.id {
         let message = format!(
-            "the view lies on buffer {}, its source on buffer {}",
+            "the view is in buffer {}, its source in buffer {}",
             view.buffer.id, source.buffer.id
         );
         let diagnostic = Diagnostic::error("ark-view-buffer", message)

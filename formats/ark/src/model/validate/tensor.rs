@@ -6,7 +6,7 @@ use irc_json::At;
 use super::MAX_BUFFER_BYTES;
 use crate::model::Tensor;
 
-/// Most dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 const MAX_DIMS: usize = 4;
 
 /// Checks one tensor; says whether its dimensions can be relied on.

@@ -11,13 +11,13 @@ use crate::plan::Barriers;
 use crate::plan::{Plan, Range};
 
 /// A range with a barrier, and the processor group that it is before.
-type Synced = (Range, usize);
+type SyncPoint = (Range, usize);
 
 /// Checks that no range with a barrier lies strictly inside another.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let mut barriers = Barriers::default();
     let groups = plan.processor_groups.iter().enumerate();
-    let mut synced: Vec<Synced> = groups
+    let mut synced: Vec<SyncPoint> = groups
         .flat_map(|(index, group)| {
             let ranges =
                 barriers.before(Range::new(group.processor_range.begin, group.processor_range.end));
@@ -27,7 +27,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     synced.sort();
     synced.dedup_by_key(|(range, _)| *range);
     // The range that ends last, of those that begin before the one looked at.
-    let mut widest: Option<Synced> = None;
+    let mut widest: Option<SyncPoint> = None;
     let mut begun = 0;
     for (position, &inner) in synced.iter().enumerate() {
         while begun < position && synced[begun].0.begin < inner.0.begin {
@@ -41,7 +41,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-fn report((outer, outer_group): Synced, (inner, inner_group): Synced) -> Diagnostic {
+fn report((outer, outer_group): SyncPoint, (inner, inner_group): SyncPoint) -> Diagnostic {
     let message = format!(
         "there are barriers over processors [{}, {}) and [{}, {}), the one strictly inside the \
          other: ARK's table of barriers loses one",

@@ -40,7 +40,7 @@ pub struct ConfigKey {
     pub name: &'static str,
     /// What its value must be, in words.
     pub value: String,
-    /// Whether ARK's code generator refuses a config without it.
+    /// Whether ARK's code generator rejects a config without it.
     pub is_required: bool,
 }
 

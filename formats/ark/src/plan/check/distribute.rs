@@ -11,7 +11,7 @@ use crate::plan::{Range, TaskGroup};
 
 /// Granules that are run not once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Faults {
+pub(super) struct RunCounts {
     /// Granules no processor runs.
     pub lost: i64,
     /// Runs of granules beyond the first.
@@ -33,18 +33,18 @@ pub(super) fn advance(current: i64, tasks: &TaskGroup, processors: Range) -> i64
 
 /// Faults of a task group whose distribution starts at processor `current`, on a kernel of `grid`
 /// processors.
-pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i64) -> Faults {
+pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i64) -> RunCounts {
     let (total, len) = (granules(tasks), processors.len());
     if total == 0 {
-        return Faults::default();
+        return RunCounts::default();
     }
     if len == 0 {
-        return Faults { lost: total, repeated: 0 };
+        return RunCounts { lost: total, repeated: 0 };
     }
     // From the start of the range each processor has the index of its place in it, and over the
     // whole kernel the indices are only turned round: every granule runs once.
     if current == processors.begin || len == grid {
-        return Faults::default();
+        return RunCounts::default();
     }
     // Granules of index c, c + len, c + 2*len, ... of the total.
     let from = |c: i64| if c < total { (total - c + len - 1) / len } else { 0 };
@@ -53,7 +53,7 @@ pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i
         let start = (processor + grid - current).rem_euclid(grid);
         starts.entry(start % len).or_default().push(start);
     }
-    let mut faults = Faults::default();
+    let mut faults = RunCounts::default();
     for residue in 0..len.min(total) {
         let needed = from(residue);
         let starts = starts.get(&residue).map_or(&[][..], Vec::as_slice);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// The formula, task by task.
-    fn simulate(tasks: &TaskGroup, processors: Range, current: i64, grid: i64) -> Faults {
+    fn simulate(tasks: &TaskGroup, processors: Range, current: i64, grid: i64) -> RunCounts {
         let (g, len) = (tasks.granularity, processors.len());
         let mut runs = vec![0i64; granules(tasks) as usize];
         for b in processors.begin..processors.end {
@@ -87,7 +87,7 @@ mod tests {
         }
         let lost = runs.iter().filter(|&&count| count == 0).count() as i64;
         let repeated = runs.iter().map(|&count| (count - 1).max(0)).sum();
-        Faults { lost, repeated }
+        RunCounts { lost, repeated }
     }
 
     proptest! {
@@ -112,7 +112,7 @@ mod tests {
     fn millions_of_tasks_are_counted_at_once() {
         let task_range = Range::new(0, 2_000_000_000);
         let tasks = TaskGroup { task_id: 0, task_range, granularity: 1 };
-        assert_eq!(faults(&tasks, Range::new(0, 108), 57, 108), Faults::default());
-        assert_ne!(faults(&tasks, Range::new(0, 54), 27, 108), Faults::default());
+        assert_eq!(faults(&tasks, Range::new(0, 108), 57, 108), RunCounts::default());
+        assert_ne!(faults(&tasks, Range::new(0, 54), 27, 108), RunCounts::default());
     }
 }

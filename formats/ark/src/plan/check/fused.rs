@@ -31,7 +31,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// Most ops of a task that are compared pair by pair.
+/// Maximum number of ops of a task that are compared pair by pair.
 const MAX_OPS: usize = 512;
 
 /// Checks the ops of one task.

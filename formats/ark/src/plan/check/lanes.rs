@@ -169,11 +169,11 @@ fn overrun(plan_op: &PlanOp, lanes: &Lanes, past: i64, memory: &Memory, at: &At<
     let help = format!("choose a tile whose last part is a multiple of {}", lanes.step);
     match victim {
         Some(victim) => Diagnostic::error("plan-fill-overrun", message)
-            .with_note(format!("{victim} lies there"))
+            .with_note(format!("{victim} is there"))
             .path(path)
             .help(help),
         None => Diagnostic::warning("plan-fill-overrun", message)
-            .with_note("nothing else of the plan lies there")
+            .with_note("no other data of the plan is there")
             .path(path),
     }
 }

@@ -22,10 +22,8 @@ pub struct MatmulKernel {
     pub sram: i64,
 }
 
-type Kernel = MatmulKernel;
-
-const fn kernel(m: i64, n: i64, k: i64, warps: i64, sram: i64) -> Kernel {
-    Kernel { m, n, k, warps, sram }
+const fn kernel(m: i64, n: i64, k: i64, warps: i64, sram: i64) -> MatmulKernel {
+    MatmulKernel { m, n, k, warps, sram }
 }
 
 /// The matrix kernels of an architecture for a data type, those ARK tries first in front. Empty
@@ -48,7 +46,7 @@ fn rocm(k: i64, sram: i64) -> Vec<MatmulKernel> {
 }
 
 /// Kernels of CUDA_80 for FP16 and BF16.
-const HALF: [Kernel; 15] = [
+const HALF: [MatmulKernel; 15] = [
     kernel(128, 256, 64, 8, 147_456),
     kernel(256, 128, 64, 8, 147_456),
     kernel(128, 128, 64, 4, 98_304),
@@ -67,10 +65,10 @@ const HALF: [Kernel; 15] = [
 ];
 
 /// The kernel of CUDA_80 that exists for FP16 only.
-const FP16_ONLY: Kernel = kernel(64, 64, 32, 4, 81_920);
+const FP16_ONLY: MatmulKernel = kernel(64, 64, 32, 4, 81_920);
 
 /// Kernels of CUDA_80 for FP32.
-const SINGLE: [Kernel; 3] = [
+const SINGLE: [MatmulKernel; 3] = [
     kernel(128, 256, 32, 8, 147_456),
     kernel(128, 128, 32, 4, 98_304),
     kernel(64, 64, 32, 4, 49_152),
@@ -93,7 +91,7 @@ pub(super) fn check(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink)
     let dtype = op.reads[0].dtype;
     let warps = plan_op.config.int("NumWarps").unwrap_or(0);
     let sram = plan_op.config.int("SramBytes").unwrap_or(0);
-    let fits = |kernel: &Kernel| {
+    let fits = |kernel: &MatmulKernel| {
         (kernel.m, kernel.n, kernel.warps, kernel.sram) == (m, n, warps, sram)
             && k.is_none_or(|k| k == kernel.k)
     };
@@ -147,7 +145,7 @@ fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: 
 fn has_kernel(
     architecture: Architecture,
     dtype: DataType,
-    fits: impl Fn(&Kernel) -> bool,
+    fits: impl Fn(&MatmulKernel) -> bool,
     tile: (i64, i64, Option<i64>),
 ) -> Option<bool> {
     if !dtype.is_float() {

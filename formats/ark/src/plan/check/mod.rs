@@ -1,7 +1,7 @@
 //! What a plan must satisfy beyond its form.
 //!
 //! No gate of ARK's catches most of this: a plan that fails here runs and computes wrong results,
-//! hangs, or is refused by the CUDA compiler at the user's desk. Errors are proven; what cannot be
+//! hangs, or is rejected by the CUDA compiler at the user's desk. Errors are proven; what cannot be
 //! shown either way, and what merely costs, is a warning.
 
 mod align;

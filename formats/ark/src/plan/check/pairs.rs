@@ -11,7 +11,7 @@ use crate::model::{OpKind, Tensor};
 use crate::plan::{Plan, PlanOp};
 
 /// One end of a link.
-struct End<'a> {
+struct LinkEnd<'a> {
     plan: usize,
     place: OpPlace,
     op: &'a PlanOp,
@@ -20,25 +20,25 @@ struct End<'a> {
 
 /// Checks each link that has one sender and one receiver.
 pub(super) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
-    let mut links: BTreeMap<Link, (Vec<End<'_>>, Vec<End<'_>>)> = BTreeMap::new();
+    let mut links: BTreeMap<Link, (Vec<LinkEnd<'_>>, Vec<LinkEnd<'_>>)> = BTreeMap::new();
     for (index, plan) in plans.iter().enumerate() {
         for (place, op) in ops(plan).filter(|(_, op)| op.op.kind.is_communication()) {
             for tensor in op.op.writes.iter().filter(|tensor| is_foreign(tensor, plan.rank)) {
                 for &[_, tag] in &tensor.buffer.recv_tags {
                     let link = Link { from: plan.rank, to: tensor.buffer.rank, tag };
-                    let end = End { plan: index, place, op, tensor };
+                    let end = LinkEnd { plan: index, place, op, tensor };
                     links.entry(link).or_default().0.push(end);
                 }
             }
             let Some(tensor) = landing(op) else { continue };
             for &[peer, tag] in tensor.buffer.recv_tags.iter().filter(|[peer, _]| *peer >= 0) {
                 let link = Link { from: peer, to: plan.rank, tag };
-                let end = End { plan: index, place, op, tensor };
+                let end = LinkEnd { plan: index, place, op, tensor };
                 links.entry(link).or_default().1.push(end);
             }
         }
     }
-    let single = |(senders, receivers): &(Vec<End<'_>>, Vec<End<'_>>)| match (
+    let single = |(senders, receivers): &(Vec<LinkEnd<'_>>, Vec<LinkEnd<'_>>)| match (
         &senders[..],
         &receivers[..],
     ) {
@@ -68,7 +68,7 @@ fn uses_packets(kind: OpKind) -> bool {
     matches!(kind, OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket)
 }
 
-fn compare(sender: &End<'_>, receiver: &End<'_>) -> Vec<(usize, Diagnostic)> {
+fn compare(sender: &LinkEnd<'_>, receiver: &LinkEnd<'_>) -> Vec<(usize, Diagnostic)> {
     let at = receiver.place.at();
     let mut found = vec![];
     let mut report = |path: String, what: &str| {

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 ///
 /// Checks what no plan alone shows: that ranks are all there, that the tags one side lists the
 /// other lists too, and, once they do, that nobody waits for ever and that what ranks do to each
-/// other's memory is ordered. The plans themselves are sound ([`super::check`]).
+/// other's memory is ordered. The plans themselves are valid ([`super::check`]).
 pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut found = check_set(plans);
     let listed = plans

@@ -9,7 +9,7 @@ use crate::plan::{Plan, ResourceGroup, TaskInfo, slots};
 /// Bytes of on-chip memory the executor keeps for itself.
 const RESERVED_SRAM: i64 = 128;
 
-/// Most threads of a block.
+/// Maximum number of threads of a block.
 const MAX_THREADS: i64 = 1024;
 
 /// Alignment of the on-chip memory of a task, in bytes.

@@ -19,17 +19,17 @@ use crate::plan::{Plan, Range, TaskGroup};
 /// Checks that no op reads the result of one that first runs later, or never.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let starts = starts(plan);
-    let makers = makers(plan, &starts);
+    let producers = producers(plan, &starts);
     let groups = groups(plan);
     for reader in ops(plan, &starts) {
         // What never runs reads nothing, and has its own warning.
         let Some(read_at) = reader.position() else { continue };
         for (index, tensor) in reader.op.reads.iter().enumerate() {
-            let Some(maker) = makers.get(&tensor.id) else { continue };
-            if maker.position().is_none_or(|made_at| made_at > read_at) {
-                report(&groups, &reader, index, maker, sink);
-            } else if let Some(witness) = late(plan, &groups, &reader, index, maker) {
-                report_late(&reader, maker, &witness, sink);
+            let Some(producer) = producers.get(&tensor.id) else { continue };
+            if producer.position().is_none_or(|made_at| made_at > read_at) {
+                report(&groups, &reader, index, producer, sink);
+            } else if let Some(witness) = late(plan, &groups, &reader, index, producer) {
+                report_late(&reader, producer, &witness, sink);
             }
         }
     }
@@ -83,17 +83,17 @@ fn ops<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> impl Iterator<Item = 
 }
 
 /// The op that makes each tensor; of several, the one that runs first.
-fn makers<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> BTreeMap<u64, Step<'a>> {
+fn producers<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> BTreeMap<u64, Step<'a>> {
     let mut steps: Vec<Step<'_>> = ops(plan, starts).collect();
     // Those that never run come last; the sort keeps the order of the file among them.
     steps.sort_by_key(|step| (step.start.is_none(), step.position()));
-    let mut makers = BTreeMap::new();
+    let mut producers = BTreeMap::new();
     for step in steps {
         for result in &step.op.results {
-            makers.entry(result.id).or_insert(step);
+            producers.entry(result.id).or_insert(step);
         }
     }
-    makers
+    producers
 }
 
 /// For each task info, the task groups that run it, each with its position.
@@ -112,23 +112,23 @@ fn groups(plan: &Plan) -> Groups<'_> {
     found
 }
 
-/// A part of a task that reads what a later part of the maker makes.
-struct Late {
+/// A part of a task that reads what a later part of the producer makes.
+struct LateUse {
     spot: Spot,
-    maker: Spot,
+    producer: Spot,
     witness: Witness,
 }
 
-/// Looks at each part of a reader and each part of its maker that comes later.
+/// Looks at each part of a reader and each part of its producer that comes later.
 fn late(
     plan: &Plan,
     groups: &Groups<'_>,
     reader: &Step<'_>,
     index: usize,
-    maker: &Step<'_>,
-) -> Option<Late> {
-    let makers = &groups[maker.task];
-    if makers.len() < 2 || reader.task == maker.task {
+    producer: &Step<'_>,
+) -> Option<LateUse> {
+    let producers = &groups[producer.task];
+    if producers.len() < 2 || reader.task == producer.task {
         return None;
     }
     let parts = |step: &Step<'_>, writes: bool, tensor: &Tensor| -> Vec<(usize, Access<'_>)> {
@@ -144,38 +144,46 @@ fn late(
         parts.collect()
     };
     let tensor = &reader.op.reads[index];
-    let made = parts(maker, true, tensor);
+    let made = parts(producer, true, tensor);
     parts(reader, false, tensor).iter().find_map(|(read_at, read)| {
         let later = made.iter().filter(|(made_at, made)| made_at > read_at && made.may_meet(read));
         later.into_iter().find_map(|(_, made)| {
             let witness = made.meets(read)?;
-            Some(Late { spot: read.spot, maker: made.spot, witness })
+            Some(LateUse { spot: read.spot, producer: made.spot, witness })
         })
     })
 }
 
-fn report_late(reader: &Step<'_>, maker: &Step<'_>, late: &Late, sink: &mut Sink) {
+fn report_late(reader: &Step<'_>, producer: &Step<'_>, late: &LateUse, sink: &mut Sink) {
     let Witness { first, second, bytes } = late.witness;
     let message = format!(
         "index {second} of task {} reads bytes [{}, {}) that index {first} of task {} makes only \
          later",
-        reader.task, bytes.0, bytes.1, maker.task
+        reader.task, bytes.0, bytes.1, producer.task
     );
     let diagnostic = Diagnostic::error("plan-use-before-result", message)
         .path(late.spot.to_string())
-        .related(late.maker.to_string(), "they are made here")
+        .related(late.producer.to_string(), "they are made here")
         .help("let the indices that make it run first");
     sink.push(diagnostic);
 }
 
-fn report(groups: &Groups<'_>, reader: &Step<'_>, index: usize, maker: &Step<'_>, sink: &mut Sink) {
-    let (verb, when, help) = match maker.start {
+fn report(
+    groups: &Groups<'_>,
+    reader: &Step<'_>,
+    index: usize,
+    producer: &Step<'_>,
+    sink: &mut Sink,
+) {
+    let (verb, when, help) = match producer.start {
         Some(_) => ("makes", "only later", "let the op that makes it run first"),
         None => ("would make", "but never runs", "add a task group that runs the other task"),
     };
-    let message =
-        format!("{reader} reads tensor {}, which {maker} {verb} {when}", reader.op.reads[index].id);
-    let (read, made) = (reader.at(), maker.at());
+    let message = format!(
+        "{reader} reads tensor {}, which {producer} {verb} {when}",
+        reader.op.reads[index].id
+    );
+    let (read, made) = (reader.at(), producer.at());
     let diagnostic = Diagnostic::error("plan-use-before-result", message)
         .path(read.key("ReadTensors").index(index).to_string())
         .related(made.key("ResultTensors").to_string(), "it is made here")
@@ -184,12 +192,12 @@ fn report(groups: &Groups<'_>, reader: &Step<'_>, index: usize, maker: &Step<'_>
         let mut parts = groups[step.task].iter();
         parts.find(|(_, _, tasks)| !tasks.task_range.is_empty()).map(|(_, spot, _)| spot.group)
     };
-    let diagnostic = match (home(reader), home(maker)) {
+    let diagnostic = match (home(reader), home(producer)) {
         (Some(before), Some(after)) if before != after => {
             let group = |index: usize| format!("$.ProcessorGroups[{index}]");
             diagnostic
                 .related(group(before), format!("task {} first runs here", reader.task))
-                .related(group(after), format!("task {} first runs here", maker.task))
+                .related(group(after), format!("task {} first runs here", producer.task))
         }
         _ => diagnostic,
     };

@@ -39,7 +39,7 @@ fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: 
     let Some(why) = repeat_fault(info, index, plan_op, own) else { return };
     let config = at.key("Config");
     let message =
-        format!("the op takes {own} of the {has} warps of its task: it is done several times");
+        format!("the op takes {own} of the {has} warps of its task: it is executed several times");
     let diagnostic = Diagnostic::error("plan-warps", message)
         .path(config.key("NumWarps").to_string())
         .with_note(format!("`{kind}` {why}"))
@@ -74,7 +74,7 @@ fn repeat_fault(info: &TaskInfo, index: usize, plan_op: &PlanOp, own: i64) -> Op
         return Some("works in place, so it must be done once");
     }
     if own > 1 {
-        return Some("would use barriers that other tasks beside this one use");
+        return Some("would use barriers that other concurrent tasks use");
     }
     let is_later =
         |later: &PlanOp| later.op.kind != OpKind::Noop && overlaps_written(&later.op, true);
@@ -196,14 +196,14 @@ fn fault(plan: &Plan, earlier: &Use<'_>, later: &Use<'_>) -> Option<Diagnostic> 
     (begin..end.min(begin + MAX_PROCESSORS)).find_map(|processor| {
         let clash = clash(earlier, later, busy(earlier, processor), busy(later, processor))?;
         Some(match clash {
-            Clash::Warps => mixed_warps(earlier, later, processor),
-            Clash::Memory(other, slot) => shared_memory(earlier, later, other, slot),
+            Conflict::Warps => mixed_warps(earlier, later, processor),
+            Conflict::Memory(other, slot) => shared_memory(earlier, later, other, slot),
         })
     })
 }
 
 /// What two task groups use at once.
-enum Clash {
+enum Conflict {
     /// A barrier.
     Warps,
     /// On-chip memory, by these slots of the earlier and of the later one.
@@ -211,7 +211,7 @@ enum Clash {
 }
 
 /// What the first slots of two task groups use at once.
-fn clash(earlier: &Use<'_>, later: &Use<'_>, first: i64, second: i64) -> Option<Clash> {
+fn clash(earlier: &Use<'_>, later: &Use<'_>, first: i64, second: i64) -> Option<Conflict> {
     let is_mixed = earlier.info.num_warps != later.info.num_warps;
     let pairs = (0..second).flat_map(|slot| (0..first).map(move |other| (other, slot)));
     // A task all of whose warps come from another starts behind that one's last barrier.
@@ -220,9 +220,9 @@ fn clash(earlier: &Use<'_>, later: &Use<'_>, first: i64, second: i64) -> Option<
     loose.find_map(|(other, slot)| {
         let has_memory = earlier.used > 0 && later.used > 0;
         match (other, slot) {
-            _ if is_mixed && other == slot => Some(Clash::Warps),
+            _ if is_mixed && other == slot => Some(Conflict::Warps),
             _ if has_memory && earlier.bytes(other).overlaps(later.bytes(slot)) => {
-                Some(Clash::Memory(other, slot))
+                Some(Conflict::Memory(other, slot))
             }
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! What a file says again: names of layers beside ids, the last maker of what is read, who wants a
+//! What a file says again: names of layers beside ids, the last producer of what is read, who wants a
 //! tensor first.
 
 use irc_diag::{Diagnostic, Sink};
@@ -12,8 +12,8 @@ use super::published::Published;
 /// Checks every workload, and what results say of their readers.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
     for (core, index, workload) in facts.schedule.workloads() {
-        let mut again = Again { facts, place: (core, index), workload, sink, published };
-        again.makers();
+        let mut again = RedundancyCheck { facts, place: (core, index), workload, sink, published };
+        again.producers();
         again.tiles();
         for &(at, resident) in facts.residents((core, index)) {
             again.resident(at, resident);
@@ -51,7 +51,7 @@ fn stored_for(
     }
 }
 
-struct Again<'f, 'a> {
+struct RedundancyCheck<'f, 'a> {
     facts: &'f Facts<'f>,
     place: Place,
     workload: &'f Workload,
@@ -59,15 +59,15 @@ struct Again<'f, 'a> {
     published: &'a mut Published,
 }
 
-impl Again<'_, '_> {
+impl RedundancyCheck<'_, '_> {
     fn error(&mut self, code: &'static str, key: &str, message: String) {
         let path = format!("{}.{key}", self.facts.path(self.place));
         self.sink.push(Diagnostic::error(code, message).path(path));
     }
 
-    /// In dialect B the last maker of what is read is the greatest id of those that make or store it;
+    /// In dialect B the last producer of what is read is the greatest id of those that make or store it;
     /// 0 when nothing does. Dialect C counts others as well.
-    fn makers(&mut self) {
+    fn producers(&mut self) {
         let ifmap = self.workload.ifmaps().first();
         let ifmap = ifmap.map(|map| ("ifmap", map.max_workload_id, Some(&map.transfer_id)));
         let weight = self.workload.weight.as_ref();
@@ -79,7 +79,7 @@ impl Again<'_, '_> {
                 self.error("gem-f10-last-maker", &key, format!("there is no workload {told}"));
                 continue;
             }
-            let last = self.last_maker(transfers);
+            let last = self.last_producer(transfers);
             if self.facts.schedule.dialect == Dialect::B && told != last {
                 let message =
                     format!("the last workload that makes some of it is {last}, not {told}");
@@ -88,14 +88,14 @@ impl Again<'_, '_> {
         }
     }
 
-    fn last_maker(&self, transfers: Option<&Ids>) -> i64 {
+    fn last_producer(&self, transfers: Option<&Ids>) -> i64 {
         let facts = self.facts;
-        let makers = transfers.into_iter().flat_map(Ids::iter).flat_map(|transfer| {
+        let producers = transfers.into_iter().flat_map(Ids::iter).flat_map(|transfer| {
             let stored = facts.outs.get(&transfer).map(|(_, _, out)| out.related_ifmap.iter());
             let stored = stored.into_iter().flatten().flatten().copied();
             stored.chain([transfer]).filter_map(|id| facts.made(id))
         });
-        makers.map(|made| facts.at(made.place).workload_id).max().unwrap_or(0)
+        producers.map(|made| facts.at(made.place).workload_id).max().unwrap_or(0)
     }
 
     /// Tiles are of the layer.
@@ -156,9 +156,9 @@ impl Again<'_, '_> {
         };
         let out = facts.outs.get(&source.transfer_id);
         let stored = out.into_iter().flat_map(|(_, _, out)| out.related_ifmap.iter().flatten());
-        let mut makers = stored.filter_map(|id| facts.made(*id)).peekable();
-        let is_input = makers.peek().is_none();
-        if !is_input && !makers.any(|made| facts.at(made.place).layer_name == *layer) {
+        let mut producers = stored.filter_map(|id| facts.made(*id)).peekable();
+        let is_input = producers.peek().is_none();
+        if !is_input && !producers.any(|made| facts.at(made.place).layer_name == *layer) {
             let message = format!("transfer {} is not of layer `{layer}`", source.transfer_id);
             self.error("gem-f9-source", key, message);
         }

@@ -24,7 +24,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
         }
         for (index, block) in blocks.ins.iter().enumerate() {
             let path = in_path(schedule, (group, index));
-            maker(facts, block, &path, sink);
+            producer(facts, block, &path, sink);
             related_outs(facts, block, &path, sink);
         }
     }
@@ -127,7 +127,7 @@ fn related_ins(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
             sink.push(Diagnostic::error(code, message).path(format!("{path}[{index}]")));
         };
         let Some((_, _, block)) = facts.ins.get(id) else {
-            wrong("gem-d4-related", format!("DRAM takes in no transfer {id}"));
+            wrong("gem-d4-related", format!("DRAM has no input transfer {id}"));
             continue;
         };
         let back = block.related_ofmap.as_deref().unwrap_or_default();
@@ -157,7 +157,7 @@ fn related_ins(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
 fn related_outs(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
     for (index, id) in block.related_ofmap.iter().flatten().enumerate() {
         let message = match facts.outs.get(id) {
-            None => format!("DRAM gives out no transfer {id}"),
+            None => format!("DRAM has no output transfer {id}"),
             Some((_, _, out))
                 if !out.related_ifmap.iter().flatten().any(|back| *back == block.transfer_id) =>
             {
@@ -171,7 +171,7 @@ fn related_outs(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) 
 }
 
 /// A block that DRAM takes in is a result of the workload it names.
-fn maker(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
+fn producer(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
     let transfer = block.transfer_id;
     let Some(made) = facts.made(transfer) else {
         let message = format!("no workload makes transfer {transfer}");

@@ -28,7 +28,7 @@ pub(in super::super) struct Facts<'s> {
     /// Ids of the groups that have a transfer.
     groups_of: HashMap<i64, Vec<i64>>,
     /// What workloads make, in the order of the file.
-    pub results: Vec<Made<'s>>,
+    pub results: Vec<LayerResult<'s>>,
     /// The first result of each transfer.
     result_of: HashMap<i64, usize>,
     /// Workloads that use each transfer, ascending.
@@ -39,7 +39,7 @@ pub(in super::super) struct Facts<'s> {
 pub(super) type Snapshot<'s> = Vec<(usize, &'s Resident)>;
 
 /// A part of a result, under its transfer.
-pub(in super::super) struct Made<'s> {
+pub(in super::super) struct LayerResult<'s> {
     /// Its transfer.
     pub transfer: i64,
     /// Who makes it.
@@ -51,23 +51,25 @@ pub(in super::super) struct Made<'s> {
     /// Who takes it.
     pub targets: Vec<&'s Target>,
     /// Where the workload tells it.
-    spot: Spot,
+    spot: ResultOrigin,
 }
 
 #[derive(Clone, Copy)]
-enum Spot {
+enum ResultOrigin {
     /// Index in `ofmap`.
     Ofmap(usize),
     /// Index of a workload, in its `buffer` and in `destinations` there.
     Sent(usize, usize, usize),
 }
 
-impl Made<'_> {
+impl LayerResult<'_> {
     /// Its JSON path.
     pub fn path(&self, schedule: &Schedule) -> String {
         match self.spot {
-            Spot::Ofmap(index) => format!("{}.ofmap[{index}]", schedule.workload_path(self.place)),
-            Spot::Sent(holder, index, part) => {
+            ResultOrigin::Ofmap(index) => {
+                format!("{}.ofmap[{index}]", schedule.workload_path(self.place))
+            }
+            ResultOrigin::Sent(holder, index, part) => {
                 let holder = schedule.workload_path((self.place.0, holder));
                 format!("{holder}.buffer[{index}].destinations[{part}]")
             }
@@ -153,13 +155,14 @@ impl<'s> Facts<'s> {
                 Dialect::B | Dialect::C => ofmap.extent(),
             };
             let targets = ofmap.destination.iter().collect();
-            let (transfer, size, spot) = (ofmap.transfer_id, ofmap.size, Spot::Ofmap(index));
-            self.add(Made { transfer, place, size, extent, targets, spot });
+            let (transfer, size, spot) =
+                (ofmap.transfer_id, ofmap.size, ResultOrigin::Ofmap(index));
+            self.add(LayerResult { transfer, place, size, extent, targets, spot });
         }
     }
 
     /// In dialect C results in snapshots tell who takes which part. Their readers are not always their
-    /// own, so that the maker of a part is the workload of the layer and core whose result has it.
+    /// own, so that the producer of a part is the workload of the layer and core whose result has it.
     fn add_sent(&mut self, core: usize) {
         let schedule = self.schedule;
         let workloads = &schedule.cores[core].workloads;
@@ -170,26 +173,26 @@ impl<'s> Facts<'s> {
         for holder in 0..workloads.len() {
             for index in 0..self.snapshots[core][holder].len() {
                 let (index, resident) = self.snapshots[core][holder][index];
-                let makers = resident.layer().and_then(|layer| layers.get(layer));
-                let makers = makers.map_or(&[][..], Vec::as_slice);
+                let producers = resident.layer().and_then(|layer| layers.get(layer));
+                let producers = producers.map_or(&[][..], Vec::as_slice);
                 for (part, sent) in resident.destinations.iter().flatten().enumerate() {
                     let extent = Extent { lower: sent.lower, upper: sent.upper };
-                    let makes = |maker: &&usize| workloads[**maker].extent.contains(&extent);
-                    let place = (core, makers.iter().find(makes).copied().unwrap_or(holder));
+                    let makes = |producer: &&usize| workloads[**producer].extent.contains(&extent);
+                    let place = (core, producers.iter().find(makes).copied().unwrap_or(holder));
                     let (transfer, size) = (sent.transfer_id, sent.size);
                     let known = self.made(transfer);
                     if known.is_some_and(|made| made.place == place && made.extent == extent) {
                         continue;
                     }
                     let targets = sent.destination.iter().collect();
-                    let spot = Spot::Sent(holder, index, part);
-                    self.add(Made { transfer, place, size, extent, targets, spot });
+                    let spot = ResultOrigin::Sent(holder, index, part);
+                    self.add(LayerResult { transfer, place, size, extent, targets, spot });
                 }
             }
         }
     }
 
-    fn add(&mut self, made: Made<'s>) {
+    fn add(&mut self, made: LayerResult<'s>) {
         self.result_of.entry(made.transfer).or_insert(self.results.len());
         self.results.push(made);
     }
@@ -216,7 +219,7 @@ impl<'s> Facts<'s> {
     }
 
     /// The result of a transfer; the first, where several claim it.
-    pub fn made(&self, transfer: i64) -> Option<&Made<'s>> {
+    pub fn made(&self, transfer: i64) -> Option<&LayerResult<'s>> {
         self.result_of.get(&transfer).map(|&index| &self.results[index])
     }
 

@@ -14,7 +14,7 @@ const MAX_MESH: i64 = 4096;
 /// Largest padding, and extent of a tile within the PE array.
 const MAX_TILE: i64 = 1 << 16;
 
-/// Checks that what every other check computes with is sound.
+/// Checks that what every other check computes with is valid.
 pub(super) fn check(schedule: &Schedule, sink: &mut Sink) {
     let mut form = Form { sink };
     let mesh = if schedule.dialect == Dialect::C { "$.metadata" } else { "$" };
@@ -215,7 +215,7 @@ impl Form<'_> {
             self.sink.push(Diagnostic::error("gem-range", message).path(path));
         }
         if let Some(order) = tile.loop_order.as_ref().filter(|order| !is_loop_order(order)) {
-            let message = format!("`{order}` is no order of the loops over K, N, H and W");
+            let message = format!("`{order}` is not an order of the loops over K, N, H and W");
             let path = format!("{}.loop_order", spot());
             self.sink.push(Diagnostic::error("gem-unknown-name", message).path(path));
         }

@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, ResidentKind, Workload};
-use super::facts::{Facts, Made, Place, used};
+use super::facts::{Facts, LayerResult, Place, used};
 
 /// Checks that there is an order.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     let mut graph = Graph::new(facts);
     graph.needs();
     if let Some(cycle) = graph.cycle() {
-        let message = "no order of the workloads gives each what it needs first";
+        let message = "no order of the workloads satisfies all dependencies";
         graph.report("gem-a1-cycle", message, &cycle, sink);
         return;
     }
@@ -136,7 +136,7 @@ impl<'f> Graph<'f> {
             }
         }
         let mut sent: Vec<Option<Event>> = vec![None; facts.schedule.cores.len()];
-        let mut results: Vec<&Made<'_>> = facts.results.iter().collect();
+        let mut results: Vec<&LayerResult<'_>> = facts.results.iter().collect();
         results.sort_by_key(|made| (made.place, made.transfer));
         for made in results {
             let receivers = facts.users(made.transfer).iter().map(|user| user.0);
@@ -161,20 +161,20 @@ impl<'f> Graph<'f> {
     }
 
     /// The first workload in whose snapshot a result is no more.
-    fn disappears(&self, made: &Made<'_>) -> Option<Place> {
+    fn disappears(&self, made: &LayerResult<'_>) -> Option<Place> {
         let (core, index) = made.place;
         let workloads = &self.facts.schedule.cores[core].workloads;
-        let maker = &workloads[index];
+        let producer = &workloads[index];
         let holds = |workload: &Workload| {
             workload.buffer.iter().any(|resident| match self.facts.schedule.dialect {
                 Dialect::A => {
                     resident.transfers().any(|id| id == made.transfer)
                         || resident.kind == ResidentKind::Ofmap
-                            && resident.layer_name.as_ref() == Some(&maker.layer_name)
+                            && resident.layer_name.as_ref() == Some(&producer.layer_name)
                 }
                 Dialect::B | Dialect::C => {
                     resident.kind == ResidentKind::Ofmap
-                        && resident.workload_id == Some(maker.workload_id)
+                        && resident.workload_id == Some(producer.workload_id)
                 }
             })
         };

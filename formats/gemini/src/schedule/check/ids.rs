@@ -1,11 +1,11 @@
-//! Transfers: each has one maker, and goes where it is used.
+//! Transfers: each has one producer, and goes where it is used.
 
 use std::collections::HashMap;
 
 use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, PlaceKind, Target};
-use super::facts::{Facts, Made, Place, in_path, out_path, used};
+use super::facts::{Facts, LayerResult, Place, in_path, out_path, used};
 use super::published::Published;
 
 /// Checks who makes and who takes what.
@@ -29,7 +29,7 @@ fn unique(facts: &Facts<'_>, sink: &mut Sink) {
         let diagnostic = Diagnostic::error(code, message).path(format!("{path}.transfer_id"));
         sink.push(diagnostic.related(first, "first here"));
     };
-    let mut seen: HashMap<i64, &Made<'_>> = HashMap::new();
+    let mut seen: HashMap<i64, &LayerResult<'_>> = HashMap::new();
     for made in &facts.results {
         if let Some(first) = seen.insert(made.transfer, made) {
             let paths = (made.path(schedule), first.path(schedule));
@@ -60,7 +60,7 @@ fn unique(facts: &Facts<'_>, sink: &mut Sink) {
     both.sort_unstable();
     for id in both {
         let (group, index, _) = facts.outs[&id];
-        let message = format!("DRAM both takes in and gives out transfer {id}");
+        let message = format!("transfer {id} is both an input and an output of DRAM");
         let path = format!("{}.transfer_id", out_path(schedule, (group, index)));
         sink.push(Diagnostic::error("gem-t4-dram-id", message).path(path));
     }
@@ -71,8 +71,8 @@ fn producer(facts: &Facts<'_>, place: Place, transfer: i64, sink: &mut Sink) {
     let made = facts.made(transfer);
     let message = match (facts.outs.contains_key(&transfer), made) {
         (true, Some(made)) => {
-            let maker = facts.name(made.place);
-            format!("transfer {transfer} is given out by DRAM and also made by {maker}")
+            let producer = facts.name(made.place);
+            format!("transfer {transfer} is given out by DRAM and also made by {producer}")
         }
         (false, None) => format!(
             "{} uses transfer {transfer}, which neither DRAM gives out nor a workload makes",
@@ -84,7 +84,12 @@ fn producer(facts: &Facts<'_>, place: Place, transfer: i64, sink: &mut Sink) {
 }
 
 /// A result goes into DRAM if and only if DRAM takes it in, and to the workloads that use it.
-fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: &mut Published) {
+fn destinations(
+    facts: &Facts<'_>,
+    made: &LayerResult<'_>,
+    sink: &mut Sink,
+    published: &mut Published,
+) {
     let schedule = facts.schedule;
     let transfer = made.transfer;
     let path = || made.path(schedule);
@@ -156,7 +161,7 @@ fn destinations(facts: &Facts<'_>, made: &Made<'_>, sink: &mut Sink, published: 
 /// The workload that a destination names.
 fn target_place(
     facts: &Facts<'_>,
-    made: &Made<'_>,
+    made: &LayerResult<'_>,
     target: &Target,
     sink: &mut Sink,
     published: &mut Published,

@@ -6,7 +6,7 @@ use super::super::{Dialect, Resident, Workload};
 use super::Limits;
 use super::facts::{Facts, Place};
 use super::published::Published;
-use super::rings::{self, Lies};
+use super::rings::{self, Location};
 
 /// Regions of the ring table: four banks of four.
 const MAX_REGIONS: usize = 16;
@@ -107,14 +107,14 @@ impl Memory<'_> {
             sum = sum.saturating_add(size);
             let name = tensor(resident);
             let (code, message) = match rings::lies(regions, address, size) {
-                Lies::At(found) => {
+                Location::At(found) => {
                     spans.extend(found.into_iter().map(|span| (span, index)));
                     continue;
                 }
-                Lies::Nowhere => {
+                Location::Nowhere => {
                     ("gem-b3-address", format!("{name} starts at {address}, in no region"))
                 }
-                Lies::TooLarge(bytes) => {
+                Location::TooLarge(bytes) => {
                     let message =
                         format!("{name} at {address} takes {size} bytes, its region has {bytes}");
                     ("gem-b4-region-size", message)
@@ -142,7 +142,7 @@ impl Memory<'_> {
         let (a, b) = (a.min(b), a.max(b));
         let [first, second] = [a, b].map(|index| tensor(&self.workload.buffer[index]));
         let message = format!(
-            "{}: {first} and {second} both lie at address {address}",
+            "{}: {first} and {second} are both at address {address}",
             self.facts.name(self.place)
         );
         let [a, b] = [a, b].map(|index| self.path(&format!("buffer[{index}].address")));

@@ -274,7 +274,7 @@ impl Operands<'_, '_> {
         }
     }
 
-    /// A source says of its transfer what DRAM or the maker says.
+    /// A source says of its transfer what DRAM or the producer says.
     fn source(&mut self, key: &str, source: &Source) {
         let facts = self.facts;
         let (id, dialect) = (source.transfer_id, facts.schedule.dialect);
@@ -283,12 +283,12 @@ impl Operands<'_, '_> {
             true => facts.outs.get(&id).map(|(_, _, out)| (out.extent(), out.size, None)),
             false => facts.made(id).map(|made| (made.extent, made.size, Some(made.place))),
         };
-        let Some((extent, size, maker)) = truth else {
+        let Some((extent, size, producer)) = truth else {
             let place = if from_dram { "DRAM does not give out" } else { "no workload makes" };
             self.error("gem-f9-source", key, format!("{place} transfer {id}"));
             return;
         };
-        if let Some(place) = maker {
+        if let Some(place) = producer {
             let layer = &facts.at(place).layer_name;
             let other_core = source.core().is_some_and(|core| core != facts.core_id(place));
             if other_core || source.layer_name.as_ref().is_some_and(|name| name != layer) {

@@ -6,9 +6,9 @@ use irc_diag::{Diagnostic, Sink};
 
 /// Gathers harmless flaws, of which a file may have thousands.
 #[derive(Default)]
-pub(super) struct Published(BTreeMap<&'static str, Flaw>);
+pub(super) struct Published(BTreeMap<&'static str, Occurrence>);
 
-struct Flaw {
+struct Occurrence {
     message: String,
     path: String,
     why: &'static str,
@@ -24,13 +24,13 @@ impl Published {
         path: impl FnOnce() -> String,
         message: impl FnOnce() -> String,
     ) {
-        let first = || Flaw { message: message(), path: path(), why, count: 0 };
+        let first = || Occurrence { message: message(), path: path(), why, count: 0 };
         self.0.entry(code).or_insert_with(first).count += 1;
     }
 
     /// One warning for each kind.
     pub fn report(self, sink: &mut Sink) {
-        for (code, Flaw { message, path, why, count }) in self.0 {
+        for (code, Occurrence { message, path, why, count }) in self.0 {
             let mut diagnostic = Diagnostic::warning(code, message).path(path).with_note(why);
             if count > 1 {
                 diagnostic = diagnostic.with_note(format!("{count} places of this file are so"));

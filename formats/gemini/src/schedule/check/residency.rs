@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use irc_diag::{Diagnostic, Sink};
 
 use super::super::{Dialect, Extent, LayerKind, PlaceKind, Resident, ResidentKind, Workload};
-use super::facts::{Facts, Made, Place};
+use super::facts::{Facts, LayerResult, Place};
 use super::memory::tensor;
 use super::published::Published;
 
@@ -50,7 +50,7 @@ fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
                         wrong(
                             "gem-b6-changed",
                             "",
-                            format!("changes its {what} while it is there"),
+                            format!("changes its {what} while it is resident"),
                         );
                     }
                 }
@@ -63,7 +63,7 @@ fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
                 wrong("gem-b13-origin", ".lower", "does not begin at 0".into());
             }
             if now.insert(id, resident).is_some() {
-                wrong("gem-b14-twice", ".tensor_id", "is there twice".into());
+                wrong("gem-b14-twice", ".tensor_id", "occurs twice".into());
             }
         }
         seen.extend(now.keys());
@@ -102,20 +102,22 @@ fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
 fn held_results(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
     let is_result = |each: &&(usize, &Resident)| each.1.kind == ResidentKind::Ofmap;
     for (at, resident) in facts.residents(place).iter().filter(is_result) {
-        let is_of = |maker: &Workload| {
+        let is_of = |producer: &Workload| {
             let same_box = resident.extent().is_none_or(|extent| match facts.schedule.dialect {
-                Dialect::A => extent.lengths().eq(maker.extent.lengths()),
-                Dialect::B | Dialect::C => extent == maker.extent,
+                Dialect::A => extent.lengths().eq(producer.extent.lengths()),
+                Dialect::B | Dialect::C => extent == producer.extent,
             });
-            let same_size = resident.size.is_none_or(|size| size == maker.ofmap_size);
-            same_box && same_size && resident.layer() == Some(&maker.layer_name)
+            let same_size = resident.size.is_none_or(|size| size == producer.ofmap_size);
+            same_box && same_size && resident.layer() == Some(&producer.layer_name)
         };
         let core = &facts.schedule.cores[place.0];
         let named = resident.workload_id.and_then(|id| facts.workload(core.id, id));
         let is_held = match facts.schedule.dialect {
             Dialect::A => core.workloads[..=place.1].iter().any(is_of),
             Dialect::B => is_of(workload),
-            Dialect::C => named.is_some_and(|maker| maker.1 <= place.1 && is_of(facts.at(maker))),
+            Dialect::C => {
+                named.is_some_and(|producer| producer.1 <= place.1 && is_of(facts.at(producer)))
+            }
         };
         if !is_held {
             let message = format!("{}: {} is no result", facts.name(place), tensor(resident));
@@ -171,9 +173,9 @@ fn results(facts: &Facts<'_>, sink: &mut Sink) {
     }
 }
 
-/// In dialect A the snapshot of the maker has a place for its readers' copy and for the one that is
+/// In dialect A the snapshot of the producer has a place for its readers' copy and for the one that is
 /// stored.
-fn output_space(facts: &Facts<'_>, made: &Made<'_>, is_held: bool, sink: &mut Sink) {
+fn output_space(facts: &Facts<'_>, made: &LayerResult<'_>, is_held: bool, sink: &mut Sink) {
     let workload = facts.at(made.place);
     let is_store = |resident: &Resident| {
         resident.kind == ResidentKind::Ofmap

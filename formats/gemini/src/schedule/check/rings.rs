@@ -5,7 +5,7 @@ pub(super) type Span = (i64, i64);
 
 /// Where a tensor lies.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lies {
+pub(super) enum Location {
     /// In these bytes: two spans when it wraps.
     At(Vec<Span>),
     /// In no region.
@@ -15,15 +15,15 @@ pub(super) enum Lies {
 }
 
 /// Where a tensor of some size lies that starts at an address.
-pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Lies {
+pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Location {
     let region = regions.iter().find(|[start, end]| (*start..*end).contains(&address));
-    let Some(&[start, end]) = region else { return Lies::Nowhere };
+    let Some(&[start, end]) = region else { return Location::Nowhere };
     let room = end.saturating_sub(start);
     if size > room {
-        return Lies::TooLarge(room);
+        return Location::TooLarge(room);
     }
     let past = address.saturating_add(size).saturating_sub(end);
-    Lies::At(if past > 0 {
+    Location::At(if past > 0 {
         vec![(address, end), (start, start + past)]
     } else {
         vec![(address, address + size)]
@@ -35,8 +35,8 @@ pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Lies {
 /// does not fit.
 pub fn ring_spans(regions: &[[i64; 2]], address: i64, size: i64) -> Option<Vec<(i64, i64)>> {
     match lies(regions, address, size) {
-        Lies::At(spans) => Some(spans),
-        Lies::Nowhere | Lies::TooLarge(_) => None,
+        Location::At(spans) => Some(spans),
+        Location::Nowhere | Location::TooLarge(_) => None,
     }
 }
 
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn a_tensor_wraps_in_its_region() {
-        assert_eq!(lies(&REGIONS, 8, 16), Lies::At(vec![(8, 24)]));
-        assert_eq!(lies(&REGIONS, 1000, 100), Lies::At(vec![(1000, 1024), (0, 76)]));
-        assert_eq!(lies(&REGIONS, 4000, 196), Lies::At(vec![(4000, 4096), (1024, 1124)]));
-        assert_eq!(lies(&REGIONS, 1000, 2000), Lies::TooLarge(1024));
-        assert_eq!(lies(&REGIONS, 4096, 8), Lies::Nowhere);
+        assert_eq!(lies(&REGIONS, 8, 16), Location::At(vec![(8, 24)]));
+        assert_eq!(lies(&REGIONS, 1000, 100), Location::At(vec![(1000, 1024), (0, 76)]));
+        assert_eq!(lies(&REGIONS, 4000, 196), Location::At(vec![(4000, 4096), (1024, 1124)]));
+        assert_eq!(lies(&REGIONS, 1000, 2000), Location::TooLarge(1024));
+        assert_eq!(lies(&REGIONS, 4096, 8), Location::Nowhere);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Wl0<'_> {
         };
         if let Some((address, a, b)) = rings::shared(&spans) {
             let [first, second] = [a, b].map(row_name);
-            let message = format!("{name}: {first} and {second} both lie at WL0 address {address}");
+            let message = format!("{name}: {first} and {second} are both at WL0 address {address}");
             let diagnostic = Diagnostic::error("gem-z1-wl0-overlap", message).path(self.path(b));
             sink.push(diagnostic.related(self.path(a), first));
         }

@@ -25,12 +25,12 @@ enum Meaning {
     /// What comes from another rank.
     Remote(Peer),
     /// What an op writes, the first of its results or a later one.
-    Result(usize, Box<Computed>),
+    Result(usize, Box<Computation>),
 }
 
 /// All that decides what an op computes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Computed {
+struct Computation {
     kind: OpKind,
     args: Vec<(String, ArgKey)>,
     reads: Vec<(DataType, Vec<i64>, Content)>,
@@ -167,7 +167,7 @@ fn covers(region: &Region, other: &Region, from: i64) -> bool {
     region.covers(&other.moved(from as u64))
 }
 
-/// Most pieces compared pair by pair.
+/// Maximum number of pieces compared pair by pair.
 const MAX_PIECES: usize = 256;
 
 /// Whether no two pieces meet; no where there are too many to tell.
@@ -185,7 +185,7 @@ fn are_apart(pieces: &[(Name, i64, Region)]) -> bool {
 }
 
 /// What decides an op's results, rewrites that keep the meaning undone.
-fn computed(op: &Op, reads: &[Content]) -> Computed {
+fn computed(op: &Op, reads: &[Content]) -> Computation {
     let plain = |tensor: &Tensor| -> Vec<i64> {
         let shape = tensor.shape.iter().copied();
         // A dimension kept, or one in front, changes only how a result is viewed.
@@ -215,7 +215,7 @@ fn computed(op: &Op, reads: &[Content]) -> Computed {
         (tensor.dtype, shape)
     };
     let is_communication = op.kind.is_communication();
-    Computed {
+    Computation {
         kind,
         args: args.map(|(name, arg)| (name.clone(), arg_key(arg))).collect(),
         reads: op

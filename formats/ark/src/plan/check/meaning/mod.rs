@@ -20,7 +20,7 @@ use memory::{Content, Memory, Name, Names};
 
 /// Every way a plan differs in meaning from its model; empty when there is none.
 ///
-/// Both are sound by themselves ([`super::check`], [`crate::model::validate`]). Paths are those of
+/// Both are valid by themselves ([`super::check`], [`crate::model::validate`]). Paths are those of
 /// the plan.
 pub fn check_model(plan: &Plan, model: &Model) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
@@ -49,7 +49,7 @@ fn check_world(plan: &Plan, model: &Model, sink: &mut Sink) {
 }
 
 /// An op that was run.
-struct Ran<'a> {
+struct ExecutedOp<'a> {
     place: OpPlace,
     op: &'a Op,
     reads: Vec<Content>,
@@ -58,7 +58,7 @@ struct Ran<'a> {
 
 /// A program that was run.
 struct Trace<'a> {
-    ops: Vec<Ran<'a>>,
+    ops: Vec<ExecutedOp<'a>>,
     memory: Memory,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Trace<'a> {
         let mut memory = Memory::default();
         let mut run = |(place, op): (OpPlace, &'a Op)| {
             let (reads, name) = memory.run(op, names);
-            Ran { place, op, reads, name }
+            ExecutedOp { place, op, reads, name }
         };
         let ops = ops.map(&mut run).collect();
         Trace { ops, memory }
@@ -100,20 +100,20 @@ fn check_ops(wanted: &Trace<'_>, made: &Trace<'_>, names: &Names, sink: &mut Sin
     for (index, ran) in made.ops.iter().enumerate().rev() {
         unclaimed.entry(ran.name).or_default().push(index);
     }
-    let claim = |ran: &&Ran<'_>| unclaimed.get_mut(&ran.name).and_then(Vec::pop).is_none();
-    let missing: Vec<&Ran<'_>> = wanted.ops.iter().filter(claim).collect();
-    let mut extra: Vec<&Ran<'_>> =
+    let claim = |ran: &&ExecutedOp<'_>| unclaimed.get_mut(&ran.name).and_then(Vec::pop).is_none();
+    let missing: Vec<&ExecutedOp<'_>> = wanted.ops.iter().filter(claim).collect();
+    let mut extra: Vec<&ExecutedOp<'_>> =
         unclaimed.values().flatten().map(|&index| &made.ops[index]).collect();
     extra.sort_by_key(|ran| ran.place);
     let lost: BTreeSet<Name> = missing.iter().map(|ran| ran.name).collect();
     // What only differs in what it reads from another that differs is not at fault.
-    let derived = |ran: &Ran<'_>, wrong: &BTreeSet<Name>| {
+    let derived = |ran: &ExecutedOp<'_>, wrong: &BTreeSet<Name>| {
         ran.reads.iter().flat_map(|content| &content.pieces).any(|(name, ..)| wrong.contains(name))
     };
     let wrong: BTreeSet<Name> = extra.iter().map(|ran| ran.name).collect();
     let mut explained = BTreeSet::new();
     for ran in missing.iter().filter(|ran| !derived(ran, &lost)) {
-        let like = |other: &&&Ran<'_>| {
+        let like = |other: &&&ExecutedOp<'_>| {
             other.op.name == ran.op.name && !other.op.name.is_empty()
                 || other.op.kind == ran.op.kind
         };
@@ -142,7 +142,7 @@ fn check_ops(wanted: &Trace<'_>, made: &Trace<'_>, names: &Names, sink: &mut Sin
     missing.len()
 }
 
-fn absent(ran: &Ran<'_>) -> Diagnostic {
+fn absent(ran: &ExecutedOp<'_>) -> Diagnostic {
     let message = format!(
         "no op of the plan computes `{}` (`{}`) of the model, {}",
         ran.op.name, ran.op.kind, ran.place
@@ -152,8 +152,8 @@ fn absent(ran: &Ran<'_>) -> Diagnostic {
 
 /// How an op of the plan differs from that of the model it stands for.
 fn differs(
-    wanted: &Ran<'_>,
-    found: &Ran<'_>,
+    wanted: &ExecutedOp<'_>,
+    found: &ExecutedOp<'_>,
     model: &Trace<'_>,
     plan: &Trace<'_>,
     names: &Names,
@@ -270,8 +270,8 @@ impl<'a> Visible<'a> {
                     describe(&expected, wanted, names),
                     describe(&found, made, names)
                 );
-                let maker = made.ops.iter().find(|ran| ran.op.name == op.name);
-                let path = maker.map_or("$.TaskInfos".into(), |ran| {
+                let producer = made.ops.iter().find(|ran| ran.op.name == op.name);
+                let path = producer.map_or("$.TaskInfos".into(), |ran| {
                     ran.place.at().key("WriteTensors").to_string()
                 });
                 let diagnostic = Diagnostic::error("plan-visible-buffer", message).path(path);

@@ -2,7 +2,7 @@
 //!
 //! Two task groups conflict when a task of the one writes bytes that a task of the other touches.
 //! They must lie in processor groups with barriers between ([`clocks`]); what each task group
-//! touches is told apart to the tile ([`touch`]). Every diagnostic names a pair of tasks, bytes that
+//! touches is resolved to the tile ([`touch`]). Every diagnostic names a pair of tasks, bytes that
 //! both touch, and the barrier that is missing.
 
 pub(super) mod clocks;
@@ -25,7 +25,7 @@ use touch::{Access, Spot, Witness, accesses};
 /// Accesses of a buffer that are kept before those that all know to be finished are dropped.
 const MANY: usize = 64;
 
-/// Most pairs of ops reported.
+/// Maximum number of pairs of ops reported.
 const MAX_REPORTED: usize = 256;
 
 /// Checks that conflicting accesses of different tasks are ordered.

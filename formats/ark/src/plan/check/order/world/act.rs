@@ -17,7 +17,7 @@ pub(super) struct Channel {
 
 /// What an op does to other ranks.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// Nothing but writes that others order.
     Nothing,
     /// Puts data into a peer's memory, and signals when told to.
@@ -32,9 +32,9 @@ pub(super) enum Act {
     Packets { takes: Vec<Link>, sends: Vec<Link> },
 }
 
-impl Act {
+impl Action {
     /// What an op of that rank does; `None` when it does not reach other ranks.
-    pub fn of(plan_op: &PlanOp, rank: usize) -> Option<Act> {
+    pub fn of(plan_op: &PlanOp, rank: usize) -> Option<Action> {
         let op = &plan_op.op;
         let kind = || plan_op.config.text("ChannelType").unwrap_or("Proxy").to_owned();
         let flag = |key| plan_op.config.bool(key).unwrap_or(true);
@@ -44,27 +44,27 @@ impl Act {
         };
         let to = |tensor: &Tensor| Some(Channel { from: rank, to: foreign(tensor)?, kind: kind() });
         Some(match op.kind {
-            OpKind::Send => Act::Put {
+            OpKind::Send => Action::Put {
                 channel: to(op.writes.first()?)?,
                 tags: own_tags(&op.writes[0].buffer.recv_tags),
                 signals: flag("Signal"),
             },
-            OpKind::SendDone => Act::Flush { channel: to(op.reads.first()?)? },
-            OpKind::Recv if !flag("Wait") => Act::Nothing,
+            OpKind::SendDone => Action::Flush { channel: to(op.reads.first()?)? },
+            OpKind::Recv if !flag("Wait") => Action::Nothing,
             OpKind::Recv => {
                 let from = foreign(op.reads.first()?)?;
                 let channel = Channel { from, to: rank, kind: kind() };
-                Act::Wait { channel, tags: own_tags(&op.reads[0].buffer.send_tags) }
+                Action::Wait { channel, tags: own_tags(&op.reads[0].buffer.send_tags) }
             }
-            OpKind::DeviceSync => Act::Sync { kind: kind() },
-            OpKind::RecvReduceSend => Act::Nothing,
+            OpKind::DeviceSync => Action::Sync { kind: kind() },
+            OpKind::RecvReduceSend => Action::Nothing,
             OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket => {
                 let landing = op.reads.get(1).map(|tensor| &tensor.buffer.recv_tags[..]);
                 let to = rank as i64;
                 let takes = landing.unwrap_or_default().iter().filter(|[peer, _]| *peer >= 0);
                 let takes = takes.map(|&[from, tag]| Link { from, to, tag }).collect();
                 let sends = op.writes.iter().flat_map(|tensor| links(tensor, rank)).collect();
-                Act::Packets { takes, sends }
+                Action::Packets { takes, sends }
             }
             _ => return None,
         })

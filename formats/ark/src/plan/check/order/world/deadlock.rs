@@ -2,13 +2,13 @@
 
 use irc_diag::Diagnostic;
 
-use super::run::{State, What, World};
+use super::run::{Event, State, World};
 
 /// Why a stretch does not go on.
 enum Wait {
-    /// It stands in an op that waits for an op, if there is one that could end the waiting.
+    /// It is in an op that waits for an op, if there is one that could end the waiting.
     Op(usize, String, Option<usize>),
-    /// It stands at a barrier that this stretch has not reached.
+    /// It is at a barrier that this stretch has not reached.
     Barrier(usize),
 }
 
@@ -45,23 +45,23 @@ fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait
     let (at, step) = state.at[stretch];
     let row = rows.get(at)?;
     match &row.what {
-        What::Tasks { ops, .. } => {
+        Event::Tasks { ops, .. } => {
             let op = *ops.get(step.checked_sub(1)?)?;
             let (what, supplier) = state.missing(op);
             Some(Wait::Op(op, what, supplier))
         }
-        What::Barrier => {
+        Event::Barrier => {
             let late = row.members.clone().find(|&member| state.at[member].0 < at)?;
             Some(Wait::Barrier(late))
         }
-        What::End { .. } => None,
+        Event::End { .. } => None,
     }
 }
 
 /// A stretch that has not run its part of an op yet.
 fn stretch_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
     let rows = world.rows[world.ops[op].rank].iter().enumerate();
-    rows.filter(|(_, row)| matches!(&row.what, What::Tasks { ops, .. } if ops.contains(&op)))
+    rows.filter(|(_, row)| matches!(&row.what, Event::Tasks { ops, .. } if ops.contains(&op)))
         .find_map(|(index, row)| row.members.clone().find(|&member| state.at[member].0 <= index))
 }
 

@@ -14,7 +14,7 @@ use irc_diag::Diagnostic;
 
 use crate::plan::Plan;
 
-/// Most steps of the simulation: stretches of processors times what each runs.
+/// Maximum number of steps of the simulation: stretches of processors times what each runs.
 const MAX_STEPS: usize = 20_000_000;
 
 /// Every diagnostic in the order of events between ranks, each with the index of its plan.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use irc_diag::Diagnostic;
 
-use super::act::{Act, links};
-use super::run::{Outcome, World};
+use super::act::{Action, links};
+use super::run::{RunResult, World};
 use crate::model::OpKind;
 use crate::plan::Range;
 use crate::plan::check::order::clocks::{Clock, common};
@@ -30,7 +30,7 @@ struct Use<'a> {
 type Memory = (usize, u64);
 
 /// Every conflict that neither barriers nor signals order.
-pub(super) fn check(world: &World<'_>, outcome: &Outcome) -> Vec<(usize, Diagnostic)> {
+pub(super) fn check(world: &World<'_>, outcome: &RunResult) -> Vec<(usize, Diagnostic)> {
     let landings = landings(world);
     let mut uses: BTreeMap<Memory, Vec<Use<'_>>> = BTreeMap::new();
     for rank in 0..world.plans.len() {
@@ -79,7 +79,7 @@ fn landings(world: &World<'_>) -> BTreeMap<Link, u64> {
 /// Every use of memory that the ops of a rank make, its own or another's.
 fn uses_of<'a>(
     world: &World<'a>,
-    outcome: &Outcome,
+    outcome: &RunResult,
     rank: usize,
     landings: &BTreeMap<Link, u64>,
 ) -> Vec<(Memory, Use<'a>)> {
@@ -101,7 +101,7 @@ fn uses_of<'a>(
                 };
                 let op = world.ops.iter().position(is_it);
                 let is_proxied = op.is_some_and(|op| match &world.ops[op].act {
-                    Act::Put { channel, .. } => channel.kind != "Sm",
+                    Action::Put { channel, .. } => channel.kind != "Sm",
                     _ => false,
                 });
                 let tensor = access.tensor;
@@ -121,7 +121,7 @@ fn uses_of<'a>(
     found
 }
 
-fn conflict(world: &World<'_>, outcome: &Outcome, a: &Use<'_>, b: &Use<'_>) -> Option<Witness> {
+fn conflict(world: &World<'_>, outcome: &RunResult, a: &Use<'_>, b: &Use<'_>) -> Option<Witness> {
     let writes = a.access.is_write || b.access.is_write;
     let same_task = (a.rank, a.access.task) == (b.rank, b.access.task);
     if !writes || same_task || ordered(world, outcome, a, b) || ordered(world, outcome, b, a) {
@@ -138,7 +138,7 @@ fn conflict(world: &World<'_>, outcome: &Outcome, a: &Use<'_>, b: &Use<'_>) -> O
 }
 
 /// Whether `earlier` is complete when `later` starts.
-fn ordered(world: &World<'_>, outcome: &Outcome, earlier: &Use<'_>, later: &Use<'_>) -> bool {
+fn ordered(world: &World<'_>, outcome: &RunResult, earlier: &Use<'_>, later: &Use<'_>) -> bool {
     if earlier.op.is_some_and(|op| later.known[outcome.events + op] > 0) {
         return true;
     }

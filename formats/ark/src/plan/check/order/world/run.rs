@@ -10,7 +10,7 @@ use std::ops::Range;
 use irc_diag::Diagnostic;
 use irc_json::At;
 
-use super::act::{Act, Channel};
+use super::act::{Action, Channel};
 use super::deadlock;
 use crate::json::OpPlace;
 use crate::plan::Barriers;
@@ -35,10 +35,10 @@ pub(super) struct World<'a> {
 /// What some stretches of a rank do next.
 pub(super) struct Row {
     pub members: Range<usize>,
-    pub what: What,
+    pub what: Event,
 }
 
-pub(super) enum What {
+pub(super) enum Event {
     Barrier,
     /// Runs the ops of a task group that reach other ranks.
     Tasks {
@@ -57,7 +57,7 @@ pub(super) struct CommOp<'a> {
     pub task: usize,
     pub index: usize,
     pub plan_op: &'a PlanOp,
-    pub act: Act,
+    pub act: Action,
     /// How often a stretch runs a part of it.
     runs: usize,
     /// Whether several task groups share its tasks.
@@ -79,7 +79,7 @@ impl std::fmt::Display for CommOp<'_> {
 }
 
 /// What came of a run.
-pub(super) struct Outcome {
+pub(super) struct RunResult {
     /// Diagnostics, each with its rank.
     pub found: Vec<(usize, Diagnostic)>,
     /// Whether everyone came to the end.
@@ -120,14 +120,14 @@ impl<'a> World<'a> {
                 found.start + base..found.end + base
             };
             for range in barriers.before(processors.processor_range) {
-                rows.push(Row { members: of(range), what: What::Barrier });
+                rows.push(Row { members: of(range), what: Event::Barrier });
             }
             for (spot, busy, tasks) in task_groups(plan, group) {
                 let members = of(busy);
                 let task = tasks.task_id as usize;
                 let mut ops = vec![];
                 for (index, plan_op) in plan.task_infos[task].ops.iter().enumerate() {
-                    let Some(act) = Act::of(plan_op, rank) else { continue };
+                    let Some(act) = Action::of(plan_op, rank) else { continue };
                     let op = *known.entry((task, index)).or_insert_with(|| {
                         let turns = turns_of(&act, &mut turns);
                         let (runs, is_split) = (0, false);
@@ -139,10 +139,10 @@ impl<'a> World<'a> {
                     self.ops[op].runs += members.len();
                     ops.push(op);
                 }
-                rows.push(Row { members, what: What::Tasks { spot, ops } });
+                rows.push(Row { members, what: Event::Tasks { spot, ops } });
             }
             let members = of(processors.processor_range);
-            rows.push(Row { members, what: What::End { group } });
+            rows.push(Row { members, what: Event::End { group } });
         }
         self.rows.push(rows);
     }
@@ -165,7 +165,7 @@ impl<'a> World<'a> {
     }
 
     /// Runs all ranks to the end, or until none can go on.
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self) -> RunResult {
         let mut state = State::new(self);
         // Everyone has a turn before anyone has another.
         let mut moved = true;
@@ -183,13 +183,13 @@ impl<'a> World<'a> {
             found.extend(state.left_over());
         }
         let (starts, matched, events) = (state.starts, state.matched, self.count());
-        Outcome { found, is_complete, starts, matched, events }
+        RunResult { found, is_complete, starts, matched, events }
     }
 }
 
 /// For each link that packets are taken of, how many ops did so before; counts this one.
-fn turns_of(act: &Act, turns: &mut BTreeMap<Link, usize>) -> Vec<usize> {
-    let Act::Packets { takes, .. } = act else { return vec![] };
+fn turns_of(act: &Action, turns: &mut BTreeMap<Link, usize>) -> Vec<usize> {
+    let Action::Packets { takes, .. } = act else { return vec![] };
     let turn = |link: &Link| {
         let turn = turns.entry(*link).or_default();
         *turn += 1;
@@ -274,7 +274,7 @@ impl<'w, 'a> State<'w, 'a> {
                 continue;
             }
             match &row.what {
-                What::Barrier => {
+                Event::Barrier => {
                     let here = self.at[stretch].0;
                     // Those that do not take part in the rows between have not skipped them yet.
                     if !row.members.clone().all(|member| self.reaches(rank, member, here)) {
@@ -283,7 +283,7 @@ impl<'w, 'a> State<'w, 'a> {
                     self.clocks.barrier(row.members.clone());
                     row.members.clone().for_each(|member| self.at[member] = (here + 1, 0));
                 }
-                What::Tasks { spot, ops } => {
+                Event::Tasks { spot, ops } => {
                     if self.at[stretch].1 == 0 {
                         let start = self.clocks.of(stretch).clone();
                         self.starts.entry((rank, *spot)).or_default().push(start);
@@ -297,7 +297,7 @@ impl<'w, 'a> State<'w, 'a> {
                     }
                     self.at[stretch] = (self.at[stretch].0 + 1, 0);
                 }
-                What::End { group } => {
+                Event::End { group } => {
                     self.clocks.finish(stretch, *group);
                     self.at[stretch] = (self.at[stretch].0 + 1, 0);
                 }
@@ -317,8 +317,8 @@ impl<'w, 'a> State<'w, 'a> {
     fn run_op(&mut self, op: usize, stretch: usize) -> bool {
         let world = self.world;
         match &world.ops[op].act {
-            Act::Nothing => {}
-            Act::Put { channel, signals, .. } => {
+            Action::Nothing => {}
+            Action::Put { channel, signals, .. } => {
                 if self.has_run(op, stretch) {
                     let puts = self.puts.entry(channel.clone()).or_default();
                     puts.push(op);
@@ -331,26 +331,26 @@ impl<'w, 'a> State<'w, 'a> {
                     }
                 }
             }
-            Act::Flush { channel } => {
+            Action::Flush { channel } => {
                 for put in self.puts.get(channel).cloned().unwrap_or_default() {
                     let event = self.event(put);
                     self.clocks.learn_event(stretch, event);
                 }
                 self.has_run(op, stretch);
             }
-            Act::Wait { channel, tags } => {
+            Action::Wait { channel, tags } => {
                 if self.ops[op].got.is_none() && !self.take_signal(op, channel, Some(tags)) {
                     return false;
                 }
                 self.learn_got(op, stretch);
             }
-            Act::Sync { kind } => {
+            Action::Sync { kind } => {
                 if !self.sync(op, stretch, kind) {
                     return false;
                 }
                 self.learn_got(op, stretch);
             }
-            Act::Packets { takes, sends } => {
+            Action::Packets { takes, sends } => {
                 if self.ops[op].got.is_none() && !self.take_packets(op, takes) {
                     return false;
                 }
@@ -403,8 +403,10 @@ impl<'w, 'a> State<'w, 'a> {
         let world = self.world;
         let (sent, waits) = (&world.ops[sender], &world.ops[op]);
         let fits = match (&sent.act, tags) {
-            (Act::Put { tags: sent, .. }, Some(tags)) => sent.iter().any(|tag| tags.contains(tag)),
-            (Act::Sync { .. }, None) => true,
+            (Action::Put { tags: sent, .. }, Some(tags)) => {
+                sent.iter().any(|tag| tags.contains(tag))
+            }
+            (Action::Sync { .. }, None) => true,
             _ => false,
         };
         let rank = waits.rank;
@@ -490,10 +492,10 @@ impl<'w, 'a> State<'w, 'a> {
         let signals = |channel: &Channel| {
             let to = channel.to;
             let suits = |(index, other): &(usize, &CommOp<'_>)| match &other.act {
-                Act::Put { channel: own, signals: true, .. } => {
+                Action::Put { channel: own, signals: true, .. } => {
                     own == channel && self.ops[*index].left > 0
                 }
-                Act::Sync { kind } => {
+                Action::Sync { kind } => {
                     other.rank == channel.from
                         && *kind == channel.kind
                         && other.rank != to
@@ -504,17 +506,17 @@ impl<'w, 'a> State<'w, 'a> {
             world.ops.iter().enumerate().find(suits).map(|(index, _)| index)
         };
         match &world.ops[op].act {
-            Act::Wait { channel, .. } => {
+            Action::Wait { channel, .. } => {
                 (format!("a signal of rank {}", channel.from), signals(channel))
             }
-            Act::Sync { kind } => {
+            Action::Sync { kind } => {
                 let channel = |from| Channel { from, to: rank, kind: kind.clone() };
                 let mut peers = (0..world.plans.len()).filter(|&peer| peer != rank);
                 let late = peers.find(|&peer| self.next_signal(&channel(peer)).is_none());
                 let late = late.unwrap_or(rank);
                 (format!("a signal of rank {late}"), signals(&channel(late)))
             }
-            Act::Packets { takes, .. } => {
+            Action::Packets { takes, .. } => {
                 let turns = &world.ops[op].turns;
                 let is_missing = |(link, turn): &(&Link, &usize)| {
                     self.packets.get(link).is_none_or(|sent| sent.len() <= **turn)
@@ -522,7 +524,9 @@ impl<'w, 'a> State<'w, 'a> {
                 let link = takes.iter().zip(turns).find(is_missing).map(|(link, _)| *link);
                 let Some(link) = link else { return ("packets".into(), None) };
                 let suits = |(index, other): &(usize, &CommOp<'_>)| match &other.act {
-                    Act::Packets { sends, .. } => sends.contains(&link) && !self.ops[*index].is_out,
+                    Action::Packets { sends, .. } => {
+                        sends.contains(&link) && !self.ops[*index].is_out
+                    }
                     _ => false,
                 };
                 let sender = world.ops.iter().enumerate().find(suits).map(|(index, _)| index);
@@ -542,10 +546,10 @@ impl<'w, 'a> State<'w, 'a> {
         let diagnostic = |op: usize| {
             let op = &self.world.ops[op];
             let peer = match &op.act {
-                Act::Put { channel, .. } => channel.to,
+                Action::Put { channel, .. } => channel.to,
                 _ => op.rank,
             };
-            let message = format!("{op} signals to rank {peer}, where nothing waits for it");
+            let message = format!("{op} signals to rank {peer}, which has no op that waits for it");
             let diagnostic = Diagnostic::error("plan-signal", message)
                 .path(op.at().to_string())
                 .with_note("the next wait would take this signal for its own")
@@ -569,8 +573,8 @@ fn uncounted(sent: &CommOp<'_>, waits: &CommOp<'_>, signals: i64, waited: i64) -
         format!("{sent} signals {signals} times, once a task; {waits} waits {waited} times");
     Diagnostic::warning("plan-signal-count", message)
         .path(waits.at().to_string())
-        .with_note("it may go on before all of the data is there")
-        .help("send with one task, or with `Signal` false and a `DeviceSync` behind it")
+        .with_note("it may continue before all of the data has arrived")
+        .help("send with one task, or with `Signal` false and a `DeviceSync` after it")
 }
 
 fn same_flag(takes: &CommOp<'_>, sends: &CommOp<'_>) -> Diagnostic {
