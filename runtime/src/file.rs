@@ -1,4 +1,4 @@
-//! Files, by the system's own functions: what a runtime needs of them is less than the standard library has.
+//! Files, by direct system calls, which take less code than the standard library.
 use std::{
     ffi::{CStr, CString, OsStr, c_int},
     io,
@@ -12,17 +12,17 @@ use std::{
 };
 
 /// A file mapped into memory, to be read.
-pub struct Mapped {
+pub struct MappedFile {
     base: NonNull<u8>,
     bytes: usize,
 }
 
 // Safety: the memory is only read.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MappedFile {}
 // Safety: as above.
-unsafe impl Sync for Mapped {}
+unsafe impl Sync for MappedFile {}
 
-impl Mapped {
+impl MappedFile {
     /// Maps a file.
     ///
     /// # Errors
@@ -38,19 +38,21 @@ impl Mapped {
         let bytes = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
         let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
         if bytes == 0 {
-            return Ok(Mapped { base: NonNull::dangling(), bytes });
+            return Ok(MappedFile { base: NonNull::dangling(), bytes });
         }
         let (access, kind) = (libc::PROT_READ, libc::MAP_SHARED);
         // Safety: a new mapping touches no memory that is there.
         let base = unsafe { libc::mmap(null_mut(), bytes, access, kind, file.as_raw_fd(), 0) };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr() != libc::MAP_FAILED.cast() => Ok(Mapped { base, bytes }),
+            Some(base) if base.as_ptr() != libc::MAP_FAILED.cast() => {
+                Ok(MappedFile { base, bytes })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
 }
 
-impl Deref for Mapped {
+impl Deref for MappedFile {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -59,13 +61,13 @@ impl Deref for Mapped {
     }
 }
 
-impl AsRef<[u8]> for Mapped {
+impl AsRef<[u8]> for MappedFile {
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedFile {
     fn drop(&mut self) {
         if self.bytes > 0 {
             // Safety: the mapping is this one's own; unmapping what was mapped does not fail.
@@ -140,7 +142,7 @@ mod tests {
             let file = in_memory(bytes).expect("memory");
             let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
             // Safety: nobody has the file but this.
-            let mapped = unsafe { Mapped::open(&path) }.expect("a file");
+            let mapped = unsafe { MappedFile::open(&path) }.expect("a file");
             assert_eq!(&*mapped, bytes);
         }
     }
@@ -149,11 +151,11 @@ mod tests {
     fn what_is_not_there_is_an_error() {
         let path = Path::new("/nowhere/at all");
         // Safety: there is no file.
-        let error = unsafe { Mapped::open(path) }.err().expect("no file");
+        let error = unsafe { MappedFile::open(path) }.err().expect("no file");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(real_path(path).is_err() && real_path(Path::new("a\0b")).is_err());
         // Safety: a folder is none either.
-        assert!(unsafe { Mapped::open(Path::new("/")) }.is_err());
+        assert!(unsafe { MappedFile::open(Path::new("/")) }.is_err());
         assert_eq!(real_path(Path::new("/usr/..")).expect("the root"), Path::new("/"));
     }
 }

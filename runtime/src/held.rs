@@ -1,14 +1,14 @@
-//! Constants in memory that vector units can read from.
+//! Constants in aligned memory.
 use bytes::Bytes;
 use irc_tensor::{ALIGNMENT, DType, Tensor, TensorError, TensorType};
 
 /// A constant: where the caller has it if it is aligned there, and else a copy.
-pub(crate) enum Held {
+pub(crate) enum HostConstant {
     Borrowed(Bytes),
     Copied(Tensor),
 }
 
-impl Held {
+impl HostConstant {
     /// Holds bytes.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a model whose sizes depend on its inputs asks for while it runs: memory, and the memory of
+//! The host of a model whose sizes depend on its inputs: it allocates memory, and the memory of
 //! its outputs. The layout and the functions are those of the compiler's page on entry points.
 use crate::{Interface, RunError};
 use irc_tensor::{DType, Tensor, TensorType};

@@ -1,6 +1,6 @@
-//! What must hold of a file before the loader may map it: a file cut short is mapped all the same,
+//! Checks of a file before the loader may map it: a truncated file would be mapped all the same,
 //! and its missing pages kill the process.
-use crate::file::Mapped;
+use crate::file::MappedFile;
 use irc_mlf::elf::Elf;
 use std::{io, path::Path};
 
@@ -17,7 +17,7 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
 pub fn check_file(path: &Path) -> io::Result<Result<(), String>> {
     // Safety: what is looked at is a few numbers, each wherever it may be. Who changes the file meanwhile
     // changes what is loaded after as well.
-    let file = unsafe { Mapped::open(path)? };
+    let file = unsafe { MappedFile::open(path)? };
     Ok(check(&file))
 }
 

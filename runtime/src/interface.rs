@@ -1,4 +1,4 @@
-//! What a compiled model takes and gives: named buffers with types, and a workspace.
+//! The interface of a compiled model: named buffers with types, and a workspace.
 use irc_diag::Sink;
 use irc_json::{At, Format, Node, Object, Reader};
 use irc_tensor::{DType, TensorType};

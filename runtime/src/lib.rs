@@ -1,6 +1,6 @@
-//! What runs a compiled model: loads its library or archive, binds inputs by name, runs, reads outputs.
+//! Runs compiled models: loads a library or archive, binds inputs by name, runs it, returns outputs.
 //!
-//! Knows nothing of LLVM or MLIR.
+//! Does not depend on LLVM or MLIR.
 
 mod file;
 mod held;
@@ -18,7 +18,7 @@ pub use image::check as check_image;
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
 pub use model::{
-    Context, ContextOptions, Guard, Inline, Model, ModelError, OpenOptions, Pool, Refusal,
+    Context, ContextOptions, Guard, Inline, Model, ModelError, OpenOptions, Pool, RejectedArchive,
     ThreadPool, context_bytes,
 };
 pub use processor::{is_known as is_known_feature, missing_features};

@@ -6,7 +6,7 @@
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
 //! Every pointer is aligned to 64 bytes. A library of several models has a suffix to these names for
 //! each.
-use crate::{Host, Interface, Port, loader::Loaded, missing_features};
+use crate::{Host, Interface, Port, loader::DynamicLibrary, missing_features};
 use irc_tensor::{Tensor, TensorType};
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ pub struct Library {
     // Dropped last: the entry points into it.
     entry: Entry,
     interface: Interface,
-    _code: Arc<Loaded>,
+    _code: Arc<DynamicLibrary>,
 }
 
 /// Why a model could not be loaded or run.
@@ -70,7 +70,7 @@ pub enum RunError {
         /// The caller's type.
         found: TensorType,
     },
-    /// A name that is no input of the model.
+    /// A name that is not an input of the model.
     #[error("no input is named '{name}'; the inputs are {known}")]
     UnknownInput {
         /// The caller's name.
@@ -133,7 +133,7 @@ impl Library {
         suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
     }
 
-    fn entry(path: &Path, code: &Arc<Loaded>, suffix: &str) -> Result<Self, RunError> {
+    fn entry(path: &Path, code: &Arc<DynamicLibrary>, suffix: &str) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         // Safety: the type is the one that the compiler exports; the metadata ends in a zero.
         let metadata = unsafe {
@@ -304,14 +304,14 @@ impl Library {
 }
 
 /// Loads the code of a library.
-fn open(path: &Path) -> Result<Arc<Loaded>, RunError> {
+fn open(path: &Path) -> Result<Arc<DynamicLibrary>, RunError> {
     let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
     let checked = crate::image::check_file(path).map_err(|error| unreadable(error.to_string()))?;
     checked.map_err(unreadable)?;
     // The loader searches its own folders for a name without a slash.
     let path = Path::new(".").join(path);
     // Safety: loading runs the library's initialisers; compiled models have none.
-    unsafe { Loaded::open(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) }
+    unsafe { DynamicLibrary::open(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) }
         .map(Arc::new)
         .map_err(unreadable)
 }

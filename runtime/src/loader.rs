@@ -1,4 +1,4 @@
-//! Libraries that the system's loader maps.
+//! Shared libraries loaded by the system's loader.
 use crate::file;
 use std::{
     ffi::{CStr, CString, c_int, c_void},
@@ -6,14 +6,14 @@ use std::{
 };
 
 /// A library, until it is dropped.
-pub struct Loaded(*mut c_void);
+pub struct DynamicLibrary(*mut c_void);
 
 // Safety: the loader's functions may be called from any thread.
-unsafe impl Send for Loaded {}
+unsafe impl Send for DynamicLibrary {}
 // Safety: as above.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for DynamicLibrary {}
 
-impl Loaded {
+impl DynamicLibrary {
     /// Loads a library by `dlopen`, with its flags.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Loaded {
         let path = file::text(path).map_err(|error| error.to_string())?;
         // Safety: the path ends in a zero; of the initialisers the caller knows.
         let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
-        if library.is_null() { Err(said()) } else { Ok(Loaded(library)) }
+        if library.is_null() { Err(said()) } else { Ok(DynamicLibrary(library)) }
     }
 
     /// Where a symbol is, as long as the library lives.
@@ -40,7 +40,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for DynamicLibrary {
     fn drop(&mut self) {
         // Safety: it was loaded, and is let go of once.
         unsafe { libc::dlclose(self.0) };
@@ -52,7 +52,7 @@ fn said() -> String {
     // Safety: a text that ends in a zero, until the next call on this thread.
     let words = unsafe { libc::dlerror() };
     if words.is_null() {
-        return "the loader does not say why".into();
+        return "the loader gives no reason".into();
     }
     // Safety: as above.
     unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned()

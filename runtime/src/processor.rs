@@ -1,4 +1,4 @@
-//! What this machine's processor can do, by LLVM's feature names.
+//! Features of this machine's processor, by LLVM's names.
 
 /// The features among `required` that this processor lacks, or that cannot be asked about here.
 pub fn missing_features(required: &[String]) -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Runs a model again and again: its constants bound once, its memory kept.
-use crate::{Host, Interface, Library, Port, RunError, held::Held, library::bind};
+//! Runs a model repeatedly, with constants bound once and memory reused.
+use crate::{Host, Interface, Library, Port, RunError, held::HostConstant, library::bind};
 use bytes::Bytes;
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
@@ -7,22 +7,22 @@ use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 /// A loaded model with its constants and its memory.
 pub struct Runner {
     library: Arc<Library>,
-    /// Positions in the interface of the inputs that are no constants.
+    /// Positions in the interface of the inputs that are not constants.
     given: Vec<usize>,
     /// Pointers to buffers: inputs, then outputs; those of constants stay.
     pointers: Vec<*mut c_void>,
-    /// The extents of the inputs that are no constants.
+    /// The extents of the inputs that are not constants.
     extents: Vec<i64>,
     workspace: Tensor,
     host: Box<Host>,
-    _weights: Vec<Held>,
+    _weights: Vec<HostConstant>,
 }
 
 // Safety: the pointers are to what the runner itself holds, or are set anew by each run.
 unsafe impl Send for Runner {}
 
 /// A constant for an input, of the input's size.
-fn held(port: &Port, bytes: &Bytes) -> Result<Held, RunError> {
+fn held(port: &Port, bytes: &Bytes) -> Result<HostConstant, RunError> {
     let wrong = |reason: String| RunError::Allocate { name: port.name.clone(), reason };
     let ty = port.tensor_type();
     let ty = ty.ok_or_else(|| wrong("expected a constant of known type".to_owned()))?;
@@ -30,7 +30,7 @@ fn held(port: &Port, bytes: &Bytes) -> Result<Held, RunError> {
     if size != bytes.len() {
         return Err(wrong(format!("expected {size} bytes, found {}", bytes.len())));
     }
-    Held::new(bytes).map_err(|error| wrong(error.to_string()))
+    HostConstant::new(bytes).map_err(|error| wrong(error.to_string()))
 }
 
 impl Runner {

@@ -1,4 +1,4 @@
-//! Whatever a graph says, its memory is said, within a limit, or it is refused: never a panic.
+//! Whatever a graph says, its memory is said, within a limit, or it is rejected: never a panic.
 
 use crate::support::{contents, package};
 use irc_diag::{Sink, Source};

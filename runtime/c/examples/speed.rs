@@ -16,14 +16,14 @@ use std::{
     process::Command,
 };
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type ExampleResult<T> = Result<T, Box<dyn Error>>;
 
 /// The most bytes of the library that nobody needs to look into.
 const MAX_BYTES: u64 = 400_000;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-fn main() -> Outcome<()> {
+fn main() -> ExampleResult<()> {
     let target = Path::new(HERE).join("../../target");
     let folder = target.join("speed");
     std::fs::create_dir_all(&folder)?;
@@ -66,7 +66,7 @@ struct Compiled {
     source: Bytes,
 }
 
-fn succeed(command: &mut Command) -> Outcome<()> {
+fn succeed(command: &mut Command) -> ExampleResult<()> {
     match command.status()?.success() {
         true => Ok(()),
         false => Err(format!("{command:?} failed").into()),
@@ -74,7 +74,7 @@ fn succeed(command: &mut Command) -> Outcome<()> {
 }
 
 /// The library as it is shipped.
-fn built(target: &Path) -> Outcome<PathBuf> {
+fn built(target: &Path) -> ExampleResult<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--profile", "runtime", "--package", "irc-runtime-c"]);
     // The compiler's own flags name where LLVM is, which is nothing to this library.
@@ -83,7 +83,7 @@ fn built(target: &Path) -> Outcome<PathBuf> {
     Ok(target.join("runtime/libirc_runtime.so"))
 }
 
-fn program(target: &Path, folder: &Path) -> Outcome<PathBuf> {
+fn program(target: &Path, folder: &Path) -> ExampleResult<PathBuf> {
     let (output, library) = (folder.join("speed"), target.join("runtime"));
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-O2", "-D_GNU_SOURCE", "-I"]).arg(Path::new(HERE).join("include"));
@@ -147,7 +147,7 @@ fn layers(widths: &[i64]) -> (Graph, Vec<Param>) {
     (graph(nodes, shapes), params)
 }
 
-fn write(path: &Path, graph: Graph, params: Vec<Param>, code: &Compiled) -> Outcome<()> {
+fn write(path: &Path, graph: Graph, params: Vec<Param>, code: &Compiled) -> ExampleResult<()> {
     let workspaces = graph.functions().keys().map(|name| ((*name).to_owned(), 0)).collect();
     let model = Model {
         name: "default".to_owned(),

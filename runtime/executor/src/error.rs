@@ -1,4 +1,4 @@
-//! Why a plan cannot be prepared or run.
+//! Errors of preparing and running plans.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub enum Error {
         /// The caller's type.
         found: TensorType,
     },
-    /// A name that is no buffer of the plan.
+    /// A name that is not a buffer of the plan.
     #[error("no input is named '{name}'; the inputs are {known}")]
     UnknownInput {
         /// The caller's name.
@@ -67,7 +67,7 @@ pub enum Error {
     #[error("{0}")]
     World(String),
     /// Nothing can go on.
-    #[error("deadlock: nothing can go on\n{waits}")]
+    #[error("deadlock: no task can make progress\n{waits}")]
     Deadlock {
         /// Who waits for whom, one a line.
         waits: String,
@@ -93,7 +93,7 @@ pub enum Error {
     /// The trace could not be written.
     #[error("cannot write the trace: {0}")]
     Trace(#[from] std::io::Error),
-    /// The machine refused.
+    /// The host failed to provide a resource.
     #[error("{0}")]
     System(String),
 }

@@ -1,6 +1,6 @@
-//! Runs ARK execution plans on the host, as the machine they describe.
+//! Runs ARK execution plans on the host, by simulating the machine they describe.
 //!
-//! Knows nothing of LLVM or MLIR: the code of each task comes as a shared library, described by
+//! Does not depend on LLVM or MLIR: the code of each task comes as a shared library, described by
 //! [`code::PlanCode`]. A [`Rank`] is a plan joined with its code; [`run`] runs the ranks of a world
 //! together, each on its [`Memory`].
 

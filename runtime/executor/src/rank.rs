@@ -1,4 +1,4 @@
-//! A plan made ready to run: checked, its code found, its buffers laid out.
+//! A plan prepared for running: checked, with its code and the layout of its buffers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::task::{Task, tasks};
 use crate::{Error, task};
 
-/// Most tasks of a task info that only communicates, whose ops need not say how many there are.
+/// Maximum number of tasks of a task info that only communicates, whose ops need not say how many there are.
 const MAX_MESSAGES: i64 = 1 << 24;
 
 /// A plan of one rank, ready to run any number of times.
@@ -36,7 +36,7 @@ impl Rank {
     /// Joins a plan and its code.
     ///
     /// # Errors
-    /// [`Error::Plan`] for what ARK's code generator refuses too, [`Error::Code`] when the code is
+    /// [`Error::Plan`] for what ARK's code generator rejects too, [`Error::Code`] when the code is
     /// not the plan's, [`Error::Processor`] when this machine cannot run it.
     pub fn new(plan: Plan, code: &PlanCode, kernels: Kernels) -> Result<Self, Error> {
         let missing = missing_features(&code.requires);

@@ -1,6 +1,6 @@
 //! The tasks of a plan with their code, checked against each other.
 //!
-//! What a kernel touches beyond the first element of each operand is the compiler's promise. All
+//! What a kernel accesses beyond the first element of each operand is guaranteed by the compiler. All
 //! else is checked here, so that a wrong description is an error and not a wild access.
 
 use irc_ark_format::model::OpKind;
@@ -10,7 +10,7 @@ use crate::code::{Entry, Keeps, Kernel, Operand, PlanCode, Step, TaskCode, Varia
 use crate::kernels::Kernels;
 use crate::layout::Layout;
 
-/// Most operands of a kernel.
+/// Maximum number of operands of a kernel.
 const MAX_OPERANDS: usize = 1 << 10;
 
 /// A task info with its code.
@@ -191,7 +191,7 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     let counts = kernel.counts;
     let total = counts.iter().try_fold(1i64, |product, &count| product.checked_mul(count));
     if counts.iter().any(|&count| count < 1) || total.is_none() {
-        return Err(format!("{counts:?} are no numbers of tiles"));
+        return Err(format!("{counts:?} are not numbers of tiles"));
     }
     if kernel.operands.len() > MAX_OPERANDS {
         return Err(format!("{} operands: more than {MAX_OPERANDS}", kernel.operands.len()));

@@ -2,7 +2,7 @@
 //!
 //! Ranks are processes, processors are threads. A slice is one task, or, when a run has many, all
 //! tasks of a task group on one processor; and one wait. Events are written as they end, so a run
-//! of any length takes no memory, and beyond a million of them the rest is left out and said so.
+//! of any length takes no memory; after a million of them the rest is omitted and counted.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,10 @@ use irc_ark_format::plan::Plan;
 
 use crate::Error;
 
-/// Most tasks of a run that each get a slice.
+/// Maximum number of tasks of a run that each get a slice.
 const MAX_TASKS: i64 = 20_000;
 
-/// Most events of a file.
+/// Maximum number of events of a file.
 const MAX_EVENTS: u64 = 1_000_000;
 
 /// A timeline being written.

@@ -1,4 +1,4 @@
-//! The machine: tasks, barriers, slots, and what is refused.
+//! The machine: tasks, barriers, slots, and what is rejected.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn a_barrier_past_the_last_processor_is_a_deadlock() {
     for threads in [1, 3] {
         let options = Options { threads, ..Options::default() };
         let error = run_all(std::slice::from_ref(&rank), options).expect_err("a deadlock");
-        let expected = "deadlock: nothing can go on\nrank 0: the barrier over processors [0, 3) \
+        let expected = "deadlock: no task can make progress\nrank 0: the barrier over processors [0, 3) \
                         before processor group 1 waits for 1 more";
         assert_eq!(error.to_string(), expected);
     }
@@ -89,7 +89,7 @@ fn a_kernel_that_fails_ends_the_run_with_its_place() {
     assert_eq!(error.to_string(), "rank 0: task 1[1] of add_1_2 failed with code 7");
 }
 
-/// What a wrong description of a good plan is refused with.
+/// What a wrong description of a good plan is rejected with.
 fn refused(change: impl FnOnce(&mut irc_executor::code::PlanCode)) -> String {
     let plan = chain(2, 4, &[(0, 2)], 2);
     let mut code = code(&plan);
@@ -122,7 +122,7 @@ fn code_of_another_plan_is_refused() {
     let found = refused(|code| kernel(code).counts[3] = 3);
     assert_eq!(found, "tasks [0, 4) of task info 1 run, and there are 3");
     let found = refused(|code| kernel(code).counts[0] = 0);
-    assert_eq!(found, "task info 1: step 0: [0, 1, 1, 4] are no numbers of tiles");
+    assert_eq!(found, "task info 1: step 0: [0, 1, 1, 4] are not numbers of tiles");
     let found = refused(|code| kernel(code).variants[0].symbol = "gone".into());
     assert_eq!(found, "task info 1: step 0: the library has no function 'gone'");
     let found = refused(|code| kernel(code).variants[0].last[3] = true);

@@ -78,7 +78,7 @@ fn stores_between_synchronisations_carry_a_sum_to_all_ranks() {
     }
 }
 
-/// What a set of plans is refused with when it is run.
+/// What a set of plans is rejected with when it is run.
 fn refused(plans: impl IntoIterator<Item = Plan>) -> String {
     match run_all(&ranks(plans), Options::default()) {
         Ok(_) => "accepted".into(),
@@ -124,7 +124,7 @@ fn ranks_that_wait_for_each_other_are_a_deadlock() {
         let sent = target(&at(0), 8, peer, 3);
         sequence(rank, 2, 1, vec![(wait, 1), (send(&at(1), &sent), 1)])
     };
-    let expected = "deadlock: nothing can go on\n\
+    let expected = "deadlock: no task can make progress\n\
                     rank 0: Recv 'recv' (task 0[0] on processor 0) waits for 1 signal(s) of rank 1 \
                     under tag 3\n\
                     rank 1: Recv 'recv' (task 0[0] on processor 0) waits for 1 signal(s) of rank 0 \
@@ -138,7 +138,7 @@ fn a_synchronisation_that_a_rank_leaves_out_is_a_deadlock() {
     let sync = |rank: i64| (device_sync(&at(0), rank, 2), 1);
     let alone = sequence(0, 2, 1, vec![sync(0), sync(0)]);
     let found = refused([alone, sequence(1, 2, 1, vec![sync(1)])]);
-    let expected = "deadlock: nothing can go on\nrank 0: DeviceSync 'devicesync' (task 1[0] on \
+    let expected = "deadlock: no task can make progress\nrank 0: DeviceSync 'devicesync' (task 1[0] on \
                     processor 0) waits for rank 1 to synchronise";
     assert_eq!(found, expected);
 }

@@ -9,7 +9,7 @@ use irc_diag::{Sink, Source, render};
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu::{Program, binary};
-use irc_npu_sim::cycles::{self, Fault, Options};
+use irc_npu_sim::cycles::{self, Error, Options};
 use irc_npu_sim::durations::WorkloadTimes;
 use irc_npu_sim::noc::Mesh;
 
@@ -65,7 +65,7 @@ fn timed(program: &Program, repeat: u32) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn measure(how: &str, program: &Program, options: &Options, repeat: u32) -> Result<(), Fault> {
+fn measure(how: &str, program: &Program, options: &Options, repeat: u32) -> Result<(), Error> {
     let (start, worked) = (Instant::now(), processor_time());
     for _ in 0..repeat {
         cycles::run(program, options)?;

@@ -12,7 +12,7 @@ use irc_npu::op::{SiMov, SoMov};
 use irc_npu::{Engine, Op, Program, Time};
 
 use crate::durations::{NoTime, Rates, Work, WorkloadTimes, works};
-use crate::noc::{Carried, Mesh, Traffic, cycles};
+use crate::noc::{Mesh, Traffic, TrafficTotals, cycles};
 
 /// What times depend on beside the program.
 #[derive(Clone, Debug, Default)]
@@ -36,12 +36,12 @@ pub struct Timing {
     /// When the last instruction ended.
     pub cycles: u64,
     /// What the links of the mesh and DRAM carried, when cores share one.
-    pub carried: Option<Carried>,
+    pub carried: Option<TrafficTotals>,
 }
 
 /// Why a program has no timing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Error {
     /// An instruction's duration is not known.
     NoTime(NoTime),
     /// Instructions that never start: number of the core, place. The verifier says why.
@@ -50,7 +50,7 @@ pub enum Fault {
     NoPlace(u32),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoTime(fault) => fault.fmt(f),
@@ -67,7 +67,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for Error {}
 
 /// Cycles of the control instructions of a trace, by place of the core.
 pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>> {
@@ -82,13 +82,13 @@ pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>
 ///
 /// # Errors
 /// When a duration is not known, a core has no place on the mesh, or some instruction never starts.
-pub fn run(program: &Program, options: &Options) -> Result<Timing, Fault> {
+pub fn run(program: &Program, options: &Options) -> Result<Timing, Error> {
     if let Some(mesh) = &options.mesh
         && let Some(core) = program.cores.iter().find(|core| !mesh.has(core.id))
     {
-        return Err(Fault::NoPlace(core.id));
+        return Err(Error::NoPlace(core.id));
     }
-    let mut works = works(program, &options.times, &options.rates).map_err(Fault::NoTime)?;
+    let mut works = works(program, &options.times, &options.rates).map_err(Error::NoTime)?;
     if let Some(control) = &options.control {
         set_control(program, control, &mut works);
     }
@@ -300,7 +300,7 @@ impl<'p> Machine<'p> {
         self.consider(engine);
     }
 
-    fn finish(self) -> Result<Timing, Fault> {
+    fn finish(self) -> Result<Timing, Error> {
         let mut stuck = vec![];
         for (engine, queue) in self.queues.iter().enumerate() {
             if let Some(head) = queue.steps.get(queue.next) {
@@ -308,7 +308,7 @@ impl<'p> Machine<'p> {
             }
         }
         if !stuck.is_empty() {
-            return Err(Fault::Stuck(stuck));
+            return Err(Error::Stuck(stuck));
         }
         let cycles = self.queues.iter().map(|queue| queue.free).max().unwrap_or(0);
         let carried = self.traffic.map(Traffic::into_carried);

@@ -32,7 +32,7 @@ pub fn write(program: &Program, timing: &Timing, names: &LayerNames) -> String {
             if top == 0 {
                 continue;
             }
-            let mut picture = Picture { page: &mut page, cycles: timing.cycles.max(1), top };
+            let mut picture = Chart { page: &mut page, cycles: timing.cycles.max(1), top };
             picture.begin(core.id, name);
             own().for_each(|resident| picture.resident(resident, names));
             if space == Space::L2 {
@@ -45,14 +45,14 @@ pub fn write(program: &Program, timing: &Timing, names: &LayerNames) -> String {
 }
 
 /// A picture while it is written.
-struct Picture<'p> {
+struct Chart<'p> {
     page: &'p mut String,
     cycles: u64,
     /// Address at the upper edge.
     top: i64,
 }
 
-impl Picture<'_> {
+impl Chart<'_> {
     fn begin(&mut self, core: u32, name: &str) {
         let top = self.top;
         put(

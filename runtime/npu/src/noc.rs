@@ -45,14 +45,14 @@ pub type Link = ((u32, u32), (u32, u32));
 
 /// What links and DRAM carried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct TrafficTotals {
     /// Bytes over each link that carried any.
     pub links: BTreeMap<Link, u64>,
     /// Bytes from and to DRAM.
     pub dram: u64,
 }
 
-impl Carried {
+impl TrafficTotals {
     /// The link that carried most, the first of several, and how many bytes.
     pub fn busiest(&self) -> Option<(Link, u64)> {
         let most = self.links.values().max()?;
@@ -90,11 +90,11 @@ impl Traffic {
     }
 
     /// What was carried so far.
-    pub fn into_carried(self) -> Carried {
+    pub fn into_carried(self) -> TrafficTotals {
         let link = |number| self.link(number);
         let links = self.links.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0);
         let links = links.map(|(number, (_, bytes))| (link(number), *bytes)).collect();
-        Carried { links, dram: self.carried_dram }
+        TrafficTotals { links, dram: self.carried_dram }
     }
 
     /// When a transfer that could begin at `start` has arrived.

@@ -31,7 +31,7 @@ pub struct Resident {
 
 /// Everything that lies in L2 and WL0 at some time, in the order in which it is first written.
 pub fn residents(core: &Core, times: &[Time]) -> Vec<Resident> {
-    let mut all = All::default();
+    let mut all = Accesses::default();
     for touch in touches(core, times) {
         match touch.write {
             true => all.write(touch),
@@ -42,7 +42,7 @@ pub fn residents(core: &Core, times: &[Time]) -> Vec<Resident> {
 }
 
 /// An access at the time at which it counts: a writing from its start, a reading until its end.
-struct Touch {
+struct BufferAccess {
     at: u64,
     write: bool,
     time: Time,
@@ -53,7 +53,7 @@ struct Touch {
     workload: i32,
 }
 
-fn touches(core: &Core, times: &[Time]) -> Vec<Touch> {
+fn touches(core: &Core, times: &[Time]) -> Vec<BufferAccess> {
     let mut registers = Registers::default();
     let mut all = vec![];
     for (instruction, time) in core.code.iter().zip(times) {
@@ -62,7 +62,7 @@ fn touches(core: &Core, times: &[Time]) -> Vec<Touch> {
         for access in accesses(&registers, &instruction.op).unwrap_or_default() {
             let Access { space, write, area } = access;
             if matches!(space, Space::L2 | Space::Wl0) {
-                all.push(Touch {
+                all.push(BufferAccess {
                     at: if write { time.start } else { time.end },
                     write,
                     time: *time,
@@ -81,14 +81,14 @@ fn touches(core: &Core, times: &[Time]) -> Vec<Touch> {
 }
 
 #[derive(Default)]
-struct All {
+struct Accesses {
     list: Vec<Resident>,
     /// Places in the list of what is not written over yet, with the areas that it consists of.
     live: Vec<(usize, Vec<Area>)>,
 }
 
-impl All {
-    fn write(&mut self, touch: Touch) {
+impl Accesses {
+    fn write(&mut self, touch: BufferAccess) {
         let list = &self.list;
         let is_own = |one: &Resident| {
             let source = (one.space, one.engine, one.layer, one.workload);
@@ -117,7 +117,7 @@ impl All {
     }
 
     /// One more area of what is live already.
-    fn grow(&mut self, place: usize, touch: &Touch) {
+    fn grow(&mut self, place: usize, touch: &BufferAccess) {
         if let Some((_, areas)) = self.live.iter_mut().find(|(other, _)| *other == place) {
             areas.push(touch.area);
         }
@@ -128,7 +128,7 @@ impl All {
         resident.time.end = resident.time.end.max(touch.time.end);
     }
 
-    fn read(&mut self, touch: &Touch) {
+    fn read(&mut self, touch: &BufferAccess) {
         for (place, areas) in &self.live {
             let resident = &mut self.list[*place];
             let is_read = resident.space == touch.space

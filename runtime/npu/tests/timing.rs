@@ -4,7 +4,7 @@ use irc_diag::{Sink, Source};
 use irc_npu::access::Space;
 use irc_npu::listing::{self, Limits};
 use irc_npu::{Engine, Program};
-use irc_npu_sim::cycles::{self, Fault, Options};
+use irc_npu_sim::cycles::{self, Error, Options};
 use irc_npu_sim::noc::Mesh;
 use irc_npu_sim::residency::residents;
 use irc_npu_sim::{html, perfetto};
@@ -73,7 +73,7 @@ fn a_core_beyond_the_mesh_is_named() {
     program.cores[0].id = u32::MAX;
     let mesh = Some(Mesh::with_ports_at_sides(2, 2, 24.0, 4.0));
     let fault = cycles::run(&program, &Options { mesh, ..options() }).expect_err("no place");
-    assert_eq!(fault, Fault::NoPlace(u32::MAX));
+    assert_eq!(fault, Error::NoPlace(u32::MAX));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_program_that_stops_says_where() {
     let mut program = program(SMALL);
     let load = place(&program, 0, "lda_mov", 0);
     program.cores[0].code[load].tokens.next.remove(Engine::Vp);
-    let Err(Fault::Stuck(heads)) = cycles::run(&program, &options()) else { panic!("it runs") };
+    let Err(Error::Stuck(heads)) = cycles::run(&program, &options()) else { panic!("it runs") };
     assert!(heads.contains(&(0, place(&program, 0, "vp_self", 0))));
 }
 

@@ -1,4 +1,4 @@
-//! One piece of memory for everything that a context owns.
+//! One allocation for everything that a context owns.
 use irc_tensor::ALIGNMENT;
 
 /// Zeroed memory from the system, in blocks that each start at a multiple of [`ALIGNMENT`]. Pages that

@@ -1,6 +1,6 @@
 //! The machine code of an archive, as a loaded library.
 use super::{error::ModelError, packed::Function, slots};
-use crate::{file, image, loader::Loaded};
+use crate::{file, image, loader::DynamicLibrary};
 use std::{
     ffi::c_void,
     os::fd::AsRawFd,
@@ -10,7 +10,7 @@ use std::{
 
 /// A loaded library, whose slots are filled.
 pub struct Code {
-    library: Loaded,
+    library: DynamicLibrary,
     /// What messages call it.
     name: String,
 }
@@ -61,7 +61,7 @@ impl Code {
 
 fn load(path: &Path, name: String) -> Result<Code, ModelError> {
     // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
-    let library = unsafe { Loaded::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = unsafe { DynamicLibrary::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
     let library = match library {
         Ok(library) => library,
         Err(reason) => return Err(ModelError::Load { name, reason }),

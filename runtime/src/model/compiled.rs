@@ -1,4 +1,4 @@
-//! What a context runs a library of `irc compile` with.
+//! The context of a library of `irc compile`.
 use super::{ModelError, arena::Arena, context::ContextOptions, graph::arena};
 use crate::{Host, Interface, Library, Port, RunError};
 use irc_tensor::{Tensor, TensorType};

@@ -1,4 +1,4 @@
-//! What one thread runs a model with.
+//! The state with which one thread runs a model.
 use super::{
     Guard, Inline, Kind, Model, ModelError, Pool,
     compiled::{FixedContext, SizedContext, bytes},
@@ -16,7 +16,7 @@ pub struct ContextOptions {
     pub pool: Arc<dyn Pool>,
     /// Bytes of workspace of each thread, where the archive states less than its code takes.
     pub workspace_bytes: usize,
-    /// The most bytes that a context may take; nothing allows what the machine has.
+    /// The most bytes that a context may take; `None` allows what the machine has.
     pub memory_limit: Option<u64>,
     /// Whether code that leaves its memory dies there: for finding such code, at the cost of two pages
     /// for each tensor.
@@ -34,14 +34,14 @@ impl Default for ContextOptions {
 ///
 /// Inputs keep what they hold from one run to the next; those never set are zero.
 pub struct Context {
-    kind: Running,
+    kind: ContextKind,
     /// Bytes of inputs, then of outputs; `None` where they depend on the inputs.
     bytes: Vec<Option<usize>>,
     // Dropped last: code and parameters are the model's.
     model: Arc<Model>,
 }
 
-enum Running {
+enum ContextKind {
     Graph(GraphContext),
     Fixed(FixedContext),
     Sized(SizedContext),
@@ -49,7 +49,7 @@ enum Running {
 
 /// An input or output, by number.
 #[derive(Clone, Copy)]
-enum Which {
+enum PortIndex {
     Input(usize),
     Output(usize),
 }
@@ -61,11 +61,11 @@ impl Context {
     /// [`ModelError::Memory`]; [`ModelError::Library`] of a library whose constants are not in it.
     pub fn new(model: &Arc<Model>, options: &ContextOptions) -> Result<Self, ModelError> {
         let kind = match &model.kind {
-            Kind::Graph(graph) => Running::Graph(GraphContext::new(graph, options)?),
+            Kind::Graph(graph) => ContextKind::Graph(GraphContext::new(graph, options)?),
             Kind::Compiled(library) if library.interface().is_sized() => {
-                Running::Sized(SizedContext::new(library)?)
+                ContextKind::Sized(SizedContext::new(library)?)
             }
-            Kind::Compiled(library) => Running::Fixed(FixedContext::new(library, options)?),
+            Kind::Compiled(library) => ContextKind::Fixed(FixedContext::new(library, options)?),
         };
         let interface = model.interface();
         let sizes = match &model.kind {
@@ -89,7 +89,7 @@ impl Context {
     pub fn set_input(&mut self, input: usize, bytes: &[u8]) -> Result<(), ModelError> {
         let memory = self.input_mut(input)?;
         if memory.len() != bytes.len() {
-            return Err(self.wrong(Which::Input(input), format!("{} bytes", bytes.len())));
+            return Err(self.wrong(PortIndex::Input(input), format!("{} bytes", bytes.len())));
         }
         memory.copy_from_slice(bytes);
         Ok(())
@@ -107,10 +107,12 @@ impl Context {
         bytes: &[u8],
     ) -> Result<(), ModelError> {
         self.check_shape(input, shape)?;
-        let Running::Sized(context) = &mut self.kind else { return self.set_input(input, bytes) };
+        let ContextKind::Sized(context) = &mut self.kind else {
+            return self.set_input(input, bytes);
+        };
         let memory = context.reserve(input, shape)?;
         if memory.len() != bytes.len() {
-            return Err(self.wrong(Which::Input(input), format!("{} bytes", bytes.len())));
+            return Err(self.wrong(PortIndex::Input(input), format!("{} bytes", bytes.len())));
         }
         memory.copy_from_slice(bytes);
         Ok(())
@@ -121,19 +123,19 @@ impl Context {
     /// # Errors
     /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: its size is not known.
     pub fn input_mut(&mut self, input: usize) -> Result<&mut [u8], ModelError> {
-        let Some(bytes) = self.size(Which::Input(input))? else {
-            return Err(self.wrong(Which::Input(input), "no shape".into()));
+        let Some(bytes) = self.size(PortIndex::Input(input))? else {
+            return Err(self.wrong(PortIndex::Input(input), "no shape".into()));
         };
         let memory = match &mut self.kind {
-            Running::Graph(context) => {
+            ContextKind::Graph(context) => {
                 context.bind(input, None);
                 context.pointer(input)
             }
-            Running::Fixed(context) => {
+            ContextKind::Fixed(context) => {
                 context.bind(input, None);
                 context.pointer(input)
             }
-            Running::Sized(context) => {
+            ContextKind::Sized(context) => {
                 let shape = &self.model.interface().inputs[input].shape;
                 return context.reserve(input, shape);
             }
@@ -157,7 +159,7 @@ impl Context {
         memory: *const u8,
         bytes: usize,
     ) -> Result<(), ModelError> {
-        let which = Which::Input(input);
+        let which = PortIndex::Input(input);
         if self.size(which)?.is_none() {
             return Err(self.wrong(which, "no shape".into()));
         }
@@ -180,8 +182,8 @@ impl Context {
         bytes: usize,
     ) -> Result<(), ModelError> {
         self.check_shape(input, shape)?;
-        let which = Which::Input(input);
-        let Running::Sized(context) = &self.kind else {
+        let which = PortIndex::Input(input);
+        let ContextKind::Sized(context) = &self.kind else {
             self.check_memory(which, memory, bytes)?;
             return self.bind(which, memory.cast_mut());
         };
@@ -190,7 +192,7 @@ impl Context {
             return Err(self.wrong(which, format!("{bytes} bytes")));
         }
         self.check_aligned(which, memory)?;
-        let Running::Sized(context) = &mut self.kind else { return Ok(()) };
+        let ContextKind::Sized(context) = &mut self.kind else { return Ok(()) };
         context.bind(input, shape, memory.cast_mut())
     }
 
@@ -208,9 +210,9 @@ impl Context {
         memory: *mut u8,
         bytes: usize,
     ) -> Result<(), ModelError> {
-        let which = Which::Output(output);
+        let which = PortIndex::Output(output);
         self.check_memory(which, memory, bytes)?;
-        if matches!(self.kind, Running::Sized(_)) {
+        if matches!(self.kind, ContextKind::Sized(_)) {
             let found = "memory, of a model that makes its outputs itself".to_owned();
             return Err(self.wrong(which, found));
         }
@@ -222,12 +224,12 @@ impl Context {
     /// # Errors
     /// [`ModelError::Unknown`].
     pub fn unbind_output(&mut self, output: usize) -> Result<(), ModelError> {
-        self.size(Which::Output(output))?;
-        let port = self.port(Which::Output(output));
+        self.size(PortIndex::Output(output))?;
+        let port = self.port(PortIndex::Output(output));
         match &mut self.kind {
-            Running::Graph(context) => context.bind(port, None),
-            Running::Fixed(context) => context.bind(port, None),
-            Running::Sized(_) => {}
+            ContextKind::Graph(context) => context.bind(port, None),
+            ContextKind::Fixed(context) => context.bind(port, None),
+            ContextKind::Sized(_) => {}
         }
         Ok(())
     }
@@ -239,15 +241,15 @@ impl Context {
     /// then worth nothing.
     pub fn run(&mut self) -> Result<(), ModelError> {
         match &mut self.kind {
-            Running::Graph(context) => context.run().map_err(|(step, message)| {
+            ContextKind::Graph(context) => context.run().map_err(|(step, message)| {
                 let node = match &self.model.kind {
                     Kind::Graph(model) => model.node(step),
                     Kind::Compiled(_) => "",
                 };
                 ModelError::Failed { node: node.to_owned(), message }
             }),
-            Running::Fixed(context) => context.run(),
-            Running::Sized(context) => context.run(),
+            ContextKind::Fixed(context) => context.run(),
+            ContextKind::Sized(context) => context.run(),
         }
     }
 
@@ -256,12 +258,12 @@ impl Context {
     /// # Errors
     /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: nothing was run yet that says how large it is.
     pub fn output(&self, output: usize) -> Result<&[u8], ModelError> {
-        let which = Which::Output(output);
+        let which = PortIndex::Output(output);
         let size = self.size(which)?;
         let memory = match &self.kind {
-            Running::Graph(context) => context.pointer(self.port(which)),
-            Running::Fixed(context) => context.pointer(self.port(which)),
-            Running::Sized(context) => {
+            ContextKind::Graph(context) => context.pointer(self.port(which)),
+            ContextKind::Fixed(context) => context.pointer(self.port(which)),
+            ContextKind::Sized(context) => {
                 let tensor = context.output(output);
                 let tensor = tensor.ok_or_else(|| self.wrong(which, "no run".into()))?;
                 return Ok(tensor.bytes());
@@ -277,9 +279,9 @@ impl Context {
     /// # Errors
     /// As [`Context::output`].
     pub fn output_shape(&self, output: usize) -> Result<&[i64], ModelError> {
-        let which = Which::Output(output);
+        let which = PortIndex::Output(output);
         self.size(which)?;
-        let Running::Sized(context) = &self.kind else {
+        let ContextKind::Sized(context) = &self.kind else {
             return Ok(&self.model.interface().outputs[output].shape);
         };
         let tensor = context.output(output);
@@ -289,9 +291,9 @@ impl Context {
     /// Bytes of memory that the context took when it was made; tensors that nothing touches are counted.
     pub fn bytes(&self) -> usize {
         match &self.kind {
-            Running::Graph(context) => context.bytes(),
-            Running::Fixed(context) => context.bytes(),
-            Running::Sized(_) => 0,
+            ContextKind::Graph(context) => context.bytes(),
+            ContextKind::Fixed(context) => context.bytes(),
+            ContextKind::Sized(_) => 0,
         }
     }
 
@@ -299,29 +301,29 @@ impl Context {
     /// do not say.
     pub fn workspace_peak(&mut self) -> usize {
         match &mut self.kind {
-            Running::Graph(context) => context.workspace_peak(),
-            Running::Fixed(_) | Running::Sized(_) => 0,
+            ContextKind::Graph(context) => context.workspace_peak(),
+            ContextKind::Fixed(_) | ContextKind::Sized(_) => 0,
         }
     }
 
     /// The number of an input or output among both.
-    fn port(&self, which: Which) -> usize {
+    fn port(&self, which: PortIndex) -> usize {
         match which {
-            Which::Input(input) => input,
-            Which::Output(output) => self.model.interface().inputs.len() + output,
+            PortIndex::Input(input) => input,
+            PortIndex::Output(output) => self.model.interface().inputs.len() + output,
         }
     }
 
-    fn ports(&self, which: Which) -> (&'static str, &[Port], usize) {
+    fn ports(&self, which: PortIndex) -> (&'static str, &[Port], usize) {
         let interface = self.model.interface();
         match which {
-            Which::Input(input) => ("input", &interface.inputs, input),
-            Which::Output(output) => ("output", &interface.outputs, output),
+            PortIndex::Input(input) => ("input", &interface.inputs, input),
+            PortIndex::Output(output) => ("output", &interface.outputs, output),
         }
     }
 
     /// Bytes of an input or output, if they are known.
-    fn size(&self, which: Which) -> Result<Option<usize>, ModelError> {
+    fn size(&self, which: PortIndex) -> Result<Option<usize>, ModelError> {
         let (kind, ports, number) = self.ports(which);
         if number >= ports.len() {
             return Err(unknown(kind, ports, &number.to_string()));
@@ -329,7 +331,7 @@ impl Context {
         Ok(self.bytes[self.port(which)])
     }
 
-    fn wrong(&self, which: Which, found: String) -> ModelError {
+    fn wrong(&self, which: PortIndex, found: String) -> ModelError {
         let (kind, ports, number) = self.ports(which);
         let port = &ports[number];
         let expected = match self.bytes[self.port(which)] {
@@ -340,18 +342,18 @@ impl Context {
     }
 
     fn check_shape(&self, input: usize, shape: &[i64]) -> Result<(), ModelError> {
-        self.size(Which::Input(input))?;
+        self.size(PortIndex::Input(input))?;
         let port = &self.model.interface().inputs[input];
         let fits = |(expected, found): (&i64, &i64)| *expected < 0 || expected == found;
         if port.shape.len() == shape.len() && port.shape.iter().zip(shape).all(fits) {
             return Ok(());
         }
-        Err(self.wrong(Which::Input(input), format!("{}{shape:?}", port.dtype)))
+        Err(self.wrong(PortIndex::Input(input), format!("{}{shape:?}", port.dtype)))
     }
 
     fn check_memory(
         &self,
-        which: Which,
+        which: PortIndex,
         memory: *const u8,
         bytes: usize,
     ) -> Result<(), ModelError> {
@@ -361,7 +363,7 @@ impl Context {
         self.check_aligned(which, memory)
     }
 
-    fn check_aligned(&self, which: Which, memory: *const u8) -> Result<(), ModelError> {
+    fn check_aligned(&self, which: PortIndex, memory: *const u8) -> Result<(), ModelError> {
         if memory.is_null() || !(memory as usize).is_multiple_of(ALIGNMENT) {
             return Err(
                 self.wrong(which, format!("memory at {memory:?}, not aligned to {ALIGNMENT}"))
@@ -370,12 +372,12 @@ impl Context {
         Ok(())
     }
 
-    fn bind(&mut self, which: Which, memory: *mut u8) -> Result<(), ModelError> {
+    fn bind(&mut self, which: PortIndex, memory: *mut u8) -> Result<(), ModelError> {
         let port = self.port(which);
         match &mut self.kind {
-            Running::Graph(context) => context.bind(port, Some(memory)),
-            Running::Fixed(context) => context.bind(port, Some(memory)),
-            Running::Sized(context) => {
+            ContextKind::Graph(context) => context.bind(port, Some(memory)),
+            ContextKind::Fixed(context) => context.bind(port, Some(memory)),
+            ContextKind::Sized(context) => {
                 let shape = &self.model.interface().inputs[port].shape;
                 return context.bind(port, shape, memory);
             }

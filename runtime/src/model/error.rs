@@ -1,4 +1,4 @@
-//! Why a model cannot be opened or run, in sentences.
+//! Errors of opening and running models.
 use crate::RunError;
 use irc_diag::Severity;
 use irc_mlf::Report;
@@ -17,8 +17,8 @@ pub enum ModelError {
     },
     /// The archive is damaged or contradicts itself.
     #[error("{0}")]
-    Refused(Refusal),
-    /// The archive is sound, but nothing that runs here.
+    Refused(RejectedArchive),
+    /// The archive is valid, but nothing that runs here.
     #[error("cannot run {name}: {reason}")]
     Unsupported {
         /// The archive.
@@ -47,7 +47,7 @@ pub enum ModelError {
     Memory {
         /// Bytes of a context.
         needed: u64,
-        /// What stands against it.
+        /// What is against it.
         reason: String,
     },
     /// No input or output has this name or number.
@@ -83,18 +83,18 @@ pub enum ModelError {
     Library(#[from] RunError),
 }
 
-/// Everything for which an archive is refused.
+/// Everything for which an archive is rejected.
 #[derive(Debug)]
-pub struct Refusal(pub(crate) Report);
+pub struct RejectedArchive(pub(crate) Report);
 
-impl Refusal {
+impl RejectedArchive {
     /// The diagnostics, with their files, for those who show where.
     pub fn report(&self) -> &Report {
         &self.0
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectedArchive {
     /// One line for each error: the file in the archive, the message, the code of the diagnostic.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";

@@ -1,11 +1,11 @@
-//! What a context runs a graph with: every call prepared, so that a run is a loop over them.
+//! The context of a graph: every call is prepared, so that a run is a loop over them.
 use super::{
     GraphModel, ModelError,
     arena::{Arena, machine_bytes},
     context::ContextOptions,
     packed::{self, Function, Value},
-    plan::{Action, Home, Plan},
-    slots::Services,
+    plan::{Action, Plan, ValueMemory},
+    slots::RuntimeServices,
     workspace::Workspace,
 };
 use std::{ffi::c_void, ptr::null_mut};
@@ -23,7 +23,7 @@ pub struct GraphContext {
     /// The type codes of a call with the most arguments.
     codes: Vec<i32>,
     steps: Vec<Step>,
-    services: Box<Services>,
+    services: Box<RuntimeServices>,
     // Dropped last: everything points into it.
     arena: Arena,
 }
@@ -112,17 +112,18 @@ impl GraphContext {
             .places
             .iter()
             .map(|place| match place.home {
-                Home::Block(block) => arena.block(block),
+                ValueMemory::Block(block) => arena.block(block),
                 // Every parameter of a place is held.
-                Home::Param(param) => {
-                    model.params[param].as_ref().map_or(null_mut(), crate::held::Held::pointer)
-                }
+                ValueMemory::Param(param) => model.params[param]
+                    .as_ref()
+                    .map_or(null_mut(), crate::held::HostConstant::pointer),
             })
             .collect();
         let workspaces = sizes.iter().enumerate().skip(plan.blocks.len());
         let workspaces =
             workspaces.map(|(block, bytes)| Workspace::new(arena.block(block), *bytes));
-        let services = Services::new(workspaces, options.pool.clone(), model.by_name.clone());
+        let services =
+            RuntimeServices::new(workspaces, options.pool.clone(), model.by_name.clone());
         let mut context = GraphContext {
             ports: ports(plan, &places),
             tensors_of: vec![vec![]; places.len()],

@@ -1,7 +1,7 @@
 //! Models that run: Model Library Format archives, and libraries that `irc compile` writes.
 //!
-//! A [`Model`] is what does not change, shared by all threads; a [`Context`] is what one thread runs it
-//! with. All memory is given when a context is made: a run allocates nothing.
+//! A [`Model`] is immutable and shared by all threads; a [`Context`] is the state with which one thread runs
+//! it. All memory is allocated when a context is created: a run allocates nothing.
 
 mod arena;
 mod code;
@@ -17,10 +17,10 @@ mod workspace;
 
 pub use arena::Guard;
 pub use context::{Context, ContextOptions};
-pub use error::{ModelError, Refusal};
+pub use error::{ModelError, RejectedArchive};
 pub use pool::{Inline, Pool, ThreadPool};
 
-use crate::{Interface, Library, file::Mapped, held::Held, processor};
+use crate::{Interface, Library, file::MappedFile, held::HostConstant, processor};
 use bytes::Bytes;
 use code::Code;
 use irc_mlf::{Depth, Map, Package};
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 pub(crate) struct GraphModel {
     plan: Plan,
     /// Parameters by number; `None` where the graph does not use one.
-    params: Vec<Option<Held>>,
+    params: Vec<Option<HostConstant>>,
     /// What the plan calls, by number.
     functions: Vec<Function>,
     by_name: Arc<Map<String, Function>>,
@@ -55,9 +55,9 @@ pub(crate) struct GraphModel {
 /// How an archive is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions<'o> {
-    /// Which model of an archive of several; nothing takes the only one.
+    /// Which model of an archive of several; `None` takes the only one.
     pub model: Option<&'o str>,
-    /// The archive's code as a shared library, linked by the caller; nothing takes the library in the
+    /// The archive's code as a shared library, linked by the caller; `None` takes the library in the
     /// archive, which TVM's archives lack.
     pub library: Option<&'o Path>,
 }
@@ -91,7 +91,7 @@ impl Model {
             reason: error.to_string(),
         };
         // Safety: the caller does not let the file change.
-        let map = unsafe { Mapped::open(path) }.map_err(failed)?;
+        let map = unsafe { MappedFile::open(path) }.map_err(failed)?;
         if map.starts_with(b"\x7fELF") {
             let library = Library::load(path)?;
             return Ok(Model { kind: Kind::Compiled(Arc::new(library)) });
@@ -109,7 +109,7 @@ impl Model {
         options: OpenOptions<'_>,
     ) -> Result<Self, ModelError> {
         let (package, report) = irc_mlf::read(name, bytes);
-        let package = package.ok_or(ModelError::Refused(Refusal(report)))?;
+        let package = package.ok_or(ModelError::Refused(RejectedArchive(report)))?;
         Self::of_package(&package, options)
     }
 
@@ -134,7 +134,7 @@ impl Model {
         Ok(Model { kind: Kind::Graph(Box::new(model)) })
     }
 
-    /// What goes in and out, in order. Inputs of archives are those of the graph that are no parameters;
+    /// What goes in and out, in order. Inputs of archives are those of the graph that are not parameters;
     /// outputs are named by the archive, or else by their numbers: `0`, `1`.
     pub fn interface(&self) -> &Interface {
         match &self.kind {
@@ -186,7 +186,7 @@ pub fn context_bytes(
 fn sound_model(package: &Package, name: Option<&str>) -> Result<usize, ModelError> {
     let report = irc_mlf::check(package, Depth::Form);
     if report.has_errors() {
-        return Err(ModelError::Refused(Refusal(report)));
+        return Err(ModelError::Refused(RejectedArchive(report)));
     }
     let modules = &package.metadata.modules;
     let unsupported = |reason: String| ModelError::Unsupported {
@@ -208,7 +208,7 @@ fn plan_of(package: &Package, number: usize) -> Result<Plan, ModelError> {
     plan::of(package, number).map_err(|reason| ModelError::Unsupported { name: name(), reason })
 }
 
-/// Refuses code that this processor cannot run, before any of it is loaded.
+/// Rejects code that this processor cannot run, before any of it is loaded.
 fn check_processor(package: &Package, number: usize) -> Result<(), ModelError> {
     let extension = package.metadata.extension.as_ref();
     let shared = extension.and_then(|extension| extension.library.as_ref());
@@ -238,14 +238,18 @@ fn shared_library(package: &Package) -> Result<&Bytes, ModelError> {
 }
 
 /// Parameters that the graph uses: from the aligned member where there is one, or copied.
-fn params(package: &Package, number: usize, plan: &Plan) -> Result<Vec<Option<Held>>, ModelError> {
+fn params(
+    package: &Package,
+    number: usize,
+    plan: &Plan,
+) -> Result<Vec<Option<HostConstant>>, ModelError> {
     let (module, part) = (&package.metadata.modules[number], &package.parts[number]);
     let extension = package.metadata.extension.as_ref();
     let ours = extension.and_then(|extension| extension.models.get(&module.name));
     let weights = ours.and_then(|model| model.weights.as_ref());
-    let mut params: Vec<Option<Held>> = part.params.iter().map(|_| None).collect();
+    let mut params: Vec<Option<HostConstant>> = part.params.iter().map(|_| None).collect();
     for place in &plan.places {
-        let plan::Home::Param(index) = place.home else { continue };
+        let plan::ValueMemory::Param(index) = place.home else { continue };
         let param = &part.params[index];
         let data = weights.and_then(|weights| {
             let begin = usize::try_from(*weights.offsets.get(&param.name)?).ok()?;
@@ -253,7 +257,7 @@ fn params(package: &Package, number: usize, plan: &Plan) -> Result<Vec<Option<He
             let end = begin.checked_add(param.data.len()).filter(|end| *end <= member.len())?;
             Some(member.slice(begin..end))
         });
-        let held = Held::new(data.as_ref().unwrap_or(&param.data)).map_err(|error| {
+        let held = HostConstant::new(data.as_ref().unwrap_or(&param.data)).map_err(|error| {
             let needed = param.data.len() as u64;
             ModelError::Memory { needed, reason: error.to_string() }
         })?;

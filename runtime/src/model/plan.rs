@@ -1,5 +1,5 @@
-//! How a graph is run: where each tensor lies, what each call is given. Plain data, made once per model,
-//! without any code loaded.
+//! The plan for running a graph: the memory of each tensor, the arguments of each call. Plain data, made once
+//! per model, without loading any code.
 use super::{packed::CPU, workspace};
 use crate::{Interface, Port};
 use irc_json::sort_by;
@@ -26,7 +26,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Names of the functions that are called.
     pub functions: Vec<String>,
-    /// The place of each input that is no parameter.
+    /// The place of each input that is not a parameter.
     pub inputs: Vec<usize>,
     /// Where each output is.
     pub outputs: Vec<Output>,
@@ -36,14 +36,14 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Whose memory it is.
-    pub home: Home,
+    pub home: ValueMemory,
     /// Bytes of the largest of its tensors.
     pub bytes: usize,
 }
 
 /// Whose memory a value is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum ValueMemory {
     /// A block of the context.
     Block(usize),
     /// A parameter, by its number in the archive.
@@ -108,7 +108,7 @@ pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     let params = params::by_name(&part.params);
     for entry in &graph.entries {
         if let Some(device) = entry.device.filter(|device| *device != i64::from(CPU)) {
-            return Err(format!("its graph lies on device type {device}, not the host's"));
+            return Err(format!("its graph is for device type {device}, not the host's"));
         }
     }
     let workspace = workspace_of(module, graph);
@@ -202,7 +202,7 @@ impl<'g> Planner<'g> {
         bytes.ok_or_else(|| format!("a tensor of type {ty} is more than this machine can hold"))
     }
 
-    /// Inputs that are no parameters, with their entries, and the blocks of all storages but those of
+    /// Inputs that are not parameters, with their entries, and the blocks of all storages but those of
     /// parameters.
     #[allow(clippy::type_complexity, reason = "said above")]
     fn inputs_and_blocks(
@@ -235,8 +235,8 @@ impl<'g> Planner<'g> {
                 let entry = self.first[index] + output;
                 let param = params.get(node.name.as_str()).filter(|_| node.call.is_none());
                 let home = match param {
-                    Some(param) => Home::Param(*param),
-                    None => Home::Block(blocks.by_storage[&graph.entries[entry].storage]),
+                    Some(param) => ValueMemory::Param(*param),
+                    None => ValueMemory::Block(blocks.by_storage[&graph.entries[entry].storage]),
                 };
                 let place = match shares {
                     Some(place) => place,
@@ -315,7 +315,7 @@ impl<'g> Planner<'g> {
 
     fn outputs(&self) -> Vec<Output> {
         let mut is_fixed: Vec<bool> =
-            self.places.iter().map(|place| matches!(place.home, Home::Param(_))).collect();
+            self.places.iter().map(|place| matches!(place.home, ValueMemory::Param(_))).collect();
         for (_, entry) in self.graph.named_inputs() {
             is_fixed[self.place_of[entry]] = true;
         }

@@ -1,4 +1,4 @@
-//! Who runs the tasks of a parallel call.
+//! Thread pools for the tasks of a parallel call.
 use std::{
     ffi::{CString, c_void},
     io,

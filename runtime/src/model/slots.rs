@@ -1,7 +1,7 @@
-//! What compiled code asks of the runtime while it runs: workspace, threads, words for what went wrong.
+//! Runtime functions for compiled code: workspace, threads, error messages.
 //!
-//! Code has slots for these functions, as variables that a loader fills. The functions know what they
-//! serve from the thread that they are called on.
+//! Code has slots for these functions, as variables that a loader fills. The functions find their
+//! context by the thread that they are called on.
 use super::{
     packed::{Function, Value},
     pool::Pool,
@@ -18,7 +18,7 @@ use std::{
 };
 
 /// What a run serves its code with. It stays where it is while a run lasts.
-pub struct Services {
+pub struct RuntimeServices {
     /// One workspace for each task that may run at once.
     lanes: Box<[Lane]>,
     pool: Arc<dyn Pool>,
@@ -40,7 +40,7 @@ unsafe impl Send for Lane {}
 /// Who is served on this thread.
 #[derive(Clone, Copy)]
 struct Current {
-    services: *const Services,
+    services: *const RuntimeServices,
     lane: usize,
     is_task: bool,
 }
@@ -50,21 +50,21 @@ thread_local! {
 }
 
 /// Serves this thread as long as it lives.
-struct Serving(Option<Current>);
+struct CurrentGuard(Option<Current>);
 
-impl Serving {
+impl CurrentGuard {
     fn begin(current: Current) -> Self {
-        Serving(CURRENT.replace(Some(current)))
+        CurrentGuard(CURRENT.replace(Some(current)))
     }
 }
 
-impl Drop for Serving {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
         CURRENT.set(self.0);
     }
 }
 
-impl Services {
+impl RuntimeServices {
     /// Services with a workspace for each task of the pool.
     pub fn new(
         workspaces: impl Iterator<Item = Workspace>,
@@ -75,7 +75,7 @@ impl Services {
             workspace: UnsafeCell::new(workspace),
             is_taken: AtomicBool::new(false),
         };
-        Services {
+        RuntimeServices {
             lanes: workspaces.map(lane).collect(),
             pool,
             functions,
@@ -88,7 +88,7 @@ impl Services {
         for lane in &mut self.lanes {
             lane.workspace.get_mut().clear();
         }
-        let _serving = Serving::begin(Current { services: self, lane: 0, is_task: false });
+        let _serving = CurrentGuard::begin(Current { services: self, lane: 0, is_task: false });
         run()
     }
 
@@ -117,7 +117,7 @@ impl Services {
                 return;
             }
             let current = Current { services: self, lane: index, is_task: true };
-            let serving = Serving::begin(current);
+            let serving = CurrentGuard::begin(current);
             if task(index) {
                 ran.fetch_add(1, Ordering::Relaxed);
             }
@@ -134,7 +134,7 @@ impl Services {
 }
 
 /// Calls `serve` with what serves this thread, and the workspace that it has.
-fn with<T>(serve: impl FnOnce(&Services, &mut Workspace) -> T) -> Option<T> {
+fn with<T>(serve: impl FnOnce(&RuntimeServices, &mut Workspace) -> T) -> Option<T> {
     let current = CURRENT.get()?;
     // Safety: a run waits for its code, so that its services live.
     let services = unsafe { &*current.services };
@@ -177,13 +177,13 @@ extern "C" fn free_workspace(_device_type: i32, _device: i32, block: *mut c_void
 /// What the tasks of a launch have in common, as the code sees it.
 #[repr(C)]
 struct Environment {
-    sync: *const Meeting,
+    sync: *const TaskBarrier,
     tasks: i32,
 }
 
 /// Where tasks wait for each other.
 #[derive(Default)]
-struct Meeting {
+struct TaskBarrier {
     arrived: AtomicUsize,
     round: AtomicUsize,
     /// A task has failed, and will not come.
@@ -216,7 +216,7 @@ extern "C" fn parallel_launch(task: Task, closure: *mut c_void, tasks: i32) -> i
         Ok(0) | Err(_) => threads,
         Ok(tasks) => tasks.min(threads),
     };
-    let meeting = Meeting::default();
+    let meeting = TaskBarrier::default();
     let environment = Environment { sync: &meeting, tasks: tasks as i32 };
     let shared = Shared((&raw const environment, closure));
     let run = |index: usize| {

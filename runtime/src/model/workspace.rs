@@ -1,7 +1,7 @@
-//! Scratch memory that calls take while they run, and give back in reverse order.
+//! Scratch memory for calls, released in reverse order.
 use irc_tensor::ALIGNMENT;
 
-/// Most blocks that a call holds at once.
+/// Maximum number of blocks that a call holds at once.
 pub const MAX_BLOCKS: usize = 256;
 
 /// Bytes to set aside for calls that state `stated` bytes.

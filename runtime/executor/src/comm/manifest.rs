@@ -1,4 +1,4 @@
-//! What a rank tells the others before anything starts, and the matching of tags.
+//! What ranks exchange before anything starts, and the matching of tags.
 //!
 //! A link is data from one rank to another under a tag. The sender names it by a stand-in for the
 //! receiving buffer: `Rank` is the receiver, `RecvTags` holds `[-1, tag]`. The receiver lists
@@ -24,7 +24,7 @@ pub(crate) struct Manifest {
     /// Ops that use what peers write.
     pub receives: Vec<End>,
     /// Buffers here that peers write.
-    pub landings: Vec<Landing>,
+    pub landings: Vec<ReceiveBuffer>,
     /// Whether an op waits for ranks without naming tags.
     pub synchronises: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) struct End {
 
 /// A buffer that a peer writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Landing {
+pub(crate) struct ReceiveBuffer {
     pub peer: i64,
     pub tag: i64,
     /// The buffer's place among those of its rank.
@@ -144,7 +144,7 @@ impl Manifest {
     }
 
     /// The buffer that receives from a rank under a tag.
-    pub(crate) fn landing(&self, peer: i64, tag: i64) -> Option<&Landing> {
+    pub(crate) fn landing(&self, peer: i64, tag: i64) -> Option<&ReceiveBuffer> {
         self.landings.iter().find(|landing| (landing.peer, landing.tag) == (peer, tag))
     }
 }
@@ -171,7 +171,7 @@ fn runs(plan: &Plan, script: &[Entry]) -> Vec<u64> {
 }
 
 /// The buffers here that list a peer in `RecvTags`, each link once.
-fn landings(plan: &Plan, layout: &Layout) -> Vec<Landing> {
+fn landings(plan: &Plan, layout: &Layout) -> Vec<ReceiveBuffer> {
     let mut found: BTreeMap<(i64, i64, usize), u64> = BTreeMap::new();
     for tensor in plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors()) {
         let Some(slot) = layout.slot(tensor.buffer.id) else { continue };
@@ -182,8 +182,12 @@ fn landings(plan: &Plan, layout: &Layout) -> Vec<Landing> {
             found.insert((peer, tag, slot), layout.buffers[slot].bytes);
         }
     }
-    let landing =
-        |((peer, tag, slot), bytes): ((i64, i64, usize), u64)| Landing { peer, tag, slot, bytes };
+    let landing = |((peer, tag, slot), bytes): ((i64, i64, usize), u64)| ReceiveBuffer {
+        peer,
+        tag,
+        slot,
+        bytes,
+    };
     found.into_iter().map(landing).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What ranks send each other, as ARK's kernels do it.
+//! Communication between ranks, as in ARK's kernels.
 //!
 //! * A put copies a tensor, or a task's tile of it, into the peer's buffer that lists the tag; a
 //!   signal after it lets a waiting task of the peer go on.

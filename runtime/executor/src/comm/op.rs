@@ -14,7 +14,7 @@ use crate::layout::Layout;
 /// A tensor in a buffer of some rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The rank; nothing is this one.
+    /// The rank; `None` is this one.
     pub peer: Option<i64>,
     pub slot: usize,
     pub view: View,
@@ -185,18 +185,18 @@ pub(crate) fn prepare(
     if counts.iter().any(|(range, count)| !range.contains(count)) {
         return Err("it has another number of operands than its kind".into());
     }
-    let action = Preparing { rank, op, manifests }.action()?;
+    let action = ActionBuilder { rank, op, manifests }.action()?;
     let name = format!("{} '{}'", op.op.kind, op.op.name);
     Ok(CommOp { name, action, sources: sources(op) })
 }
 
-struct Preparing<'a> {
+struct ActionBuilder<'a> {
     rank: &'a Rank,
     op: &'a PlanOp,
     manifests: &'a BTreeMap<i64, Manifest>,
 }
 
-impl Preparing<'_> {
+impl ActionBuilder<'_> {
     fn action(&self) -> Result<Action, String> {
         let op = &self.op.op;
         match op.kind {

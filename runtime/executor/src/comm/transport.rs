@@ -1,4 +1,4 @@
-//! How messages get from rank to rank.
+//! Transport of messages between ranks.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::message::Message;
 use crate::Error;
 
 /// The ranks that run in this process.
-pub(crate) trait Here {
+pub(crate) trait LocalRanks {
     /// Does what a message says.
     fn deliver(&self, message: Message) -> Result<(), Error>;
 }
@@ -25,10 +25,10 @@ pub(crate) enum Activity {
 
 /// What all ranks together have come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum GlobalState {
     /// Messages may still come.
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "no message comes from elsewhere"))]
-    GoOn,
+    Running,
     /// Every rank is done, and every message has arrived.
     Over,
 }
@@ -39,7 +39,7 @@ pub(crate) trait Transport: Sync {
     fn exchange(&self, own: BTreeMap<i64, Manifest>) -> Result<BTreeMap<i64, Manifest>, Error>;
 
     /// Sends a message. Those to one rank from one thread arrive in order.
-    fn post(&self, message: Message, here: &dyn Here) -> Result<(), Error>;
+    fn post(&self, message: Message, here: &dyn LocalRanks) -> Result<(), Error>;
 
     /// Whether ranks run elsewhere, so that [`Transport::poll`] must be called.
     fn is_distributed(&self) -> bool;
@@ -48,7 +48,7 @@ pub(crate) trait Transport: Sync {
     ///
     /// # Errors
     /// Also when every rank of the world waits.
-    fn poll(&self, here: &dyn Here, activity: Activity) -> Result<Verdict, Error>;
+    fn poll(&self, here: &dyn LocalRanks, activity: Activity) -> Result<GlobalState, Error>;
 }
 
 /// All ranks in this process: a message is delivered by who sends it.
@@ -59,7 +59,7 @@ impl Transport for InProcess {
         Ok(own)
     }
 
-    fn post(&self, message: Message, here: &dyn Here) -> Result<(), Error> {
+    fn post(&self, message: Message, here: &dyn LocalRanks) -> Result<(), Error> {
         here.deliver(message)
     }
 
@@ -67,7 +67,7 @@ impl Transport for InProcess {
         false
     }
 
-    fn poll(&self, _: &dyn Here, _: Activity) -> Result<Verdict, Error> {
-        Ok(Verdict::Over)
+    fn poll(&self, _: &dyn LocalRanks, _: Activity) -> Result<GlobalState, Error> {
+        Ok(GlobalState::Over)
     }
 }

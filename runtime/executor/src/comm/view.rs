@@ -69,7 +69,7 @@ impl View {
         runs
     }
 
-    /// Where a box of elements lies in the buffer; nothing when it is empty.
+    /// The location of a box of elements in the buffer; `None` when it is empty.
     pub(crate) fn window(&self, begin: [i64; 4], extent: [i64; 4]) -> Vec<Run> {
         let mut runs = vec![];
         let step = |dim: usize, index: i64| index.cast_unsigned() * self.strides[dim];

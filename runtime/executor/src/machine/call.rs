@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 use irc_ark_format::plan::tiling::Grid;
 
-use super::kept::{self, Found, Shelf};
+use super::kept::{self, Lookup, SharedSlots};
 use super::script::Entry;
 use crate::comm::manifest::Manifest;
 use crate::comm::op::{self, CommOp};
@@ -208,7 +208,7 @@ impl Caller {
         kernel: &BoundKernel,
         walk: &mut Walk,
         task: i64,
-        kept: Option<&[Shelf]>,
+        kept: Option<&[SharedSlots]>,
     ) -> Result<(), i32> {
         walk.go_to(kernel, task);
         let digits = walk.digits;
@@ -231,18 +231,18 @@ impl Caller {
         }
         let Some(keeps) = function.keeps else { return self.enter(function.entry) };
         let window = kernel.keeps[keeps].window(kernel.counts, digits);
-        match kept.map_or(Found::Busy, |kept| kept[keeps].find(window)) {
-            Found::Filled(address) => {
+        match kept.map_or(Lookup::Busy, |kept| kept[keeps].find(window)) {
+            Lookup::Filled(address) => {
                 self.pointers[count] = address;
                 self.enter(function.entry)
             }
-            Found::Empty(slot, address) => {
+            Lookup::Empty(slot, address) => {
                 self.pointers[count] = address;
                 self.enter(function.entry)?;
                 slot.put(address);
                 Ok(())
             }
-            Found::Busy => {
+            Lookup::Busy => {
                 self.pointers[count] = self.unshared.address();
                 self.enter(function.entry)
             }

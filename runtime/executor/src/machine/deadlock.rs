@@ -1,4 +1,4 @@
-//! Who waits for whom when nothing can go on.
+//! Reports of deadlocks: who waits for whom.
 
 use std::sync::atomic::Ordering;
 

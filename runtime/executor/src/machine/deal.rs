@@ -5,13 +5,13 @@
 //! `p = (b + grid - cur) mod grid`, until one is past the end. Over all slots that is: of the
 //! granules of `g` tasks those of index `p`, `p + R`, `p + 2R`, ... with `R = PE-PB`. The modulus is
 //! the whole grid where it should be `R`, so a group that starts in the middle of a range smaller
-//! than the grid loses tasks and runs others twice; it is kept, as a plan means what it does.
+//! than the grid loses tasks and runs others twice; this is reproduced, as plans rely on it.
 
 use irc_ark_format::plan::{self, Range, TaskGroup};
 
 /// How a task group is spread over the processors of a resource group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deal {
+pub(crate) struct Distribution {
     /// The processors.
     pub processors: Range,
     /// The task indices.
@@ -28,7 +28,7 @@ pub(crate) struct Deal {
     pub manned: i64,
 }
 
-impl Deal {
+impl Distribution {
     /// Where the next task group of the resource group starts.
     pub(crate) fn next_current(&self) -> i64 {
         let (begin, len) = (self.processors.begin, self.processors.len());
@@ -38,10 +38,10 @@ impl Deal {
     }
 
     /// The tasks of a processor, `t` ascending.
-    pub(crate) fn of(&self, processor: i64) -> Hand {
+    pub(crate) fn of(&self, processor: i64) -> TaskCursor {
         let place = (processor + self.grid - self.current).rem_euclid(self.grid);
         let next = place.saturating_mul(self.granularity);
-        Hand { next, left: self.granularity, turn: 0, jump: self.jump() }
+        TaskCursor { next, left: self.granularity, turn: 0, jump: self.jump() }
     }
 
     /// Tasks from the last of a granule to the first of the processor's next.
@@ -51,7 +51,7 @@ impl Deal {
 
     /// The next task index of a hand, which moves on; skips what is lost.
     #[inline]
-    pub(crate) fn draw(&self, hand: &mut Hand) -> Option<i64> {
+    pub(crate) fn draw(&self, hand: &mut TaskCursor) -> Option<i64> {
         while hand.next < self.tasks.len() {
             let (task, turn) = (hand.next, hand.turn);
             hand.turn += 1;
@@ -72,21 +72,21 @@ impl Deal {
 
 /// What a processor has still to run of a task group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hand {
+pub(crate) struct TaskCursor {
     /// The next task, counted from the begin of the range.
     next: i64,
     /// Tasks left in its granule, with it.
     left: i64,
     /// The `t` of the next task.
     turn: i64,
-    /// See [`Deal::jump`].
+    /// See [`Distribution::jump`].
     jump: i64,
 }
 
 /// How many tasks of a group a processor holds side by side: `(slots, of those with warps)`.
 ///
 /// # Errors
-/// What the code generator refuses: not one fits.
+/// What the code generator rejects: not one fits.
 pub(crate) fn slots(
     warps: Range,
     sram: Range,
@@ -115,8 +115,8 @@ pub(crate) fn deal(
     current: i64,
     grid: i64,
     (slots, manned): (i64, i64),
-) -> Deal {
-    Deal {
+) -> Distribution {
+    Distribution {
         processors,
         tasks: group.task_range,
         granularity: group.granularity,
@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The formula, slot by slot.
-    fn formula(deal: &Deal, processor: i64) -> Vec<i64> {
+    fn formula(deal: &Distribution, processor: i64) -> Vec<i64> {
         let (g, len) = (deal.granularity, deal.processors.len());
         let p = (processor + deal.grid - deal.current) % deal.grid;
         let mut found = vec![];
@@ -150,7 +150,7 @@ mod tests {
         found
     }
 
-    fn hand(deal: &Deal, processor: i64) -> Vec<i64> {
+    fn hand(deal: &Distribution, processor: i64) -> Vec<i64> {
         let mut hand = deal.of(processor);
         std::iter::from_fn(|| deal.draw(&mut hand)).collect()
     }
@@ -164,7 +164,7 @@ mod tests {
         ) {
             let begin = begin % grid;
             let processors = Range::new(begin, (begin + len).min(grid));
-            let deal = Deal {
+            let deal = Distribution {
                 processors,
                 tasks: Range::new(first, first + count),
                 granularity,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// The deal of the second of two task groups of one granule each, on `[0, 2)` of a grid of 4.
-    fn second(grid: i64) -> Deal {
+    fn second(grid: i64) -> Distribution {
         let group = |end| TaskGroup { task_id: 0, task_range: Range::new(0, end), granularity: 1 };
         let processors = Range::new(0, 2);
         let first = deal(&group(1), processors, 0, grid, (1, 1));
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_modulo_of_the_grid_loses_tasks() {
-        let all = |deal: Deal| [hand(&deal, 0), hand(&deal, 1)];
+        let all = |deal: Distribution| [hand(&deal, 0), hand(&deal, 1)];
         assert_eq!(all(second(2)), [vec![1, 3], vec![0, 2]]);
         // Processor 0 takes place 3 of the grid instead of place 1 of the range.
         assert_eq!(all(second(4)), [vec![3], vec![0, 2]]);

@@ -1,9 +1,9 @@
-//! What kernels keep for other tasks: made once where a task group's tasks share operands.
+//! Data shared between tasks: computed once where the tasks of a task group share operands.
 //!
-//! Tasks of one task group are in no order, so in a plan without races none of them writes what
-//! another reads: for the tasks that read the same window of an operand, what is made from it stays
+//! Tasks of one task group are unordered, so in a plan without races none of them writes what
+//! another reads: for the tasks that read the same window of an operand, what is computed from it stays
 //! valid until the task group ends, and no longer. So each task group of a processor group has a
-//! store of its own, from the first processor that comes to it to the last that is through.
+//! store of its own, from the first processor that reaches it to the last that leaves it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use super::call::{BoundStep, BoundTask};
 use crate::memory::Block;
 
 /// The stores of a rank, and the memory they are in.
-pub(crate) struct Keeper {
+pub(crate) struct StoreTable {
     memory: *mut u8,
     bytes: u64,
     /// By entry of the script, with processors that are not through.
@@ -24,19 +24,19 @@ pub(crate) struct Keeper {
 }
 
 // Safety: the memory outlives the run, and each part of it is in one store.
-unsafe impl Send for Keeper {}
+unsafe impl Send for StoreTable {}
 // Safety: as above.
-unsafe impl Sync for Keeper {}
+unsafe impl Sync for StoreTable {}
 
 /// What the tasks of one task group keep: for each step of theirs, each function that keeps.
 pub(crate) struct Store {
-    steps: Vec<Vec<Shelf>>,
+    steps: Vec<Vec<SharedSlots>>,
     /// Where it lies in the rank's memory.
     bytes: std::ops::Range<u64>,
 }
 
 /// What one function keeps.
-pub(crate) struct Shelf {
+pub(crate) struct SharedSlots {
     memory: *mut u8,
     /// Bytes of a slot.
     bytes: usize,
@@ -45,9 +45,9 @@ pub(crate) struct Shelf {
 }
 
 // Safety: a slot is written by the one task that found it empty, and read once that is through.
-unsafe impl Send for Shelf {}
+unsafe impl Send for SharedSlots {}
 // Safety: as above.
-unsafe impl Sync for Shelf {}
+unsafe impl Sync for SharedSlots {}
 
 /// Whether what a slot is for has been made.
 #[derive(Default)]
@@ -58,7 +58,7 @@ const BUSY: u8 = 1;
 const FILLED: u8 = 2;
 
 /// What a task finds on a shelf.
-pub(crate) enum Found<'s> {
+pub(crate) enum Lookup<'s> {
     /// What another task has made.
     Filled(*mut c_void),
     /// Nothing yet: it makes it there.
@@ -80,7 +80,7 @@ fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
     kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
 }
 
-impl Keeper {
+impl StoreTable {
     /// In this memory.
     pub(crate) fn new(memory: Option<(&mut Block, u64)>) -> Self {
         let open = Mutex::default();
@@ -157,7 +157,7 @@ impl Store {
             let count = windows.min((bytes.end - at) / size);
             let memory = memory.wrapping_add(at as usize);
             at += count * size;
-            Shelf {
+            SharedSlots {
                 memory,
                 bytes: size as usize,
                 slots: (0..count).map(|_| Slot::default()).collect(),
@@ -168,24 +168,24 @@ impl Store {
     }
 
     /// What the functions of a step keep.
-    pub(crate) fn step(&self, step: usize) -> &[Shelf] {
+    pub(crate) fn step(&self, step: usize) -> &[SharedSlots] {
         &self.steps[step]
     }
 }
 
-impl Shelf {
+impl SharedSlots {
     /// What is kept for a window.
-    pub(crate) fn find(&self, window: u64) -> Found<'_> {
+    pub(crate) fn find(&self, window: u64) -> Lookup<'_> {
         let index = usize::try_from(window).unwrap_or(usize::MAX);
-        let Some(slot) = self.slots.get(index) else { return Found::Busy };
+        let Some(slot) = self.slots.get(index) else { return Lookup::Busy };
         let address = self.memory.wrapping_add(index * self.bytes).cast();
         match slot.0.compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Acquire) {
             Ok(_) => {
                 mark(address, 0);
-                Found::Empty(slot, address)
+                Lookup::Empty(slot, address)
             }
-            Err(FILLED) => Found::Filled(address),
-            Err(_) => Found::Busy,
+            Err(FILLED) => Lookup::Filled(address),
+            Err(_) => Lookup::Busy,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The machine that a plan describes, on the threads of this one.
 //!
 //! A processor is a state machine over its rank's script: it runs its tasks until a barrier holds
-//! it, and goes on when the last one arrives. Threads take processors that can go on. Tasks of one
+//! it, and continues when the last one arrives. Threads run processors that can continue. Tasks of one
 //! processor run one after another, in the order in which its slots would start them.
 
 mod call;

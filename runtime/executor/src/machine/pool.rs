@@ -1,4 +1,4 @@
-//! Processors that can go on, and the threads that take them.
+//! Processors that can continue, and the threads that run them.
 //!
 //! A processor is ready, taken by a thread, or parked until someone wakes it. Threads take several
 //! at a time, fewer as fewer are left, so that the lock is rarely touched and the work still evens

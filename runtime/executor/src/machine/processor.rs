@@ -1,8 +1,8 @@
-//! One processor of a rank: how far it is in the script.
+//! One processor of a rank: its position in the script.
 
 use std::time::Instant;
 
-use super::deal::Hand;
+use super::deal::TaskCursor;
 
 /// Where a processor stands.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Processor {
     /// Index of the next entry of the script.
     pub entry: usize,
     /// Its tasks of that entry, once begun.
-    pub hand: Option<Hand>,
+    pub hand: Option<TaskCursor>,
     /// The task it waits in.
     pub at: Option<Place>,
     /// Since when it waits, and for what, when a trace is written.
@@ -34,7 +34,7 @@ pub(crate) struct Place {
 
 /// Why a processor stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// It waits; who ends the wait wakes it.
     Parked,
     /// It is at the end of the script.

@@ -1,14 +1,14 @@
-//! What the processors of a rank do, in order: barriers, and shares of task groups.
+//! The script of the processors of a rank: barriers, and shares of task groups, in order.
 //!
 //! Every processor goes through the same list and takes part where it is in the range. Between
-//! processor groups stand the barriers of ARK's code generator ([`Barriers`]).
+//! processor groups are the barriers of ARK's code generator ([`Barriers`]).
 
 use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 
-use super::deal::{Deal, deal, slots};
+use super::deal::{Distribution, deal, slots};
 use crate::Error;
 
-/// Most processors of a plan: more is a mistake, and would only exhaust memory.
+/// Maximum number of processors of a plan: more is a mistake, and would only exhaust memory.
 const MAX_PROCESSORS: i64 = 1 << 20;
 
 /// One entry of the list.
@@ -18,7 +18,7 @@ pub(crate) enum Entry {
     Barrier {
         /// Who takes part.
         range: Range,
-        /// Index of the processor group that it stands before.
+        /// Index of the processor group that it is before.
         before: usize,
     },
     /// The processors of the range run their tasks.
@@ -35,7 +35,7 @@ pub(crate) struct Share {
     /// Index of the task info.
     pub task: usize,
     /// Who runs what.
-    pub deal: Deal,
+    pub deal: Distribution,
 }
 
 impl Entry {
@@ -51,7 +51,7 @@ impl Entry {
 /// The list of a plan.
 ///
 /// # Errors
-/// What the code generator refuses, and ranges that are none.
+/// What the code generator rejects, and ranges that are none.
 pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
     let problem = |place: &str, reason: String| Error::Plan {
         place: format!("rank {}, {place}", plan.rank),

@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use super::call::{BoundStep, BoundTask, Caller, Walk};
 use super::deadlock::waits;
-use super::kept::{Keeper, Store};
+use super::kept::{Store, StoreTable};
 use super::pool::{Next, Pool};
-use super::processor::{Place, Processor, Stop};
+use super::processor::{Place, Processor, StopReason};
 use super::script::{Entry, Share};
 use irc_ark_format::plan::Range;
 
 use crate::comm::manifest::{self, Manifest};
 use crate::comm::message::{Inbox, Message};
 use crate::comm::step::Port;
-use crate::comm::transport::{Activity, Here, InProcess, Transport, Verdict};
+use crate::comm::transport::{Activity, GlobalState, InProcess, LocalRanks, Transport};
 use crate::memory::{Addresses, Memory};
 use crate::race::{Checker, Site};
 use crate::trace::{Trace, Track};
@@ -111,7 +111,7 @@ pub(super) struct Bound<'r> {
     pub missing: Vec<AtomicI64>,
     addresses: Addresses,
     inbox: Inbox,
-    keeper: Keeper,
+    keeper: StoreTable,
 }
 
 impl<'r> Bound<'r> {
@@ -151,7 +151,7 @@ impl<'r> Bound<'r> {
             missing: missing.collect(),
             addresses,
             inbox,
-            keeper: Keeper::new(memory.kept(wanted)),
+            keeper: StoreTable::new(memory.kept(wanted)),
         })
     }
 }
@@ -235,17 +235,17 @@ impl<'r> World<'r> {
                 Next::Stuck => return Err(Error::Deadlock { waits: self.waits() }),
                 Next::Batch | Next::Idle | Next::Waiting | Next::Finished => {}
             }
-            if watch && self.watch(&next)? == Verdict::Over {
+            if watch && self.watch(&next)? == GlobalState::Over {
                 self.pool.stop();
             }
             for &index in &batch {
-                finished += usize::from(self.advance(index, &mut caller)? == Stop::Finished);
+                finished += usize::from(self.advance(index, &mut caller)? == StopReason::Finished);
             }
         }
     }
 
     /// Sends and receives what is due.
-    fn watch(&self, next: &Next) -> Result<Verdict, Error> {
+    fn watch(&self, next: &Next) -> Result<GlobalState, Error> {
         let activity = match next {
             Next::Waiting => Activity::Waiting(self.waits()),
             Next::Finished => Activity::Finished,
@@ -266,7 +266,7 @@ impl<'r> World<'r> {
     }
 
     /// Runs a processor until it must wait or is finished.
-    fn advance(&self, index: usize, caller: &mut Caller) -> Result<Stop, Error> {
+    fn advance(&self, index: usize, caller: &mut Caller) -> Result<StopReason, Error> {
         let bound = self.rank_of(index);
         let number = (index - bound.first) as i64;
         let mut processor = self.processor(index);
@@ -288,13 +288,13 @@ impl<'r> World<'r> {
                         format!("barrier over [{begin}, {end}) before group {before}")
                     });
                     if !self.arrive(bound, at, index) {
-                        return Ok(Stop::Parked);
+                        return Ok(StopReason::Parked);
                     }
                     processor.waits = None;
                 }
                 Entry::Tasks(share) if bound.tasks[share.task].communicates => {
                     if !self.talk(bound, share, index, &mut processor, caller)? {
-                        return Ok(Stop::Parked);
+                        return Ok(StopReason::Parked);
                     }
                     processor.entry += 1;
                 }
@@ -310,7 +310,7 @@ impl<'r> World<'r> {
                 }
             }
         }
-        Ok(Stop::Finished)
+        Ok(StopReason::Finished)
     }
 
     /// Comes to a barrier; the last one wakes the others and goes on.
@@ -475,7 +475,7 @@ impl<'r> World<'r> {
     }
 }
 
-impl Here for World<'_> {
+impl LocalRanks for World<'_> {
     fn deliver(&self, message: Message) -> Result<(), Error> {
         let bound = self.ranks.iter().find(|bound| bound.rank.plan.rank == message.to);
         let problem = |reason: String| {

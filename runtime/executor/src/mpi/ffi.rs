@@ -99,15 +99,15 @@ pub(super) fn gather(own: &[u8], size: usize) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 /// Bytes on their way, kept until they have left.
-pub(super) struct Sending {
+pub(super) struct SendRequest {
     request: *mut c_void,
     _bytes: Vec<u8>,
 }
 
 // Safety: a request belongs to the process, not to a thread; only one thread at a time calls MPI.
-unsafe impl Send for Sending {}
+unsafe impl Send for SendRequest {}
 
-impl Sending {
+impl SendRequest {
     /// Starts to send to a rank.
     pub(super) fn start(bytes: Vec<u8>, to: i64) -> Result<Self, Error> {
         let length = int(bytes.len(), "the length of a message")?;

@@ -15,18 +15,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::comm::manifest::Manifest;
 use crate::comm::message::Message;
-use crate::comm::transport::{Activity, Here, Transport, Verdict};
+use crate::comm::transport::{Activity, GlobalState, LocalRanks, Transport};
 use crate::machine::{Options, Report, run_over};
 use crate::{Error, Memory, Rank};
-use ffi::Sending;
-use wire::{Parcel, Status};
+use ffi::SendRequest;
+use wire::{Status, WireMessage};
 
 /// The processes that `mpirun` started, of which this is one.
 ///
 /// Ends MPI when dropped. When a run has failed, it ends the other processes instead, so that none
 /// waits for this one: say what is wrong before dropping it.
 pub struct World {
-    post: PostOffice,
+    post: Mailbox,
     has_failed: Cell<bool>,
     // MPI belongs to the thread that started it.
     _thread: PhantomData<*mut ()>,
@@ -39,7 +39,7 @@ impl World {
     /// [`Error::Transport`].
     pub fn start() -> Result<Self, Error> {
         let (rank, size) = ffi::start()?;
-        let post = PostOffice { rank, size, outbox: Mutex::default(), desk: Mutex::default() };
+        let post = Mailbox { rank, size, outbox: Mutex::default(), desk: Mutex::default() };
         Ok(Self { post, has_failed: Cell::new(false), _thread: PhantomData })
     }
 
@@ -105,11 +105,11 @@ impl Drop for World {
 }
 
 /// Sends and receives for one rank.
-struct PostOffice {
+struct Mailbox {
     rank: i64,
     size: i64,
     outbox: Mutex<Outbox>,
-    desk: Mutex<Desk>,
+    desk: Mutex<MailboxState>,
 }
 
 /// What is to be sent.
@@ -122,8 +122,8 @@ struct Outbox {
 
 /// What only the thread of MPI uses.
 #[derive(Default)]
-struct Desk {
-    sending: Vec<Sending>,
+struct MailboxState {
+    sending: Vec<SendRequest>,
     received: BTreeMap<i64, u64>,
     /// The last status told.
     told: Option<Status>,
@@ -133,16 +133,16 @@ struct Desk {
     end: Option<Option<String>>,
 }
 
-impl PostOffice {
+impl Mailbox {
     fn outbox(&self) -> MutexGuard<'_, Outbox> {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts to send all that is to be sent.
-    fn send(&self, desk: &mut Desk) -> Result<(), Error> {
+    fn send(&self, desk: &mut MailboxState) -> Result<(), Error> {
         let parcels = std::mem::take(&mut self.outbox().parcels);
         for (to, bytes) in parcels {
-            desk.sending.push(Sending::start(bytes, to)?);
+            desk.sending.push(SendRequest::start(bytes, to)?);
         }
         let mut left = vec![];
         for sending in desk.sending.drain(..) {
@@ -155,26 +155,26 @@ impl PostOffice {
     }
 
     /// Takes in all that has come; whether anything has.
-    fn receive(&self, desk: &mut Desk, here: &dyn Here) -> Result<bool, Error> {
+    fn receive(&self, desk: &mut MailboxState, here: &dyn LocalRanks) -> Result<bool, Error> {
         let mut has_come = false;
         while let Some((from, bytes)) = ffi::receive()? {
-            match Parcel::decode(&bytes, from, self.rank).map_err(Error::Transport)? {
-                Parcel::Message(message) => {
+            match WireMessage::decode(&bytes, from, self.rank).map_err(Error::Transport)? {
+                WireMessage::Message(message) => {
                     has_come = true;
                     *desk.received.entry(from).or_default() += 1;
                     here.deliver(message)?;
                 }
-                Parcel::Status(status) => {
+                WireMessage::Status(status) => {
                     desk.statuses.insert(from, status);
                 }
-                Parcel::End(waits) => desk.end = Some(waits),
+                WireMessage::End(waits) => desk.end = Some(waits),
             }
         }
         Ok(has_come)
     }
 
     /// Tells rank 0 what this rank has come to.
-    fn tell(&self, desk: &mut Desk, waits: Option<String>) -> Result<(), Error> {
+    fn tell(&self, desk: &mut MailboxState, waits: Option<String>) -> Result<(), Error> {
         let all = |counts: &BTreeMap<i64, u64>| {
             (0..self.size).map(|rank| counts.get(&rank).copied().unwrap_or_default()).collect()
         };
@@ -189,16 +189,16 @@ impl PostOffice {
             desk.statuses.insert(0, status);
             return Ok(());
         }
-        desk.sending.push(Sending::start(Parcel::Status(status).encode(), 0)?);
+        desk.sending.push(SendRequest::start(WireMessage::Status(status).encode(), 0)?);
         Ok(())
     }
 
     /// On rank 0: whether all is over, and tells the others.
-    fn judge(&self, desk: &mut Desk) -> Result<(), Error> {
+    fn judge(&self, desk: &mut MailboxState) -> Result<(), Error> {
         let Some(end) = verdict(&desk.statuses, self.size) else { return Ok(()) };
-        let bytes = Parcel::End(end.clone()).encode();
+        let bytes = WireMessage::End(end.clone()).encode();
         for to in 1..self.size {
-            desk.sending.push(Sending::start(bytes.clone(), to)?);
+            desk.sending.push(SendRequest::start(bytes.clone(), to)?);
         }
         while !desk.sending.is_empty() {
             self.send(desk)?;
@@ -220,7 +220,7 @@ fn verdict(statuses: &BTreeMap<i64, Status>, size: i64) -> Option<Option<String>
     arrived.then(|| (!waits.is_empty()).then(|| waits.join("\n")))
 }
 
-impl Transport for PostOffice {
+impl Transport for Mailbox {
     fn exchange(&self, own: BTreeMap<i64, Manifest>) -> Result<BTreeMap<i64, Manifest>, Error> {
         let text = own.get(&self.rank).map(|manifest| serde_json::json!(manifest).to_string());
         let all = ffi::gather(text.unwrap_or_default().as_bytes(), self.size as usize)?;
@@ -236,12 +236,12 @@ impl Transport for PostOffice {
         Ok(found)
     }
 
-    fn post(&self, message: Message, here: &dyn Here) -> Result<(), Error> {
+    fn post(&self, message: Message, here: &dyn LocalRanks) -> Result<(), Error> {
         if message.to == self.rank {
             return here.deliver(message);
         }
         let to = message.to;
-        let bytes = Parcel::Message(message).encode();
+        let bytes = WireMessage::Message(message).encode();
         let mut outbox = self.outbox();
         *outbox.sent.entry(to).or_default() += 1;
         outbox.parcels.push_back((to, bytes));
@@ -252,7 +252,7 @@ impl Transport for PostOffice {
         true
     }
 
-    fn poll(&self, here: &dyn Here, activity: Activity) -> Result<Verdict, Error> {
+    fn poll(&self, here: &dyn LocalRanks, activity: Activity) -> Result<GlobalState, Error> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         self.send(&mut desk)?;
         let has_come = self.receive(&mut desk, here)?;
@@ -267,12 +267,12 @@ impl Transport for PostOffice {
             self.judge(&mut desk)?;
         }
         match desk.end.take() {
-            None => Ok(Verdict::GoOn),
+            None => Ok(GlobalState::Running),
             Some(None) => {
                 // The next run starts afresh.
-                *desk = Desk::default();
+                *desk = MailboxState::default();
                 *self.outbox() = Outbox::default();
-                Ok(Verdict::Over)
+                Ok(GlobalState::Over)
             }
             Some(Some(waits)) => Err(Error::Deadlock { waits }),
         }

@@ -6,7 +6,7 @@ use crate::comm::message::{Body, Message};
 
 /// What processes send each other.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Parcel {
+pub(super) enum WireMessage {
     /// For a rank's memory.
     Message(Message),
     /// What a rank has come to, for rank 0.
@@ -32,31 +32,31 @@ const SYNC: u8 = 2;
 const STATUS: u8 = 3;
 const END: u8 = 4;
 
-impl Parcel {
+impl WireMessage {
     /// As bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let text = |kind: u8, text: String| [&[kind], text.as_bytes()].concat();
         match self {
-            Parcel::Message(message) => encode(message),
-            Parcel::Status(status) => text(STATUS, serde_json::json!(status).to_string()),
-            Parcel::End(waits) => text(END, serde_json::json!(waits).to_string()),
+            WireMessage::Message(message) => encode(message),
+            WireMessage::Status(status) => text(STATUS, serde_json::json!(status).to_string()),
+            WireMessage::End(waits) => text(END, serde_json::json!(waits).to_string()),
         }
     }
 
     /// From bytes that `from` sent to `to`.
     ///
     /// # Errors
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     pub(super) fn decode(bytes: &[u8], from: i64, to: i64) -> Result<Self, String> {
-        let problem = || format!("rank {from} sent {} bytes that are no message", bytes.len());
+        let problem = || format!("rank {from} sent {} bytes that are not a message", bytes.len());
         let (&kind, rest) = bytes.split_first().ok_or_else(problem)?;
         let unread = |_| problem();
         match kind {
-            STATUS => serde_json::from_slice(rest).map(Parcel::Status).map_err(unread),
-            END => serde_json::from_slice(rest).map(Parcel::End).map_err(unread),
+            STATUS => serde_json::from_slice(rest).map(WireMessage::Status).map_err(unread),
+            END => serde_json::from_slice(rest).map(WireMessage::End).map_err(unread),
             _ => {
                 let body = body(kind, &mut Reader(rest)).ok_or_else(problem)?;
-                Ok(Parcel::Message(Message { from, to, body }))
+                Ok(WireMessage::Message(Message { from, to, body }))
             }
         }
     }
@@ -138,16 +138,16 @@ mod tests {
         let put = |signal| Body::Put { slot: 3, runs: runs.clone(), bytes: vec![7; 24], signal };
         let packets = Body::Packets { slot: 1, runs: vec![(0, 8)], bytes: vec![1; 4], flag: 9 };
         for body in [put(None), put(Some(-5)), packets, Body::Sync] {
-            let parcel = Parcel::Message(Message { from: 2, to: 1, body });
+            let parcel = WireMessage::Message(Message { from: 2, to: 1, body });
             let bytes = parcel.encode();
-            assert_eq!(Parcel::decode(&bytes, 2, 1), Ok(parcel));
+            assert_eq!(WireMessage::decode(&bytes, 2, 1), Ok(parcel));
         }
         let bytes = encode(&Message { from: 2, to: 1, body: put(Some(1)) });
         let header = bytes.len() - 24;
-        assert!((0..header).all(|end| Parcel::decode(&bytes[..end], 2, 1).is_err()));
-        assert!(Parcel::decode(&[9], 2, 1).is_err());
+        assert!((0..header).all(|end| WireMessage::decode(&bytes[..end], 2, 1).is_err()));
+        assert!(WireMessage::decode(&[9], 2, 1).is_err());
         let status = Status { waits: Some("x".into()), sent: vec![1], received: vec![0] };
-        let parcel = Parcel::Status(status);
-        assert_eq!(Parcel::decode(&parcel.encode(), 0, 1), Ok(parcel));
+        let parcel = WireMessage::Status(status);
+        assert_eq!(WireMessage::decode(&parcel.encode(), 0, 1), Ok(parcel));
     }
 }

@@ -1,4 +1,4 @@
-//! What each processor knows of the others: which of their processor groups are finished.
+//! Vector clocks: which processor groups of the others each processor knows to be finished.
 //!
 //! Within a processor group nothing orders two tasks, so knowledge grows only between groups: at a
 //! barrier every member learns what any member knows and has done. What a message brings belongs
@@ -22,7 +22,7 @@ pub(super) fn join(into: &mut Clock, other: &Clock) {
 
 /// One processor.
 #[derive(Clone, Debug)]
-pub(super) struct Knowledge {
+pub(super) struct ProcessorClock {
     /// What its tasks know when they start.
     pub clock: Clock,
     /// What messages have brought since its last barrier.
@@ -33,7 +33,7 @@ pub(super) struct Knowledge {
     pub progress: u32,
 }
 
-impl Knowledge {
+impl ProcessorClock {
     /// Knows nothing.
     pub(super) fn new(len: usize) -> Self {
         Self { clock: Arc::new(vec![0; len]), gained: None, task: None, progress: 0 }
@@ -58,7 +58,7 @@ impl Knowledge {
 }
 
 /// A barrier among some processors, all of which have come.
-pub(super) fn barrier(all: &mut [Knowledge], members: std::ops::Range<usize>) {
+pub(super) fn barrier(all: &mut [ProcessorClock], members: std::ops::Range<usize>) {
     let mut joined = all[members.start].clock.clone();
     for member in members.clone() {
         join(&mut joined, &all[member].clock);

@@ -1,9 +1,9 @@
-//! Finds the first two tasks that touch the same bytes in no order.
+//! Finds the first two unordered tasks that access the same bytes.
 //!
-//! The rule of order is the validator's: within a processor group no two tasks are ordered, not
+//! The happens-before relation is the validator's: within a processor group no two tasks are ordered, not
 //! even on one processor, whose slots run side by side; ops of one task are. Between groups the
 //! barriers order what ran on their processors, between ranks the messages do. A race is found
-//! whatever order the run itself took, as long as it came to both tasks.
+//! in any order of execution, as long as both tasks run.
 
 mod clock;
 mod report;
@@ -19,12 +19,12 @@ use crate::comm::op::{Action, CommOp, Touch};
 use crate::comm::view::View;
 use crate::layout::is_local;
 use crate::{Error, Rank};
-use clock::{Clock, Knowledge, barrier};
+use clock::{Clock, ProcessorClock, barrier};
 pub use report::{Race, Side};
 use shadow::{Access, Shadow};
 
 /// What one op's tasks touch of a tensor.
-struct Touched {
+struct OperandAccess {
     slot: usize,
     view: View,
     extents: [i64; 4],
@@ -35,7 +35,7 @@ struct Touched {
 /// The tasks of one op.
 struct Tiles {
     grid: Grid,
-    touched: Vec<Touched>,
+    touched: Vec<OperandAccess>,
 }
 
 /// The task that is being run.
@@ -56,16 +56,16 @@ pub(crate) struct Site {
 }
 
 /// A way for signals or synchronisations: sender, receiver, and the tag of a signal.
-type Way = (i64, i64, Option<i64>);
+type LinkKey = (i64, i64, Option<i64>);
 
 /// What is on such a way.
-struct Post {
+struct LinkState {
     /// Its place in clocks.
     place: usize,
     /// How many were sent.
     sent: u32,
     /// Those not received: what the sender knew, and which it is.
-    letters: VecDeque<(Clock, u32)>,
+    messages: VecDeque<(Clock, u32)>,
 }
 
 /// The state of a checked run.
@@ -75,10 +75,10 @@ pub(crate) struct Checker<'r> {
     first: Vec<usize>,
     /// Processors that some group uses.
     used: Vec<usize>,
-    known: Vec<Knowledge>,
+    known: Vec<ProcessorClock>,
     tiles: BTreeMap<(usize, usize, usize), Tiles>,
     shadows: BTreeMap<(usize, usize), Shadow>,
-    links: BTreeMap<Way, Post>,
+    links: BTreeMap<LinkKey, LinkState>,
     /// What each processor's present task has touched, when it may signal.
     touched: BTreeMap<usize, Vec<(usize, usize, u64, u64)>>,
 }
@@ -95,7 +95,7 @@ impl<'r> Checker<'r> {
         for key in all_links(ranks) {
             links.entry(key).or_insert_with(|| {
                 count += 1;
-                Post { place: count - 1, sent: 0, letters: VecDeque::new() }
+                LinkState { place: count - 1, sent: 0, messages: VecDeque::new() }
             });
         }
         let mut tiles = BTreeMap::new();
@@ -106,7 +106,7 @@ impl<'r> Checker<'r> {
             ranks: ranks.iter().map(|(rank, _)| *rank).collect(),
             first: ranks.iter().map(|(_, first)| *first).collect(),
             used: used(ranks),
-            known: vec![Knowledge::new(count); processors as usize],
+            known: vec![ProcessorClock::new(count); processors as usize],
             tiles,
             shadows: BTreeMap::new(),
             links,
@@ -200,20 +200,20 @@ impl<'r> Checker<'r> {
         self.touched.remove(&processor);
     }
 
-    fn signal(&mut self, site: Site, link: Way) {
-        let Some(Post { place, sent, letters }) = self.links.get_mut(&link) else { return };
+    fn signal(&mut self, site: Site, link: LinkKey) {
+        let Some(LinkState { place, sent, messages }) = self.links.get_mut(&link) else { return };
         *sent += 1;
-        letters.push_back((self.known[site.processor].now().clone(), *sent));
+        messages.push_back((self.known[site.processor].now().clone(), *sent));
         let access = Access { signal: Some((*place, *sent)), ..access(site, 0) };
         for &(rank, slot, begin, end) in self.touched.get(&site.processor).into_iter().flatten() {
             self.shadows.entry((rank, slot)).or_default().signal((begin, end), &access);
         }
     }
 
-    fn receive(&mut self, site: Site, link: Way, count: u64) {
-        let Some(Post { place, letters, .. }) = self.links.get_mut(&link) else { return };
+    fn receive(&mut self, site: Site, link: LinkKey, count: u64) {
+        let Some(LinkState { place, messages, .. }) = self.links.get_mut(&link) else { return };
         for _ in 0..count {
-            let Some((mut clock, number)) = letters.pop_front() else { return };
+            let Some((mut clock, number)) = messages.pop_front() else { return };
             let entry = &mut std::sync::Arc::make_mut(&mut clock)[*place];
             *entry = (*entry).max(number);
             self.known[site.processor].learn(&clock);
@@ -270,7 +270,7 @@ fn access(site: Site, op: usize) -> Access {
 }
 
 /// Every way for a signal or a synchronisation.
-fn all_links(ranks: &[(&Rank, usize)]) -> Vec<Way> {
+fn all_links(ranks: &[(&Rank, usize)]) -> Vec<LinkKey> {
     let numbers: Vec<i64> = ranks.iter().map(|(rank, _)| rank.plan.rank).collect();
     let mut links = vec![];
     for (rank, _) in ranks {
@@ -325,7 +325,7 @@ fn tiles_of(plan: &Plan, rank: &Rank, plan_op: &PlanOp) -> Option<Tiles> {
     let mut add = |tensor: &irc_ark_format::model::Tensor, cover, is_write| {
         let slot = rank.layout.slot(tensor.buffer.id).filter(|_| is_local(plan, tensor))?;
         let (view, extents) = (View::of(tensor), tiling::extents(op, tensor));
-        touched.push(Touched { slot, view, extents, cover, is_write });
+        touched.push(OperandAccess { slot, view, extents, cover, is_write });
         Some(())
     };
     for (index, tensor) in op.reads.iter().enumerate() {

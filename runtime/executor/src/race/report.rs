@@ -1,4 +1,4 @@
-//! Says which two tasks race.
+//! Reports of races.
 
 use std::fmt;
 

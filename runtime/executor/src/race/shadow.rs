@@ -1,4 +1,4 @@
-//! Who touched each byte of a buffer last, as intervals.
+//! The last accesses to each byte of a buffer, as intervals.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Why a network cannot be run.
 
-use irc_npu_sim::functional::Fault;
+use irc_npu_sim::functional;
 use irc_tensor::{TensorError, TensorType};
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ pub enum Error {
         message: String,
     },
     /// The program moves what the layout does not have.
-    #[error("instruction {} of core {core} moves what the network does not have there: {what}", index + 1)]
+    #[error("instruction {} of core {core} moves data that the network does not have there: {what}", index + 1)]
     Foreign {
         /// Number of the core.
         core: u32,
@@ -51,7 +51,7 @@ pub enum Error {
     Tensor(#[from] TensorError),
     /// The program leaves its memories, or uses what is not modelled.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Simulation(#[from] functional::Error),
 }
 
 impl Error {

@@ -32,7 +32,7 @@ pub fn ports(layout: &Layout) -> Vec<Port> {
     inputs.chain(weights.map(|(name, ty)| Port { name, ty, is_weights: true })).collect()
 }
 
-/// Refuses keys that name nothing, and tensors of another type.
+/// Rejects keys that name nothing, and tensors of another type.
 pub(crate) fn check(layout: &Layout, given: &Tensors) -> Result<(), Error> {
     let ports = ports(layout);
     for (name, tensor) in given {

@@ -3,7 +3,7 @@
 //! A program knows addresses only. Where the tensors of a network lie in DRAM follows from its
 //! schedule and the frontend file, by the assembler's rule; [`Layout`] has it. [`run`] puts named
 //! tensors there, runs the program, and takes out what it has stored; [`fill`] draws what is not given. Every movement from and to
-//! DRAM is held against the layout first, so that a program of another network is refused.
+//! DRAM is held against the layout first, so that a program of another network is rejected.
 //!
 //! | key | tensor |
 //! |---|---|

@@ -44,7 +44,7 @@ pub struct CoreMemory {
 /// Largest WL0 that a program may ask for: none is known to be larger.
 pub(super) const MAX_WL0: usize = 64 << 20;
 
-/// Most bytes of DRAM behind a base register that stores may ask for.
+/// Maximum number of bytes of DRAM behind a base register that stores may ask for.
 pub const MAX_DRAM: usize = 1 << 32;
 
 impl CoreMemory {

@@ -35,14 +35,14 @@ use task::Task;
 
 /// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Error {
     /// Number of a core, place of an instruction, and what is wrong with it.
     Instruction(u32, usize, String),
     /// Some instructions never start; the verifier says why.
     Stuck,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Instruction(core, index, message) => {
@@ -53,26 +53,26 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for Error {}
 
 /// Runs a program on memories, which have what DRAM holds before and after.
 ///
 /// # Errors
 /// When an instruction leaves the memories, uses what is not modelled, or never starts.
-pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Fault> {
+pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Error> {
     let l2_bytes = memory.of(0).0.l2.len() as i64;
     let tasks = task::tasks(program, l2_bytes)?;
     let mut runner = Runner { program, tasks: &tasks, memory, sent: BTreeMap::new(), fault: None };
     let complete = verify::in_order(program, |core, index| runner.step(core, index));
     match (runner.fault, complete) {
         (Some(fault), _) => Err(fault),
-        (None, false) => Err(Fault::Stuck),
+        (None, false) => Err(Error::Stuck),
         (None, true) => Ok(()),
     }
 }
 
 /// An end of a transfer that came first.
-enum End {
+enum TransferEnd {
     Sent(Vec<u8>),
     Awaited(task::Tile),
 }
@@ -82,8 +82,8 @@ struct Runner<'r> {
     tasks: &'r [Vec<Option<Task>>],
     memory: &'r mut Memory,
     /// By sender, receiver, transfer.
-    sent: BTreeMap<(u32, u32, u32), End>,
-    fault: Option<Fault>,
+    sent: BTreeMap<(u32, u32, u32), TransferEnd>,
+    fault: Option<Error>,
 }
 
 impl Runner<'_> {
@@ -99,7 +99,7 @@ impl Runner<'_> {
         };
         if let Err(message) = result {
             let id = self.program.cores[core].id;
-            self.fault = Some(Fault::Instruction(id, index, message));
+            self.fault = Some(Error::Instruction(id, index, message));
         }
     }
 
@@ -130,13 +130,13 @@ impl Runner<'_> {
         let from = self.program.cores[core].id;
         let bytes = self.memory.of(core).0.read_tile(tile)?;
         match self.sent.remove(&(from, to, transfer)) {
-            Some(End::Awaited(target)) => {
+            Some(TransferEnd::Awaited(target)) => {
                 let place = self.program.cores.iter().position(|core| core.id == to);
                 let place = place.ok_or("the receiving core is not there")?;
                 self.memory.of(place).0.write_tile(&target, &bytes)
             }
             _ => {
-                self.sent.insert((from, to, transfer), End::Sent(bytes));
+                self.sent.insert((from, to, transfer), TransferEnd::Sent(bytes));
                 Ok(())
             }
         }
@@ -150,9 +150,9 @@ impl Runner<'_> {
     ) -> Result<(), String> {
         let to = self.program.cores[core].id;
         match self.sent.remove(&(from, to, transfer)) {
-            Some(End::Sent(bytes)) => self.memory.of(core).0.write_tile(tile, &bytes),
+            Some(TransferEnd::Sent(bytes)) => self.memory.of(core).0.write_tile(tile, &bytes),
             _ => {
-                self.sent.insert((from, to, transfer), End::Awaited(*tile));
+                self.sent.insert((from, to, transfer), TransferEnd::Awaited(*tile));
                 Ok(())
             }
         }
@@ -161,6 +161,6 @@ impl Runner<'_> {
 
 /// The nearest whole number, ties to even, as a signed byte.
 fn to_i8(value: f32) -> i8 {
-    // The cast saturates, and takes what is no number to zero.
+    // The cast saturates, and takes what is not a number to zero.
     value.round_ties_even() as i8
 }

@@ -9,7 +9,7 @@ use irc_npu::op::{LwMov, PeConv, VpCfgFm, VpCfgTp, VpPool, VpSelf};
 use irc_npu::registers::{Region, Registers};
 use irc_npu::{Core, Op, Program};
 
-use super::Fault;
+use super::Error;
 use super::memory::{CoreMemory, MAX_WL0, dram_read, dram_write};
 
 type Dram = BTreeMap<u32, Vec<u8>>;
@@ -263,7 +263,7 @@ pub enum Task {
 }
 
 /// The tasks of a program, by place of the core, by instruction.
-pub fn tasks(program: &Program, l2_bytes: i64) -> Result<Vec<Vec<Option<Task>>>, Fault> {
+pub fn tasks(program: &Program, l2_bytes: i64) -> Result<Vec<Vec<Option<Task>>>, Error> {
     program.cores.iter().map(|core| of_core(core, l2_bytes)).collect()
 }
 
@@ -286,11 +286,11 @@ fn within(accesses: &[Access], l2_bytes: i64) -> Result<(), String> {
     Ok(())
 }
 
-fn of_core(core: &Core, l2_bytes: i64) -> Result<Vec<Option<Task>>, Fault> {
+fn of_core(core: &Core, l2_bytes: i64) -> Result<Vec<Option<Task>>, Error> {
     let mut registers = Registers::default();
     let mut tasks = Vec::with_capacity(core.code.len());
     for (index, instruction) in core.code.iter().enumerate() {
-        let fault = |message: String| Fault::Instruction(core.id, index, message);
+        let fault = |message: String| Error::Instruction(core.id, index, message);
         registers.write(instruction).map_err(|message| fault(message.into()))?;
         // Whatever has accesses has its registers.
         let accesses = accesses(&registers, &instruction.op);

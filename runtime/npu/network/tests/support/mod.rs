@@ -35,7 +35,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// A schedule that has to be sound, with its program, which has to be right.
+/// A schedule that has to be valid, with its program, which has to be right.
 pub struct Network {
     #[allow(dead_code, reason = "not every test file looks into schedules")]
     pub schedule: Schedule,
