@@ -1,4 +1,4 @@
-//! Kinds of files, told apart by their content.
+//! Kinds of files, detected from their content.
 use irc_gemini_format::FileKind;
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! are reproduced too: what the checks of the plan format find is a warning here.
 use crate::{
     NodeDiagnostic, Planned, Target,
-    kernels::{self, Wanted},
+    kernels::{self, KernelRequest},
     rules::{Pins, set},
 };
 use irc_ark_format::{
@@ -18,13 +18,13 @@ use irc_ark_format::{
 /// Plans a model as ARK would, with what is pinned for each node.
 ///
 /// # Errors
-/// Ops that ARK's planner refuses, in its words.
+/// Ops that ARK's planner rejects, in its words.
 pub(crate) fn plan(
     model: &Model,
     target: &Target,
     pins: &[Pins],
 ) -> Result<Planned, Vec<NodeDiagnostic>> {
-    let mut drawn = Drawn::new(model, target);
+    let mut builder = PlanBuilder::new(model, target);
     let mut errors = vec![];
     for (node, pins) in pins.iter().enumerate() {
         let op = &model.nodes[node].op;
@@ -32,7 +32,7 @@ pub(crate) fn plan(
             continue;
         }
         match config(op, target.architecture, pins)
-            .and_then(|config| drawn.add(node, op, config, pins))
+            .and_then(|config| builder.add(node, op, config, pins))
         {
             Ok(()) => {}
             Err(message) => errors.push(NodeDiagnostic { node: Some(node), message }),
@@ -41,12 +41,12 @@ pub(crate) fn plan(
     if !errors.is_empty() {
         return Err(errors);
     }
-    let warnings = crate::diagnostics(&plan::check(&drawn.plan), &drawn.nodes);
-    Ok(Planned { plan: drawn.plan, nodes: drawn.nodes, warnings })
+    let warnings = crate::diagnostics(&plan::check(&builder.plan), &builder.nodes);
+    Ok(Planned { plan: builder.plan, nodes: builder.nodes, warnings })
 }
 
 /// The plan so far.
-struct Drawn {
+struct PlanBuilder {
     plan: Plan,
     nodes: Vec<Vec<usize>>,
     processors: i64,
@@ -54,7 +54,7 @@ struct Drawn {
     task: Option<String>,
 }
 
-impl Drawn {
+impl PlanBuilder {
     fn new(model: &Model, target: &Target) -> Self {
         let plan = Plan {
             rank: model.rank,
@@ -107,7 +107,7 @@ impl Drawn {
     }
 }
 
-/// What ARK's planner says against a model, told apart from what is said here.
+/// An error of ARK's planner, marked as such to distinguish it from our own.
 fn refusal(message: String) -> String {
     format!("ARK's planner refuses this model: {message}")
 }
@@ -120,7 +120,7 @@ fn config(op: &Op, architecture: Architecture, pins: &Pins) -> Result<Config, St
     if !pins.is_merged {
         return Ok(pinned.clone());
     }
-    let wanted = Wanted::of(pinned);
+    let wanted = KernelRequest::of(pinned);
     let mut config = match op.kind {
         // ARK's own tile is not asked whether it divides the product.
         OpKind::Matmul if wanted.tile.is_some() => {

@@ -30,9 +30,9 @@ pub(crate) fn of(architecture: Architecture, dtype: DataType) -> Vec<MatmulKerne
     }
 }
 
-/// What is asked of a kernel; nothing where any will do.
+/// What is asked of a kernel; `None` where any will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct KernelRequest {
     /// Its tile.
     pub tile: Option<[i64; 3]>,
     /// Its warps.
@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
     pub sram: Option<i64>,
 }
 
-impl Wanted {
+impl KernelRequest {
     /// What the keys of a config ask.
     pub fn of(config: &Config) -> Self {
         let tile = config.ints("TileShapeMNK").and_then(|tile| tile.try_into().ok());
@@ -49,7 +49,7 @@ impl Wanted {
     }
 
     /// Whether all that is asked is had.
-    pub fn fits(self, had: Wanted) -> bool {
+    pub fn fits(self, had: KernelRequest) -> bool {
         (self.tile.is_none() || self.tile == had.tile)
             && (self.warps.is_none() || self.warps == had.warps)
             && (self.sram.is_none() || self.sram == had.sram)
@@ -69,7 +69,7 @@ impl Wanted {
 pub(crate) fn pinned(
     architecture: Architecture,
     dtype: DataType,
-    wanted: Wanted,
+    wanted: KernelRequest,
 ) -> Result<MatmulKernel, String> {
     let fits = |kernel: &MatmulKernel| wanted.fits(asked(kernel));
     if let Some(kernel) = of(architecture, dtype).into_iter().find(fits) {
@@ -86,8 +86,8 @@ fn is_open(architecture: Architecture) -> bool {
     matches!(architecture, Any | Cuda | Rocm | Rocm90a | Rocm942)
 }
 
-fn asked(kernel: &MatmulKernel) -> Wanted {
-    Wanted {
+fn asked(kernel: &MatmulKernel) -> KernelRequest {
+    KernelRequest {
         tile: Some([kernel.m, kernel.n, kernel.k]),
         warps: Some(kernel.warps),
         sram: Some(kernel.sram),
@@ -95,7 +95,7 @@ fn asked(kernel: &MatmulKernel) -> Wanted {
 }
 
 /// No kernel is as asked: those there are.
-pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: Wanted) -> String {
+pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: KernelRequest) -> String {
     let kernels = of(architecture, dtype);
     if kernels.is_empty() {
         return none(architecture, dtype);

@@ -2,7 +2,7 @@
 use crate::cost::machine;
 use irc_ark_format::plan::Architecture;
 
-/// Processors no device has; a plan that names more is refused by its checks.
+/// Processors no device has; a plan that names more is rejected by its checks.
 const MAX_PROCESSORS: i64 = 4096;
 
 /// What a plan is made for.

@@ -41,7 +41,7 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     }
 }
 
-/// Where a value differs, or, if they are told apart, the sign of a zero.
+/// Where a value differs, or, if it matters, the sign of a zero.
 fn difference(found: &Tensor, expected: &Tensor, zeros: bool) -> Option<String> {
     if let (Some(found), Some(expected)) = (found.to_i128(), expected.to_i128()) {
         let at = found.iter().zip(&expected).position(|(a, b)| a != b)?;

@@ -50,7 +50,7 @@ fn accumulator<'c>(emitter: &Emitter<'c, '_>, element: Element<'c>, mean: bool) 
     }
 }
 
-/// An element-wise conversion; nothing when the types are equal.
+/// An element-wise conversion; the operand itself when the types are equal.
 pub fn convert<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,

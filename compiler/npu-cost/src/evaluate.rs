@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::diagnostic::{Result, fault};
-use crate::layout::Made;
-use crate::leaf::{Placed, Task};
+use crate::layout::ProducedParts;
+use crate::leaf::{PlacedLayer, Task};
 use crate::machine::Machine;
 use crate::memo::Memo;
 use crate::mesh;
@@ -90,7 +90,7 @@ pub struct Model<'a> {
 }
 
 /// A node that was evaluated.
-struct Done {
+struct NodeCost {
     latency: u64,
     energy: f64,
     /// Without links and DRAM.
@@ -119,7 +119,7 @@ struct Walk<'m, 'a> {
     /// Images of the whole tree.
     batch: u64,
     /// Where results are.
-    made: Vec<Option<Arc<Made>>>,
+    made: Vec<Option<Arc<ProducedParts>>>,
     layers: Vec<LayerCost>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Model<'a> {
     /// What a tree costs.
     ///
     /// # Errors
-    /// A tree that is not sound (`cost-tree-…`), a layer that finds no scheme (`cost-scheme`,
+    /// A tree that is not valid (`cost-tree-…`), a layer that finds no scheme (`cost-scheme`,
     /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a cut of space whose cores
     /// cannot be shared out (`cost-no-cores`), at the node concerned.
     pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
@@ -164,7 +164,7 @@ impl Walk<'_, '_> {
         self.model.machine.buffer.size
     }
 
-    fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
+    fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let done = match &step.kind {
             StepKind::Leaf(leaf) => self.leaf(leaf, step.batch, cores, level),
             StepKind::Cut(Cut::Time, cut) => self.time(cut, cores, level),
@@ -179,7 +179,7 @@ impl Walk<'_, '_> {
         batch: u64,
         cores: Range<u64>,
         level: Level,
-    ) -> Result<Done> {
+    ) -> Result<NodeCost> {
         let (model, layer) = (&mut *self.model, leaf.layer);
         let (machine, objective) = (model.machine, model.objective);
         let task = Task {
@@ -204,11 +204,11 @@ impl Walk<'_, '_> {
 
     fn place(
         &self,
-        placed: Placed,
+        placed: PlacedLayer,
         layer: usize,
         cores: u64,
         level: Level,
-    ) -> Result<(Done, Arc<Made>)> {
+    ) -> Result<(NodeCost, Arc<ProducedParts>)> {
         let (machine, capacity) = (self.model.machine, self.capacity());
         let has_made_weights = self.model.network.nodes()[layer].has_made_weights();
         let (mut inputs, mut weights) = (Usage::of(&placed.inputs), Usage::of(&placed.weights));
@@ -226,19 +226,19 @@ impl Walk<'_, '_> {
             ..Energy::default()
         };
         let (latency, energy, traffic) = (placed.time, placed.energy, placed.traffic);
-        let mut done = Done { latency, energy, parts, traffic, inputs, weights, working };
+        let mut done = NodeCost { latency, energy, parts, traffic, inputs, weights, working };
         if level != Level::Inner {
             done.bound(machine);
         }
         Ok((done, placed.made))
     }
 
-    fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
+    fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let groups = cut.groups;
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
         // Weights of a segment that runs once need not stay: each comes with the layer's inputs.
         let passing = level == Level::Segment && groups == 1;
-        let mut sum = Done::nothing();
+        let mut sum = NodeCost::nothing();
         let (mut first, mut last) = (None, None);
         for child in &cut.children {
             let done = self.node(child, cores.clone(), below)?;
@@ -247,7 +247,7 @@ impl Walk<'_, '_> {
             if level != Level::Root {
                 self.pass(&mut sum, last.as_ref(), &done, level, passing)?;
             }
-            let held = Held::of(&done, passing);
+            let held = ChildUsage::of(&done, passing);
             first.get_or_insert_with(|| held.clone());
             last = Some(held);
         }
@@ -264,9 +264,9 @@ impl Walk<'_, '_> {
     /// The buffers while one child runs and what the next needs is brought.
     fn pass(
         &self,
-        sum: &mut Done,
-        last: Option<&Held>,
-        next: &Done,
+        sum: &mut NodeCost,
+        last: Option<&ChildUsage>,
+        next: &NodeCost,
         level: Level,
         passing: bool,
     ) -> Result<()> {
@@ -275,7 +275,7 @@ impl Walk<'_, '_> {
             sum.inputs = std::mem::take(&mut sum.inputs).and(&next.inputs).within(capacity)?;
         }
         if let Some(last) = last {
-            let both = Held::of(next, passing).before.and(&last.during).within(capacity)?;
+            let both = ChildUsage::of(next, passing).before.and(&last.during).within(capacity)?;
             sum.working = std::mem::take(&mut sum.working).or(&both);
         }
         if !passing {
@@ -287,9 +287,9 @@ impl Walk<'_, '_> {
     /// The buffers when the last child runs, before the first does so again.
     fn wrap(
         &self,
-        sum: &mut Done,
-        first: &Held,
-        last: &Held,
+        sum: &mut NodeCost,
+        first: &ChildUsage,
+        last: &ChildUsage,
         groups: u64,
         level: Level,
     ) -> Result<()> {
@@ -306,7 +306,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<Done> {
+    fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let CutStep { groups, stages, children } = cut;
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
@@ -316,7 +316,7 @@ impl Walk<'_, '_> {
                 format!("{count} cores cannot be shared out evenly among {parts} children");
             return Err(fault("cost-no-cores", message));
         };
-        let mut sum = Done::nothing();
+        let mut sum = NodeCost::nothing();
         for (child, cores) in children.iter().zip(shared) {
             let done = self.node(child, cores, Level::Inner)?;
             sum.add(&done);
@@ -343,15 +343,15 @@ impl Walk<'_, '_> {
 
 /// What a child of a cut of time holds.
 #[derive(Clone)]
-struct Held {
+struct ChildUsage {
     /// Before it runs.
     before: Usage,
     /// While it runs.
     during: Usage,
 }
 
-impl Held {
-    fn of(done: &Done, passing: bool) -> Self {
+impl ChildUsage {
+    fn of(done: &NodeCost, passing: bool) -> Self {
         let (before, during) = (done.inputs.clone(), done.working.clone());
         match passing {
             true => Self { before: before.and(&done.weights), during: during.and(&done.weights) },
@@ -360,7 +360,7 @@ impl Held {
     }
 }
 
-impl Done {
+impl NodeCost {
     fn nothing() -> Self {
         Self {
             latency: 0,

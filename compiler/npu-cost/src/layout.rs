@@ -129,7 +129,7 @@ fn filled(part: Region, needs: impl Fn(Region) -> Region) -> Region {
 
 /// Where the parts of a layer's result are made.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct ProducedParts {
     /// How it was cut and placed.
     pub scheme: Scheme,
     /// The first of its cores.

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Result, fault};
 use crate::layer::Op;
-use crate::layout::{Made, Parts, Shares};
+use crate::layout::{Parts, ProducedParts, Shares};
 use crate::machine::Machine;
 use crate::mapper::Mapping;
 use crate::mesh::Place;
 use crate::moves::Moves;
 use crate::network::{Network, Node};
 use crate::objective::Objective;
-use crate::partition::{Partition, Scheme, Wanted};
+use crate::partition::{Partition, PartitionRequest, Scheme};
 use crate::shape::{Region, Span};
 use crate::traffic::Traffic;
 
@@ -37,7 +37,7 @@ pub struct Task<'a> {
     pub cores: Range<u64>,
     /// Where results are that come straight from the cores that made them, by their layers' places;
     /// others come from DRAM.
-    pub made: &'a [Option<Arc<Made>>],
+    pub made: &'a [Option<Arc<ProducedParts>>],
     /// Layers whose results come straight.
     pub direct: &'a [usize],
     /// Whether the result goes to DRAM.
@@ -48,7 +48,7 @@ pub struct Task<'a> {
 
 /// A layer with the scheme it got.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct PlacedLayer {
     /// How it is cut and placed.
     pub scheme: Scheme,
     /// pJ of everything.
@@ -59,10 +59,10 @@ pub struct Placed {
     pub mapping: Mapping,
     /// pJ of filling the global buffers, and of reading results from them.
     pub exchange: f64,
-    /// What is moved, links told apart.
+    /// The data movements, by link.
     pub traffic: Traffic,
     /// Where the result is.
-    pub made: Arc<Made>,
+    pub made: Arc<ProducedParts>,
     /// Bytes of inputs on each core that has any.
     pub inputs: Vec<(Place, u64)>,
     /// Bytes of weights on each core that has any.
@@ -80,7 +80,7 @@ struct Cut {
     moves: Moves,
 }
 
-/// A scheme with what is known of it before links are told apart.
+/// A scheme with what is known of it before links are distinguished.
 struct Choice {
     value: f64,
     scheme: Scheme,
@@ -102,7 +102,7 @@ impl Task<'_> {
         machine: &Machine,
         objective: Objective,
         map: &mut Map<'_>,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedLayer> {
         let mut best: Option<(Choice, Cut)> = None;
         for partition in self.partitions(machine)? {
             let Some(cut) = self.cut(partition, machine, map) else { continue };
@@ -134,7 +134,7 @@ impl Task<'_> {
                 false => Err(fault("cost-scheme", message)),
             };
         }
-        let wanted = Wanted {
+        let wanted = PartitionRequest {
             cores: self.core_count(),
             output: self.node().layer.output,
             batch: self.batch,
@@ -199,7 +199,7 @@ impl Task<'_> {
         moves
     }
 
-    /// Brings results that stand behind one another from channel `first` on; behind channel `operand`
+    /// Brings results that are behind one another from channel `first` on; behind channel `operand`
     /// the next operand begins.
     fn bring(
         &self,
@@ -253,13 +253,13 @@ impl Task<'_> {
         scheme.cores().into_iter().map(place).collect()
     }
 
-    fn finish(&self, choice: Choice, cut: Cut, machine: &Machine) -> Placed {
+    fn finish(&self, choice: Choice, cut: Cut, machine: &Machine) -> PlacedLayer {
         let places = self.places(choice.scheme, machine);
         let held = |shares: &Shares| {
             let all = shares.each().filter(|(_, bytes)| *bytes > 0);
             all.map(|(part, bytes)| (places[part], bytes)).collect()
         };
-        Placed {
+        PlacedLayer {
             scheme: choice.scheme,
             energy: choice.energy,
             time: choice.time,
@@ -268,7 +268,7 @@ impl Task<'_> {
             traffic: cut.moves.carry(&places, machine, Traffic::on_links(machine.mesh)),
             inputs: held(&cut.inputs),
             weights: held(&cut.weights),
-            made: Arc::new(Made {
+            made: Arc::new(ProducedParts {
                 scheme: choice.scheme,
                 first: self.cores.start,
                 parts: cut.parts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Result;
-use crate::leaf::{Placed, Task};
+use crate::leaf::{PlacedLayer, Task};
 use crate::machine::Machine;
 use crate::mapper::{self, Mapping};
 use crate::objective::Objective;
@@ -29,7 +29,7 @@ struct Leaf {
 #[derive(Default)]
 pub struct Memo {
     mappings: BTreeMap<(usize, Partition, u64), Option<Mapping>>,
-    leaves: BTreeMap<Leaf, Placed>,
+    leaves: BTreeMap<Leaf, PlacedLayer>,
 }
 
 impl Memo {
@@ -42,7 +42,7 @@ impl Memo {
         task: &Task<'_>,
         machine: &Machine,
         objective: Objective,
-    ) -> Result<Placed> {
+    ) -> Result<PlacedLayer> {
         let leaf = Leaf::of(task);
         if let Some(placed) = self.leaves.get(&leaf) {
             return Ok(placed.clone());

@@ -26,7 +26,7 @@ pub struct Mesh {
     /// Rows.
     pub height: u64,
     /// Columns of a stripe, a divisor of the width: cores are numbered stripe by stripe, downwards and
-    /// upwards in turn, so that cores with following numbers stand together.
+    /// upwards in turn, so that cores with following numbers are together.
     pub stride: u64,
 }
 

@@ -1,6 +1,6 @@
 //! What a layer's parts send and receive.
 
-use crate::layout::{Made, Shares};
+use crate::layout::{ProducedParts, Shares};
 use crate::machine::Machine;
 use crate::mesh::Place;
 use crate::shape::{Region, Span};
@@ -44,7 +44,7 @@ impl Moves {
     ///
     /// A region that begins before `first` takes nothing: the published code loses what lies behind
     /// the first of several results that a part reads.
-    pub fn send(&mut self, made: &Made, needed: &Shares, first: u64, batch: u64) {
+    pub fn send(&mut self, made: &ProducedParts, needed: &Shares, first: u64, batch: u64) {
         for (region, to) in &needed.regions {
             let Span { from, to: end } = region.channels;
             if from < first {

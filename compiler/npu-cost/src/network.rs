@@ -23,7 +23,7 @@ pub const MAX_BATCH: u64 = 1 << 10;
 pub struct Node {
     /// The layer.
     pub layer: Layer,
-    /// Layers that make its input, ascending: their channels stand behind one another.
+    /// Layers that make its input, ascending: their channels are behind one another.
     pub inputs: Vec<usize>,
     /// Layers that make its weights, ascending; none where the weights are constants.
     pub weights: Vec<usize>,
@@ -181,7 +181,7 @@ fn check_operands(layer: &Layer, before: u64, next: Shape) -> Result<()> {
     let each = layer.output.channels;
     match before % each + next.channels <= each {
         true => Ok(()),
-        false => Err(mismatch(layer, "an input lies in two operands")),
+        false => Err(mismatch(layer, "an input is in two operands")),
     }
 }
 
@@ -244,7 +244,7 @@ fn check_layer(layer: &Layer) -> Result<()> {
 
 fn check_op(layer: &Layer) -> Result<()> {
     let message = match layer.op {
-        Op::Transpose { order: [a, b, c] } if a == b || b == c || a == c => "an axis stands twice",
+        Op::Transpose { order: [a, b, c] } if a == b || b == c || a == c => "an axis occurs twice",
         Op::Pool(window) if (0..2).any(|axis| window.stride[axis] > window.kernel[axis]) => {
             "a window of pooling leaves out elements"
         }

@@ -40,7 +40,7 @@ impl Partition {
 
 /// What partitions are looked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct PartitionRequest {
     /// Cores, each of which gets a part.
     pub cores: u64,
     /// The result of one image.
@@ -53,7 +53,7 @@ pub struct Wanted {
     pub least_even: f64,
 }
 
-impl Wanted {
+impl PartitionRequest {
     /// The partitions that are even enough; if none is, the most even one.
     pub fn partitions(&self) -> Vec<Partition> {
         let extents = extents(self.output, self.batch);
@@ -207,11 +207,12 @@ mod tests {
     fn without_an_even_partition_the_most_even_is_taken() {
         let output = Shape::new(3, 1, 1);
         let wanted = |least_even| {
-            Wanted { cores: 4, output, batch: 1, least_cuts: 0, least_even }.partitions()
+            PartitionRequest { cores: 4, output, batch: 1, least_cuts: 0, least_even }.partitions()
         };
         assert_eq!(wanted(0.75), [Partition([4, 1, 1, 1])]);
         assert!(wanted(0.3).len() > 1);
-        let uneven = Wanted { cores: 2, output, batch: 1, least_cuts: 3, least_even: 0.0 };
+        let uneven =
+            PartitionRequest { cores: 2, output, batch: 1, least_cuts: 3, least_even: 0.0 };
         assert_eq!(uneven.partitions(), []);
     }
 

@@ -13,14 +13,14 @@ pub struct Traffic {
     pub hops: u64,
     /// Bytes from and to DRAM.
     pub dram: u64,
-    /// Bytes over each link; empty where links are not told apart. Of each core, in the order of
+    /// Bytes over each link; empty where links are not distinguished. Of each core, in the order of
     /// columns, the links to the right, up, left and down.
     links: Vec<u64>,
 }
 
 /// A link's direction.
 #[derive(Clone, Copy)]
-enum Way {
+enum Direction {
     Right,
     Up,
     Left,
@@ -28,7 +28,7 @@ enum Way {
 }
 
 impl Traffic {
-    /// Nothing yet, on a mesh whose links are told apart.
+    /// Nothing yet, on a mesh whose links are distinguished.
     pub fn on_links(mesh: Mesh) -> Self {
         Self { links: vec![0; 4 * mesh.cores() as usize], ..Self::default() }
     }
@@ -81,7 +81,7 @@ impl Traffic {
         self.change(|bytes| bytes / times);
     }
 
-    /// Cycles of DRAM and, where links are told apart, the busiest link.
+    /// Cycles of DRAM and, where links are distinguished, the busiest link.
     pub fn time(&self, machine: &Machine) -> u64 {
         let links = self.busiest().div_ceil(machine.link_bandwidth);
         self.dram.div_ceil(machine.dram_bandwidth).max(links)
@@ -111,24 +111,24 @@ impl Traffic {
     fn run_row(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
         self.hops += (from.x.max(to.end) - from.x.min(to.start)) * bytes;
         for x in to.start + 1..=from.x {
-            self.link(mesh, Place { x, ..from }, Way::Left, bytes);
+            self.link(mesh, Place { x, ..from }, Direction::Left, bytes);
         }
         for x in from.x..to.end {
-            self.link(mesh, Place { x, ..from }, Way::Right, bytes);
+            self.link(mesh, Place { x, ..from }, Direction::Right, bytes);
         }
     }
 
     fn run_column(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
         self.hops += (from.y.max(to.end) - from.y.min(to.start)) * bytes;
         for y in to.start + 1..=from.y {
-            self.link(mesh, Place { y, ..from }, Way::Up, bytes);
+            self.link(mesh, Place { y, ..from }, Direction::Up, bytes);
         }
         for y in from.y..to.end {
-            self.link(mesh, Place { y, ..from }, Way::Down, bytes);
+            self.link(mesh, Place { y, ..from }, Direction::Down, bytes);
         }
     }
 
-    fn link(&mut self, mesh: Mesh, from: Place, way: Way, bytes: u64) {
+    fn link(&mut self, mesh: Mesh, from: Place, way: Direction, bytes: u64) {
         let link = 4 * (from.x * mesh.height + from.y) as usize + way as usize;
         if let Some(sum) = self.links.get_mut(link) {
             *sum += bytes;

@@ -83,7 +83,7 @@ fn results_that_stay_on_chip_save_dram() {
     leaves.push(Tree::cut(Cut::Time, 1, vec![Tree::leaf(last - 1, 1), Tree::leaf(last, 1)]));
     let kept = evaluate(&network, &machine, &Tree::cut(Cut::Time, 1, leaves)).expect("a cost");
     let through = evaluate(&network, &machine, &layer_by_layer(&network, 1, 1)).expect("a cost");
-    // Once written and once read, all of it from its maker: a byte is 60 pJ each way.
+    // Once written and once read, all of it from its producer: a byte is 60 pJ each way.
     let bytes = network.nodes()[last - 1].layer.output.volume() as f64;
     assert!(through.parts.dram - kept.parts.dram >= 2.0 * 60.0 * bytes);
 }

@@ -1,4 +1,4 @@
-//! Texts of trees: what is read, what is refused and where.
+//! Texts of trees: what is read, what is rejected and where.
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu_cost::{

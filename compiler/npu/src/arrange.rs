@@ -23,7 +23,7 @@ use irc_npu::layout::{WL0_UNIT, wl0_row, wl0_units};
 use crate::compute;
 use crate::diagnostic::Result;
 use crate::movement;
-use crate::moves::{Move, What, moves};
+use crate::moves::{Move, Movement, moves};
 use crate::rings;
 use crate::step::Step;
 use crate::tensors::{View, lengths};
@@ -152,7 +152,7 @@ impl Gaps {
         let mut all = vec![];
         // Weights in L2 must be there before they go on to WL0.
         let needed = |movement: &Move<'_>| match movement.what {
-            What::Weights(_) => movement.is_read,
+            Movement::Weights(_) => movement.is_read,
             _ => movement.is_read && !self.by_tile,
         };
         take_through(&mut queue, &mut all, needed);
@@ -201,7 +201,7 @@ fn take_through(
 
 /// Takes the next movement when it is a load.
 fn take_load(queue: &mut VecDeque<(Move<'_>, Step)>, all: &mut Vec<Step>) {
-    if queue.front().is_some_and(|(movement, _)| !matches!(movement.what, What::Store { .. })) {
+    if queue.front().is_some_and(|(movement, _)| !matches!(movement.what, Movement::Store { .. })) {
         all.extend(queue.pop_front().map(|(_, step)| step));
     }
 }

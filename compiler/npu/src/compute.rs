@@ -14,7 +14,7 @@ use crate::diagnostic::{
 use crate::instructions::VectorSetup;
 use crate::movement::{cut_mode, place};
 use crate::step::Step;
-use crate::tensors::{Spot, View, corner, lengths};
+use crate::tensors::{TensorOffset, View, corner, lengths};
 
 /// The instructions of a workload's tiles, in the order of their keys as strings. Their place in it
 /// says in which half of WL0 their weights are.
@@ -64,12 +64,12 @@ fn least(a: Option<[i64; 4]>, b: Option<[i64; 4]>) -> Option<[i64; 4]> {
     }
 }
 
-fn inputs(view: &View<'_>, index: usize) -> Result<Vec<Spot>> {
+fn inputs(view: &View<'_>, index: usize) -> Result<Vec<TensorOffset>> {
     view.workload(index).ifmaps().iter().map(|ifmap| view.input(index, ifmap)).collect()
 }
 
 /// Where the first element of the whole result is written.
-fn output(view: &View<'_>, index: usize) -> Result<Spot> {
+fn output(view: &View<'_>, index: usize) -> Result<TensorOffset> {
     let missing = || fault("emit-output", &view.at(index), "the result has no place in the buffer");
     let part = view.workload(index).ofmaps().first().ok_or_else(missing)?;
     let mut spot = *view.outputs(index, part)?.first().ok_or_else(missing)?;
@@ -84,12 +84,12 @@ struct Work<'v, 's> {
     index: usize,
     path: String,
     layer: &'s FrontendLayer,
-    inputs: Vec<Spot>,
+    inputs: Vec<TensorOffset>,
     /// Which operand of the layer each is, as the frontend has them.
     operands: Vec<usize>,
     /// First element of each operand over all tiles, absolute in the layer's operand.
     origins: [Option<[i64; 4]>; 2],
-    output: Spot,
+    output: TensorOffset,
 }
 
 impl Work<'_, '_> {
@@ -98,7 +98,7 @@ impl Work<'_, '_> {
         layer_fault("emit-frontend", (&self.layer.name, "module_list"), message)
     }
 
-    fn input(&self, operand: usize) -> Result<&Spot> {
+    fn input(&self, operand: usize) -> Result<&TensorOffset> {
         self.inputs
             .get(operand)
             .ok_or_else(|| fault("emit-input", &self.path, "the workload lacks an operand"))
@@ -332,7 +332,7 @@ impl Work<'_, '_> {
     /// Whether one register can say of both operands how they lie.
     fn are_alike(&self) -> bool {
         let images = self.view.workload(self.index).extent.axis(0);
-        let shape = |spot: &Spot| {
+        let shape = |spot: &TensorOffset| {
             let [c, h, w] = spot.tensor.shape;
             (spot.tensor.format.pixel(c), if images.0 == images.1 { 0 } else { h }, w)
         };

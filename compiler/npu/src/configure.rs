@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use irc_npu::{Instruction, Op};
 
 use crate::step::Step;
-use crate::tokens::Issued;
+use crate::tokens::IssuedInstruction;
 
 /// The steps with the configuration they need in front of them.
 ///
 /// Registers stay until written again, so one is left out that would write what is there.
-pub fn configure(steps: impl Iterator<Item = Step>) -> Vec<Issued> {
+pub fn configure(steps: impl Iterator<Item = Step>) -> Vec<IssuedInstruction> {
     let mut registers: BTreeMap<&'static str, Op> = BTreeMap::new();
     let mut code = vec![];
     for step in steps {

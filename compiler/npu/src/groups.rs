@@ -22,8 +22,8 @@ pub fn groups(schedule: &Schedule, transfers: &Transfers<'_>, core: &Core) -> Ve
         let read = workload.ifmaps().iter().flat_map(|ifmap| ifmap.transfer_id.iter());
         let blocks = read.filter_map(|transfer| transfers.dram_out(transfer));
         let related = blocks.flat_map(|block| block.related_ifmap.iter().flatten());
-        let makers = related.filter_map(|transfer| ins.get(transfer));
-        let mut made = makers.filter_map(|maker| all.get(usize::try_from(*maker).ok()?));
+        let producers = related.filter_map(|transfer| ins.get(transfer));
+        let mut made = producers.filter_map(|producer| all.get(usize::try_from(*producer).ok()?));
         if made.any(|made| *made == group) {
             group += 1;
         }

@@ -9,19 +9,19 @@ use irc_npu::access::Space;
 pub const STREAMS: usize = Engine::COUNT + 1;
 
 /// Instructions by stream: the last of each.
-pub type Last = [Option<usize>; STREAMS];
+pub type LastByStream = [Option<usize>; STREAMS];
 
 /// An instruction with its stream.
-pub type By = (usize, usize);
+pub type StreamIndex = (usize, usize);
 
 /// Bytes with the same history.
 #[derive(Clone, Copy, Default)]
 struct Run {
     end: i64,
     /// The last to write them.
-    writer: Option<By>,
+    writer: Option<StreamIndex>,
     /// The last of every stream to read them since.
-    readers: Last,
+    readers: LastByStream,
 }
 
 /// Who has last written and read every byte of a core's memories.
@@ -35,7 +35,7 @@ impl Hazards {
     /// Reads bytes: what must precede is added to `last`.
     ///
     /// A reader that is not `kept` does not hold up who writes the bytes next.
-    pub fn read(&mut self, bytes: &Bytes, by: By, is_kept: bool, last: &mut Last) {
+    pub fn read(&mut self, bytes: &Bytes, by: StreamIndex, is_kept: bool, last: &mut LastByStream) {
         let memory = self.memory(bytes);
         let mut from = bytes.start;
         let mut unknown = vec![];
@@ -63,7 +63,7 @@ impl Hazards {
 
     /// Writes bytes: what must precede is added to `last`. That is who read what was there, or who
     /// wrote it when nobody did.
-    pub fn write(&mut self, bytes: &Bytes, by: By, last: &mut Last) {
+    pub fn write(&mut self, bytes: &Bytes, by: StreamIndex, last: &mut LastByStream) {
         let memory = self.memory(bytes);
         let over: Vec<i64> =
             memory.range(bytes.start..bytes.end).map(|(start, _)| *start).collect();
@@ -82,7 +82,7 @@ impl Hazards {
                 _ => {}
             }
         }
-        let run = Run { end: bytes.end, writer: Some(by), readers: Last::default() };
+        let run = Run { end: bytes.end, writer: Some(by), readers: LastByStream::default() };
         memory.insert(bytes.start, run);
     }
 
@@ -113,7 +113,7 @@ pub struct Bytes {
 }
 
 /// Notes an instruction unless a later one of its stream is there.
-pub fn join(last: &mut Last, (stream, index): By) {
+pub fn join(last: &mut LastByStream, (stream, index): StreamIndex) {
     let slot = &mut last[stream];
     *slot = (*slot).max(Some(index));
 }

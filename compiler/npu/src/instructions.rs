@@ -9,11 +9,11 @@ use irc_npu::op::{
 };
 use irc_npu::{Number, Op};
 
-use crate::layers::{Stored, Weights};
-use crate::tensors::{Spot, Tensor};
+use crate::layers::{DramTensor, Weights};
+use crate::tensors::{Tensor, TensorOffset};
 
 /// An instruction and what writes its registers.
-pub type Made = (Vec<Op>, Op);
+pub type ConfiguredOp = (Vec<Op>, Op);
 
 /// Base register of activations in DRAM.
 pub const ACTIVATIONS: u32 = 0;
@@ -28,7 +28,13 @@ const ACTIVATION_SET: u32 = 0;
 const WEIGHT_SET: u32 = 1;
 
 /// Loads a tile `[N, C, H, W]` from a byte of a dense tensor behind a base register.
-pub fn load(bas: u32, from: &Stored, st_addr: i64, to: &Spot, tile: [u32; 4]) -> Made {
+pub fn load(
+    bas: u32,
+    from: &DramTensor,
+    st_addr: i64,
+    to: &TensorOffset,
+    tile: [u32; 4],
+) -> ConfiguredOp {
     let config = LdaCfg {
         sme: 1,
         rs: ACTIVATION_SET,
@@ -48,7 +54,13 @@ pub fn load(bas: u32, from: &Stored, st_addr: i64, to: &Spot, tile: [u32; 4]) ->
 }
 
 /// Stores a tile `[N, C, H, W]` to a byte of a dense tensor; `sme` is 1 for stores that say so.
-pub fn store(from: &Tensor, sme: u32, to: &Stored, dt_addr: i64, tile: [u32; 4]) -> Made {
+pub fn store(
+    from: &Tensor,
+    sme: u32,
+    to: &DramTensor,
+    dt_addr: i64,
+    tile: [u32; 4],
+) -> ConfiguredOp {
     let config = StaCfg {
         sme,
         rs: ACTIVATION_SET,
@@ -68,7 +80,7 @@ pub const AS_IT_IS: u32 = 0;
 pub const TRANSPOSED: u32 = 1;
 
 /// Copies a tile `[N, C, H, W]` of the source within L2.
-pub fn copy(order: u32, from: &Spot, to: &Spot, tile: [u32; 4]) -> Made {
+pub fn copy(order: u32, from: &TensorOffset, to: &TensorOffset, tile: [u32; 4]) -> ConfiguredOp {
     let config =
         DtCfg { df: from.tensor.format, s_tile: from.tensor.shape, d_tile: to.tensor.shape };
     let op = DtCal {
@@ -87,7 +99,7 @@ pub fn load_weights(
     weights: &Weights,
     (first, count): (i64, u32),
     (dbsg, dt_addr): (u32, i64),
-) -> Made {
+) -> ConfiguredOp {
     let config = LdwCfg {
         rs: WEIGHT_SET,
         bas: WEIGHTS,
@@ -119,7 +131,7 @@ pub fn to_wl0(
     xy_mode: (XCutMode, YCutMode),
     from: WeightSource,
     dt_addr: i64,
-) -> Made {
+) -> ConfiguredOp {
     let config = LwCfg {
         bas: WEIGHTS,
         df: weights.format,

@@ -15,7 +15,7 @@ use crate::diagnostic::{Result, fault, layer_fault, layer_word};
 
 /// A tensor `[N, C, H, W]` in DRAM, packed.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored {
+pub struct DramTensor {
     /// First byte, from the base register.
     pub base: i64,
     /// Format of its elements.
@@ -24,7 +24,7 @@ pub struct Stored {
     pub shape: [u32; 3],
 }
 
-impl Stored {
+impl DramTensor {
     /// The byte of an element `[N, C, H, W]`.
     pub fn address(&self, at: [i64; 4]) -> i64 {
         let [c, h, w] = self.shape.map(i64::from);
@@ -58,7 +58,7 @@ impl Weights {
 pub struct Layers<'f> {
     frontend: &'f Frontend,
     weights: BTreeMap<&'f str, Weights>,
-    stored: BTreeMap<&'f str, Stored>,
+    stored: BTreeMap<&'f str, DramTensor>,
 }
 
 impl<'f> Layers<'f> {
@@ -127,7 +127,7 @@ impl<'f> Layers<'f> {
         end: &mut i64,
     ) -> Result<()> {
         let dim = |axis: usize| layer_word(shape.get(axis).copied().unwrap_or(1), place);
-        let stored = Stored { base: *end, format, shape: [dim(1)?, dim(2)?, dim(3)?] };
+        let stored = DramTensor { base: *end, format, shape: [dim(1)?, dim(2)?, dim(3)?] };
         *end = stored.address([i64::from(dim(0)?), 0, 0, 0]);
         self.stored.insert(name, stored);
         Ok(())
@@ -151,8 +151,8 @@ impl<'f> Layers<'f> {
     }
 
     /// Where the result of a layer, or an input of the network, lies.
-    pub fn stored(&self, name: &str, path: &str) -> Result<Stored> {
-        let missing = || fault("emit-dram", path, format!("`{name}` does not lie in DRAM"));
+    pub fn stored(&self, name: &str, path: &str) -> Result<DramTensor> {
+        let missing = || fault("emit-dram", path, format!("`{name}` is not in DRAM"));
         self.stored.get(name).copied().ok_or_else(missing)
     }
 
@@ -163,7 +163,7 @@ impl<'f> Layers<'f> {
         block: &DramOut,
         (reader, operand): (&str, usize),
         path: &str,
-    ) -> Result<Stored> {
+    ) -> Result<DramTensor> {
         let related = block.related_ifmap.iter().flatten();
         let mut made = related.filter_map(|id| transfers.dram_in(*id)?.layer_name.as_deref());
         let name = match made.next() {

@@ -8,10 +8,10 @@ use crate::diagnostic::{Result, fault, layer_fault};
 /// Largest coordinate.
 const COORDINATE: i64 = 1 << 20;
 
-/// Most elements of a tensor, and the largest address.
+/// Maximum number of elements of a tensor, and the largest address.
 const VOLUME: i64 = 1 << 40;
 
-/// Refuses quantities beyond any machine.
+/// Rejects quantities beyond any machine.
 pub fn check(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<()> {
     for (core, index, workload) in schedule.workloads() {
         if !is_small(workload) {

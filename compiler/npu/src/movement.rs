@@ -7,11 +7,11 @@ use irc_npu::Origin;
 use irc_npu::enums::{XCutMode, YCutMode};
 
 use crate::diagnostic::{Result, fault, signed, word, words};
-use crate::instructions::{self, Made, WeightSource};
-use crate::layers::Stored;
-use crate::moves::{Move, What};
+use crate::instructions::{self, ConfiguredOp, WeightSource};
+use crate::layers::DramTensor;
+use crate::moves::{Move, Movement};
 use crate::step::Step;
-use crate::tensors::{Spot, View, corner, lengths};
+use crate::tensors::{TensorOffset, View, corner, lengths};
 
 /// The instruction of a movement that is issued with a workload; `next` is the movement after it.
 pub fn movement(
@@ -23,22 +23,22 @@ pub fn movement(
     let mut users = Users::default();
     // Weights in L2 are read by LW alone, whose instructions name the layer.
     match movement.what {
-        What::Load(_, source) => users.add(view, source.transfer_id)?,
-        What::Row(row) => row.transfer_id.iter().try_for_each(|id| users.add(view, id))?,
-        What::Weights(_) | What::Store { .. } => {}
+        Movement::Load(_, source) => users.add(view, source.transfer_id)?,
+        Movement::Row(row) => row.transfer_id.iter().try_for_each(|id| users.add(view, id))?,
+        Movement::Weights(_) | Movement::Store { .. } => {}
     }
     // Weights that come to WL0 ahead of their workload count as used by the movement before, too.
-    if let Some(Move { what: What::Row(row), is_read: false, .. }) = next
-        && !matches!(movement.what, What::Store { .. })
+    if let Some(Move { what: Movement::Row(row), is_read: false, .. }) = next
+        && !matches!(movement.what, Movement::Store { .. })
     {
         row.transfer_id.iter().try_for_each(|id| users.add(view, id))?;
     }
     let origin = users.origin(view, index)?;
     match movement.what {
-        What::Load(resident, source) => load(view, index, resident, source, origin),
-        What::Weights(resident) => load_weights(view, index, resident, origin),
-        What::Row(row) => load_row(view, index, row, origin),
-        What::Store { resident, maker } => store(view, index, resident, maker),
+        Movement::Load(resident, source) => load(view, index, resident, source, origin),
+        Movement::Weights(resident) => load_weights(view, index, resident, origin),
+        Movement::Row(row) => load_row(view, index, row, origin),
+        Movement::Store { resident, producer } => store(view, index, resident, producer),
     }
 }
 
@@ -90,7 +90,7 @@ fn load(
     let from = stored_source(view, source.transfer_id, block, &path)?;
     let tensor = view.tensor(index, resident)?;
     let into = source.extent().map_or([0; 4], |extent| corner(&extent));
-    let spot = Spot { tensor, at: into };
+    let spot = TensorOffset { tensor, at: into };
     let extent = block.extent();
     let tile = words(lengths(&extent), &path)?;
     let at = from.address(corner(&extent));
@@ -98,12 +98,17 @@ fn load(
     Ok(step(made, origin, index))
 }
 
-fn step((configs, op): Made, origin: Origin, workload: usize) -> Step {
+fn step((configs, op): ConfiguredOp, origin: Origin, workload: usize) -> Step {
     Step { configs, op, origin, workload }
 }
 
 /// The tensor in DRAM that a block is of.
-fn stored_source(view: &View<'_>, transfer: i64, block: &DramOut, path: &str) -> Result<Stored> {
+fn stored_source(
+    view: &View<'_>,
+    transfer: i64,
+    block: &DramOut,
+    path: &str,
+) -> Result<DramTensor> {
     let reader = view.users(transfer).find_map(|(_, index)| {
         let mut ifmaps = view.workload(index).ifmaps().iter();
         let place = ifmaps.position(|map| map.transfer_id.iter().any(|id| id == transfer))?;
@@ -196,10 +201,10 @@ pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Result<(XCutMode, YCutMode)>
     Ok((XCutMode::CutK, y))
 }
 
-fn store(view: &View<'_>, index: usize, resident: &Resident, maker: usize) -> Result<Step> {
+fn store(view: &View<'_>, index: usize, resident: &Resident, producer: usize) -> Result<Step> {
     let path = view.at(index);
     let tensor = view.tensor(index, resident)?;
-    let made = view.workload(maker);
+    let made = view.workload(producer);
     let (_, part) = view.part_of(index, resident)?;
     let into = view.layers.stored(&made.layer_name, &path)?;
     let first = part.extent().moved_by(&made.extent.lower);
@@ -207,8 +212,8 @@ fn store(view: &View<'_>, index: usize, resident: &Resident, maker: usize) -> Re
     // The first tools say that channels stay padded, although they store whole words only.
     let sme = u32::from(!view.first_tools);
     let stored = instructions::store(&tensor, sme, &into, into.address(corner(&first)), tile);
-    // The first tools name the workload that the store is issued with, the later its maker.
-    let named = if view.first_tools { index } else { maker };
+    // The first tools name the workload that the store is issued with, the later its producer.
+    let named = if view.first_tools { index } else { producer };
     Ok(step(stored, place(view, named, -1)?, index))
 }
 
@@ -216,7 +221,7 @@ fn store(view: &View<'_>, index: usize, resident: &Resident, maker: usize) -> Re
 pub fn copy(
     view: &View<'_>,
     index: usize,
-    (from, to): (&Spot, &Spot),
+    (from, to): (&TensorOffset, &TensorOffset),
     size: [i64; 4],
     transfer: i64,
 ) -> Result<Step> {

@@ -12,14 +12,14 @@ pub struct Move<'s> {
     /// Place among all movements of the core.
     pub order: i64,
     /// What moves.
-    pub what: What<'s>,
+    pub what: Movement<'s>,
     /// Whether the workload with which it comes reads it.
     pub is_read: bool,
 }
 
 /// What moves.
 #[derive(Clone, Copy, Debug)]
-pub enum What<'s> {
+pub enum Movement<'s> {
     /// Activations to L2.
     Load(&'s Resident, &'s Source),
     /// Weights to L2.
@@ -31,14 +31,14 @@ pub enum What<'s> {
         /// The tensor in L2.
         resident: &'s Resident,
         /// The workload that makes it.
-        maker: usize,
+        producer: usize,
     },
 }
 
 impl Move<'_> {
     /// A store of what an earlier workload made.
     pub fn is_delayed(&self, index: usize) -> bool {
-        matches!(self.what, What::Store { maker, .. } if maker != index)
+        matches!(self.what, Movement::Store { producer, .. } if producer != index)
     }
 }
 
@@ -56,8 +56,8 @@ fn moves_of<'s>(view: &View<'s>, index: usize) -> Result<Vec<Move<'s>>> {
         let order = resident.tensor_order.unwrap_or(i64::MAX);
         match resident.kind {
             ResidentKind::Ofmap if begins_to_send(view, index, resident) => {
-                let (maker, _) = view.part_of(index, resident)?;
-                let what = What::Store { resident, maker };
+                let (producer, _) = view.part_of(index, resident)?;
+                let what = Movement::Store { resident, producer };
                 all.push(Move { order, what, is_read: false });
             }
             ResidentKind::Ofmap => {}
@@ -66,7 +66,7 @@ fn moves_of<'s>(view: &View<'s>, index: usize) -> Result<Vec<Move<'s>>> {
                 let is_read = workload.weight.as_ref().is_some_and(|weight| {
                     resident.transfers().any(|id| weight.transfers().any(|own| own == id))
                 });
-                all.push(Move { order, what: What::Weights(resident), is_read });
+                all.push(Move { order, what: Movement::Weights(resident), is_read });
             }
             ResidentKind::Ifmap => {
                 for source in resident.sources() {
@@ -75,7 +75,7 @@ fn moves_of<'s>(view: &View<'s>, index: usize) -> Result<Vec<Move<'s>>> {
                     }
                     let mut read = workload.ifmaps().iter().flat_map(|map| map.transfer_id.iter());
                     let is_read = read.any(|id| id == source.transfer_id);
-                    all.push(Move { order, what: What::Load(resident, source), is_read });
+                    all.push(Move { order, what: Movement::Load(resident, source), is_read });
                 }
             }
         }
@@ -88,7 +88,7 @@ fn moves_of<'s>(view: &View<'s>, index: usize) -> Result<Vec<Move<'s>>> {
             row.transfer_id.iter().any(|id| weight.transfers().any(|own| own == id))
         });
         let order = row.tensor_order.and_then(|Nullable(order)| order).unwrap_or(i64::MAX);
-        all.push(Move { order, what: What::Row(row), is_read });
+        all.push(Move { order, what: Movement::Row(row), is_read });
     }
     all.sort_by_key(|movement| movement.order);
     Ok(all)

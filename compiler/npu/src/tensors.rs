@@ -34,14 +34,14 @@ impl Tensor {
 
 /// A place in a tensor where something begins.
 #[derive(Clone, Copy, Debug)]
-pub struct Spot {
+pub struct TensorOffset {
     /// The tensor.
     pub tensor: Tensor,
     /// First element `[N, C, H, W]`.
     pub at: [i64; 4],
 }
 
-impl Spot {
+impl TensorOffset {
     /// The byte of an element relative to the place.
     pub fn address(&self, [n, k, h, w]: [i64; 4]) -> i64 {
         let [n0, k0, h0, w0] = self.at;
@@ -130,7 +130,7 @@ impl<'s> View<'s> {
     }
 
     /// Where a workload reads one of its operands.
-    pub fn input(&self, index: usize, ifmap: &Ifmap) -> Result<Spot> {
+    pub fn input(&self, index: usize, ifmap: &Ifmap) -> Result<TensorOffset> {
         let buffer = &self.workload(index).buffer;
         let is_input = |resident: &&Resident| {
             resident.kind == ResidentKind::Ifmap
@@ -141,15 +141,15 @@ impl<'s> View<'s> {
         let path = self.at(index);
         let missing = || fault("emit-input", &path, "what the workload reads is not in the buffer");
         let tensor = self.tensor(index, found.first().ok_or_else(missing)?)?;
-        Ok(Spot { tensor, at: corner(&ifmap.extent()) })
+        Ok(TensorOffset { tensor, at: corner(&ifmap.extent()) })
     }
 
     /// Where a part of a workload's result goes: first where it is written, then where it is
     /// copied to. What is stored is written first, as it lies by itself.
-    pub fn outputs(&self, index: usize, ofmap: &Ofmap) -> Result<Vec<Spot>> {
+    pub fn outputs(&self, index: usize, ofmap: &Ofmap) -> Result<Vec<TensorOffset>> {
         let mut all = vec![];
         if let Some(stored) = self.kept(index, ofmap) {
-            all.push(Spot { tensor: self.tensor(index, stored)?, at: [0; 4] });
+            all.push(TensorOffset { tensor: self.tensor(index, stored)?, at: [0; 4] });
         }
         for resident in &self.workload(index).buffer {
             let own = resident.sources().iter().find(|source| {
@@ -161,7 +161,7 @@ impl<'s> View<'s> {
                 continue;
             };
             let at = source.extent().map_or([0; 4], |extent| corner(&extent));
-            all.push(Spot { tensor: self.tensor(index, resident)?, at });
+            all.push(TensorOffset { tensor: self.tensor(index, resident)?, at });
         }
         Ok(all)
     }
@@ -192,12 +192,13 @@ impl<'s> View<'s> {
     /// The part of a workload's result that a tensor of the buffer keeps for DRAM: the workload
     /// and the part.
     pub fn part_of(&self, index: usize, resident: &Resident) -> Result<(usize, &'s Ofmap)> {
-        let maker = self.first_seen(index, resident);
-        let new = self.new_results(maker);
+        let producer = self.first_seen(index, resident);
+        let new = self.new_results(producer);
         let place = new.iter().position(|other| other.tensor_id == resident.tensor_id);
-        let part = place.and_then(|place| self.stored_parts(maker).nth(place));
-        let missing = || fault("emit-store", &self.at(index), "a result to be stored has no maker");
-        Ok((maker, part.ok_or_else(missing)?))
+        let part = place.and_then(|place| self.stored_parts(producer).nth(place));
+        let missing =
+            || fault("emit-store", &self.at(index), "a result to be stored has no producer");
+        Ok((producer, part.ok_or_else(missing)?))
     }
 
     /// The first workload of an unbroken stay in the buffer.

@@ -22,10 +22,10 @@ use irc_npu::registers::Registers;
 use irc_npu::{Engine, Instruction, Op};
 
 use crate::diagnostic::{Result, fault};
-use crate::hazards::{By, Bytes, Hazards, Last, STREAMS, join};
+use crate::hazards::{Bytes, Hazards, LastByStream, STREAMS, StreamIndex, join};
 
 /// An instruction of a core with the workload it is issued with.
-pub type Issued = (Instruction, usize);
+pub type IssuedInstruction = (Instruction, usize);
 
 /// How tokens are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Rules {
 ///
 /// # Errors
 /// When an instruction touches what its memory does not have.
-pub fn synchronize(code: &mut [Issued], rules: Rules, path: &str) -> Result<()> {
+pub fn synchronize(code: &mut [IssuedInstruction], rules: Rules, path: &str) -> Result<()> {
     let effects = effects(code, path)?;
     let waits = waits(code, &effects, rules);
     let edges = match rules {
@@ -69,7 +69,7 @@ struct Effect {
 
 impl Effect {
     /// An instruction of this effect with its stream.
-    fn by(&self, engine: Engine, index: usize) -> By {
+    fn by(&self, engine: Engine, index: usize) -> StreamIndex {
         match engine == Engine::Lw && !self.is_dram {
             true => (Engine::COUNT, index),
             false => (engine as usize, index),
@@ -77,7 +77,7 @@ impl Effect {
     }
 }
 
-fn effects(code: &[Issued], path: &str) -> Result<Vec<Effect>> {
+fn effects(code: &[IssuedInstruction], path: &str) -> Result<Vec<Effect>> {
     let mut registers = Registers::default();
     let mut all: Vec<Effect> = Vec::with_capacity(code.len());
     for (instruction, workload) in code {
@@ -99,7 +99,7 @@ fn effects(code: &[Issued], path: &str) -> Result<Vec<Effect>> {
 }
 
 /// Lets every tile of a vector workload touch what any of them does.
-fn share_vector_effects(code: &[Issued], all: &mut [Effect]) {
+fn share_vector_effects(code: &[IssuedInstruction], all: &mut [Effect]) {
     let tiles: Vec<usize> = (0..code.len()).filter(|i| is_run(&code[*i], Engine::Vp)).collect();
     for tiles in tiles.chunk_by(|a, b| code[*a].1 == code[*b].1).filter(|tiles| tiles.len() > 1) {
         let mut shared = Effect::default();
@@ -113,21 +113,21 @@ fn share_vector_effects(code: &[Issued], all: &mut [Effect]) {
     }
 }
 
-fn is_run((instruction, _): &Issued, engine: Engine) -> bool {
+fn is_run((instruction, _): &IssuedInstruction, engine: Engine) -> bool {
     instruction.op.engine() == engine && !instruction.op.is_config()
 }
 
-fn is_tile(issued: &Issued) -> bool {
+fn is_tile(issued: &IssuedInstruction) -> bool {
     is_run(issued, Engine::Pe) || is_run(issued, Engine::Vp)
 }
 
 /// The last instruction of each engine that every instruction waits for.
-fn waits(code: &[Issued], effects: &[Effect], rules: Rules) -> Vec<Last> {
+fn waits(code: &[IssuedInstruction], effects: &[Effect], rules: Rules) -> Vec<LastByStream> {
     let mut hazards = Hazards::default();
     let mut all = Vec::with_capacity(code.len());
     let mut state = State::default();
     for (index, issued) in code.iter().enumerate() {
-        let mut last = Last::default();
+        let mut last = LastByStream::default();
         let engine = issued.0.op.engine();
         if !issued.0.op.is_config() {
             let effect = &effects[index];
@@ -157,7 +157,7 @@ struct State {
     /// The last tile of the current workload and of the one before it.
     tiles: [Option<usize>; 2],
     /// The last instruction of each engine, by its number.
-    engines: Last,
+    engines: LastByStream,
     /// The last word of another core that what it stores is there.
     told: Option<usize>,
     /// The first instruction: it begins the task.
@@ -167,18 +167,18 @@ struct State {
 impl State {
     fn order(
         &mut self,
-        code: &[Issued],
+        code: &[IssuedInstruction],
         index: usize,
         effects: &[Effect],
         rules: Rules,
-        last: &mut Last,
+        last: &mut LastByStream,
     ) {
         let issued = &code[index];
         let engine = issued.0.op.engine();
         self.begin = self.begin.or(Some(index));
         let effect = &effects[index];
         let by = |on: usize| effects[on].by(code[on].0.op.engine(), on);
-        let wait = |last: &mut Last, on: Option<usize>| {
+        let wait = |last: &mut LastByStream, on: Option<usize>| {
             if let Some(on) = on {
                 join(last, by(on));
             }
@@ -218,12 +218,12 @@ impl State {
     }
 
     /// The last tile before a workload.
-    fn tile_before(&self, code: &[Issued], workload: usize) -> Option<usize> {
+    fn tile_before(&self, code: &[IssuedInstruction], workload: usize) -> Option<usize> {
         self.tiles.into_iter().flatten().find(|tile| code[*tile].1 != workload)
     }
 
     /// The end waits for stores and for what goes to other cores; without any, for all.
-    fn end(&self, last: &mut Last) {
+    fn end(&self, last: &mut LastByStream) {
         let out = [Engine::St, Engine::So, Engine::Si];
         let is_out = |engine: Engine| out.contains(&engine);
         let any = out.into_iter().any(|engine| self.engines[engine as usize].is_some());
@@ -237,10 +237,10 @@ impl State {
 
 /// Every wait; those on the same engine only of engines that the first tools do not take as
 /// running in order.
-fn all(code: &[Issued], waits: &[Last]) -> Vec<(usize, usize)> {
+fn all(code: &[IssuedInstruction], waits: &[LastByStream]) -> Vec<(usize, usize)> {
     let mut edges = vec![];
     let mut begun = [false; Engine::COUNT];
-    let is_control = |issued: &Issued| issued.0.op.engine() == Engine::Ct;
+    let is_control = |issued: &IssuedInstruction| issued.0.op.engine() == Engine::Ct;
     let first_table = code.iter().take_while(|issued| is_control(issued)).count();
     for (to, last) in waits.iter().enumerate().filter(|(to, _)| !code[*to].0.op.is_config()) {
         let engine = code[to].0.op.engine();
@@ -265,7 +265,11 @@ fn all(code: &[Issued], waits: &[Last]) -> Vec<(usize, usize)> {
 type Clock = [u32; STREAMS];
 
 /// The waits that do not follow from others and the order of streams.
-fn reduced(code: &[Issued], waits: &[Last], effects: &[Effect]) -> Vec<(usize, usize)> {
+fn reduced(
+    code: &[IssuedInstruction],
+    waits: &[LastByStream],
+    effects: &[Effect],
+) -> Vec<(usize, usize)> {
     let stream = |index: usize| effects[index].by(code[index].0.op.engine(), index).0;
     let mut edges = vec![];
     let mut done: [Clock; STREAMS] = [[0; STREAMS]; STREAMS];
@@ -294,7 +298,7 @@ fn reduced(code: &[Issued], waits: &[Last], effects: &[Effect]) -> Vec<(usize, u
 }
 
 /// The waits without those that another between the same engines makes needless.
-fn in_turn(code: &[Issued], edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+fn in_turn(code: &[IssuedInstruction], edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     let pair = |(from, to): &(usize, usize)| (code[*from].0.op.engine(), code[*to].0.op.engine());
     let mut by_pair: Vec<Vec<(usize, usize)>> = vec![vec![]; Engine::COUNT * Engine::COUNT];
     for edge in edges {

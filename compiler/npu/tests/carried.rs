@@ -204,7 +204,7 @@ fn layers_of_no_kind_are_refused() {
     assert_eq!(found[0].diagnostic.code, "emit-kind");
 }
 
-/// The code with which a schedule, changed, is refused, and where.
+/// The code with which a schedule, changed, is rejected, and where.
 fn refused(text: &str, change: impl Fn(&mut Schedule)) -> (&'static str, String) {
     let mut schedule = plan(&Source::new("schedule.json", text));
     change(&mut schedule);

@@ -69,7 +69,7 @@ pub fn assemble(
 pub type Split = (i64, i64);
 
 /// How tasks split the warps and the memory of a processor; `None` for tasks of one warp without
-/// memory, which wait for no other warp and stand beside any.
+/// memory, which wait for no other warp and are beside any.
 pub fn side_by_side(warps: i64, sram: i64) -> Option<Split> {
     (warps > 1 || sram > 0).then_some((warps, sram))
 }

@@ -14,7 +14,7 @@ use irc_ark_format::{
     plan::{Config, PlanOp, Range},
 };
 
-/// Most drafts of a step that are chosen for together.
+/// Maximum number of drafts of a step that are chosen for together.
 const MOST: usize = 64;
 
 /// Rounds over the kinds of draft of a step.

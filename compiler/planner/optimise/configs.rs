@@ -122,12 +122,12 @@ fn matmul(op: &Op, kernel: MatmulKernel) -> PlanOp {
 /// There is none.
 pub fn pinned_matmuls(op: &Op, target: &Target, pinned: &Config) -> Result<Vec<PlanOp>, String> {
     let (architecture, dtype) = (target.architecture, op.reads[0].dtype);
-    let wanted = kernels::Wanted::of(pinned);
+    let wanted = kernels::KernelRequest::of(pinned);
     if wanted.tile.is_some() {
         return Ok(vec![matmul(op, kernels::pinned(architecture, dtype, wanted)?)]);
     }
     let mut found = matmuls(op, target)?;
-    found.retain(|found| wanted.fits(kernels::Wanted::of(&found.config)));
+    found.retain(|found| wanted.fits(kernels::KernelRequest::of(&found.config)));
     match found.is_empty() {
         true => Err(kernels::other(architecture, dtype, wanted)),
         false => Ok(found),

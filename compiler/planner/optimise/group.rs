@@ -103,7 +103,7 @@ impl Bits {
 }
 
 /// Groups ops in list order: each joins drafts whose results it uses, when its tasks line up with
-/// theirs, no third draft stands between, and it costs no more than a step of its own.
+/// theirs, no third draft is between, and it costs no more than a step of its own.
 ///
 /// # Errors
 /// Every node that the architecture has no kernel for, or whose pins cannot be obeyed.

@@ -33,7 +33,7 @@ impl Layout {
 
 /// What is known of a buffer so far.
 #[derive(Default)]
-struct Seen {
+struct BufferUses {
     writes: Vec<(Region, bool)>,
     is_visible: bool,
 }
@@ -41,7 +41,7 @@ struct Seen {
 /// Buffers whose every byte is written before it is read and read after it is last written, and
 /// that no `Noop` keeps and no other rank sees: whoever runs the plan cannot tell where they are.
 fn hidden(ops: &[(usize, Op)]) -> BTreeSet<u64> {
-    let mut seen: BTreeMap<u64, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<u64, BufferUses> = BTreeMap::new();
     for (_, op) in ops {
         for tensor in op.tensors() {
             let seen = seen.entry(tensor.buffer.id).or_default();
@@ -65,7 +65,7 @@ fn hidden(ops: &[(usize, Op)]) -> BTreeSet<u64> {
         }
     }
     let is_hidden =
-        |seen: &Seen| !seen.is_visible && seen.writes.iter().all(|(_, is_read)| *is_read);
+        |seen: &BufferUses| !seen.is_visible && seen.writes.iter().all(|(_, is_read)| *is_read);
     seen.iter().filter(|(_, seen)| is_hidden(seen)).map(|(id, _)| *id).collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! 1. [`kernel_form`]: ops become what ARK's kernels compute rightly.
 //! 2. [`dependencies`]: which op waits for which, by regions and edges.
-//! 3. [`group`]: ops whose tasks line up share a task, wherever they stand in the list.
+//! 3. [`group`]: ops whose tasks line up share a task, wherever they are in the list.
 //!    [`refine`] then moves ops from the end of one task to the task that uses them.
 //! 4. [`schedule`]: tasks that wait for none of each other share a step; steps wait for all before.
 //! 5. [`choose`]: of each step's tiles and warps, those of the shortest time.

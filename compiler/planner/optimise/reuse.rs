@@ -1,7 +1,7 @@
 //! Memory of intermediate buffers, shared over time.
 //!
 //! Two buffers of the pool share memory when every step that uses one ends before the first that
-//! uses the other: a barrier stands between any two steps, so nothing new must be waited for. An
+//! uses the other: a barrier is between any two steps, so nothing new must be waited for. An
 //! elementwise op whose operand nobody uses later writes over it.
 use super::{
     group::Draft,

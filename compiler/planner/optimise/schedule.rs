@@ -21,8 +21,8 @@ pub fn steps(drafts: &Drafts) -> Vec<Step> {
 /// needed longer for what they read than it is needed shorter for what they write.
 pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
     let mut levels = levels(drafts);
-    let touched: Vec<Touched> =
-        drafts.drafts.iter().map(|draft| Touched::of(draft, layout)).collect();
+    let touched: Vec<BufferAccesses> =
+        drafts.drafts.iter().map(|draft| BufferAccesses::of(draft, layout)).collect();
     let mut users: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, touched) in touched.iter().enumerate() {
         touched.all().for_each(|id| users.entry(id).or_default().push(index));
@@ -53,12 +53,12 @@ pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
 }
 
 /// Intermediate buffers that a draft reads from others, and those that it makes.
-struct Touched {
+struct BufferAccesses {
     reads: BTreeSet<u64>,
     writes: BTreeSet<u64>,
 }
 
-impl Touched {
+impl BufferAccesses {
     fn of(draft: &Draft, layout: &Layout) -> Self {
         let pooled = |tensors: &[Tensor]| -> Vec<u64> {
             let ids = tensors.iter().map(|tensor| tensor.buffer.id);

@@ -24,7 +24,7 @@ pub struct Rules {
 struct Rule {
     pattern: Pattern,
     pins: Pins,
-    /// Where the rule stands in its file.
+    /// Where the rule is in its file.
     span: Span<usize>,
     /// Where the keys of its config stand, in their order.
     keys: Vec<Span<usize>>,

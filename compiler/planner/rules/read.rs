@@ -25,7 +25,7 @@ const MATCH_KEYS: [&str; 5] = ["Type", "Name", "DataType", "Shape", "Nodes"];
 const RULE_KEYS: [&str; 7] =
     ["Match", "Config", "Merge", "ProcessorRange", "WarpRange", "SramRange", "Task"];
 
-/// Reads a file of rules; nothing after an error in the sink.
+/// Reads a file of rules; `None` after an error in the sink.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Rules> {
     let before = sink.error_count();
     let tree = irc_json::parse(source, &FORMAT, sink)?;
@@ -55,7 +55,7 @@ fn object<'n, 't, 'p>(
     Some(object)
 }
 
-/// The value of a key read with `read`; nothing after a diagnostic.
+/// The value of a key read with `read`; `None` after a diagnostic.
 fn field<T>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -101,7 +101,7 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
         task: task?,
     };
     if pins.is_empty() {
-        error(r, "the rule pins nothing", node, at);
+        error(r, "the rule fixes nothing", node, at);
     }
     Some(Rule { pattern: pattern?, pins, span: node.span(), keys: keys.unwrap_or_default() })
 }
@@ -130,7 +130,7 @@ fn kind(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<OpKind> {
     if kind.is_none() {
         let nearest = OpKind::nearest(name);
         let hint = nearest.map(|kind| format!("; did you mean `{kind}`?")).unwrap_or_default();
-        error(r, format!("`{name}` is no type of op{hint}"), node, at);
+        error(r, format!("`{name}` is not an op type{hint}"), node, at);
     }
     kind
 }

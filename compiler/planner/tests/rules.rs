@@ -1,4 +1,4 @@
-//! What is pinned is obeyed, or refused with a reason.
+//! What is pinned is obeyed, or rejected with a reason.
 
 use crate::support::{read_model, root};
 use irc_ark_format::{

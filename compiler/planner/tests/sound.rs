@@ -1,4 +1,4 @@
-//! Every plan is sound: by the checks of the plan format, and by what the model says.
+//! Every plan is valid: by the checks of the plan format, and by what the model says.
 
 use crate::support::{corpus, files, name, read_model, root};
 use irc_ark_format::{
@@ -18,7 +18,7 @@ fn models() -> Vec<PathBuf> {
     paths
 }
 
-/// The plan of a model; nothing after a refusal, which must be of a matrix product.
+/// The plan of a model; `None` after a rejection, which must be of a matrix product.
 fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -> Option<Planned> {
     let target = Target::new(architecture, processors).expect("a target");
     match irc_planner::plan(model, &Options::new(target)) {
@@ -32,7 +32,7 @@ fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -
     }
 }
 
-/// A refusal names a matrix product, and says that there is no kernel or that ARK's would be wrong.
+/// A rejection names a matrix product, and says that there is no kernel or that ARK's would be wrong.
 fn assert_refusal(model: &Model, architecture: Architecture, diagnostic: &NodeDiagnostic) {
     let NodeDiagnostic { node, message } = diagnostic;
     let kind = node.map(|node| model.nodes[node].op.kind);
@@ -327,7 +327,7 @@ fn what_lines_up_shares_a_task() {
     assert_eq!(tasks("softmax.model.json"), [[ReduceMax, Sub, Exp, ReduceSum, Div]]);
     assert_eq!(tasks("layernorm.model.json").len(), 1);
     assert_eq!(tasks("rmsnorm.model.json").len(), 1);
-    // Both products have one grid, and what stands between them works on their tiles.
+    // Both products have one grid, and what is between them works on their tiles.
     assert_eq!(
         tasks("swiglu_ffn_f16.model.json"),
         [vec![Matmul, Sigmoid, Mul, Matmul, Mul], vec![Matmul]]

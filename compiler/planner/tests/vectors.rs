@@ -36,7 +36,7 @@ fn boxed(id: u64, shape: &[i64], strides: &[i64]) -> Tensor {
     Tensor { strides: strides.to_vec(), ..dense(id, DataType::Fp16, shape) }
 }
 
-/// A plan that is sound, and computes what the model says.
+/// A plan that is valid, and computes what the model says.
 fn planned(model: &Model) -> Planned {
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let planned = irc_planner::plan(model, &Options::new(target)).expect("a plan");

@@ -4,7 +4,7 @@
 //! Where rows are left over, filters, channels and images are spread over them. The published code
 //! counts reads of inputs from the global buffer without rows and columns; so does this.
 
-use super::{Best, Conv, Mapping};
+use super::{BestMapping, Conv, Mapping};
 use crate::machine::{Eyeriss, Memory};
 use crate::objective::Objective;
 
@@ -42,7 +42,7 @@ pub fn map(conv: &Conv, core: &Eyeriss, buffer: Memory, objective: Objective) ->
     let folds = ceil(conv.rows, columns);
     let width = ceil(conv.rows, folds);
     let work = Work { conv, core, buffer, width, held: [channels, filters] };
-    let mut best = Best::new(objective);
+    let mut best = BestMapping::new(objective);
     let beside = (columns / conv.rows).max(1).min(conv.filters);
     let spreads = work.spreads(rows / conv.kernel[0], folds * conv.images, beside);
     spreads.into_iter().for_each(|spread| best.offer(work.mapping(spread)));

@@ -80,13 +80,13 @@ impl Mapping {
 }
 
 /// The best of some mappings; the first of equals.
-struct Best {
+struct BestMapping {
     objective: Objective,
     value: f64,
     mapping: Option<Mapping>,
 }
 
-impl Best {
+impl BestMapping {
     fn new(objective: Objective) -> Self {
         Self { objective, value: f64::INFINITY, mapping: None }
     }

@@ -14,7 +14,7 @@
 //! * of grouped layers whose groups are wider than a lane, the global buffer's bandwidth and the
 //!   bus's are not looked at.
 
-use super::{Best, Conv, Mapping};
+use super::{BestMapping, Conv, Mapping};
 use crate::layer::{Layer, Op};
 use crate::machine::{Memory, Polar};
 use crate::objective::Objective;
@@ -88,7 +88,7 @@ struct Counts {
 
 /// The best mapping; `None` when no tile fits.
 pub fn map(conv: &Conv, core: &Polar, buffer: Memory, objective: Objective) -> Option<Mapping> {
-    let mut best = Best::new(objective);
+    let mut best = BestMapping::new(objective);
     for split in splits(core) {
         let work = Work::new(conv, core, buffer, split);
         for tile in work.tiles() {

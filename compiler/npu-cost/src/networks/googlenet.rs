@@ -52,7 +52,7 @@ pub fn googlenet() -> Result<Network> {
     Ok(network)
 }
 
-/// Adds a module, and gives the four results that stand behind one another.
+/// Adds a module, and gives the four results that are behind one another.
 fn add_module(
     network: &mut Network,
     &(id, point, three, five, pooled): &Module,

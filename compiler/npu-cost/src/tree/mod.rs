@@ -54,7 +54,7 @@ pub struct Tree {
     pub batch: u64,
     /// What the node is.
     pub kind: Kind,
-    /// Where it stands in a text.
+    /// Where it is in a text.
     pub span: Option<Range<usize>>,
 }
 

@@ -18,7 +18,7 @@ struct Line {
     groups: u64,
 }
 
-/// Reads a tree of a network's layers. Empty lines, and what stands behind `#`, are left out.
+/// Reads a tree of a network's layers. Empty lines, and what is behind `#`, are left out.
 ///
 /// `None` when there are errors in `sink`: all lines that cannot be read, else the first that does
 /// not go together with others (`cost-tree-syntax`, `cost-tree-layer`, `cost-tree-scheme`,

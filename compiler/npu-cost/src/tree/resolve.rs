@@ -12,7 +12,7 @@ use crate::partition::Scheme;
 
 use super::{Cut, Kind, MAX_DEPTH, Tree};
 
-/// A node of a sound tree.
+/// A node of a valid tree.
 pub struct Step<'t> {
     pub batch: u64,
     /// Cycles of one core for one image, by which cores are shared out.
@@ -27,7 +27,7 @@ pub enum StepKind<'t> {
     Cut(Cut, CutStep<'t>),
 }
 
-/// A layer of a sound tree.
+/// A layer of a valid tree.
 pub struct LeafStep {
     pub layer: usize,
     pub scheme: Option<Scheme>,
@@ -37,7 +37,7 @@ pub struct LeafStep {
     pub stores: bool,
 }
 
-/// A cut of a sound tree.
+/// A cut of a valid tree.
 pub struct CutStep<'t> {
     /// How often the children run.
     pub groups: u64,
@@ -56,7 +56,7 @@ impl Step<'_> {
 /// The way from the root to a leaf: at each cut, the number of the child.
 type Path = Vec<usize>;
 
-/// A sound tree, looked at once.
+/// A valid tree, looked at once.
 struct Shape<'a> {
     network: &'a Network,
     machine: &'a Machine,

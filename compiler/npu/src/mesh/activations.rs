@@ -17,7 +17,7 @@ use super::Mesh;
 use super::parts::{Origin, Origins, Part, padded};
 use crate::diagnostic::{Result, fault, words};
 use crate::instructions::{self, TRANSPOSED};
-use crate::tensors::{Spot, Tensor};
+use crate::tensors::{Tensor, TensorOffset};
 
 /// A result that serves as weights.
 #[derive(Clone, Debug)]
@@ -57,12 +57,12 @@ impl<'s> Origins<'s> {
         for place in places {
             for source in self.weight_residents(*place).flat_map(Resident::sources) {
                 let name = source.layer_name.as_deref().unwrap_or_default();
-                let Some((layer, makers)) = self.by_layer.get_key_value(name) else { continue };
+                let Some((layer, producers)) = self.by_layer.get_key_value(name) else { continue };
                 if let Some(piece) = all.iter_mut().find(|piece| piece.layer == *layer) {
                     piece.add(source);
                     continue;
                 }
-                let count = self.channels(makers);
+                let count = self.channels(producers);
                 let channels = (next, next + count - 1);
                 all.push(Piece { layer, channels, sources: vec![source] });
                 next += count;
@@ -185,15 +185,15 @@ impl Mesh<'_> {
         let constants = self.dram.constants(&self.workload(place).layer_name, &path)?;
         let first =
             self.workload(place).weight.as_ref().map_or(0, |weight| weight.extent().axis(1).0);
-        let behind = Spot { tensor: rows, at: [0, padded(c), 0, 0] };
+        let behind = TensorOffset { tensor: rows, at: [0, padded(c), 0, 0] };
         let tile = words([1, WEIGHT_EXTRA, k, 1], &path)?;
         let from = constants.address([0, 0, first, 0]);
         self.step(
             place,
             instructions::load(instructions::WEIGHTS, &constants, from, &behind, tile),
         )?;
-        let from = Spot { tensor: *activations, at: [0; 4] };
-        let to = Spot { tensor: rows, at: [0; 4] };
+        let from = TensorOffset { tensor: *activations, at: [0; 4] };
+        let to = TensorOffset { tensor: rows, at: [0; 4] };
         let tile = words([1, k, c, 1], &path)?;
         self.step(place, instructions::copy(TRANSPOSED, &from, &to, tile))?;
         Ok(rows)

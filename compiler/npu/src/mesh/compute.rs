@@ -20,7 +20,7 @@ use crate::diagnostic::{Result, fault, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::layers::Weights;
 use crate::step::Step;
-use crate::tensors::{Spot, Tensor, corner, lengths};
+use crate::tensors::{Tensor, TensorOffset, corner, lengths};
 
 /// Units of WL0: the most that published programs use.
 const WL0: i64 = 18816;
@@ -28,7 +28,7 @@ const WL0: i64 = 18816;
 /// Output channels that WL0 holds together.
 const ROWS: i64 = 64;
 
-/// Most tiles of a workload: published programs have up to 64, and images of a batch are one each.
+/// Maximum number of tiles of a workload: published programs have up to 64, and images of a batch are one each.
 const MAX_TILES: i64 = 1 << 14;
 
 /// How the array shares the work of a tile: along output channels and rows, which any layer has.
@@ -83,7 +83,7 @@ impl Mesh<'_> {
     fn transpose(&mut self, place: Place, input: &Tensor, output: &Tensor) -> Result<()> {
         let [n, k, h, w] = lengths(&self.workload(place).extent);
         let tile = words([n, h, k, w], &self.path(place))?;
-        let spot = |tensor: &Tensor| Spot { tensor: *tensor, at: [0; 4] };
+        let spot = |tensor: &Tensor| TensorOffset { tensor: *tensor, at: [0; 4] };
         self.step(place, instructions::copy(TRANSPOSED, &spot(input), &spot(output), tile))
     }
 
@@ -167,7 +167,7 @@ impl Mesh<'_> {
         let is_odd = |group: &Group| group.start % WORD != 0 || group.input % WORD != 0;
         let is_split = |group: &Group| count > channels && group.input + channels < count;
         if all.iter().any(is_odd) || all.iter().any(is_split) && channels % WORD != 0 {
-            let message = format!("groups of {channels} channels are no whole words of {WORD}");
+            let message = format!("groups of {channels} channels are not whole words of {WORD}");
             return Err(fault("emit-groups", &path, message));
         }
         Ok(all)
@@ -321,7 +321,7 @@ impl Mesh<'_> {
     }
 }
 
-/// Refuses workloads of more tiles than any program has.
+/// Rejects workloads of more tiles than any program has.
 fn few(tiles: i64, path: &str) -> Result<()> {
     if tiles <= MAX_TILES {
         return Ok(());

@@ -8,11 +8,11 @@ use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::parts::{Origin, Part};
 use crate::diagnostic::{Result, fault, word, words};
-use crate::layers::{Stored, Weights};
+use crate::layers::{DramTensor, Weights};
 
 /// A tensor of activations in DRAM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kept {
+pub enum DramKey {
     /// What a layer makes, or an input of the network by its name.
     Result(String),
     /// What a layer reads of which the schedule does not say where it comes from, in the layer's own
@@ -23,10 +23,10 @@ pub enum Kept {
 /// DRAM: activations, and weights by layer.
 #[derive(Default)]
 pub struct Dram {
-    activations: BTreeMap<Kept, Stored>,
+    activations: BTreeMap<DramKey, DramTensor>,
     weights: BTreeMap<String, Weights>,
     /// Scale and bias of output channels whose weights are activations.
-    constants: BTreeMap<String, Stored>,
+    constants: BTreeMap<String, DramTensor>,
     weights_end: i64,
 }
 
@@ -39,15 +39,15 @@ impl Dram {
         parts: impl Iterator<Item = &'p Part>,
         path: &str,
     ) -> Result<Self> {
-        let mut extents: BTreeMap<Kept, [i64; 4]> = BTreeMap::new();
-        let mut grow = |tensor: Kept, extent: &Extent| {
+        let mut extents: BTreeMap<DramKey, [i64; 4]> = BTreeMap::new();
+        let mut grow = |tensor: DramKey, extent: &Extent| {
             let all = extents.entry(tensor).or_insert([1; 4]);
             for (axis, size) in all.iter_mut().enumerate() {
                 *size = (*size).max(extent.axis(axis).1 + 1);
             }
         };
         for (_, _, workload) in schedule.workloads() {
-            grow(Kept::Result(workload.layer_name.clone()), &workload.extent);
+            grow(DramKey::Result(workload.layer_name.clone()), &workload.extent);
         }
         for part in parts {
             if let Origin::Dram { tensor, .. } = &part.origin {
@@ -57,7 +57,7 @@ impl Dram {
         let mut all = Self::default();
         let mut base = 0;
         for (tensor, [n, c, h, w]) in extents {
-            let stored = Stored { base, format: DataFmt::Int8, shape: words([c, h, w], path)? };
+            let stored = DramTensor { base, format: DataFmt::Int8, shape: words([c, h, w], path)? };
             base = stored.address([n, 0, 0, 0]);
             all.activations.insert(tensor, stored);
         }
@@ -74,16 +74,16 @@ impl Dram {
     /// Adds the constants of a layer whose weights are activations.
     pub fn add_constants(&mut self, layer: &str, k: u32, path: &str) -> Result<()> {
         let shape = [word(WEIGHT_EXTRA, path)?, k, 1];
-        let constants = Stored { base: self.weights_end, format: DataFmt::Int8, shape };
+        let constants = DramTensor { base: self.weights_end, format: DataFmt::Int8, shape };
         self.weights_end = constants.address([1, 0, 0, 0]);
         self.constants.insert(layer.to_owned(), constants);
         Ok(())
     }
 
     /// Where a tensor of activations lies.
-    pub fn activations(&self, tensor: &Kept, path: &str) -> Result<Stored> {
-        let (Kept::Result(name) | Kept::Outside(name)) = tensor;
-        let missing = || fault("emit-dram", path, format!("`{name}` does not lie in DRAM"));
+    pub fn activations(&self, tensor: &DramKey, path: &str) -> Result<DramTensor> {
+        let (DramKey::Result(name) | DramKey::Outside(name)) = tensor;
+        let missing = || fault("emit-dram", path, format!("`{name}` is not in DRAM"));
         self.activations.get(tensor).copied().ok_or_else(missing)
     }
 
@@ -94,7 +94,7 @@ impl Dram {
     }
 
     /// The constants of a layer, a row for each output channel.
-    pub fn constants(&self, layer: &str, path: &str) -> Result<Stored> {
+    pub fn constants(&self, layer: &str, path: &str) -> Result<DramTensor> {
         let missing = || fault("emit-weights", path, format!("layer `{layer}` has no constants"));
         self.constants.get(layer).copied().ok_or_else(missing)
     }

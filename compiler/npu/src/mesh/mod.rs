@@ -2,7 +2,7 @@
 //!
 //! Workloads are walked in one order that respects what each reads, and every instruction of every
 //! core is issued in that walk: what is sent is received at the same step. So no instruction waits
-//! for one of a later step, and nothing can wait in a circle. `docs/npu-multicore.md` has the
+//! for one of a later step, and nothing can wait in a cycle. `docs/npu-multicore.md` has the
 //! decisions.
 
 mod activations;
@@ -44,7 +44,7 @@ pub fn emit(schedule: &Schedule) -> Result<Program> {
 }
 
 /// What a part takes of a tensor: first element, lengths.
-type Taken = ([i64; 4], [i64; 4]);
+type TensorBox = ([i64; 4], [i64; 4]);
 
 /// A core while its program is made.
 struct CoreState {
@@ -64,7 +64,7 @@ struct Mesh<'s> {
     origins: Origins<'s>,
     cores: Vec<CoreState>,
     reads: BTreeMap<Place, Reads>,
-    /// Workloads that read a result without DRAM, and which part, by its maker.
+    /// Workloads that read a result without DRAM, and which part, by its producer.
     readers: BTreeMap<Place, Vec<(Place, Part)>>,
     dram: Dram,
     layers: BTreeMap<&'s str, Layer>,
@@ -73,7 +73,7 @@ struct Mesh<'s> {
     /// Parts of channels that are no whole words, which wait beside their operands.
     staged: BTreeMap<Place, Vec<(Part, Tensor)>>,
     /// What has come into operands: first element and lengths of each part.
-    arrived: BTreeMap<(Place, usize), Vec<Taken>>,
+    arrived: BTreeMap<(Place, usize), Vec<TensorBox>>,
 }
 
 impl<'s> Mesh<'s> {
@@ -101,8 +101,8 @@ impl<'s> Mesh<'s> {
         let mut readers: BTreeMap<Place, Vec<(Place, Part)>> = BTreeMap::new();
         for (reader, reads) in &reads {
             for part in &reads.parts {
-                if let parts::Origin::Workload { maker, .. } = part.origin {
-                    readers.entry(maker).or_default().push((*reader, part.clone()));
+                if let parts::Origin::Workload { producer, .. } = part.origin {
+                    readers.entry(producer).or_default().push((*reader, part.clone()));
                 }
             }
         }
@@ -152,8 +152,9 @@ impl<'s> Mesh<'s> {
             let heads = next.iter().enumerate().map(|(core, index)| (core, *index));
             let waiting: Vec<Place> =
                 heads.filter(|place| self.reads.contains_key(place)).collect();
-            let makers = |place: &Place| self.reads[place].parts.iter().flat_map(Part::makers);
-            let ready = |place: &&Place| makers(place).all(|maker| done.contains(maker));
+            let producers =
+                |place: &Place| self.reads[place].parts.iter().flat_map(Part::producers);
+            let ready = |place: &&Place| producers(place).all(|producer| done.contains(producer));
             let first = waiting.iter().filter(ready);
             let Some(place) = first.min_by_key(|place| self.workload(**place).workload_id) else {
                 let Some(stuck) = waiting.first() else { return Ok(all) };
@@ -268,7 +269,7 @@ impl<'s> Mesh<'s> {
     }
 
     /// The weights of a workload in L2, loaded when they are not there: their address and first
-    /// output channel; nothing without weights.
+    /// output channel; `None` without weights.
     fn weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
         let workload = self.workload(place);
         let Some(weight) = &workload.weight else { return Ok(None) };

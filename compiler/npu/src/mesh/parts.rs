@@ -8,7 +8,7 @@ use irc_gemini_format::schedule::{
 };
 
 use super::activations::Piece;
-use super::dram::Kept;
+use super::dram::DramKey;
 use crate::diagnostic::{Result, fault};
 use crate::tensors::{corner, lengths};
 
@@ -52,17 +52,17 @@ pub struct Part {
 pub enum Origin {
     /// A workload that makes it.
     Workload {
-        /// The maker.
-        maker: Place,
+        /// The producer.
+        producer: Place,
         /// Its transfer.
         transfer: i64,
     },
     /// DRAM.
     Dram {
         /// The tensor there.
-        tensor: Kept,
+        tensor: DramKey,
         /// Workloads that have to store it first.
-        makers: Vec<Place>,
+        producers: Vec<Place>,
         /// Its transfer, when the file has one.
         transfer: Option<i64>,
     },
@@ -76,10 +76,10 @@ impl Part {
     }
 
     /// Workloads that have to be done before it is there.
-    pub fn makers(&self) -> &[Place] {
+    pub fn producers(&self) -> &[Place] {
         match &self.origin {
-            Origin::Workload { maker, .. } => std::slice::from_ref(maker),
-            Origin::Dram { makers, .. } => makers,
+            Origin::Workload { producer, .. } => std::slice::from_ref(producer),
+            Origin::Dram { producers, .. } => producers,
         }
     }
 }
@@ -123,8 +123,8 @@ impl<'s> Origins<'s> {
             places.sort_by_key(|(core, index)| schedule.cores[*core].workloads[*index].workload_id);
         }
         for block in schedule.dram.iter().flat_map(|group| &group.ins) {
-            let maker = all.transfers.maker(block.transfer_id);
-            all.stored.extend(maker.map(|maker| (maker, block.transfer_id)));
+            let producer = all.transfers.producer(block.transfer_id);
+            all.stored.extend(producer.map(|producer| (producer, block.transfer_id)));
         }
         all.pieces = all.find_pieces()?;
         Ok(all)
@@ -194,7 +194,7 @@ impl<'s> Origins<'s> {
     }
 
     /// A part of what is read as activations.
-    fn input(&self, place: Place, source: &'s Source, all: &Inputs<'s>) -> Result<Taken<'s>> {
+    fn input(&self, place: Place, source: &'s Source, all: &Inputs<'s>) -> Result<InputPart<'s>> {
         let workload = self.workload(place);
         let path = self.schedule.workload_path(place);
         let transfer = source.transfer_id;
@@ -215,7 +215,7 @@ impl<'s> Origins<'s> {
         };
         let at = all.place(&taken);
         let part = Part { operand, at, extent, origin: self.origin(place, source)? };
-        Ok(Taken { part, extent: taken, layer })
+        Ok(InputPart { part, extent: taken, layer })
     }
 
     /// Where a source comes from.
@@ -223,22 +223,22 @@ impl<'s> Origins<'s> {
         let transfer = source.transfer_id;
         if source.kind == PlaceKind::Dram {
             return Ok(Origin::Dram {
-                tensor: Kept::Result(source.layer_name.clone().unwrap_or_default()),
-                makers: self.transfers.storers(transfer).collect(),
+                tensor: DramKey::Result(source.layer_name.clone().unwrap_or_default()),
+                producers: self.transfers.storers(transfer).collect(),
                 transfer: Some(transfer),
             });
         }
         let path = self.schedule.workload_path(place);
         let missing =
             || fault("emit-input", &path, format!("no workload makes transfer {transfer}"));
-        let maker = self.transfers.maker(transfer).ok_or_else(missing)?;
-        Ok(Origin::Workload { maker, transfer })
+        let producer = self.transfers.producer(transfer).ok_or_else(missing)?;
+        Ok(Origin::Workload { producer, transfer })
     }
 
     /// What is read and comes from nowhere: inputs of the network that SET's main branch leaves out
     /// of layers that read something else as well. They are the last channels, or the second operand
     /// of an elementwise layer.
-    fn outside(&self, place: Place, all: &Inputs<'s>) -> Option<Taken<'s>> {
+    fn outside(&self, place: Place, all: &Inputs<'s>) -> Option<InputPart<'s>> {
         let workload = self.workload(place);
         let boxes = || all.taken.iter().map(|taken| taken.extent);
         let brought = boxes().map(|each| each.volume()).fold(0, i64::saturating_add);
@@ -258,10 +258,10 @@ impl<'s> Origins<'s> {
                 (0, is_begin.then_some(rest)?)
             }
         };
-        let tensor = Kept::Outside(workload.layer_name.clone());
-        let origin = Origin::Dram { tensor, makers: vec![], transfer: None };
+        let tensor = DramKey::Outside(workload.layer_name.clone());
+        let origin = Origin::Dram { tensor, producers: vec![], transfer: None };
         let part = Part { operand, at: all.place(&extent), extent, origin };
-        Some(Taken { part, extent, layer: None })
+        Some(InputPart { part, extent, layer: None })
     }
 }
 
@@ -275,11 +275,11 @@ fn own_inputs(workload: &Workload) -> impl Iterator<Item = &Resident> {
 /// What a workload reads as activations.
 struct Inputs<'s> {
     whole: Extent,
-    taken: Vec<Taken<'s>>,
+    taken: Vec<InputPart<'s>>,
 }
 
 /// A part, the box it takes in the operands' channels, and the layer it is of.
-struct Taken<'s> {
+struct InputPart<'s> {
     part: Part,
     extent: Extent,
     layer: Option<&'s str>,

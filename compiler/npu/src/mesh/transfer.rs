@@ -5,23 +5,25 @@ use std::collections::BTreeMap;
 use irc_gemini_format::schedule::{Extent, Place};
 use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
 
-use super::dram::Kept;
+use super::dram::DramKey;
 use super::parts::{Origin, Part, WORD, padded};
-use super::{Mesh, Taken};
+use super::{Mesh, TensorBox};
 use crate::diagnostic::{Result, fault, word, words};
-use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, Made};
+use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, ConfiguredOp};
 use crate::step::Step;
-use crate::tensors::{Spot, Tensor, corner, lengths};
+use crate::tensors::{Tensor, TensorOffset, corner, lengths};
 
 impl Mesh<'_> {
-    /// Loads a part of an operand from DRAM, after its makers on other cores have stored it; one
+    /// Loads a part of an operand from DRAM, after its producers on other cores have stored it; one
     /// that comes from a workload has come already.
     pub(super) fn load(&mut self, place: Place, part: &Part) -> Result<()> {
-        let Origin::Dram { tensor: kept, makers, transfer } = &part.origin else { return Ok(()) };
+        let Origin::Dram { tensor: kept, producers, transfer } = &part.origin else {
+            return Ok(());
+        };
         let path = self.path(place);
-        for maker in makers {
-            if maker.0 != place.0 && self.cores[place.0].seen.insert(*maker) {
-                self.announce(*maker, place)?;
+        for producer in producers {
+            if producer.0 != place.0 && self.cores[place.0].seen.insert(*producer) {
+                self.announce(*producer, place)?;
             }
         }
         let tensor = self.operand(place, part.operand)?;
@@ -31,13 +33,13 @@ impl Mesh<'_> {
             // An earlier reader's operand begins where the part does only when it is all of it.
             let same = first.shape == tensor.shape && part.at == [0; 4];
             if same && lengths(&part.extent)[1..] == first.shape.map(i64::from) {
-                let from = Spot { tensor: first, at: [0; 4] };
-                let to = Spot { tensor, at: part.at };
+                let from = TensorOffset { tensor: first, at: [0; 4] };
+                let to = TensorOffset { tensor, at: part.at };
                 return self.copy(place, lengths(&part.extent), from, to);
             }
         }
         let from = self.dram.activations(kept, &path)?;
-        let to = Spot { tensor, at: part.at };
+        let to = TensorOffset { tensor, at: part.at };
         let tile = words(lengths(&part.extent), &path)?;
         let at = from.address(corner(&part.extent));
         self.step(place, instructions::load(ACTIVATIONS, &from, at, &to, tile))?;
@@ -56,7 +58,7 @@ impl Mesh<'_> {
         let operand = self.operand_of(place, part.operand)?;
         let room = operand.size[1] + operand.slack;
         let there = self.arrived.entry((place, part.operand)).or_default();
-        let is_hurt = |(at, other): &&Taken| {
+        let is_hurt = |(at, other): &&TensorBox| {
             let overlaps = |axis: usize, from: i64, length: i64| {
                 at[axis] < from + length && from < at[axis] + other[axis]
             };
@@ -66,7 +68,7 @@ impl Mesh<'_> {
         let beyond = part.at[1] + padded(size[1]) > padded(room);
         if spill > 0 && (beyond || there.iter().any(|other| is_hurt(&other))) {
             let message = format!(
-                "channels {} to {} come with padding that is over others",
+                "channels {} to {} have padding that overwrites others",
                 part.at[1],
                 part.at[1] + size[1] - 1,
             );
@@ -97,7 +99,7 @@ impl Mesh<'_> {
         if self.origins.stored.contains_key(&place) {
             self.store(place, output)?;
         }
-        let mut landed: BTreeMap<(usize, i64), (Extent, Spot)> = BTreeMap::new();
+        let mut landed: BTreeMap<(usize, i64), (Extent, TensorOffset)> = BTreeMap::new();
         for (reader, part) in self.readers.remove(&place).unwrap_or_default() {
             let Origin::Workload { transfer, .. } = part.origin else { continue };
             let from = self.within(place, &part, output)?;
@@ -131,13 +133,13 @@ impl Mesh<'_> {
         let end = output.address([n, 0, 0, 0]);
         let word = |base: i64| {
             let shape = [WORD as u32, 1, 1];
-            Spot { tensor: Tensor { base, shape, ..*output }, at: [0; 4] }
+            TensorOffset { tensor: Tensor { base, shape, ..*output }, at: [0; 4] }
         };
         self.copy(place, [1, WORD, 1, 1], word(end - WORD), word(end))
     }
 
     /// Where a part lies in a result.
-    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Result<Spot> {
+    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Result<TensorOffset> {
         let whole = self.workload(place).extent;
         if !whole.contains(&part.extent) {
             let message = format!("{} is not of {whole}, which the workload makes", part.extent);
@@ -145,28 +147,29 @@ impl Mesh<'_> {
         }
         let (made, first) = (corner(&whole), corner(&part.extent));
         let at = [0, 1, 2, 3].map(|axis| first[axis] - made[axis]);
-        Ok(Spot { tensor: *output, at })
+        Ok(TensorOffset { tensor: *output, at })
     }
 
     /// Where a part goes: to its operand, or beside it.
     ///
     /// Channels that begin within a word are read on into the next pixel; what comes of that lands in
     /// padding, or under what arrives later.
-    fn landing(&mut self, reader: Place, part: &Part) -> Result<Spot> {
+    fn landing(&mut self, reader: Place, part: &Part) -> Result<TensorOffset> {
         if part.is_of_words(self.operand_of(reader, part.operand)?.size[1]) {
             self.arrive(reader, part)?;
-            return Ok(Spot { tensor: self.operand(reader, part.operand)?, at: part.at });
+            return Ok(TensorOffset { tensor: self.operand(reader, part.operand)?, at: part.at });
         }
         let staged = self.room(reader, lengths(&part.extent))?;
         self.staged.entry(reader).or_default().push((part.clone(), staged));
-        Ok(Spot { tensor: staged, at: [0; 4] })
+        Ok(TensorOffset { tensor: staged, at: [0; 4] })
     }
 
     /// Copies a part that waited into its operand.
     pub(super) fn settle(&mut self, place: Place, part: &Part, staged: Tensor) -> Result<()> {
         self.arrive(place, part)?;
         let tensor = self.operand(place, part.operand)?;
-        let (from, to) = (Spot { tensor: staged, at: [0; 4] }, Spot { tensor, at: part.at });
+        let (from, to) =
+            (TensorOffset { tensor: staged, at: [0; 4] }, TensorOffset { tensor, at: part.at });
         self.copy(place, lengths(&part.extent), from, to)?;
         self.cores[place.0].space.free(staged.base);
         Ok(())
@@ -175,14 +178,20 @@ impl Mesh<'_> {
     fn store(&mut self, place: Place, output: &Tensor) -> Result<()> {
         let path = self.path(place);
         let workload = self.workload(place);
-        let into = self.dram.activations(&Kept::Result(workload.layer_name.clone()), &path)?;
+        let into = self.dram.activations(&DramKey::Result(workload.layer_name.clone()), &path)?;
         let tile = words(lengths(&workload.extent), &path)?;
         let at = into.address(corner(&workload.extent));
         self.step(place, instructions::store(output, 1, &into, at, tile))
     }
 
     /// Copies within the core.
-    fn copy(&mut self, place: Place, size: [i64; 4], from: Spot, to: Spot) -> Result<()> {
+    fn copy(
+        &mut self,
+        place: Place,
+        size: [i64; 4],
+        from: TensorOffset,
+        to: TensorOffset,
+    ) -> Result<()> {
         let tile = words(size, &self.path(place))?;
         self.step(place, instructions::copy(AS_IT_IS, &from, &to, tile))
     }
@@ -194,7 +203,7 @@ impl Mesh<'_> {
         reader: Place,
         transfer: i64,
         size: [i64; 4],
-        (from, to): (Spot, Spot),
+        (from, to): (TensorOffset, TensorOffset),
     ) -> Result<()> {
         let path = self.path(place);
         let (xfer, tile) = (word(transfer, &path)?, words(size, &path)?);
@@ -207,8 +216,8 @@ impl Mesh<'_> {
         self.step(reader, (vec![config.into()], back.into()))
     }
 
-    /// Issues an instruction that is no tile.
-    pub(super) fn step(&mut self, place: Place, (configs, op): Made) -> Result<()> {
+    /// Issues an instruction that is not a tile.
+    pub(super) fn step(&mut self, place: Place, (configs, op): ConfiguredOp) -> Result<()> {
         let origin = self.instruction_origin(place, -1)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())

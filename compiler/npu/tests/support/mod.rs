@@ -30,14 +30,14 @@ pub fn open(path: &std::path::Path) -> Source {
     source(&path.display().to_string(), &bytes).expect("a sound file")
 }
 
-/// A schedule that has to be sound.
+/// A schedule that has to be valid.
 pub fn plan(source: &Source) -> Schedule {
     let mut sink = Sink::new();
     let read = schedule::parse(source, &Options::default(), &mut sink);
     read.unwrap_or_else(|| panic!("{}", render(source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// A frontend file that has to be sound.
+/// A frontend file that has to be valid.
 #[allow(dead_code, reason = "not every test file has one")]
 pub fn layers(source: &Source) -> Frontend {
     let mut sink = Sink::new();
@@ -45,7 +45,7 @@ pub fn layers(source: &Source) -> Frontend {
     read.unwrap_or_else(|| panic!("{}", render(source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// A listing that has to be sound.
+/// A listing that has to be valid.
 #[allow(dead_code, reason = "not every test file reads listings")]
 pub fn listing(source: &Source) -> Program {
     let read = listing::parse(source, Limits::default(), &mut Sink::new());
