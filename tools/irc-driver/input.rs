@@ -1,4 +1,4 @@
-//! Inputs: read, and told apart by their content.
+//! Reads inputs and detects their kind from the content.
 use crate::{crash, output::plain, stop::Stop};
 use bytes::Bytes;
 use irc::{

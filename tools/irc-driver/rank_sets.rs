@@ -61,7 +61,7 @@ fn is_whole(members: &[Member], world: &[usize]) -> bool {
     ranks.len() == world.len() && world.len() as i64 == size
 }
 
-/// A file's name without the number of its rank; nothing when there is none.
+/// A file's name without the number of its rank; empty when there is none.
 fn world_name(name: &str, rank: i64) -> String {
     let number = rank.to_string();
     let marked = ["rank", "gpu"].iter().find_map(|word| {

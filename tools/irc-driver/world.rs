@@ -290,7 +290,7 @@ fn check_together(
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
-/// Gives a finding its place: what is wrong with the set of ranks lies in a model already.
+/// Gives a diagnostic its file: an error in the set of ranks is already located in a model.
 fn place<'a>(opened: &'a Opened, diagnostic: &mut Diagnostic) -> &'a Source {
     let source = match &opened.model {
         Some(model) if diagnostic.code == "plan-ranks" => {

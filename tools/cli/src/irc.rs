@@ -399,7 +399,11 @@ pub struct Simulate {
 /// A finite, non-negative number.
 fn finite(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
-    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("expected a finite number that is not negative".into()) }
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err("expected a finite number that is not negative".into())
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {

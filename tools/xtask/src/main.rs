@@ -9,6 +9,7 @@ mod licences;
 mod metadata;
 #[cfg(test)]
 mod test_programs;
+mod tidy;
 
 use std::env;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
 tasks:
-  bless [FILTER]   writes the exact expectations of lit tests anew (those whose path contains FILTER)
+  bless [FILTER]   rewrites the exact expected outputs of lit tests whose path contains FILTER
   completions      writes docs/completions/ from the definitions of the command lines
   conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
                    irc-conformance, and no page
@@ -25,7 +26,8 @@ tasks:
   layers           checks that dependencies between crates point one way, and what
                    docs/ARCHITECTURE.md promises of them
   licences         checks the licences of all that irc is built from
-  man              writes docs/man/ from the definitions of the command lines";
+  man              writes docs/man/ from the definitions of the command lines
+  tidy             checks that words retired by docs/glossary.md are not used";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some("layers") => layers::run(),
         Some("licences") => licences::run(),
         Some("man") => command_lines::man(),
+        Some("tidy") => tidy::run(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

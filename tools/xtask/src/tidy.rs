@@ -1,0 +1,166 @@
+//! Retired words stay retired: one word per thing, as `docs/glossary.md` has it.
+//!
+//! A row is added when a word has been replaced everywhere it was used, so that it does not return.
+
+use crate::metadata::{self, text};
+use regex::{Regex, RegexSet};
+use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
+
+/// A retired word.
+struct Rule {
+    /// What to look for, in the syntax of the crate `regex`, with ASCII word boundaries.
+    pattern: &'static str,
+    /// What to write instead.
+    instead: &'static str,
+    /// Folders and files in which it may stand.
+    allowed: &'static [&'static str],
+}
+
+const fn rule(pattern: &'static str, instead: &'static str) -> Rule {
+    Rule { pattern, instead, allowed: &[] }
+}
+
+const RULES: &[Rule] = &[
+    rule(
+        r"\bFindings?\b|\bfindings\b|\b(a|the|each|every|no|one|this|its) finding\b",
+        "diagnostic",
+    ),
+    rule(r"\b(MOST|LONGEST|LEAST)_[A-Z]", "MAX_ or MIN_"),
+    rule(r"(?i)\bnothing when\b", "`None` when"),
+    rule(r"\bFound<", "`Result<`, or a noun for what was found"),
+    rule(r"(?i)\bnot built yet\b", "not implemented yet"),
+    rule(r"(?i)\btold apart\b", "distinguished, or detected"),
+    rule(r"(?i)\bsizes that are true\b", "exact sizes"),
+    rule(r"(?i)\bin a circle\b", "in a cycle"),
+    Rule {
+        pattern: r"\b(enum|struct|type) (Failure|Fault|Broken|Refusal|Refused|Trouble|Stop)\b",
+        instead: "`Error`, or `XError` where two are in scope",
+        allowed: &["compiler/archive", "compiler/session", "compiler/tests", "tools/irc-driver"],
+    },
+    Rule {
+        pattern: r"\b(enum|struct|type) (Drawn|Held|Kept|Made|Placed|Said|Seen|Taken|Told|Wanted)\b",
+        instead: "a noun of the field",
+        allowed: &["compiler/codegen", "compiler/fusion", "compiler/lowering", "dialects"],
+    },
+];
+
+/// Files that list retired words.
+const LISTS: [&str; 2] = ["docs/glossary.md", "tools/xtask/src/tidy.rs"];
+
+const SUFFIXES: [&str; 10] = ["c", "h", "md", "mlir", "py", "rs", "sh", "td", "test", "toml"];
+
+/// Checks all source files and pages of the repository.
+///
+/// # Errors
+/// Every retired word, with its place and what to write instead.
+pub fn run() -> Result<(), String> {
+    let workspace = metadata::read(&["--no-deps"])?;
+    let root = Path::new(text(&workspace, "workspace_root"));
+    let words = Words::new()?;
+    let mut errors = Vec::new();
+    for name in files(root).map_err(|error| format!("cannot list the files: {error}"))? {
+        match fs::read_to_string(root.join(&name)) {
+            Ok(contents) => errors.extend(words.check(&name, &contents)),
+            // A deleted file is listed until the deletion is committed; others are not text.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+            }
+            Err(error) => return Err(format!("cannot read {name}: {error}")),
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
+
+/// Paths below the root of the files that git tracks or would add.
+fn files(root: &Path) -> io::Result<Vec<String>> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").current_dir(root).args(arguments).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    let names = String::from_utf8_lossy(&output.stdout);
+    let is_text = |name: &str| {
+        let suffix = Path::new(name).extension().and_then(|suffix| suffix.to_str());
+        suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
+    };
+    Ok(names.lines().filter(|name| is_text(name)).map(str::to_owned).collect())
+}
+
+/// The rules, compiled.
+struct Words {
+    any: RegexSet,
+    each: Vec<Regex>,
+}
+
+impl Words {
+    fn new() -> Result<Self, String> {
+        // Without Unicode word boundaries the search stays fast on files that are not ASCII.
+        let patterns: Vec<String> =
+            RULES.iter().map(|rule| format!("(?-u){}", rule.pattern)).collect();
+        let each = patterns.iter().map(|pattern| Regex::new(pattern));
+        let each = each.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let any = RegexSet::new(&patterns).map_err(|error| error.to_string())?;
+        Ok(Self { any, each })
+    }
+
+    /// The retired words in a file.
+    fn check(&self, name: &str, contents: &str) -> Vec<String> {
+        let below = |folder: &&str| {
+            name.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
+        };
+        let mut errors = Vec::new();
+        if LISTS.contains(&name) {
+            return errors;
+        }
+        for index in self.any.matches(contents) {
+            let rule = &RULES[index];
+            if rule.allowed.iter().any(below) {
+                continue;
+            }
+            for (line, found) in contents.lines().enumerate().filter_map(|(line, contents)| {
+                self.each[index].find(contents).map(|found| (line + 1, found.as_str()))
+            }) {
+                errors.push(format!("{name}:{line}: retired word `{found}`; use {}", rule.instead));
+            }
+        }
+        errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_has_no_retired_words() {
+        if let Err(errors) = run() {
+            panic!("{errors}");
+        }
+    }
+
+    #[test]
+    fn a_retired_word_is_reported_where_it_is_not_allowed() {
+        let words = Words::new().expect("valid patterns");
+        let text = "// A name.\nconst MOST_NODES: usize = 1;\n";
+        assert_eq!(
+            words.check("formats/ark/src/lib.rs", text),
+            ["formats/ark/src/lib.rs:2: retired word `MOST_N`; use MAX_ or MIN_"]
+        );
+        let failure = "pub struct Failure;\n";
+        assert!(words.check("tools/irc-driver/stop.rs", failure).is_empty());
+        assert_eq!(words.check("tools/irc-driver-2/stop.rs", failure).len(), 1);
+        assert!(words.check("docs/glossary.md", text).is_empty());
+        assert!(words.check("runtime/src/lib.rs", "for finding such code").is_empty());
+    }
+
+    #[test]
+    fn every_allowed_path_exists() {
+        let workspace = metadata::read(&["--no-deps"]).expect("a workspace");
+        let root = Path::new(text(&workspace, "workspace_root"));
+        for path in RULES.iter().flat_map(|rule| rule.allowed).chain(&LISTS) {
+            assert!(root.join(path).exists(), "{path} does not exist");
+        }
+    }
+}
