@@ -14,7 +14,7 @@ use irc_npu::{Engine, Program};
 use irc_npu_network::{layer_names, mesh, workload_times};
 use irc_npu_sim::{
     cycles, html,
-    noc::{Carried, Link, MAX_SIDE, Mesh},
+    noc::{Link, MAX_SIDE, Mesh, TrafficTotals},
     perfetto,
 };
 use serde_json::{Map, Value, json};
@@ -158,7 +158,7 @@ fn json_of(program: &Program, timing: &cycles::Timing, busy: &Busy, mesh: Option
 }
 
 /// What links and DRAM carried.
-fn traffic(mesh: &Mesh, carried: &Carried) -> Value {
+fn traffic(mesh: &Mesh, carried: &TrafficTotals) -> Value {
     let link = |(((from_x, from_y), (to_x, to_y)), bytes): (&Link, &u64)| json!({ "from": [from_x, from_y], "to": [to_x, to_y], "bytes": bytes });
     let links: Vec<Value> = carried.links.iter().map(link).collect();
     json!({
