@@ -1,4 +1,5 @@
 //! Random programs with control flow agree with their evaluation, whether sizes are known or symbols.
+use crate::support::graphs::read_back;
 use irc::{Session, Target};
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{
@@ -142,6 +143,8 @@ fn agree(ty: &Type, seeds: std::ops::Range<u64>, shapes: &[[i64; 2]]) {
             let inputs: BTreeMap<String, Tensor> =
                 [("x".to_owned(), input(1)), ("y".to_owned(), input(2))].into();
             let expected = graph.eval(&inputs).unwrap();
+            let read = read_back(graph).eval(&inputs).unwrap();
+            assert_eq!(read, expected, "program {seed}, read back");
             let found = runner.run(inputs).unwrap();
             for ((name, _), expected) in graph.outputs.iter().zip(expected) {
                 let tolerance = Tolerance::of(DType::F32);

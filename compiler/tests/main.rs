@@ -13,6 +13,7 @@ mod fusion_models;
 mod graphs;
 mod graphs_dynamic;
 mod graphs_random;
+mod graphs_read_back;
 mod half_types;
 mod incremental;
 mod integers;

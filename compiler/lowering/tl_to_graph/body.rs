@@ -26,8 +26,6 @@ pub(super) struct Body<'r, 'c, 'a> {
     function: OperationRef<'c, 'a>,
     graph: Graph,
     values: BTreeMap<usize, Bound>,
-    /// The symbols known here: those around the graph, and its own so far.
-    symbols: BTreeSet<Arc<str>>,
     /// The constants that ops of this function read themselves and that have no node yet.
     due: BTreeSet<usize>,
     /// The constants that have a node.
@@ -41,14 +39,12 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         function: OperationRef<'c, 'a>,
         block: BlockRef<'c, 'a>,
         bindings: &[Binding],
-        around: &BTreeSet<Arc<str>>,
     ) -> Result<Self, PassError> {
         let mut body = Self {
             reader,
             function,
             graph: Graph::default(),
             values: BTreeMap::new(),
-            symbols: around.clone(),
             due: BTreeSet::new(),
             written: BTreeMap::new(),
         };
@@ -70,6 +66,9 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
             let value = body.value(ty);
             body.values.insert(key, Bound::Value(value));
             body.graph.inputs.push((name, value));
+            if entry(&attributes, index, "irc.preserved").is_some() {
+                body.graph.preserved.insert(value);
+            }
             body.define_extents(value);
         }
         body.due = body.constants_read();
@@ -133,15 +132,15 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
 
     /// By operand of an op, the number of the constant that it passes on as one.
     fn passed(&self, op: OperationRef<'c, 'a>) -> Vec<Binding> {
-        let Some((callees, skipped)) = callees(op) else { return vec![] };
-        let functions = callees.iter().map(|name| self.reader.functions.get(name));
+        let Some(callees) = Callees::of(op) else { return vec![] };
+        let functions = callees.names.iter().map(|name| self.reader.functions.get(name));
         let attributes: Vec<_> =
             functions.flatten().map(|function| port_attributes(function, "arg_attrs")).collect();
         let is_constant = |parameter: usize| {
             attributes.iter().any(|all| entry(all, parameter, "irc.weight").is_some())
         };
         let binding = |(index, operand): (usize, Value<'c, 'a>)| {
-            let parameter = index.checked_sub(skipped)?;
+            let parameter = index.checked_sub(callees.skipped)? + callees.first;
             let bound = self.values.get(&read::identity(operand));
             let Some(Bound::Constant(number)) = bound else { return None };
             is_constant(parameter).then_some(*number)
@@ -158,7 +157,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
     fn define_extents(&mut self, value: ValueId) {
         for (axis, dim) in self.graph.types[value.0].dims.clone().iter().enumerate() {
             let Some(name) = plain_symbol(dim) else { continue };
-            if self.symbols.insert(name.clone()) {
+            if self.reader.define(&name) {
                 let source = SymbolSource::Extent(value, axis);
                 self.graph.symbols.push(Symbol { name, source });
             }
@@ -179,6 +178,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
                 origin: None,
             });
             self.written.insert(number, value);
+            self.reader.met.insert(number);
         }
     }
 
@@ -266,7 +266,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         let index = index.ok_or("index: expected an integer from 0")?;
         let name = read::string(&op, "symbol").ok_or("symbol: expected a string")?;
         let name: Arc<str> = name.into();
-        if !self.symbols.insert(name.clone()) {
+        if !self.reader.define(&name) {
             return Err(format!("the symbol '{name}' has a value already"));
         }
         self.graph.symbols.push(Symbol { name, source: SymbolSource::Element(value, index) });
@@ -276,9 +276,11 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
     /// A node with graphs inside.
     fn region(&mut self, op: OperationRef<'c, 'a>, name: &str) -> Result<(), Option<String>> {
         let passed = self.passed(op);
-        // Constants keep their order: those of this function come before later ones of the callee's.
-        if let Some(last) = passed.iter().flatten().max() {
-            self.write_constants(*last);
+        // Constants are met in the order of their numbers: those of this function that come before what is
+        // new in the callee.
+        let new = passed.iter().flatten().filter(|number| !self.reader.met.contains(number)).min();
+        if let Some(last) = new.and_then(|new| new.checked_sub(1)) {
+            self.write_constants(last);
         }
         let mut operands = vec![];
         for (index, operand) in op.operands().enumerate() {
@@ -286,10 +288,9 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
                 operands.push(self.operand(operand)?);
             }
         }
-        let skipped = callees(op).map_or(0, |(_, skipped)| skipped);
-        let bindings = passed.get(skipped..).unwrap_or_default().to_vec();
-        // The body of a loop takes the iteration, then what follows the condition.
-        let bindings = if name == tl::LOOP { [vec![None], bindings].concat() } else { bindings };
+        let (skipped, first) = Callees::of(op).map_or((0, 0), |all| (all.skipped, all.first));
+        let mut bindings = vec![None; first];
+        bindings.extend(passed.get(skipped..).unwrap_or_default());
         let kind = match name {
             tl::IF => {
                 let [then, otherwise] = ["then", "otherwise"].map(|which| {
@@ -308,8 +309,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
             _ => {
                 let callee = self.callee(op, "callee", &bindings)?;
                 let name = callee.0.as_str().into();
-                let symbols = self.symbols.clone();
-                let body = self.reader.called(op, callee, &symbols).map_err(|failed| {
+                let body = self.reader.called(op, callee).map_err(|failed| {
                     self.reader.failed = Some(failed);
                     None
                 })?;
@@ -328,8 +328,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         op: OperationRef<'c, 'a>,
         (name, bindings, _): &Callee,
     ) -> Result<Graph, Option<String>> {
-        let symbols = self.symbols.clone();
-        self.reader.nested(op, name, bindings, &symbols).map_err(|failed| {
+        self.reader.nested(op, name, bindings).map_err(|failed| {
             self.reader.failed = Some(failed);
             None
         })
@@ -356,23 +355,33 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         for ty in types {
             let dims = type_of(ty)?.dims;
             known.extend(
-                dims.iter().filter_map(plain_symbol).filter(|name| self.symbols.contains(name)),
+                dims.iter().filter_map(plain_symbol).filter(|name| self.reader.knows(name)),
             );
         }
         Ok((name, bindings.to_vec(), known.into_iter().collect()))
     }
 }
 
-/// The functions that an op names, and how many of its operands are not passed on: a condition, and
-/// of a loop the number of iterations before it.
-fn callees(op: OperationRef<'_, '_>) -> Option<(Vec<String>, usize)> {
-    let (attributes, skipped): (&[&str], usize) = match read::op_name(&op).as_str() {
-        tl::IF => (&["then", "otherwise"], 1),
-        tl::LOOP => (&["body"], 2),
-        tl::CALL => (&["callee"], 0),
-        _ => return None,
-    };
-    Some((attributes.iter().filter_map(|name| read::symbol(&op, name)).collect(), skipped))
+/// The functions that an op names, and how its operands are their parameters.
+struct Callees {
+    names: Vec<String>,
+    /// Operands that are not passed on: a condition, and of a loop the number of iterations before it.
+    skipped: usize,
+    /// The parameter that the first operand is which is passed on; a loop's body takes the iteration first.
+    first: usize,
+}
+
+impl Callees {
+    fn of(op: OperationRef<'_, '_>) -> Option<Self> {
+        let (attributes, skipped, first): (&[&str], _, _) = match read::op_name(&op).as_str() {
+            tl::IF => (&["then", "otherwise"], 1, 0),
+            tl::LOOP => (&["body"], 2, 1),
+            tl::CALL => (&["callee"], 0, 0),
+            _ => return None,
+        };
+        let names = attributes.iter().filter_map(|name| read::symbol(&op, name)).collect();
+        Some(Self { names, skipped, first })
+    }
 }
 
 /// The symbol that a dimension is, if it is nothing else.

@@ -3,7 +3,8 @@
 //! The module holds functions alone. `@main`, or the only one that is not private, becomes the graph;
 //! those that `tl.if`, `tl.loop` and `tl.call` name become the graphs inside it, and calls of one
 //! function share one. Inputs and outputs are named by `irc.name`, and by their position (`arg0`,
-//! `result0`) where they have none. Arguments with `irc.weight` or `irc.value` are constants.
+//! `result0`) where they have none. Arguments with `irc.weight` or `irc.value` are constants; inputs with
+//! `irc.preserved` are those of [`Graph::preserved`].
 //!
 //! A symbol is the extent of the first argument, or result of `tl.if`, `tl.loop` or `tl.call`, that has
 //! it as a dimension in `#tl.dims`, or what a `tl.size` says. A node's origin is the name in its
@@ -47,13 +48,15 @@ pub fn tl_to_graph(module: OperationRef<'_, '_>, weights: &[Constant]) -> Result
     let mut reader = Reader {
         functions,
         constants,
+        met: BTreeSet::new(),
         called: BTreeMap::new(),
         open: read::string(&main, "sym_name").into_iter().collect(),
+        scopes: vec![],
         nodes: 0,
         failed: None,
     };
     let bindings = reader.constants.of_main(main);
-    let graph = reader.function(main, &bindings, &BTreeSet::new());
+    let graph = reader.function(main, &bindings);
     match reader.failed {
         Some(failed) => Err(failed),
         None => graph,
@@ -111,10 +114,14 @@ type Callee = (String, Vec<Binding>, Vec<Arc<str>>);
 struct Reader<'c, 'a> {
     functions: BTreeMap<String, OperationRef<'c, 'a>>,
     constants: Constants,
+    /// The constants that have a node in some graph so far.
+    met: BTreeSet<usize>,
     /// The graphs of functions that were called.
     called: BTreeMap<Callee, Arc<Graph>>,
     /// The functions that are being read, from the outermost.
     open: Vec<String>,
+    /// The symbols that each of them has defined so far.
+    scopes: Vec<BTreeSet<Arc<str>>>,
     nodes: usize,
     failed: Option<PassError>,
 }
@@ -125,15 +132,31 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         self.failed = Some(PassError::at(&op, message));
     }
 
-    /// The graph of a function, with what its parameters are and the symbols known around it.
+    /// The graph of a function, with what its parameters are.
     fn function(
         &mut self,
         function: OperationRef<'c, 'a>,
         bindings: &[Binding],
-        around: &BTreeSet<Arc<str>>,
     ) -> Result<Graph, PassError> {
         let block = block_of(function)?;
-        Body::new(self, function, block, bindings, around)?.read()
+        self.scopes.push(BTreeSet::new());
+        let graph = Body::new(self, function, block, bindings).and_then(Body::read);
+        self.scopes.pop();
+        graph
+    }
+
+    /// Whether a symbol is known here.
+    fn knows(&self, symbol: &Arc<str>) -> bool {
+        self.scopes.iter().any(|scope| scope.contains(symbol))
+    }
+
+    /// Defines a symbol here; whether it was not known.
+    fn define(&mut self, symbol: &Arc<str>) -> bool {
+        let is_new = !self.knows(symbol);
+        if let Some(scope) = self.scopes.last_mut().filter(|_| is_new) {
+            scope.insert(symbol.clone());
+        }
+        is_new
     }
 
     /// The graph of a function that an op names.
@@ -142,7 +165,6 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         op: OperationRef<'c, 'a>,
         name: &str,
         bindings: &[Binding],
-        around: &BTreeSet<Arc<str>>,
     ) -> Result<Graph, PassError> {
         let Some(function) = self.functions.get(name).copied() else {
             return Err(PassError::at(&op, format!("no function is named @{name}")));
@@ -155,7 +177,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
             return Err(PassError::at(&op, message));
         }
         self.open.push(name.to_owned());
-        let graph = self.function(function, bindings, around);
+        let graph = self.function(function, bindings);
         self.open.pop();
         graph
     }
@@ -165,12 +187,11 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         &mut self,
         op: OperationRef<'c, 'a>,
         callee: Callee,
-        around: &BTreeSet<Arc<str>>,
     ) -> Result<Arc<Graph>, PassError> {
         if let Some(graph) = self.called.get(&callee) {
             return Ok(graph.clone());
         }
-        let graph = Arc::new(self.nested(op, &callee.0, &callee.1, around)?);
+        let graph = Arc::new(self.nested(op, &callee.0, &callee.1)?);
         self.called.insert(callee, graph.clone());
         Ok(graph)
     }

@@ -1,6 +1,13 @@
 //! Compiles graphs, runs them, and compares with their evaluation. Not every test uses all of it.
 #![allow(dead_code)]
-use irc::{Compiled, Place, Session, Target};
+use irc::{
+    Compiled, Place, Session, Target,
+    lowering::{
+        graph_to_tl::{graph_to_tl, weights},
+        tl_to_graph::tl_to_graph,
+    },
+};
+use irc_mlir::{Capture, Module, OperationLike, to_text};
 use irc_runtime::RunError;
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
 use irc_tl::Graph;
@@ -43,8 +50,34 @@ pub fn run(compiled: &Compiled, inputs: Inputs<'_>) -> Result<BTreeMap<String, T
     compiled.runner().unwrap().run(named(inputs))
 }
 
-/// Compiles and runs a graph, and compares its outputs with those of its evaluation.
+/// A graph as it is after it was written as MLIR and read back: writing it again must give the same
+/// text, to the last location.
+pub fn read_back(graph: &Graph) -> Graph {
+    let context = irc_dialects::new_context();
+    for dialect in ["func", "tl"] {
+        context.get_or_load_dialect(dialect);
+    }
+    let capture = Capture::new(&context);
+    let module = graph_to_tl(&context, graph, "main").unwrap();
+    assert!(module.as_operation().verify(), "{:?}", capture.take());
+    let read = tl_to_graph(module.as_operation(), &weights(graph));
+    let read = read.unwrap_or_else(|_| panic!("{:#?}", capture.take()));
+    let again = graph_to_tl(&context, &read, "main").unwrap();
+    let text = |module: &Module<'_>| to_text(&module.as_operation(), true);
+    let (written, again) = (text(&module), text(&again));
+    // The first line that differs, not two texts of megabytes.
+    if let Some(pair) = written.lines().zip(again.lines()).find(|(left, right)| left != right) {
+        panic!("written: {}\nread back: {}", pair.0, pair.1);
+    }
+    assert_eq!(written.len(), again.len());
+    read
+}
+
+/// Compiles and runs a graph, and compares its outputs with those of its evaluation; and so does what
+/// is read back from its MLIR.
 pub fn agree(graph: &Graph, inputs: Inputs<'_>) {
+    let given = named(inputs);
+    assert_eq!(read_back(graph).eval(&given).unwrap(), graph.eval(&given).unwrap());
     let compiled = compile(graph);
     let mut runner = compiled.runner().unwrap();
     // Twice: memory of the first run is used again.
