@@ -12,6 +12,7 @@ mod fusion_laws;
 mod fusion_models;
 mod graphs;
 mod graphs_dynamic;
+mod graphs_gemini;
 mod graphs_random;
 mod graphs_read_back;
 mod half_types;
