@@ -11,6 +11,7 @@ mod end_to_end;
 mod fusion_laws;
 mod fusion_models;
 mod graphs;
+mod graphs_ark;
 mod graphs_dynamic;
 mod graphs_gemini;
 mod graphs_random;

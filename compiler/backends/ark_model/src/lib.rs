@@ -1,0 +1,123 @@
+//! ARK models of graphs of the tensor level.
+//!
+//! Plain Rust, no MLIR. [`to_ark`] writes what a graph computes with the ops that ARK has. Values become
+//! buffers, shapes and slices of them views of these; an op reads and writes boxes of buffers.
+//!
+//! * What ARK has under the same name, and with the same meaning, is that op.
+//! * Constants that are one value everywhere are the factor of `ScalarAdd` or `ScalarMul` where that
+//!   gives the same numbers, else a `ScalarAssign`.
+//! * Moves of values (slices, concatenations, pads, permutations, broadcasts, rows by index) are views,
+//!   `Copy`, `Transpose` and `Embedding`, also where the graph has them as loops around an expression.
+//! * `neg`, `abs`, `min(x, 0)`, `reduce_min` and powers of a few exponents are exact in other ops;
+//!   `tanh(x)` is `2 sigmoid(2x) - 1`, and `erf` an approximation with an error of at most 1.5e-7.
+//!
+//! ARK files have no constants and no names: [`ArkModel::buffers`] says which buffer is what, and holds
+//! the elements of constants.
+
+mod functions;
+mod index;
+mod loops;
+mod memory;
+mod moves;
+mod nodes;
+
+use irc_ark_format::model::{DataType, Model};
+use irc_diag::Diagnostic;
+use irc_json::{Json, Layout};
+use irc_tl::{Constant, DType, Graph, Tensor, TensorError, TensorType};
+use std::collections::BTreeMap;
+
+/// An ARK model, and what its buffers are.
+#[derive(Clone, Debug)]
+pub struct ArkModel {
+    /// The model; it satisfies the rules of its format.
+    pub model: Model,
+    /// The buffers that are seen from outside, by id.
+    pub buffers: Vec<NamedBuffer>,
+}
+
+/// A buffer of a model that is seen from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedBuffer {
+    /// Its id in the model.
+    pub id: u64,
+    /// Name of the graph's input or output, or `constant_N`.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Element type in the model.
+    pub data_type: DataType,
+    /// Element type in the graph, which has `i64` where the model has `INT32`.
+    pub dtype: DType,
+    /// Shape in the graph.
+    pub shape: Vec<i64>,
+    /// The elements of a constant, in the element type of the model.
+    pub elements: Option<Constant>,
+}
+
+/// What a buffer is to those who run a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// An input of the graph.
+    Input,
+    /// A constant of the graph, which has to be given as inputs are.
+    Constant,
+    /// An output of the graph.
+    Output,
+}
+
+impl Role {
+    /// The name in [`ArkModel::names`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Constant => "constant",
+            Self::Output => "output",
+        }
+    }
+}
+
+impl ArkModel {
+    /// What buffers are, as JSON: a list of `{"Id", "Name", "Role", "DataType", "Type", "Shape"}`, where
+    /// `Id` is that of the buffer in the model, `DataType` its element type there, and `Type` that of the
+    /// graph. The key of a buffer in an `.npz` of inputs or results is `buffer_ID`.
+    pub fn names(&self) -> String {
+        let buffer = |buffer: &NamedBuffer| {
+            let shape = buffer.shape.iter().map(|extent| Json::Int(*extent)).collect();
+            let text = |text: &str| Json::String(text.into());
+            let member = |key: &str, value: Json| (key.into(), value);
+            Json::Object(vec![
+                member("Id", Json::Int(buffer.id.cast_signed())),
+                member("Name", text(&buffer.name)),
+                member("Role", text(buffer.role.name())),
+                member("DataType", text(buffer.data_type.name())),
+                member("Type", text(buffer.dtype.name())),
+                member("Shape", Json::Array(shape)),
+            ])
+        };
+        let buffers = Json::Array(self.buffers.iter().map(buffer).collect());
+        Json::Object(vec![("Buffers".into(), buffers)]).print(Layout::Indented)
+    }
+
+    /// The constants as programs of the model take them: by `buffer_ID`, each in one dimension.
+    ///
+    /// # Errors
+    /// A constant that cannot be allocated.
+    pub fn constants(&self) -> Result<BTreeMap<String, Tensor>, TensorError> {
+        let constants = self.buffers.iter().filter_map(|buffer| {
+            let elements = buffer.elements.as_ref()?;
+            let flat = TensorType::new(elements.ty.dtype, [elements.ty.elements().ok()? as i64]);
+            let flat = Constant { ty: flat, bytes: elements.bytes.clone() };
+            Some((format!("buffer_{}", buffer.id), flat))
+        });
+        constants.map(|(key, constant)| Ok((key, constant.tensor()?))).collect()
+    }
+}
+
+/// The ARK model of a graph. Sizes must be known.
+///
+/// # Errors
+/// Every node that ARK has no op for, by the name of what it stands for.
+pub fn to_ark(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
+    nodes::write(graph)
+}
