@@ -19,23 +19,12 @@ pub fn parse(file: &InputFile) -> Parsed {
     let options = model::Options { strict: file.options.strict, ..Default::default() };
     let model = model::parse(&source, &options, &mut sink);
     let mut diagnostics = sink.into_diagnostics();
-    diagnostics.extend(unused("ARK models", &not_of_ark(&file.options)));
+    diagnostics.extend(unused("ARK models", &file.options.of_common_ir()));
     let document = model.map(|model| {
         let options = file.options.clone();
         Arc::new(ArkModel { model, source: source.clone(), options }) as Arc<dyn Document>
     });
     Parsed { document, source, diagnostics: diagnostics.into() }
-}
-
-fn not_of_ark(options: &ImportOptions) -> [(&'static str, bool); 6] {
-    [
-        ("a search path of libraries", !options.library_paths.is_empty()),
-        ("fetching libraries", options.fetch.is_some()),
-        ("a shape of an input", !options.shapes.is_empty()),
-        ("the implicit standard library", options.implicit_std),
-        ("outlining of functions", options.calls != Default::default()),
-        ("ignoring control inputs", options.ignore_control_inputs),
-    ]
 }
 
 impl Document for ArkModel {

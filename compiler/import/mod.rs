@@ -5,6 +5,7 @@
 //! as written, and the place in the file of a diagnostic. Everything behind the graph is shared.
 mod ark;
 mod common_ir;
+mod gemini;
 mod mlir;
 
 use crate::model::Content;
@@ -62,6 +63,18 @@ impl ImportOptions {
     pub fn input(mut self, name: impl Into<String>, value: &Tensor) -> Self {
         self.inputs.tensors.insert(name.into(), Constant::of(value));
         self
+    }
+
+    /// The options that only Common IR and ONNX files have, and whether they are set.
+    fn of_common_ir(&self) -> [(&'static str, bool); 6] {
+        [
+            ("a search path of libraries", !self.library_paths.is_empty()),
+            ("fetching libraries", self.fetch.is_some()),
+            ("a shape of an input", !self.shapes.is_empty()),
+            ("the implicit standard library", self.implicit_std),
+            ("outlining of functions", self.calls != Calls::default()),
+            ("ignoring control inputs", self.ignore_control_inputs),
+        ]
     }
 
     /// Sets which values the program returns.
@@ -175,9 +188,10 @@ pub struct FrontEnd {
 }
 
 /// Every format that becomes a graph.
-pub static FRONT_ENDS: [FrontEnd; 3] = [
+pub static FRONT_ENDS: [FrontEnd; 4] = [
     FrontEnd { content: Content::Model, parse: ark::parse, run_results: Results::All },
     FrontEnd { content: Content::Graph, parse: common_ir::parse, run_results: Results::Outputs },
+    FrontEnd { content: Content::Frontend, parse: gemini::parse, run_results: Results::Outputs },
     FrontEnd { content: Content::Mlir, parse: mlir::parse, run_results: Results::Outputs },
 ];
 

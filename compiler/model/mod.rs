@@ -11,11 +11,12 @@ use crate::{
     ArchiveOptions, CompileOptions, Compiled, Session,
     codegen::Output,
     fusion::FusionReport,
-    import::{FrontEnd, ImportOptions, Imported, InputFile},
+    import::{FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
     session::{Input, Place, QueryError, queries},
 };
 use bytes::Bytes;
+use irc_ark_model::ArkModel;
 use irc_common_format::Format;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
@@ -297,6 +298,28 @@ impl<'s> Model<'s> {
     pub fn ark(&self) -> Option<irc_ark_format::model::Document> {
         let parsed = queries::parsed(&self.session.database, self.input);
         parsed.document.as_deref()?.ark().cloned()
+    }
+
+    /// The model as an ARK model: the file's own, or what its program is in ARK's ops.
+    ///
+    /// # Errors
+    /// Errors in the file; every node that ARK has no op for.
+    pub fn to_ark(&self) -> Result<ArkModel, Error> {
+        if let Some(document) = self.ark() {
+            return Ok(ArkModel { model: document.model, buffers: vec![] });
+        }
+        let imported = self.imported()?;
+        irc_ark_model::to_ark(&imported.graph).map_err(|mut found| {
+            for diagnostic in &mut found {
+                let path = diagnostic.path.take();
+                diagnostic.path = path.map(|path| path_of(&path).to_owned());
+            }
+            let parsed = queries::parsed(&self.session.database, self.input);
+            if let Some(document) = &parsed.document {
+                document.locate(&mut found);
+            }
+            Error::found(self.source(), found)
+        })
     }
 
     fn imported_or_lowered(&self) -> Result<(), Error> {

@@ -221,7 +221,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --keep-intermediates --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --compat --functions --ignore-control-inputs --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -244,6 +244,10 @@ _irc() {
                     return 0
                     ;;
                 --stage)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --frontend)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -304,7 +308,7 @@ _irc() {
                     return 0
                     ;;
                 --results)
-                    COMPREPLY=($(compgen -W "all outputs" -- "${cur}"))
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --explain-fusion)
@@ -500,7 +504,7 @@ _irc() {
                     return 0
                     ;;
                 --results)
-                    COMPREPLY=($(compgen -W "all outputs" -- "${cur}"))
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --explain-fusion)

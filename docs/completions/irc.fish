@@ -40,7 +40,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check files and 
 complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir or .json; - for standard output' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator for .so and .o' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
@@ -54,6 +54,7 @@ tar\t'A Model Library Format archive'
 asm\t'An NPU program (not implemented yet)'
 ptx\t'NVIDIA PTX (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm)' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device]' -r
@@ -72,8 +73,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of a
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Written buffers to return [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer that is written'
-outputs\t'Only buffers whose final value no other op reads'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an ARK model: all]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -84,7 +84,6 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l keep-intermediates -d 'Return intermediate buffers too; same as --results all'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Resolve undeclared operators in the standard library'
@@ -114,8 +113,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an in
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Written buffers to return [default: outputs for irc compile, all for irc run]' -r -f -a "all\t'Every buffer that is written'
-outputs\t'Only buffers whose final value no other op reads'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an ARK model: all]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'

@@ -38,8 +38,8 @@ plain\:"One line per step"))' \
         case $line[1] in
             (compile)
 _arguments "${_arguments_options[@]}" : \
-'-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir or .json; - for standard output]:OUT:_files' \
-'--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir or .json; - for standard output]:OUT:_files' \
+'-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
+'--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
 '--backend=[Code generator for .so and .o]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
@@ -53,6 +53,7 @@ tar\:"A Model Library Format archive"
 asm\:"An NPU program (not implemented yet)"
 ptx\:"NVIDIA PTX (not implemented yet)"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\]]:NAME:_default' \
+'--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm)]:FILE:_files' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors]:X.npz:_files' \
 '--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\]]:N:_default' \
@@ -70,8 +71,7 @@ c\:"C source, which needs only a C compiler"))' \
 '--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Written buffers to return \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer that is written"
-outputs\:"Only buffers whose final value no other op reads"))' \
+'--results=[Values to return\: all, outputs, or names separated by commas \[default\: outputs; irc run of an ARK model\: all\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -82,7 +82,6 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'(--results)--keep-intermediates[Return intermediate buffers too; same as --results all]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test]' \
 '--implicit-std[Resolve undeclared operators in the standard library]' \
@@ -119,8 +118,7 @@ cuda\:"A GPU (not implemented yet)"))' \
 '--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Written buffers to return \[default\: outputs for irc compile, all for irc run\]]:WHICH:((all\:"Every buffer that is written"
-outputs\:"Only buffers whose final value no other op reads"))' \
+'--results=[Values to return\: all, outputs, or names separated by commas \[default\: outputs; irc run of an ARK model\: all\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"

@@ -1,6 +1,6 @@
 //! `irc compile`: a model to whatever the output's suffix says.
 use crate::{
-    archive,
+    archive, ark_files,
     console::Console,
     input::{self, Content, Input},
     models, npu, output, plan,
@@ -81,10 +81,14 @@ fn write_model(
             rules: arguments.config_rules.as_deref(),
         };
         let planning = plan::options(console, &planning)?;
-        if input.content != Content::Model {
-            return Err(Stop::problem("plans are made of ARK models"));
+        if input.content == Content::Model {
+            let plan = plan::plan(console, &input.source(), &planning)?;
+            return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
-        let plan = plan::plan(console, &input.source(), &planning)?;
+        let model = models::open(console, &session, input, &import)?;
+        let ark = model.to_ark()?;
+        let plan = plan::plan_model(console, &model.source(), ark.model.clone(), &planning)?;
+        ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }
     let model = models::open(console, &session, input, &import)?;

@@ -2,6 +2,7 @@
 use std::{env, path::Path, process::ExitCode};
 
 mod archive;
+mod ark_files;
 mod bench;
 mod check;
 mod compile;

@@ -53,6 +53,27 @@ pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<Str
     let Some(document) = model::parse(source, &model::Options::default(), &mut sink) else {
         return Err(Stop::Diagnostics(source.clone(), sink.into_diagnostics()));
     };
+    plan_document(console, source, &document, options)
+}
+
+/// The plan of an ARK model that was made of another model, as JSON.
+pub fn plan_model(
+    console: &Console,
+    source: &Source,
+    model: model::Model,
+    options: &Options,
+) -> Result<String, Stop> {
+    // The nodes are not those of the file.
+    let document = Document { model, origins: vec![] };
+    plan_document(console, source, &document, options)
+}
+
+fn plan_document(
+    console: &Console,
+    source: &Source,
+    document: &Document,
+    options: &Options,
+) -> Result<String, Stop> {
     if let Some(rules) = &options.rules {
         let found = options.planner.rules.diagnostics(&document.model);
         if found.iter().any(Diagnostic::is_error) {
@@ -61,7 +82,7 @@ pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<Str
         console.diagnostics(rules, &found);
     }
     let placed = |diagnostics: Vec<NodeDiagnostic>, severity| -> Vec<Diagnostic> {
-        let place = |found| diagnostic(found, severity, source, &document);
+        let place = |found| diagnostic(found, severity, source, document);
         diagnostics.into_iter().map(place).collect()
     };
     let planned = planner::plan(&document.model, &options.planner).map_err(|diagnostics| {
@@ -80,8 +101,8 @@ fn diagnostic(
 ) -> Diagnostic {
     let diagnostic = Diagnostic::new(severity, "ark-plan", found.message);
     let Some(index) = found.node else { return diagnostic };
-    let diagnostic = diagnostic.path(document.source_path(&format!("$.Nodes[{index}].Op")));
     let Some(origin) = document.origins.get(index) else { return diagnostic };
+    let diagnostic = diagnostic.path(document.source_path(&format!("$.Nodes[{index}].Op")));
     let text = source.text().get(origin.offset..origin.offset + origin.len).unwrap_or_default();
     let line = text.find('\n').unwrap_or(text.len());
     diagnostic.at(origin.offset..origin.offset + line.max(1), "this node")

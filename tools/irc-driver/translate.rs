@@ -1,5 +1,6 @@
 //! `irc-translate`: from a file format to MLIR and back.
 use crate::{
+    ark_files,
     console::Console,
     crash,
     input::{self, Input},
@@ -86,6 +87,7 @@ fn of_bytes(
 ) -> Result<(Vec<u8>, Content), Stop> {
     let bytes = input::read(&arguments.input)?;
     match (from, to) {
+        (Origin::Graph(_), To::Ark | To::Plan(_)) => graph_to_ark(console, arguments, bytes, to),
         (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
         (Origin::Ark, _) => {
             let content = input::Content::of(&bytes);
@@ -142,15 +144,15 @@ fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result
         | (Origin::Gemini, To::Gemini | To::Npu | To::Mlir)
         | (Origin::Npu, To::Npu | To::Mlir)
         | (Origin::Ark, To::Ark | To::Plan(_) | To::Mlir)
-        | (Origin::Graph(_), To::Graph(_) | To::Mlir) => None,
+        | (Origin::Graph(_), To::Graph(_) | To::Mlir | To::Ark | To::Plan(_)) => None,
         (_, To::Gemini) => Some("Gemini schedules are made of Gemini schedules (--import-gemini)"),
         (_, To::Npu) => Some(
             "NPU programs are made of Gemini schedules (--import-gemini) and of NPU programs \
              (--import-npu)",
         ),
-        (_, To::Ark | To::Plan(_)) => {
-            Some("ARK models and plans are made of ARK models (--import-ark)")
-        }
+        (_, To::Ark | To::Plan(_)) => Some(
+            "ARK models and plans are made of models (--import-ark, --import-onnx, --import-common-ir)",
+        ),
         (_, To::Graph(_)) => Some(
             "Common IR and ONNX files are made of each other (--import-common-ir, --import-onnx)",
         ),
@@ -194,6 +196,25 @@ fn refuse_of_plans(arguments: &Translate, to: &To) -> Result<(), Stop> {
         ("--config-rules", arguments.config_rules.is_some()),
     ];
     run::refuse_flags(&flags, "it is for --emit-plan")
+}
+
+/// An ARK model, or a plan, of a Common IR or ONNX file; what its buffers are is written beside it.
+fn graph_to_ark(
+    console: &Console,
+    arguments: &Translate,
+    bytes: Bytes,
+    to: &To,
+) -> Result<(Vec<u8>, Content), Stop> {
+    let session = Session::new();
+    let input = Input { name: arguments.input.clone(), bytes, content: input::Content::Graph };
+    let model = models::open(console, &session, &input, &models::options(&arguments.graphs)?)?;
+    let ark = model.to_ark()?;
+    ark_files::write_beside(console, &arguments.output, &ark)?;
+    let text = match to {
+        To::Plan(options) => plan::plan_model(console, &model.source(), ark.model, options)?,
+        _ => model::write(&ark.model),
+    };
+    Ok((text.into_bytes(), Content::Text))
 }
 
 fn from_graph(

@@ -1,0 +1,46 @@
+//! ARK models of other models: the files beside them that say what their buffers are.
+use crate::{
+    console::Console,
+    output::{self, Content},
+    stop::Stop,
+    values,
+};
+use irc_ark_model::ArkModel;
+use std::path::{Path, PathBuf};
+
+/// Writes, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements of
+/// its constants (`.constants.npz`), which ARK files have no place for. There is nothing to write for a model
+/// that was one of ARK's, and no place where the output is not a file.
+pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<(), Stop> {
+    if ark.buffers.is_empty() {
+        return Ok(());
+    }
+    if output.as_os_str() == "-" {
+        console.note("the names of buffers and the constants are written beside a file only: give one with -o");
+        return Ok(());
+    }
+    output::write(&beside(output, "buffers.json"), ark.names().as_bytes(), Content::Text)?;
+    let constants = ark.constants().map_err(|error| Stop::problem(error.to_string()))?;
+    match constants.is_empty() {
+        true => Ok(()),
+        false => values::write(&beside(output, "constants.npz"), &constants),
+    }
+}
+
+/// `net.plan.buffers.json` beside `net.plan.json`.
+fn beside(output: &Path, suffix: &str) -> PathBuf {
+    output.with_extension(suffix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_beside_have_the_name_of_the_output() {
+        assert_eq!(
+            beside(Path::new("a/net.plan.json"), "buffers.json"),
+            Path::new("a/net.plan.buffers.json")
+        );
+    }
+}
