@@ -20,7 +20,7 @@ typedef enum {
   IRC_FILE = 1,
   // The archive is damaged or contradicts itself; each line of the message is a diagnostic.
   IRC_REFUSED = 2,
-  // The file is sound, but nothing that runs here.
+  // The file is valid, but nothing that runs here.
   IRC_UNSUPPORTED = 3,
   // The code uses instructions that this processor lacks; none of it has run.
   IRC_PROCESSOR = 4,
