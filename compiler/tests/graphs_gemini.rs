@@ -1,5 +1,6 @@
 //! Frontend files of Gemini compiled for the host have the bytes of the NPU's functional simulator.
 use crate::support::graphs::{compile, read_back};
+use irc::{Session, Target};
 use irc_diag::{Sink, Source};
 use irc_gemini_format::{
     Options,
@@ -71,6 +72,23 @@ fn a_small_network_has_the_bytes_of_the_simulator() {
         }
         same(&stored, &compiled(&graph, &given));
     }
+}
+
+/// A frontend file is a model like any other.
+#[test]
+fn a_session_imports_frontend_files() {
+    let path = data("small.frontend.json");
+    let (given, stored) = simulated(&data("small.schedule.json"), &frontend(&path), 1);
+    let session = Session::new();
+    let options = irc::ImportOptions::default().results(Results::Named(vec!["Add_5".into()]));
+    let model = session.import_with(&path, &options).unwrap();
+    assert!(model.stage("import", Target::host()).unwrap().contains("gemini."));
+    let found = model.compile(Target::host()).unwrap().run(given).unwrap();
+    assert_eq!(found["Add_5"], stored["Add_5"]);
+    let text = std::fs::read_to_string(&path).unwrap().replacen("max_pool2d", "lut", 1);
+    let found = session.import_bytes("layers.json", text.into(), &irc::ImportOptions::default());
+    let error = format!("{:?}", found.err().unwrap());
+    assert!(error.contains("layers.json:"), "{error}");
 }
 
 #[test]
