@@ -195,9 +195,9 @@ fn tasks_run_on_the_pool_that_is_given() {
 }
 
 /// A pool that forgets a task, or runs one twice.
-struct Broken(usize);
+struct FailingPool(usize);
 
-impl Pool for Broken {
+impl Pool for FailingPool {
     fn threads(&self) -> usize {
         2
     }
@@ -219,7 +219,8 @@ fn a_pool_that_breaks_its_word_is_a_failure() {
     let package = linked("broken", no_barrier);
     let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
     for task in [1, 2, 99] {
-        let options = ContextOptions { pool: Arc::new(Broken(task)), ..ContextOptions::default() };
+        let options =
+            ContextOptions { pool: Arc::new(FailingPool(task)), ..ContextOptions::default() };
         let mut context = Context::new(&model, &options).expect("memory");
         let message = context.run().expect_err("a task is missing").to_string();
         assert_eq!(message, "'tvmgen_default_dense' failed: 1 of 2 parallel tasks ended well");

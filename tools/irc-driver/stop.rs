@@ -9,7 +9,7 @@ pub enum Stop {
     Diagnostics(Source, Vec<Diagnostic>),
     /// Diagnostics that are on the console already.
     Reported,
-    /// Something that is in no file: a file that cannot be read, a thing not built yet.
+    /// An error outside of any file: a file that cannot be read, a feature that is not implemented.
     Problem {
         /// What is wrong.
         message: String,
