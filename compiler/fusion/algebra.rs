@@ -2,9 +2,16 @@
 //!
 //! Only rules that keep every bit of every result are here (of NaNs: that they are one).
 use super::term::InputName;
-use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
-use irc_tl::{Binary, DType, Op, Reduction, TensorType, Unary};
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use egg::{Analysis, DidMerge, EGraph, FromOp, Id, Language};
+use irc_tl::{DType, Law, Op, Reduction, Row, TensorType};
+use std::{
+    borrow::Cow,
+    cmp::Ordering,
+    collections::BTreeSet,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::LazyLock,
+};
 
 /// Names the parameters of an op: `p3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,70 +23,123 @@ impl fmt::Display for Parameters {
     }
 }
 
-impl FromStr for Parameters {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.strip_prefix('p').ok_or(())?;
-        digits.parse().map(Self).map_err(|_| ())
+/// The name of an op in terms: its row.
+#[derive(Clone, Copy, Debug)]
+pub struct Name(pub &'static Row);
+
+impl Name {
+    const fn key(self) -> &'static str {
+        self.0.name
     }
 }
 
-define_language! {
-    /// A tensor-level op under its own name: its parameters when it has any, then its operands.
-    pub enum Expr {
-        "exp" = Exp([Id; 1]),
-        "relu" = Relu([Id; 1]),
-        "gelu" = Gelu([Id; 1]),
-        "sigmoid" = Sigmoid([Id; 1]),
-        "sqrt" = Sqrt([Id; 1]),
-        "rsqrt" = Rsqrt([Id; 1]),
-        "round_tf32" = RoundTf32([Id; 1]),
-        "add" = Add([Id; 2]),
-        "sub" = Sub([Id; 2]),
-        "mul" = Mul([Id; 2]),
-        "div" = Div([Id; 2]),
-        "max" = Max([Id; 2]),
-        "stepped_matmul" = SteppedMatmul([Id; 2]),
-        "gather" = Gather([Id; 2]),
-        "rope" = Rope([Id; 2]),
-        "fill" = Fill([Id; 1]),
-        "cast" = Cast([Id; 2]),
-        "broadcast" = Broadcast([Id; 2]),
-        "reshape" = Reshape([Id; 2]),
-        "bitcast" = Bitcast([Id; 2]),
-        "transpose" = Transpose([Id; 2]),
-        "slice" = Slice([Id; 2]),
-        "reduce_sum" = ReduceSum([Id; 2]),
-        "reduce_max" = ReduceMax([Id; 2]),
-        "reduce_mean" = ReduceMean([Id; 2]),
-        "sequential_sum" = SequentialSum([Id; 2]),
-        "matmul" = Matmul([Id; 3]),
-        "update" = Update([Id; 3]),
-        // Ops that no rule names: parameters, then operands.
-        "other" = Other(Box<[Id]>),
-        Parameters(Parameters),
-        Input(InputName),
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
     }
 }
 
-/// The ops without parameters.
-const PLAIN: [Op; 15] = [
-    Op::Unary(Unary::Exp),
-    Op::Unary(Unary::Relu),
-    Op::Unary(Unary::Gelu),
-    Op::Unary(Unary::Sigmoid),
-    Op::Unary(Unary::Sqrt),
-    Op::Unary(Unary::Rsqrt),
-    Op::Unary(Unary::RoundTf32),
-    Op::Binary(Binary::Add),
-    Op::Binary(Binary::Sub),
-    Op::Binary(Binary::Mul),
-    Op::Binary(Binary::Div),
-    Op::Binary(Binary::Max),
-    Op::SteppedMatmul,
-    Op::Gather,
-    Op::Rope,
-];
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(other.key())
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+/// A term of the language of the rules, in which every op has its own name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Expr {
+    /// A tensor-level op: its parameters when it has any, then its operands.
+    Op(Name, Box<[Id]>),
+    /// The parameters of an op.
+    Parameters(Parameters),
+    /// A tensor from elsewhere.
+    Input(InputName),
+}
+
+/// What terms with different children have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Head {
+    /// An op of this name.
+    Op(Name),
+    /// Parameters.
+    Parameters,
+    /// An input.
+    Input,
+}
+
+impl Language for Expr {
+    type Discriminant = Head;
+
+    fn discriminant(&self) -> Head {
+        match self {
+            Self::Op(name, _) => Head::Op(*name),
+            Self::Parameters(_) => Head::Parameters,
+            Self::Input(_) => Head::Input,
+        }
+    }
+
+    fn matches(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Op(name, children), Self::Op(other, others)) => {
+                name == other && children.len() == others.len()
+            }
+            _ => self == other,
+        }
+    }
+
+    fn children(&self) -> &[Id] {
+        match self {
+            Self::Op(_, children) => children,
+            Self::Parameters(_) | Self::Input(_) => &[],
+        }
+    }
+
+    fn children_mut(&mut self) -> &mut [Id] {
+        match self {
+            Self::Op(_, children) => children,
+            Self::Parameters(_) | Self::Input(_) => &mut [],
+        }
+    }
+}
+
+impl FromOp for Expr {
+    type Error = String;
+
+    fn from_op(name: &str, children: Vec<Id>) -> Result<Self, String> {
+        let row = Row::named(name).ok_or_else(|| format!("there is no op {name}"))?;
+        let parameters = usize::from(row.plain().is_none());
+        match row.arity() {
+            Some(operands) if operands + parameters != children.len() => {
+                Err(format!("{name} has {parameters} name of parameters and {operands} operands"))
+            }
+            _ => Ok(Self::Op(Name(row), children.into())),
+        }
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Op(name, _) => f.write_str(name.key()),
+            Self::Parameters(parameters) => parameters.fmt(f),
+            Self::Input(input) => input.fmt(f),
+        }
+    }
+}
 
 /// What is known of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +189,11 @@ pub fn applied_op(egraph: &EGraph<Expr, Types>, expr: &Expr) -> (Op, Vec<Id>) {
     if let Some(Facts::Parameters(op)) = children.first().map(|first| &egraph[*first].data) {
         return (op.clone(), children[1..].to_vec());
     }
-    let name = expr.to_string();
-    let op = PLAIN.into_iter().find(|op| op.name() == name);
-    (op.expect("every op without parameters is in the table"), children.to_vec())
+    let op = match expr {
+        Expr::Op(name, _) => name.0.plain(),
+        Expr::Parameters(_) | Expr::Input(_) => None,
+    };
+    (op.expect("an op without parameters is all in its row"), children.to_vec())
 }
 
 /// The type of a tensor's class.
@@ -154,23 +216,19 @@ pub fn add_parameters(egraph: &mut EGraph<Expr, Types>, op: Op) -> Id {
 
 /// Adds an op applied to tensors.
 pub fn add_op(egraph: &mut EGraph<Expr, Types>, op: &Op, operands: &[Id]) -> Id {
-    let mut children = Vec::new();
-    if !PLAIN.contains(op) {
-        children.push(add_parameters(egraph, op.clone()));
-    }
-    children.extend(operands);
-    let expr = <Expr as egg::FromOp>::from_op(op.name(), children.clone());
-    egraph.add(expr.unwrap_or_else(|_| Expr::Other(children.into())))
+    let parameters = op.row().plain().is_none().then(|| add_parameters(egraph, op.clone()));
+    let children = parameters.into_iter().chain(operands.iter().copied()).collect();
+    egraph.add(Expr::Op(Name(op.row()), children))
 }
 
 /// One rule.
 pub struct AlgebraRule {
     /// Its name in explanations.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it rewrites.
-    pub from: &'static str,
+    pub from: Cow<'static, str>,
     /// What it becomes; `?new` names the parameters that the condition computes.
-    pub to: &'static str,
+    pub to: Cow<'static, str>,
     /// When it holds.
     pub when: When,
 }
@@ -213,16 +271,39 @@ impl Match<'_> {
 
 macro_rules! rule {
     ($name:literal; $from:literal => $to:literal; if $when:expr) => {
-        AlgebraRule { name: $name, from: $from, to: $to, when: When::If($when) }
+        rule($name, $from, $to, When::If($when))
     };
     ($name:literal; $from:literal => $to:literal; let $when:expr) => {
-        AlgebraRule { name: $name, from: $from, to: $to, when: When::Let($when) }
+        rule($name, $from, $to, When::Let($when))
     };
 }
 
-/// All algebra rules.
+const fn rule(name: &'static str, from: &'static str, to: &'static str, when: When) -> AlgebraRule {
+    let (name, from, to) = (Cow::Borrowed(name), Cow::Borrowed(from), Cow::Borrowed(to));
+    AlgebraRule { name, from, to, when }
+}
+
+/// All algebra rules: those of the table below, and those that the rows of the ops state.
+pub fn algebra() -> &'static [AlgebraRule] {
+    static ALL: LazyLock<Vec<AlgebraRule>> =
+        LazyLock::new(|| ALGEBRA.into_iter().chain(Op::rows().filter_map(law)).collect());
+    &ALL
+}
+
+/// What a row says of applying its op twice, as a rule.
+fn law(row: &Row) -> Option<AlgebraRule> {
+    let name = row.name;
+    let to = match row.law? {
+        Law::Idempotent => format!("({name} ?x)"),
+        Law::Involution => "?x".to_owned(),
+    };
+    let from = format!("({name} ({name} ?x))").into();
+    let when = When::If(always);
+    Some(AlgebraRule { name: format!("double-{name}").into(), from, to: to.into(), when })
+}
+
 #[rustfmt::skip]
-pub const ALGEBRA: &[AlgebraRule] = &[
+const ALGEBRA: [AlgebraRule; 27] = [
     rule!("transpose-into-matmul-left";  "(matmul ?m (transpose ?t ?a) ?b)"     => "(matmul ?new ?a ?b)";   let flip_left),
     rule!("transpose-into-matmul-right"; "(matmul ?m ?a (transpose ?t ?b))"     => "(matmul ?new ?a ?b)";   let flip_right),
     rule!("double-transpose";            "(transpose ?t (transpose ?s ?x))"     => "(transpose ?new ?x)";   let compose_transposes),
@@ -241,7 +322,6 @@ pub const ALGEBRA: &[AlgebraRule] = &[
     rule!("broadcast-of-fill";           "(broadcast ?r (fill ?x))"             => "(fill ?new)";           let shape_fill),
     rule!("transpose-of-fill";           "(transpose ?r (fill ?x))"             => "(fill ?new)";           let shape_fill),
     rule!("slice-of-fill";               "(slice ?r (fill ?x))"                 => "(fill ?new)";           let shape_fill),
-    rule!("double-relu";                 "(relu (relu ?x))"                     => "(relu ?x)";             if always),
     rule!("mul-one-left";                "(mul (fill ?c) ?x)"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),
     rule!("mul-one-right";               "(mul ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),
     rule!("div-one";                     "(div ?x (fill ?c))"                   => "?x";                    if |m| same_type(m) && filled(m, 1.0)),

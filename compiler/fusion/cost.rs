@@ -16,7 +16,7 @@ use super::{
     form::{Form, Kind, is_statistic},
     segment::{Segment, SegmentNode, Source},
 };
-use irc_tl::{Binary, Op, TensorType, Unary};
+use irc_tl::{Family, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -74,7 +74,7 @@ pub fn kernel(priced: &Priced<'_>) -> Cost {
     let mut work = 0_u64;
     for &index in priced.body {
         let node = &priced.segment.nodes[index];
-        work = work.saturating_add(evaluations(priced, node).saturating_mul(work_of(&node.op)));
+        work = work.saturating_add(evaluations(priced, node).saturating_mul(node.op.row().work));
         for (operand, edge) in node.operands.iter().enumerate() {
             if priced.masks[index] >> operand & 1 == 0 {
                 let ty = priced.segment.type_of(edge.source);
@@ -91,8 +91,7 @@ pub fn kernel(priced: &Priced<'_>) -> Cost {
 
 fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
     match &node.op {
-        Op::Slice { .. } => bytes(&node.ty),
-        Op::Gather if operand == 0 => bytes(&node.ty),
+        op if op.row().samples == Some(operand) => bytes(&node.ty),
         Op::Transpose { permutation } if permutation.last() != Some(&(ty.rank().max(1) - 1)) => {
             bytes(ty).saturating_mul(2)
         }
@@ -103,36 +102,14 @@ fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
 /// How often a kernel evaluates a node.
 fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
     let space = elements(&priced.form.space);
-    match &node.op {
-        Op::Matmul { .. } | Op::Conv(_) | Op::SequentialSum { .. } | Op::SteppedMatmul => {
+    match node.op.family() {
+        Family::Contraction | Family::Accumulation | Family::Reduction | Family::Loops => {
             node.flops
         }
-        Op::Reduce { .. } | Op::Compute(_) => node.flops,
-        Op::Fill { .. } => 0,
         _ if priced.form.kind == Kind::Rows && is_statistic(&node.ty.shape, &priced.form.space) => {
             elements(&node.ty.shape)
         }
         _ => space.max(elements(&node.ty.shape)),
-    }
-}
-
-/// Operations per evaluation, on a vector unit.
-const fn work_of(op: &Op) -> u64 {
-    match op {
-        Op::Unary(function) => unary_work(*function),
-        Op::Binary(Binary::Pow) => 20,
-        Op::Binary(Binary::Div | Binary::Rem | Binary::Mod) => 4,
-        Op::Fill { .. } | Op::Broadcast { .. } => 0,
-        _ => 1,
-    }
-}
-
-const fn unary_work(function: Unary) -> u64 {
-    match function {
-        Unary::Sqrt | Unary::Rsqrt => 4,
-        Unary::Neg | Unary::Abs | Unary::Sign | Unary::Not | Unary::Relu => 1,
-        Unary::Floor | Unary::Ceil | Unary::Round | Unary::RoundTf32 => 1,
-        _ => 10,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! This is the one place that says what may share a kernel; rules, extraction and explanations all
 //! ask [`combine`].
-use irc_tl::{Conv, Op, TensorType};
+use irc_tl::{Conv, Family, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -110,51 +110,53 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
         }
         return Ok(Form::new(Kind::Loops, &apply.result.shape));
     }
-    match apply.op {
-        Op::Matmul { .. } | Op::Conv(_) if fused => {
+    let from_memory = || Err(format!("{} reads its operands from memory", apply.op.name()));
+    match apply.op.family() {
+        Family::Contraction if fused => {
             Err(format!("a {} reads its operands from memory", apply.op.name()))
         }
-        Op::Matmul { .. } | Op::Conv(_) => {
+        Family::Contraction => {
             let form = Form::new(Kind::Contraction, &apply.result.shape);
             Ok(Form { matmul: Some(apply.node), ..form })
         }
         // What they add up must be rounded first.
-        Op::SequentialSum { .. } | Op::SteppedMatmul if fused => {
-            Err(format!("{} reads its operands from memory", apply.op.name()))
-        }
-        Op::SequentialSum { .. } => Ok(Form::new(Kind::Reduction, &apply.operands[0].shape)),
-        Op::SteppedMatmul => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
-        Op::Slice { .. } | Op::Gather | Op::Rope if fused => {
-            Err(format!("{} reads its operands from memory", apply.op.name()))
-        }
-        Op::Slice { .. } | Op::Gather | Op::Rope => {
+        Family::Accumulation | Family::Pick if fused => from_memory(),
+        Family::Accumulation => match apply.operands {
+            [operand] => Ok(Form::new(Kind::Reduction, &operand.shape)),
+            _ => Ok(Form::new(Kind::Reduction, &apply.result.shape)),
+        },
+        Family::Pick => {
             Ok(Form { moves: true, ..Form::new(Kind::Elementwise, &apply.result.shape) })
         }
-        Op::Transpose { .. } => {
+        Family::Transpose => {
             only_elementwise(operands[0])?;
             Ok(Form { moves: true, ..Form::new(Kind::Elementwise, &apply.result.shape) })
         }
-        Op::Update { .. } => update(operands),
-        Op::Reduce { axes, .. } => {
+        Family::Update => update(operands),
+        Family::Reduction => {
             let operand = &apply.operands[0].shape;
-            if axes.len() == 1 && axes[0] + 1 == operand.len() {
+            if reduces_rows(apply.op, operand.len()) {
                 return reduce_rows(operand, operands[0]);
             }
             in_place_elementwise(operands[0])?;
             Ok(Form::new(Kind::Reduction, operand))
         }
-        Op::Reshape { .. } | Op::Bitcast { .. } => {
-            Err(format!("{} is a view and stays outside kernels", apply.op.name()))
-        }
-        _ => elementwise(apply, operands),
+        Family::View => Err(format!("{} is a view and stays outside kernels", apply.op.name())),
+        Family::Loops => Ok(Form::new(Kind::Loops, &apply.result.shape)),
+        Family::Elementwise => elementwise(apply, operands),
     }
+}
+
+/// Whether an op reduces the last axis alone.
+fn reduces_rows(op: &Op, rank: usize) -> bool {
+    matches!(op, Op::Reduce { axes, .. } if axes.len() == 1 && axes[0] + 1 == rank)
 }
 
 /// Whether no schedule in vectors can do an op, so that it becomes a kernel of loops. This is the one
 /// place that decides it.
 fn needs_loops(apply: Application<'_>) -> bool {
     let scalar = |ty: &TensorType| ty.shape.contains(&0) || ty.dtype.is_small();
-    matches!(apply.op, Op::Compute(_))
+    apply.op.family() == Family::Loops
         || matches!(apply.op, Op::Conv(conv) if !is_product(conv, apply))
         || scalar(apply.result)
         || apply.operands.iter().any(|ty| scalar(ty))

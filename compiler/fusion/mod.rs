@@ -29,7 +29,7 @@ mod simplify;
 mod smallest;
 mod term;
 
-pub use algebra::{ALGEBRA, AlgebraRule};
+pub use algebra::{AlgebraRule, algebra};
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
 pub use form::{Form, Kind};
 pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};

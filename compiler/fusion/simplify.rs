@@ -1,10 +1,10 @@
 //! The pass `simplify-tl`: rewrites functions by the algebra rules.
 //!
 //! Before: functions of `tl` ops. After: equal functions, bit for bit, with no more ops: equal ops
-//! are one, ops whose value nobody needs are gone, and every rule of [`ALGEBRA`] has been applied
+//! are one, ops whose value nobody needs are gone, and every rule of [`algebra`] has been applied
 //! where it makes the function smaller. Groups and ops of other dialects are left alone.
 use super::{
-    algebra::{ALGEBRA, AlgebraRule, Expr, Match, Types, When, add_op, add_parameters, applied_op},
+    algebra::{AlgebraRule, Expr, Match, Types, When, add_op, add_parameters, algebra, applied_op},
     explain::name_op,
     graph::{Function, Graph, Node, NodeId, ValueId, read_function},
     report::Simplification,
@@ -20,6 +20,7 @@ use irc_mlir::{
     Attribute, BlockLike, Erase, Location, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Value, context_of, move_before_terminator, rebind, set_operand,
 };
+use irc_tl::Family;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -84,7 +85,7 @@ pub fn applied_rules(
 /// The smallest graph the rules find, and which rule rewrote which node of the old one.
 pub fn simplify(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     let (egraph, classes) = to_egraph(graph);
-    let rewrites: Vec<_> = ALGEBRA.iter().map(rewrite).collect();
+    let rewrites: Vec<_> = algebra().iter().map(rewrite).collect();
     let runner = Runner::<Expr, Types>::new(Types::default())
         .with_egraph(egraph)
         .with_scheduler(SimpleScheduler)
@@ -107,13 +108,14 @@ pub fn simplify(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     (rebuild.run(), applied)
 }
 
-/// Views are free but for their being there; parameters and inputs are not ops.
+/// Views are free but for their being there, what has no operands is made where it is needed;
+/// parameters and inputs are not ops.
 fn own_cost(term: &Expr) -> u64 {
     match term {
         Expr::Parameters(_) | Expr::Input(_) => 0,
-        Expr::Reshape(_) | Expr::Bitcast(_) => 1,
-        Expr::Fill(_) => 2,
-        _ => 8,
+        Expr::Op(name, _) if name.0.family == Family::View => 1,
+        Expr::Op(name, _) if name.0.arity() == Some(0) => 2,
+        Expr::Op(..) => 8,
     }
 }
 
@@ -144,7 +146,7 @@ fn rewrite(rule: &'static AlgebraRule) -> Rewrite<Expr, Types> {
     let from: Pattern<Expr> = rule.from.parse().expect("rules are patterns");
     let to: Pattern<Expr> = rule.to.parse().expect("rules are patterns");
     let new: Var = "?new".parse().expect("a variable");
-    Rewrite::new(rule.name, from, Apply { rule, to, new }).expect("rules bind what they use")
+    Rewrite::new(&*rule.name, from, Apply { rule, to, new }).expect("rules bind what they use")
 }
 
 struct Apply {
@@ -174,7 +176,7 @@ impl Applier<Expr, Types> for Apply {
         }
         let changed = self.to.apply_one(egraph, class, &subst, ast, name);
         if !changed.is_empty() {
-            egraph.analysis.applied.insert((self.rule.name, class));
+            egraph.analysis.applied.insert((&*self.rule.name, class));
         }
         changed
     }

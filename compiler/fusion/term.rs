@@ -12,7 +12,7 @@ use super::{
     segment::{Segment, Source},
 };
 use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
-use irc_tl::Op;
+use irc_tl::{Family, Op};
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// Names a node of the segment: `n3`.
@@ -70,13 +70,13 @@ define_language! {
 /// The term that applies an op to operands: by family, which is what rules distinguish.
 fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
     let all = || std::iter::once(node).chain(operands.iter().copied()).collect();
-    match op {
-        Op::Slice { .. } | Op::Gather | Op::Rope | Op::Compute(_) => Term::Pick(all()),
-        Op::Transpose { .. } => Term::Transpose([node, operands[0]]),
-        Op::Reduce { .. } => Term::Reduce([node, operands[0]]),
-        Op::Matmul { .. } | Op::Conv(_) => Term::Matmul([node, operands[0], operands[1]]),
-        Op::Update { .. } => Term::Update([node, operands[0], operands[1]]),
-        _ => Term::Map(all()),
+    match op.family() {
+        Family::Pick | Family::Loops => Term::Pick(all()),
+        Family::Transpose => Term::Transpose([node, operands[0]]),
+        Family::Reduction => Term::Reduce([node, operands[0]]),
+        Family::Contraction => Term::Matmul([node, operands[0], operands[1]]),
+        Family::Update => Term::Update([node, operands[0], operands[1]]),
+        Family::Elementwise | Family::Accumulation | Family::View => Term::Map(all()),
     }
 }
 

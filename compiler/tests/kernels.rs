@@ -4,10 +4,11 @@ use irc::codegen::{Output, Target, compile, link_library};
 use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
 use irc_mlir::{
-    Block, BlockLike, Context, Location, Module, OpSpec, Type, Value, ValueLike, function,
+    Block, BlockLike, Context, Location, Module, OpSpec, OperationLike, Type, Value, ValueLike,
+    function, read, walk_collect,
 };
 use irc_runtime::Library;
-use irc_tensor::{DType, SmallFloat, Tensor, TensorType};
+use irc_tensor::{DType, SmallFloat, Tensor, TensorType, Tolerance, compare};
 use irc_tl::{
     Algorithm, Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduction, Rounding, Scalar,
     Unary,
@@ -68,7 +69,6 @@ fn module<'c>(context: &'c Context, cases: &[Case]) -> Module<'c> {
         };
         let built =
             block.append_operation(built.unwrap_or_else(|e| panic!("{:?}: {e}", case.work)));
-        use irc_mlir::OperationLike;
         returned.extend(built.results().map(Value::from));
     }
     let results: Vec<Type> = returned.iter().map(ValueLike::r#type).collect();
@@ -738,5 +738,42 @@ fn general_ops_written_into_each_other_keep_every_bit() {
     let found = run_module(&context, &mut module, inputs);
     for (expected, found) in expected.iter().zip(&found) {
         assert_eq!(difference(found, expected, 0.0), None);
+    }
+}
+
+/// The value of an operand of a row's example: small integers are indices too.
+fn operand(ty: &TensorType, seed: u64) -> Tensor {
+    if ty.dtype.is_float() {
+        return Tensor::random(ty.clone(), seed).unwrap();
+    }
+    let values: Vec<f64> = (0..ty.elements().unwrap()).map(|at| (at % 3) as f64).collect();
+    Tensor::from_f64(ty.clone(), &values).unwrap()
+}
+
+#[test]
+fn every_row_is_defined_converted_and_compiled() {
+    let examples = Op::rows().map(|row| {
+        let (op, types) = row.example();
+        assert_eq!(op.name(), row.name);
+        let operands: Vec<_> = types.iter().zip(1..).map(|(ty, seed)| operand(ty, seed)).collect();
+        case(op, &operands.iter().collect::<Vec<_>>())
+    });
+    let cases: Vec<Case> = examples.collect();
+    let context = irc_dialects::new_context();
+    let written = module(&context, &cases);
+    assert!(written.as_operation().verify(), "{}", written.as_operation());
+    let text = written.as_operation().to_string();
+    let parsed = irc_mlir::parse_module(&context, &text).expect("what is printed parses");
+    let ops = walk_collect(parsed.as_operation(), |op| read::op_name(&op).starts_with("tl."));
+    assert_eq!(ops.len(), cases.len());
+    for (op, case) in ops.into_iter().zip(&cases) {
+        let Work::Op(expected) = &case.work else { unreachable!("rows are of ops") };
+        assert!(context.is_registered_operation(&read::op_name(&op)), "{op}");
+        assert_eq!(tl::op_of(op).as_ref(), Ok(expected));
+    }
+    for (found, case) in run(&cases).into_iter().zip(&cases) {
+        let expected = case.expected().remove(0);
+        let result = compare(&expected, &found, Tolerance::of(expected.dtype())).unwrap();
+        assert!(result.is_match(), "{:?}: {result}", case.work);
     }
 }

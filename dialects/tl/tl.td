@@ -10,8 +10,8 @@ def Tl_Dialect : Dialect {
   let summary = "The tensor level: what is computed, on values, with no memory";
   let description = [{
     Every source format lowers to `tl`; fusion, planning and code generation start from it. Values
-    are builtin ranked tensors. Binary ops broadcast as NumPy does: shapes are right-aligned and a
-    dimension of 1 stretches. `f16` and `bf16` arithmetic is done in `f32` and rounded once to the
+    are builtin ranked tensors. Binary ops are on one element type and broadcast as NumPy does: shapes
+    are right-aligned and a dimension of 1 stretches. `f16` and `bf16` arithmetic is done in `f32` and rounded once to the
     result type; `matmul` and the reductions accumulate in `f32`. Integers wrap; `i32` is signed and
     `ui32` unsigned.
 
@@ -45,178 +45,7 @@ class Tl_Op<string mnemonic, list<Trait> traits = []>
 class Tl_Pure<string mnemonic, list<Trait> traits = []>
     : Tl_Op<mnemonic, !listconcat([Pure], traits)>;
 
-class Tl_Unary<string mnemonic, string what> : Tl_Pure<mnemonic, [SameOperandsAndResultType]> {
-  let summary = what;
-  let arguments = (ins AnyRankedTensor:$operand);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$operand attr-dict `:` type($result)";
-}
-
-class Tl_Binary<string mnemonic, string what, list<Trait> traits = []> : Tl_Pure<mnemonic, traits> {
-  let summary = what;
-  let description = "Operands broadcast to the result's shape as in NumPy; element types are equal.";
-  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
-}
-
-class Tl_Reduce<string mnemonic, string what> : Tl_Pure<mnemonic> {
-  let summary = what;
-  let description = "`axes` are reduced; they stay as extent 1 when `keep_dims` is true.";
-  let arguments = (ins AnyRankedTensor:$operand, DenseI64ArrayAttr:$axes, BoolAttr:$keep_dims);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, $result)";
-}
-
-class Tl_Shaped<string mnemonic, string what, dag attributes> : Tl_Pure<mnemonic> {
-  let summary = what;
-  let arguments = !con((ins AnyRankedTensor:$operand), attributes);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$operand attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_NegOp : Tl_Unary<"neg", "-x">;
-def Tl_AbsOp : Tl_Unary<"abs", "|x|">;
-def Tl_SignOp : Tl_Unary<"sign", "-1, 0 or 1; NaN of NaN">;
-def Tl_ExpOp : Tl_Unary<"exp", "e to the power of each element">;
-def Tl_LogOp : Tl_Unary<"log", "natural logarithm">;
-def Tl_SqrtOp : Tl_Unary<"sqrt", "square root">;
-def Tl_RsqrtOp : Tl_Unary<"rsqrt", "1 / sqrt(x)">;
-def Tl_SinOp : Tl_Unary<"sin", "sine, of radians">;
-def Tl_CosOp : Tl_Unary<"cos", "cosine, of radians">;
-def Tl_TanOp : Tl_Unary<"tan", "tangent, of radians">;
-def Tl_AsinOp : Tl_Unary<"asin", "inverse sine">;
-def Tl_AcosOp : Tl_Unary<"acos", "inverse cosine">;
-def Tl_AtanOp : Tl_Unary<"atan", "inverse tangent">;
-def Tl_SinhOp : Tl_Unary<"sinh", "hyperbolic sine">;
-def Tl_CoshOp : Tl_Unary<"cosh", "hyperbolic cosine">;
-def Tl_TanhOp : Tl_Unary<"tanh", "hyperbolic tangent">;
-def Tl_AsinhOp : Tl_Unary<"asinh", "inverse hyperbolic sine">;
-def Tl_AcoshOp : Tl_Unary<"acosh", "inverse hyperbolic cosine">;
-def Tl_AtanhOp : Tl_Unary<"atanh", "inverse hyperbolic tangent">;
-def Tl_ErfOp : Tl_Unary<"erf", "error function">;
-def Tl_FloorOp : Tl_Unary<"floor", "largest integer that is not larger">;
-def Tl_CeilOp : Tl_Unary<"ceil", "smallest integer that is not smaller">;
-def Tl_RoundOp : Tl_Unary<"round", "nearest integer, ties to the even one">;
-def Tl_NotOp : Tl_Unary<"not", "every bit inverted; the opposite of a bool">;
-def Tl_ReluOp : Tl_Unary<"relu", "max(x, 0)">;
-def Tl_GeluOp : Tl_Unary<"gelu", "GELU by its tanh approximation">;
-def Tl_SigmoidOp : Tl_Unary<"sigmoid", "1 / (1 + exp(-x))">;
-def Tl_RoundTf32Op : Tl_Unary<"round_tf32", "the nearest number of 10 bits of mantissa, ties away from zero">;
-
-def Tl_AddOp : Tl_Binary<"add", "sum">;
-def Tl_SubOp : Tl_Binary<"sub", "difference">;
-def Tl_MulOp : Tl_Binary<"mul", "product">;
-def Tl_DivOp : Tl_Binary<"div", "quotient">;
-def Tl_RemOp : Tl_Binary<"rem", "what truncating division leaves, of the sign of the left">;
-def Tl_ModOp : Tl_Binary<"mod", "what flooring division leaves, of the sign of the right">;
-def Tl_MaxOp : Tl_Binary<"max", "larger of two; NaN if either is">;
-def Tl_MinOp : Tl_Binary<"min", "smaller of two; NaN if either is">;
-def Tl_PowOp : Tl_Binary<"pow", "left to the power of right">;
-def Tl_AndOp : Tl_Binary<"and", "bitwise and">;
-def Tl_OrOp : Tl_Binary<"or", "bitwise or">;
-def Tl_XorOp : Tl_Binary<"xor", "bitwise exclusive or">;
-def Tl_ShlOp : Tl_Binary<"shl", "left times 2 to the power of right">;
-def Tl_ShrOp : Tl_Binary<"shr", "left divided by 2 to the power of right, rounded down">;
-
-class Tl_Compare<string mnemonic, string what> : Tl_Binary<mnemonic, what> {
-  let description = [{
-    The result is `i1`. Operands broadcast as in NumPy; element types are equal. With NaN only `ne`
-    holds.
-  }];
-}
-def Tl_EqOp : Tl_Compare<"eq", "whether two are equal">;
-def Tl_NeOp : Tl_Compare<"ne", "whether two differ">;
-def Tl_LtOp : Tl_Compare<"lt", "whether the left is less">;
-def Tl_LeOp : Tl_Compare<"le", "whether the left is less or equal">;
-def Tl_GtOp : Tl_Compare<"gt", "whether the left is greater">;
-def Tl_GeOp : Tl_Compare<"ge", "whether the left is greater or equal">;
-
-def Tl_SelectOp : Tl_Pure<"select"> {
-  let summary = "`yes` where the condition holds, else `no`";
-  let description = "The condition is `i1`. Operands broadcast to the result's shape as in NumPy.";
-  let arguments = (ins AnyRankedTensor:$condition, AnyRankedTensor:$yes, AnyRankedTensor:$no);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$condition `,` $yes `,` $no attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_CastOp : Tl_Shaped<"cast", "conversion to another element type", (ins StrAttr:$rounding)> {
-  let description = [{
-    `rounding` says what a float becomes as an integer: `toward_zero` or `nearest_even`; out of
-    range saturates and NaN is 0. To a float it is always nearest-even.
-  }];
-}
-def Tl_BroadcastOp : Tl_Shaped<"broadcast", "explicit NumPy broadcast", (ins)>;
-def Tl_ReshapeOp : Tl_Shaped<"reshape", "the same elements in row-major order, another shape", (ins)>;
-def Tl_BitcastOp : Tl_Shaped<"bitcast", "the same bytes as another element type", (ins)>;
-def Tl_TransposeOp : Tl_Shaped<"transpose", "dimension i of the result is permutation[i] of the operand",
-                               (ins DenseI64ArrayAttr:$permutation)>;
-def Tl_SliceOp : Tl_Shaped<"slice", "the box at `offsets` of the result's shape",
-                           (ins DenseI64ArrayAttr:$offsets)>;
-
-def Tl_FillOp : Tl_Pure<"fill"> {
-  let summary = "a constant tensor of one value";
-  let arguments = (ins F64Attr:$value);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
-}
-
-def Tl_UpdateOp : Tl_Pure<"update"> {
-  let summary = "`dest` with the box at `offsets` replaced by `source`";
-  let arguments = (ins AnyRankedTensor:$dest, AnyRankedTensor:$source, DenseI64ArrayAttr:$offsets);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$source `into` $dest attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_ReduceSumOp : Tl_Reduce<"reduce_sum", "sum over axes">;
-def Tl_ReduceMaxOp : Tl_Reduce<"reduce_max", "maximum over axes">;
-def Tl_ReduceMinOp : Tl_Reduce<"reduce_min", "minimum over axes">;
-def Tl_ReduceMeanOp : Tl_Reduce<"reduce_mean", "mean over axes">;
-def Tl_ReduceProductOp : Tl_Reduce<"reduce_product", "product over axes">;
-
-def Tl_MatmulOp : Tl_Pure<"matmul"> {
-  let summary = "matrix product of the last two dimensions; leading dimensions broadcast";
-  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
-                       DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
-                       DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_ConvOp : Tl_Pure<"conv"> {
-  let summary = "correlation of `x[batch, channels, ...]` with filters `w[filters, channels / groups, ...]`";
-  let description = [{
-    `strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
-    `x`, of either sign. The channels and filters are in `groups` independent parts.
-  }];
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$w, DenseI64ArrayAttr:$strides,
-                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads, I64Attr:$groups);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `,` $w attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_ComputeOp : Tl_Pure<"compute"> {
-  let summary = "loops around an expression: everything without an op of its own";
-  let description = [{
-    `result[i0, i1, ...]` is the value of `body`, or with `combine` (`sum`, `product`, `max` or
-    `min`) what joins its values over more loops, of the extents `over`. The result's type gives the
-    extents of the first loops. Sizes and the body are text, with the grammar of the module `text`
-    of the crate `irc-tl`; its `Compute` is the meaning.
-
-    ```mlir
-    %y = tl.compute(%x) "select(i0 >= 1 and i0 < 4, %0[i0 - 1], -1.0 : f32)"
-        : (tensor<3xf32>) -> tensor<5xf32>
-    %z = tl.compute(%x) "%0[i0]" combine "max" over ["3"] : (tensor<3xf32>) -> tensor<f32>
-    ```
-  }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$body,
-                       OptionalAttr<StrAttr>:$combine, OptionalAttr<StrArrayAttr>:$over);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = [{
-    `(` $inputs `)` $body (`combine` $combine^)? (`over` $over^)? attr-dict
-    `:` functional-type(operands, $result)
-  }];
-}
+include "tl/ops.td"
 
 def Tl_TopKOp : Tl_Pure<"top_k"> {
   let summary = "the k largest or smallest elements along an axis, and their positions";
@@ -253,33 +82,6 @@ def Tl_NonMaxSuppressionOp : Tl_Pure<"non_max_suppression"> {
   let results = (outs AnyRankedTensor:$kept, AnyRankedTensor:$number);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
-
-def Tl_SequentialSumOp : Tl_Shaped<"sequential_sum", "sum along an axis, in order, each addition rounded",
-                                   (ins I64Attr:$axis)> {
-  let description = [{
-    Starts from zero and goes along `axis`, which the result lacks. Each addition is rounded to the
-    element type.
-  }];
-}
-def Tl_SteppedMatmulOp : Tl_Pure<"stepped_matmul"> {
-  let summary = "matrix product of f16 with an f16 accumulator, rounded every 16 terms";
-  let description = [{
-    The products of 16 terms are summed in `f32`, from zero and in order; that sum and the
-    accumulator are added in `f32` and rounded to `f16`. Batch dimensions broadcast as in `matmul`.
-  }];
-  let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_GatherOp : Tl_Pure<"gather"> {
-  let summary = "rows of a 2-D table by integer index; negative indices count from the end";
-  let arguments = (ins AnyRankedTensor:$table, AnyRankedTensor:$index);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$table `,` $index attr-dict `:` functional-type(operands, $result)";
-}
-
-def Tl_RopeOp : Tl_Binary<"rope", "rotary embedding of adjacent pairs by interleaved (cos, sin)">;
 
 def Tl_GroupOp : Tl_Op<"group", [IsolatedFromAbove, RecursiveMemoryEffects,
                                  SingleBlockImplicitTerminator<"YieldOp">]> {

@@ -37,10 +37,9 @@ pub(super) fn unary<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let number = |value: f64| scope.constant(ty, value);
     let op = |name: &str, operands: &[Value<'c, '_>]| scope.op(name, operands, ty.storage);
-    if let Some(name) = math_name(function) {
-        return op(name, &[x]);
-    }
     match function {
+        Unary::Abs => op("math.absf", &[x]),
+        Unary::Round => op("math.roundeven", &[x]),
         Unary::Neg => op("arith.negf", &[x]),
         // Zeros of either sign and NaN are their own sign.
         Unary::Sign => {
@@ -66,35 +65,10 @@ pub(super) fn unary<'c: 'b, 'b>(
             let e = op("math.exp", &[op("arith.mulf", &[inner, scale])]);
             op("arith.divf", &[x, op("arith.addf", &[number(1.0), e])])
         }
-        _ => unreachable!("`takes` refuses floats"),
+        Unary::Not => unreachable!("`takes` refuses floats"),
+        // The op of `math` of its name is the function.
+        named => op(&format!("math.{}", named.name()), &[x]),
     }
-}
-
-/// The op of `math` that is the function.
-const fn math_name(function: Unary) -> Option<&'static str> {
-    Some(match function {
-        Unary::Abs => "math.absf",
-        Unary::Exp => "math.exp",
-        Unary::Log => "math.log",
-        Unary::Sqrt => "math.sqrt",
-        Unary::Sin => "math.sin",
-        Unary::Cos => "math.cos",
-        Unary::Tan => "math.tan",
-        Unary::Asin => "math.asin",
-        Unary::Acos => "math.acos",
-        Unary::Atan => "math.atan",
-        Unary::Sinh => "math.sinh",
-        Unary::Cosh => "math.cosh",
-        Unary::Tanh => "math.tanh",
-        Unary::Asinh => "math.asinh",
-        Unary::Acosh => "math.acosh",
-        Unary::Atanh => "math.atanh",
-        Unary::Erf => "math.erf",
-        Unary::Floor => "math.floor",
-        Unary::Ceil => "math.ceil",
-        Unary::Round => "math.roundeven",
-        _ => return None,
-    })
 }
 
 pub(super) fn binary<'c: 'b, 'b>(

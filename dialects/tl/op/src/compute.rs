@@ -1,8 +1,7 @@
 //! The general op: loops around an expression.
 
-use crate::function::Binary;
 use crate::scalar::Scalar;
-use crate::{DType, Dim, EvalError, Rounding, Type};
+use crate::{Binary, DType, Dim, EvalError, Rounding, Type};
 use irc_tensor::Tensor;
 
 /// What is computed by an expression for each element of the result, or by a reduction of an

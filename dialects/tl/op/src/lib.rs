@@ -21,56 +21,34 @@
 //! * `bool` takes part in logic, data movement, `select` and `cast` only.
 
 mod algorithm;
-mod binary;
-mod bitcast;
-mod broadcast;
-mod cast;
 mod compute;
-mod conv;
 mod dim;
 mod error;
-mod fill;
-mod function;
-mod gather;
 mod general;
 mod graph;
 mod index;
-mod matmul;
 mod op;
-mod reduce;
-mod reshape;
 mod results;
-mod rope;
 mod scalar;
-mod select;
-mod sequential_sum;
-mod slice;
-mod stepped_matmul;
 mod text;
-mod transpose;
 mod ty;
-mod unary;
-mod update;
 mod values;
 
 pub use algorithm::Algorithm;
-pub use broadcast::broadcast_shapes;
-pub use cast::Rounding;
 pub use compute::{Combine, Compute, Number, Reduce};
-pub use conv::Conv;
 pub use dim::{Dim, Factor, Polynomial, SizeFunction};
 pub use error::{EvalError, InferError};
-pub use function::{Binary, Comparison, Unary};
 pub use general::join;
 pub use graph::{
     BuildError, Builder, Built, Check, Constant, Dependencies, Graph, GraphError, Node, NodeKind,
     Relation, Symbol, SymbolSource, ValueId,
 };
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
-pub use op::Op;
-pub use reduce::Reduction;
+pub use op::{
+    Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,
+    Presence, Reduction, Rounding, Row, STEP, Unary, Value, broadcast_shapes, ods,
+};
 pub use results::Results;
 pub use scalar::Scalar;
-pub use stepped_matmul::STEP;
 pub use text::{MAX_DEPTH, TextError};
 pub use ty::Type;

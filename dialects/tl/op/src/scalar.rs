@@ -1,7 +1,6 @@
 //! Expressions of numbers: the bodies of [`Compute`](crate::Compute).
 
-use crate::function::{Binary, Comparison, Unary};
-use crate::{DType, Dim, Rounding, Type};
+use crate::{Binary, Comparison, DType, Dim, Rounding, Type, Unary};
 use std::sync::Arc;
 
 /// An expression of one number, evaluated for each iteration of some loops.

@@ -4,8 +4,8 @@
 //! on sizes instead of numbers, it gives the sizes of what depends on it.
 
 use crate::compute::{Combine, Compute};
-use crate::function::{Binary, Comparison, Unary};
 use crate::scalar::Scalar;
+use crate::{Binary, Comparison, Unary};
 use crate::{DType, Dim};
 
 /// Values of at most this many elements are followed.

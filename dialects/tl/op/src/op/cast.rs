@@ -11,9 +11,33 @@
 //! ARK casts `f32` toward zero and `f16`, `bf16` to nearest. What it does out of range is up to
 //! the GPU; saturation is what its conversion instructions do.
 
-use crate::EvalError;
+use super::{Attribute, AttributeKind, Op, Operands, Row, count};
+use crate::general::loops;
 use crate::values::Values;
+use crate::{Compute, DType, EvalError, Scalar, Type};
 use irc_tensor::{Tensor, TensorType};
+use std::sync::Arc;
+
+pub(super) static ROW: Row = Row {
+    description:
+        "`rounding` says what a float becomes as an integer: `toward_zero` or `nearest_even`; out of
+range saturates and NaN is 0. To a float it is always nearest-even.",
+    operands: Operands::Named(&["operand"]),
+    attributes: &[Attribute::new("rounding", AttributeKind::Word(&Rounding::NAMES))],
+    read: |attributes| {
+        let rounding = Rounding::named(&attributes.text("rounding")?)?;
+        Ok(Op::Cast { to: attributes.result()?.dtype, rounding })
+    },
+    write: |op| match op {
+        Op::Cast { rounding, .. } => vec![("rounding", rounding.name().into())],
+        _ => vec![],
+    },
+    example: || {
+        let op = Op::Cast { to: DType::I32, rounding: Rounding::NearestEven };
+        (op, vec![TensorType::new(DType::F32, [2, 8])])
+    },
+    ..Row::new("cast", "conversion to another element type")
+};
 
 /// How a float becomes an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,14 +48,38 @@ pub enum Rounding {
     NearestEven,
 }
 
-pub(crate) fn eval(
-    rounding: Rounding,
-    operand: &Tensor,
+impl Rounding {
+    const NAMES: [&str; 2] = ["toward_zero", "nearest_even"];
+
+    /// The name in the IR.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    fn named(name: &str) -> Result<Self, String> {
+        let all = [Self::TowardZero, Self::NearestEven];
+        let found = all.into_iter().find(|rounding| rounding.name() == name);
+        found.ok_or_else(|| format!("rounding: expected a way of rounding, found \"{name}\""))
+    }
+}
+
+pub(super) fn infer(
+    operands: &[TensorType],
+    to: &DType,
+    _: &Rounding,
+) -> Result<TensorType, String> {
+    Ok(TensorType::new(*to, operands[0].shape.clone()))
+}
+
+pub(super) fn eval(
+    operands: &[&Tensor],
     ty: TensorType,
+    _: &DType,
+    rounding: &Rounding,
 ) -> Result<Tensor, EvalError> {
-    let result = match Values::of(operand) {
+    let result = match Values::of(operands[0]) {
         Values::Float(mut values) => {
-            if ty.dtype.is_integer() && rounding == Rounding::NearestEven {
+            if ty.dtype.is_integer() && *rounding == Rounding::NearestEven {
                 values.iter_mut().for_each(|value| *value = value.round_ties_even());
             }
             Values::Float(values)
@@ -42,6 +90,20 @@ pub(crate) fn eval(
         integers => integers,
     };
     Ok(result.into_tensor(ty)?)
+}
+
+pub(super) fn compute(
+    operands: &[Type],
+    to: &DType,
+    rounding: &Rounding,
+) -> Result<Compute, String> {
+    let load = Scalar::load(0, loops(0..operands[0].rank()));
+    let body = Scalar::Cast(*to, *rounding, Arc::new(load));
+    Ok(Compute::map(operands[0].dims.clone(), body))
+}
+
+pub(super) fn flops(_: &[TensorType], result: &TensorType, _: &DType, _: &Rounding) -> u64 {
+    count(result)
 }
 
 #[cfg(test)]

@@ -1,22 +1,40 @@
 //! Matrix product with a 16-bit accumulator, rounded once a step.
 
+use super::{Family, Op, Operands, Row, matmul, no_loops};
 use crate::index::{broadcast_strides, positions};
-use crate::{DType, EvalError, matmul};
+use crate::{Compute, DType, EvalError, Type};
 use irc_tensor::{Tensor, TensorType, f16};
+
+pub(super) static ROW: Row = Row {
+    description:
+        "The products of 16 terms are summed in `f32`, from zero and in order; that sum and the
+accumulator are added in `f32` and rounded to `f16`. Batch dimensions broadcast as in `matmul`.",
+    operands: Operands::Named(&["lhs", "rhs"]),
+    family: Family::Accumulation,
+    read: |_| Ok(Op::SteppedMatmul),
+    example: || {
+        let shapes: [&[i64]; 2] = [&[2, 32], &[32, 8]];
+        (Op::SteppedMatmul, shapes.map(|shape| TensorType::new(DType::F16, shape)).to_vec())
+    },
+    ..Row::new(
+        "stepped_matmul",
+        "matrix product of f16 with an f16 accumulator, rounded every 16 terms",
+    )
+};
 
 /// Terms that are summed before the accumulator is rounded: the depth of one `mma.m16n8k16`.
 pub const STEP: usize = 16;
 
-pub(crate) fn infer(operands: [&TensorType; 2]) -> Result<TensorType, String> {
-    let ty = matmul::infer(operands, [false, false])?;
+pub(super) fn infer(operands: &[TensorType]) -> Result<TensorType, String> {
+    let ty = matmul::infer(operands, &false, &false)?;
     if ty.dtype != DType::F16 {
         return Err(format!("expected f16 operands, found {} and {}", operands[0], operands[1]));
     }
     Ok(ty)
 }
 
-pub(crate) fn eval(operands: [&Tensor; 2], ty: TensorType) -> Result<Tensor, EvalError> {
-    let [lhs, rhs] = operands.map(Tensor::to_f32);
+pub(super) fn eval(operands: &[&Tensor], ty: TensorType) -> Result<Tensor, EvalError> {
+    let [lhs, rhs] = [0, 1].map(|side| operands[side].to_f32());
     let batch = &ty.shape[..ty.rank() - 2];
     let starts = |operand: &Tensor| {
         let shape = operand.shape();
@@ -48,6 +66,14 @@ fn accumulate(depth: usize, term: impl Fn(usize) -> f32) -> f64 {
         sum = f16::from_f32(sum.to_f32() + partial);
     }
     sum.to_f64()
+}
+
+pub(super) fn compute(_: &[Type]) -> Result<Compute, String> {
+    no_loops()
+}
+
+pub(super) fn flops(operands: &[TensorType], result: &TensorType) -> u64 {
+    matmul::flops(operands, result, &false, &false)
 }
 
 #[cfg(test)]

@@ -1,8 +1,53 @@
 //! Correlation with filters ("convolution"), of any number of spatial dimensions.
 
-use crate::compute::{Combine, Compute};
-use crate::scalar::Scalar;
-use crate::{Dim, EvalError, InferError, Tensor, Type};
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Value, count};
+use crate::{
+    Combine, Compute, DType, Dim, EvalError, InferError, Scalar, Tensor, TensorType, Type,
+};
+
+pub(super) static ROW: Row = Row {
+    description: "`strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
+`x`, of either sign. The channels and filters are in `groups` independent parts.",
+    operands: Operands::Named(&["x", "w"]),
+    attributes: &[
+        Attribute::new("strides", AttributeKind::I64s),
+        Attribute::new("dilations", AttributeKind::I64s),
+        Attribute::new("pads", AttributeKind::I64s),
+        Attribute::new("groups", AttributeKind::I64),
+    ],
+    family: Family::Contraction,
+    read: |attributes| {
+        let pads = attributes.i64s("pads")?;
+        let (pads, []) = pads.as_chunks::<2>() else {
+            return Err(format!("pads: expected two numbers per spatial dimension, found {pads:?}"));
+        };
+        Ok(Op::Conv(Conv {
+            strides: attributes.i64s("strides")?,
+            dilations: attributes.i64s("dilations")?,
+            pads: pads.to_vec(),
+            groups: attributes.i64("groups")?,
+        }))
+    },
+    write: |op| match op {
+        Op::Conv(conv) => vec![
+            ("strides", conv.strides[..].into()),
+            ("dilations", conv.dilations[..].into()),
+            ("pads", conv.pads.as_flattened().into()),
+            ("groups", Value::I64(conv.groups)),
+        ],
+        _ => vec![],
+    },
+    example: || {
+        let (strides, dilations) = (vec![1, 2], vec![1, 1]);
+        let conv = Conv { strides, dilations, pads: vec![[1, 0], [0, 0]], groups: 1 };
+        let shapes: [&[i64]; 2] = [&[1, 2, 5, 6], &[4, 2, 3, 3]];
+        (Op::Conv(conv), shapes.map(|shape| TensorType::new(DType::F32, shape)).to_vec())
+    },
+    ..Row::new(
+        "conv",
+        "correlation of `x[batch, channels, ...]` with filters `w[filters, channels / groups, ...]`",
+    )
+};
 
 /// How filters move over an operand `x[batch, channels, ...]`; one entry per spatial dimension.
 ///
@@ -108,10 +153,26 @@ impl Conv {
     }
 }
 
-pub(crate) fn eval(conv: &Conv, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
+pub(super) fn infer(operands: &[TensorType], conv: &Conv) -> Result<TensorType, String> {
+    let types: Vec<_> = operands.iter().cloned().map(Type::from).collect();
+    let ty = conv.compute(&types)?.infer(&types)?;
+    ty.known().ok_or_else(|| format!("expected known sizes, found {ty}"))
+}
+
+pub(super) fn eval(operands: &[&Tensor], _: TensorType, conv: &Conv) -> Result<Tensor, EvalError> {
     let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
-    let compute = conv.compute(&types).map_err(|message| InferError { op: "conv", message })?;
-    compute.eval(operands)
+    let compute = conv.compute(&types);
+    compute.map_err(|message| InferError { op: ROW.name, message })?.eval(operands)
+}
+
+pub(super) fn compute(operands: &[Type], conv: &Conv) -> Result<Compute, String> {
+    conv.compute(operands)
+}
+
+/// Two per multiply-accumulate.
+pub(super) fn flops(operands: &[TensorType], result: &TensorType, _: &Conv) -> u64 {
+    let taps = count(&operands[1]) / operands[1].shape[0].unsigned_abs().max(1);
+    count(result).saturating_mul(taps).saturating_mul(2)
 }
 
 #[cfg(test)]

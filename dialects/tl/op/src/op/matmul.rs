@@ -1,17 +1,44 @@
 //! Matrix product.
 
-use crate::EvalError;
-use crate::broadcast::broadcast_shapes;
+use super::{Attribute, Family, Op, Operands, Row, count};
+use crate::general::{join_dims, stretch};
 use crate::index::{broadcast_strides, positions};
 use crate::values::Values;
+use crate::{Combine, Compute, EvalError, Scalar, Type, broadcast_shapes};
 use irc_tensor::{DType, Tensor, TensorType};
 use ndarray::{ArrayView2, LinalgScalar, ShapeBuilder};
 
-pub(crate) fn infer(
-    operands: [&TensorType; 2],
-    transposed: [bool; 2],
+pub(super) static ROW: Row = Row {
+    operands: Operands::Named(&["lhs", "rhs"]),
+    attributes: &[Attribute::flag("transpose_lhs"), Attribute::flag("transpose_rhs")],
+    family: Family::Contraction,
+    read: |attributes| {
+        let [transpose_lhs, transpose_rhs] =
+            [attributes.flag("transpose_lhs")?, attributes.flag("transpose_rhs")?];
+        Ok(Op::Matmul { transpose_lhs, transpose_rhs })
+    },
+    write: |op| match op {
+        Op::Matmul { transpose_lhs, transpose_rhs } => vec![
+            ("transpose_lhs", (*transpose_lhs).into()),
+            ("transpose_rhs", (*transpose_rhs).into()),
+        ],
+        _ => vec![],
+    },
+    example: || {
+        let op = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+        let shapes: [&[i64]; 2] = [&[2, 4], &[8, 4]];
+        (op, shapes.map(|shape| TensorType::new(DType::F32, shape)).to_vec())
+    },
+    ..Row::new("matmul", "matrix product of the last two dimensions; leading dimensions broadcast")
+};
+
+pub(super) fn infer(
+    operands: &[TensorType],
+    transpose_lhs: &bool,
+    transpose_rhs: &bool,
 ) -> Result<TensorType, String> {
-    let [lhs, rhs] = operands;
+    let [lhs, rhs] = [&operands[0], &operands[1]];
+    let transposed = [*transpose_lhs, *transpose_rhs];
     if lhs.dtype != rhs.dtype || lhs.dtype == DType::Bool {
         return Err(format!(
             "expected float or integer operands of one element type, found {lhs} and {rhs}"
@@ -34,16 +61,25 @@ pub(crate) fn infer(
     Ok(TensorType::new(lhs.dtype, shape))
 }
 
-/// The size summed over.
-pub(crate) fn contracted(lhs: &TensorType, transposed: bool) -> i64 {
-    matrix(lhs, transposed)[1]
+/// Two per multiply-accumulate.
+pub(super) fn flops(
+    operands: &[TensorType],
+    result: &TensorType,
+    transpose_lhs: &bool,
+    _: &bool,
+) -> u64 {
+    let [_, depth] = matrix(&operands[0], *transpose_lhs);
+    count(result).saturating_mul(depth.unsigned_abs()).saturating_mul(2)
 }
 
-pub(crate) fn eval(
-    operands: [&Tensor; 2],
-    transposed: [bool; 2],
+pub(super) fn eval(
+    operands: &[&Tensor],
     ty: TensorType,
+    transpose_lhs: &bool,
+    transpose_rhs: &bool,
 ) -> Result<Tensor, EvalError> {
+    let operands = [operands[0], operands[1]];
+    let transposed = [*transpose_lhs, *transpose_rhs];
     let [lhs, rhs] = operands;
     let result = match (Values::of(lhs), Values::of(rhs)) {
         (Values::Float(left), Values::Float(right)) => {
@@ -105,6 +141,41 @@ fn matrix(ty: &TensorType, transposed: bool) -> [i64; 2] {
 
 fn batch(shape: &[i64]) -> &[i64] {
     &shape[..shape.len() - 2]
+}
+
+pub(super) fn compute(
+    operands: &[Type],
+    transpose_lhs: &bool,
+    transpose_rhs: &bool,
+) -> Result<Compute, String> {
+    let [lhs, rhs] = [&operands[0], &operands[1]];
+    let transposed = [*transpose_lhs, *transpose_rhs];
+    if lhs.rank() < 2 || rhs.rank() < 2 {
+        return Err(format!("expected operands of rank 2 or more, found {lhs} and {rhs}"));
+    }
+    let batch = |ty: &Type| ty.dims[..ty.rank() - 2].to_vec();
+    let mut dims = join_dims(&batch(lhs), &batch(rhs))
+        .ok_or("expected batch dimensions that broadcast together")?;
+    let outer = dims.len();
+    let matrix = |ty: &Type, transposed: bool| {
+        let [rows, columns] = [ty.dims[ty.rank() - 2].clone(), ty.dims[ty.rank() - 1].clone()];
+        if transposed { [columns, rows] } else { [rows, columns] }
+    };
+    let ([rows, depth], [_, columns]) = (matrix(lhs, transposed[0]), matrix(rhs, transposed[1]));
+    dims.extend([rows, columns]);
+    let side = |index: usize, ty: &Type, pair: [usize; 2]| {
+        let own = ty.rank() - 2;
+        let at = |axis: usize| {
+            let to = outer - own + axis;
+            stretch(&ty.dims[axis], &dims[to], Scalar::Loop(to))
+        };
+        let pair = if transposed[index] { [pair[1], pair[0]] } else { pair };
+        let at: Vec<_> = (0..own).map(at).chain(pair.map(Scalar::Loop)).collect();
+        Scalar::load(index, at)
+    };
+    let inner = outer + 2;
+    let body = side(0, lhs, [outer, inner]) * side(1, rhs, [inner, outer + 1]);
+    Ok(Compute::reduce(dims, Combine::Sum, [depth], body))
 }
 
 #[cfg(test)]

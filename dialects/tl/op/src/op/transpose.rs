@@ -1,10 +1,27 @@
 //! Reordered dimensions.
 
-use crate::EvalError;
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row};
 use crate::index::{pick, positions, strides};
+use crate::{Compute, DType, EvalError, Scalar, Type};
 use irc_tensor::{Tensor, TensorType};
 
-pub(crate) fn infer(permutation: &[usize], operand: &TensorType) -> Result<TensorType, String> {
+pub(super) static ROW: Row = Row {
+    operands: Operands::Named(&["operand"]),
+    attributes: &[Attribute::new("permutation", AttributeKind::Indices)],
+    family: Family::Transpose,
+    read: |attributes| Ok(Op::Transpose { permutation: attributes.indices("permutation")? }),
+    write: |op| match op {
+        Op::Transpose { permutation } => vec![("permutation", permutation[..].into())],
+        _ => vec![],
+    },
+    example: || {
+        (Op::Transpose { permutation: vec![1, 0] }, vec![TensorType::new(DType::F32, [2, 8])])
+    },
+    ..Row::new("transpose", "dimension i of the result is permutation[i] of the operand")
+};
+
+pub(super) fn infer(operands: &[TensorType], permutation: &[usize]) -> Result<TensorType, String> {
+    let operand = &operands[0];
     let mut sorted = permutation.to_vec();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..operand.rank()) {
@@ -17,15 +34,31 @@ pub(crate) fn infer(permutation: &[usize], operand: &TensorType) -> Result<Tenso
     Ok(TensorType::new(operand.dtype, shape))
 }
 
-pub(crate) fn eval(
-    permutation: &[usize],
-    operand: &Tensor,
+pub(super) fn eval(
+    operands: &[&Tensor],
     ty: TensorType,
+    permutation: &[usize],
 ) -> Result<Tensor, EvalError> {
+    let operand = operands[0];
     let own = strides(operand.shape());
     let strides: Vec<_> = permutation.iter().map(|&axis| own[axis]).collect();
     let positions = positions(&ty.shape, &strides, 0);
     Ok(pick(operand, ty, positions)?)
+}
+
+pub(super) fn compute(operands: &[Type], permutation: &[usize]) -> Result<Compute, String> {
+    let operand = &operands[0];
+    let dims: Option<Vec<_>> =
+        permutation.iter().map(|axis| operand.dims.get(*axis).cloned()).collect();
+    let at: Option<Vec<_>> = (0..operand.rank())
+        .map(|axis| permutation.iter().position(|from| *from == axis).map(Scalar::Loop))
+        .collect();
+    let (dims, at) = dims.zip(at).ok_or("expected a permutation of the axes")?;
+    Ok(Compute::map(dims, Scalar::load(0, at)))
+}
+
+pub(super) fn flops(_: &[TensorType], _: &TensorType, _: &[usize]) -> u64 {
+    0
 }
 
 #[cfg(test)]

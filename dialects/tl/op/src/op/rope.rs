@@ -1,11 +1,22 @@
 //! Rotary position embedding.
 
-use crate::EvalError;
-use crate::broadcast::broadcast_shapes;
+use super::{Family, Op, Operands, Row, count, no_loops};
 use crate::index::{broadcast_strides, positions};
+use crate::{Compute, DType, EvalError, Type, broadcast_shapes};
 use irc_tensor::{Tensor, TensorType};
 
-pub(crate) fn infer(input: &TensorType, other: &TensorType) -> Result<TensorType, String> {
+pub(super) static ROW: Row = Row {
+    description: "`rhs` holds `(cos, sin)` pairs in its last dimension and broadcasts to `lhs`:
+`out[2i] = x[2i] c - x[2i+1] s`, `out[2i+1] = x[2i] s + x[2i+1] c`; floats.",
+    operands: Operands::Named(&["lhs", "rhs"]),
+    family: Family::Pick,
+    read: |_| Ok(Op::Rope),
+    example: || (Op::Rope, vec![TensorType::new(DType::F32, [2, 8]); 2]),
+    ..Row::new("rope", "rotary embedding of adjacent pairs by interleaved (cos, sin)")
+};
+
+pub(super) fn infer(operands: &[TensorType]) -> Result<TensorType, String> {
+    let [input, other] = [&operands[0], &operands[1]];
     if input.dtype != other.dtype || !input.dtype.is_float() {
         return Err(format!("expected float operands of one type, found {input} and {other}"));
     }
@@ -19,7 +30,8 @@ pub(crate) fn infer(input: &TensorType, other: &TensorType) -> Result<TensorType
     Ok(input.clone())
 }
 
-pub(crate) fn eval(input: &Tensor, other: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+pub(super) fn eval(operands: &[&Tensor], ty: TensorType) -> Result<Tensor, EvalError> {
+    let [input, other] = [operands[0], operands[1]];
     let (x, angles) = (input.to_f64(), other.to_f64());
     let strides = broadcast_strides(other.shape(), &ty.shape);
     let places: Vec<_> = positions(&ty.shape, &strides, 0).collect();
@@ -30,6 +42,15 @@ pub(crate) fn eval(input: &Tensor, other: &Tensor, ty: TensorType) -> Result<Ten
         result.push(pair[0] * sin + pair[1] * cos);
     }
     Ok(Tensor::from_f64(ty, &result)?)
+}
+
+pub(super) fn compute(_: &[Type]) -> Result<Compute, String> {
+    no_loops()
+}
+
+/// Six per pair.
+pub(super) fn flops(_: &[TensorType], result: &TensorType) -> u64 {
+    count(result).saturating_mul(3)
 }
 
 #[cfg(test)]

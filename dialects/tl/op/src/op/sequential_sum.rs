@@ -1,10 +1,27 @@
 //! Sum along an axis, one rounding an addition.
 
-use crate::EvalError;
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row, count, no_loops};
 use crate::index::{positions, strides};
+use crate::{Compute, DType, EvalError, Type};
 use irc_tensor::{Tensor, TensorType};
 
-pub(crate) fn infer(axis: usize, operand: &TensorType) -> Result<TensorType, String> {
+pub(super) static ROW: Row = Row {
+    description: "Starts from zero and goes along `axis`, which the result lacks. Each addition is rounded to the
+element type.",
+    operands: Operands::Named(&["operand"]),
+    attributes: &[Attribute::new("axis", AttributeKind::Index)],
+    family: Family::Accumulation,
+    read: |attributes| Ok(Op::SequentialSum { axis: attributes.index("axis")? }),
+    write: |op| match op {
+        Op::SequentialSum { axis } => vec![("axis", (*axis).into())],
+        _ => vec![],
+    },
+    example: || (Op::SequentialSum { axis: 1 }, vec![TensorType::new(DType::F16, [2, 8])]),
+    ..Row::new("sequential_sum", "sum along an axis, in order, each addition rounded")
+};
+
+pub(super) fn infer(operands: &[TensorType], axis: &usize) -> Result<TensorType, String> {
+    let (operand, axis) = (&operands[0], *axis);
     if !operand.dtype.is_float() {
         return Err(format!("expected a float operand, found {operand}"));
     }
@@ -16,7 +33,12 @@ pub(crate) fn infer(axis: usize, operand: &TensorType) -> Result<TensorType, Str
     Ok(TensorType::new(operand.dtype, shape))
 }
 
-pub(crate) fn eval(axis: usize, operand: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+pub(super) fn eval(
+    operands: &[&Tensor],
+    ty: TensorType,
+    axis: &usize,
+) -> Result<Tensor, EvalError> {
+    let (operand, axis) = (operands[0], *axis);
     let values = operand.to_f64();
     let (mut outer, mut steps) = (operand.shape().to_vec(), strides(operand.shape()));
     let (count, step) = (outer.remove(axis) as usize, steps.remove(axis));
@@ -25,6 +47,14 @@ pub(crate) fn eval(axis: usize, operand: &Tensor, ty: TensorType) -> Result<Tens
         |start: usize| (0..count).fold(0.0, |sum, index| round(sum + values[start + index * step]));
     let sums: Vec<f64> = positions(&outer, &steps, 0).map(sum).collect();
     Ok(Tensor::from_f64(ty, &sums)?)
+}
+
+pub(super) fn compute(_: &[Type], _: &usize) -> Result<Compute, String> {
+    no_loops()
+}
+
+pub(super) fn flops(operands: &[TensorType], _: &TensorType, _: &usize) -> u64 {
+    count(&operands[0])
 }
 
 #[cfg(test)]

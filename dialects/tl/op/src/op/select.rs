@@ -1,12 +1,24 @@
 //! One of two elements, by a condition.
 
-use crate::broadcast::broadcast_shapes;
+use super::{Op, Operands, Row, count};
+use crate::general::{join, spread};
 use crate::index::{broadcast_strides, positions};
-use crate::{DType, EvalError};
+use crate::{Compute, DType, EvalError, Type, broadcast_shapes};
 use irc_tensor::{Tensor, TensorType};
 
-pub(crate) fn infer(operands: [&TensorType; 3]) -> Result<TensorType, String> {
-    let [condition, yes, no] = operands;
+pub(super) static ROW: Row = Row {
+    description: "The condition is `i1`. Operands broadcast to the result's shape as in NumPy.",
+    operands: Operands::Named(&["condition", "yes", "no"]),
+    read: |_| Ok(Op::Select),
+    example: || {
+        let types = [DType::Bool, DType::F32, DType::F32];
+        (Op::Select, types.map(|dtype| TensorType::new(dtype, [2, 8])).to_vec())
+    },
+    ..Row::new("select", "`yes` where the condition holds, else `no`")
+};
+
+pub(super) fn infer(operands: &[TensorType]) -> Result<TensorType, String> {
+    let [condition, yes, no] = [&operands[0], &operands[1], &operands[2]];
     if condition.dtype != DType::Bool || yes.dtype != no.dtype {
         return Err(format!(
             "expected a bool condition and two operands of one element type, found {condition}, {yes} and {no}"
@@ -20,8 +32,8 @@ pub(crate) fn infer(operands: [&TensorType; 3]) -> Result<TensorType, String> {
     Ok(TensorType::new(yes.dtype, shape))
 }
 
-pub(crate) fn eval(operands: [&Tensor; 3], ty: TensorType) -> Result<Tensor, EvalError> {
-    let [condition, yes, no] = operands;
+pub(super) fn eval(operands: &[&Tensor], ty: TensorType) -> Result<Tensor, EvalError> {
+    let [condition, yes, no] = [operands[0], operands[1], operands[2]];
     let places =
         |operand: &Tensor| positions(&ty.shape, &broadcast_strides(operand.shape(), &ty.shape), 0);
     let (conditions, yeses, noes) = (places(condition), places(yes), places(no));
@@ -33,6 +45,16 @@ pub(crate) fn eval(operands: [&Tensor; 3], ty: TensorType) -> Result<Tensor, Eva
         target.copy_from_slice(&source.bytes()[place * size..][..size]);
     }
     Ok(result)
+}
+
+pub(super) fn compute(operands: &[Type]) -> Result<Compute, String> {
+    let dims = join(operands).ok_or("expected sizes that broadcast together")?;
+    let [condition, yes, no] = [0, 1, 2].map(|index| spread(index, operands, &dims));
+    Ok(Compute::map(dims, condition.select(yes, no)))
+}
+
+pub(super) fn flops(_: &[TensorType], result: &TensorType) -> u64 {
+    count(result)
 }
 
 #[cfg(test)]

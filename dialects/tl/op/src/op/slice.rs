@@ -1,20 +1,42 @@
 //! A box of a tensor.
 
-use crate::EvalError;
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row};
+use crate::general::known;
 use crate::index::{pick, positions, strides};
+use crate::{Compute, DType, EvalError, Scalar, Type};
 use irc_tensor::{Tensor, TensorType};
 
-pub(crate) fn infer(
+pub(super) static ROW: Row = Row {
+    operands: Operands::Named(&["operand"]),
+    attributes: &[Attribute::new("offsets", AttributeKind::I64s)],
+    family: Family::Pick,
+    samples: Some(0),
+    read: |attributes| {
+        let sizes = attributes.known_result()?.shape;
+        Ok(Op::Slice { offsets: attributes.i64s("offsets")?, sizes })
+    },
+    write: |op| match op {
+        Op::Slice { offsets, .. } => vec![("offsets", offsets[..].into())],
+        _ => vec![],
+    },
+    example: || {
+        let op = Op::Slice { offsets: vec![1, 2], sizes: vec![2, 4] };
+        (op, vec![TensorType::new(DType::F32, [3, 8])])
+    },
+    ..Row::new("slice", "the box at `offsets` of the result's shape")
+};
+
+pub(super) fn infer(
+    operands: &[TensorType],
     offsets: &[i64],
     sizes: &[i64],
-    operand: &TensorType,
 ) -> Result<TensorType, String> {
-    check_box(offsets, sizes, operand)?;
-    Ok(TensorType::new(operand.dtype, sizes))
+    check_box(offsets, sizes, &operands[0])?;
+    Ok(TensorType::new(operands[0].dtype, sizes))
 }
 
 /// Whether the box lies within a tensor of type `whole`.
-pub(crate) fn check_box(offsets: &[i64], sizes: &[i64], whole: &TensorType) -> Result<(), String> {
+pub(super) fn check_box(offsets: &[i64], sizes: &[i64], whole: &TensorType) -> Result<(), String> {
     let rank = whole.rank();
     let [found, sized] = [offsets.len(), sizes.len()];
     if found != rank || sized != rank {
@@ -32,13 +54,19 @@ pub(crate) fn check_box(offsets: &[i64], sizes: &[i64], whole: &TensorType) -> R
     Ok(())
 }
 
-pub(crate) fn eval(offsets: &[i64], operand: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+pub(super) fn eval(
+    operands: &[&Tensor],
+    ty: TensorType,
+    offsets: &[i64],
+    _: &[i64],
+) -> Result<Tensor, EvalError> {
+    let operand = operands[0];
     let positions = box_positions(offsets, &ty.shape, operand.shape());
     Ok(pick(operand, ty, positions)?)
 }
 
 /// Linear positions of a box within a tensor of shape `whole`.
-pub(crate) fn box_positions(
+pub(super) fn box_positions(
     offsets: &[i64],
     sizes: &[i64],
     whole: &[i64],
@@ -46,6 +74,16 @@ pub(crate) fn box_positions(
     let strides = strides(whole);
     let start = offsets.iter().zip(&strides).map(|(&offset, stride)| offset as usize * stride);
     positions(sizes, &strides, start.sum())
+}
+
+pub(super) fn compute(_: &[Type], offsets: &[i64], sizes: &[i64]) -> Result<Compute, String> {
+    let at = |(axis, offset): (usize, &i64)| Scalar::Loop(axis) + Scalar::index(*offset);
+    let at: Vec<_> = offsets.iter().enumerate().map(at).collect();
+    Ok(Compute::map(known(sizes), Scalar::load(0, at)))
+}
+
+pub(super) fn flops(_: &[TensorType], _: &TensorType, _: &[i64], _: &[i64]) -> u64 {
+    0
 }
 
 #[cfg(test)]

@@ -1,8 +1,18 @@
 //! NumPy broadcasting.
 
-use crate::EvalError;
+use super::{Op, Operands, Row};
+use crate::general::known;
 use crate::index::{broadcast_strides, pick, positions};
+use crate::{Compute, DType, EvalError, Type};
 use irc_tensor::{Tensor, TensorType};
+
+pub(super) static ROW: Row = Row {
+    operands: Operands::Named(&["operand"]),
+    work: 0,
+    read: |attributes| Ok(Op::Broadcast { shape: attributes.known_result()?.shape }),
+    example: || (Op::Broadcast { shape: vec![2, 8] }, vec![TensorType::new(DType::F32, [2, 1])]),
+    ..Row::new("broadcast", "explicit NumPy broadcast")
+};
 
 /// The shape two shapes broadcast to: aligned at the last dimension, where one has 1 element or
 /// none the other decides. `None` when they do not fit.
@@ -20,17 +30,26 @@ pub fn broadcast_shapes(lhs: &[i64], rhs: &[i64]) -> Option<Vec<i64>> {
     (0..rank).map(joined).collect()
 }
 
-pub(crate) fn infer(shape: &[i64], operand: &TensorType) -> Result<TensorType, String> {
+pub(super) fn infer(operands: &[TensorType], shape: &[i64]) -> Result<TensorType, String> {
+    let operand = &operands[0];
     if broadcast_shapes(&operand.shape, shape).as_deref() != Some(shape) {
         return Err(format!("expected an operand that broadcasts to {shape:?}, found {operand}"));
     }
     Ok(TensorType::new(operand.dtype, shape))
 }
 
-pub(crate) fn eval(operand: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
-    let strides = broadcast_strides(operand.shape(), &ty.shape);
+pub(super) fn eval(operands: &[&Tensor], ty: TensorType, _: &[i64]) -> Result<Tensor, EvalError> {
+    let strides = broadcast_strides(operands[0].shape(), &ty.shape);
     let positions = positions(&ty.shape, &strides, 0);
-    Ok(pick(operand, ty, positions)?)
+    Ok(pick(operands[0], ty, positions)?)
+}
+
+pub(super) fn compute(operands: &[Type], shape: &[i64]) -> Result<Compute, String> {
+    Ok(Compute::broadcast(&operands[0], known(shape)))
+}
+
+pub(super) fn flops(_: &[TensorType], _: &TensorType, _: &[i64]) -> u64 {
+    0
 }
 
 #[cfg(test)]

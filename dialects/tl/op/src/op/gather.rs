@@ -1,9 +1,27 @@
 //! Rows of a table by index.
 
-use crate::EvalError;
+use super::{Family, Op, Operands, Row};
+use crate::general::loops;
+use crate::{Comparison, Compute, EvalError, Scalar, Type};
 use irc_tensor::{DType, Tensor, TensorType};
 
-pub(crate) fn infer(table: &TensorType, index: &TensorType) -> Result<TensorType, String> {
+pub(super) static ROW: Row = Row {
+    operands: Operands::Named(&["table", "index"]),
+    family: Family::Pick,
+    samples: Some(0),
+    read: |_| Ok(Op::Gather),
+    example: || {
+        let types = [TensorType::new(DType::F32, [5, 8]), TensorType::new(DType::I32, [3])];
+        (Op::Gather, types.to_vec())
+    },
+    ..Row::new(
+        "gather",
+        "rows of a 2-D table by integer index; negative indices count from the end",
+    )
+};
+
+pub(super) fn infer(operands: &[TensorType]) -> Result<TensorType, String> {
+    let [table, index] = [&operands[0], &operands[1]];
     if table.rank() != 2 {
         return Err(format!("expected a table of rank 2, found {table}"));
     }
@@ -15,7 +33,8 @@ pub(crate) fn infer(table: &TensorType, index: &TensorType) -> Result<TensorType
     Ok(TensorType::new(table.dtype, shape))
 }
 
-pub(crate) fn eval(table: &Tensor, index: &Tensor, ty: TensorType) -> Result<Tensor, EvalError> {
+pub(super) fn eval(operands: &[&Tensor], ty: TensorType) -> Result<Tensor, EvalError> {
+    let [table, index] = [operands[0], operands[1]];
     let mut result = Tensor::zeros(ty)?;
     let rows = table.shape()[0];
     let width = table.shape()[1] as usize * table.dtype().size();
@@ -30,6 +49,23 @@ pub(crate) fn eval(table: &Tensor, index: &Tensor, ty: TensorType) -> Result<Ten
         result.bytes_mut()[position * width..][..width].copy_from_slice(source);
     }
     Ok(result)
+}
+
+pub(super) fn compute(operands: &[Type]) -> Result<Compute, String> {
+    let [table, index] = [&operands[0], &operands[1]];
+    if table.rank() != 2 {
+        return Err(format!("expected a table of rank 2, found {table}"));
+    }
+    let row = Scalar::load(1, loops(0..index.rank())).cast(DType::I64);
+    let end = row.clone() + Scalar::Size(table.dims[0].clone());
+    let wrapped = row.clone().compare(Comparison::Lt, Scalar::index(0)).select(end, row);
+    let mut dims = index.dims.clone();
+    dims.push(table.dims[1].clone());
+    Ok(Compute::map(dims, Scalar::load(0, [wrapped, Scalar::Loop(index.rank())])))
+}
+
+pub(super) fn flops(_: &[TensorType], _: &TensorType) -> u64 {
+    0
 }
 
 #[cfg(test)]
