@@ -35,6 +35,16 @@ def Tl_LogOp : Tl_Pure<"log", [SameOperandsAndResultType]> {
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
 
+def Tl_Log1pOp : Tl_Pure<"log1p", [SameOperandsAndResultType]> {
+  let summary = "natural logarithm of 1 + x";
+  let description = [{
+    Keeps its digits where `x` is near 0: `log(1 + exp(x))` (softplus) is `log1p(exp(x))`.
+  }];
+  let arguments = (ins AnyRankedTensor:$operand);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
 def Tl_SqrtOp : Tl_Pure<"sqrt", [SameOperandsAndResultType]> {
   let summary = "square root";
   let arguments = (ins AnyRankedTensor:$operand);

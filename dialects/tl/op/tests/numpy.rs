@@ -10,6 +10,7 @@ fn op(case: &str, dtype: DType) -> Op {
     let rounding = if dtype == DType::F32 { Rounding::TowardZero } else { Rounding::NearestEven };
     match case {
         "exp" => Op::Unary(Unary::Exp),
+        "log1p" => Op::Unary(Unary::Log1p),
         "relu" => Op::Unary(Unary::Relu),
         "gelu" => Op::Unary(Unary::Gelu),
         "sigmoid" => Op::Unary(Unary::Sigmoid),
@@ -61,7 +62,7 @@ fn every_op_agrees_with_numpy() {
         let (case, _) = key.split_once('.').expect("a key is case.place");
         cases.entry(case.to_owned()).or_default().push(restore(tensor));
     }
-    assert_eq!(cases.len(), 60);
+    assert_eq!(cases.len(), 63);
     for (case, mut tensors) in cases {
         let expected = tensors.pop().expect("a result");
         let (name, dtype) = case.rsplit_once('_').expect("a case is op_type");

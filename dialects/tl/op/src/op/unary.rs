@@ -20,6 +20,7 @@ family! {
         Sign "sign" "-1, 0 or 1; NaN of NaN": numbers(sign, |x, _| x.signum()).law(Law::Idempotent),
         Exp "exp" "e to the power of each element": floats(f64::exp),
         Log "log" "natural logarithm": floats(f64::ln),
+        Log1p "log1p" "natural logarithm of 1 + x": floats(f64::ln_1p).about(LOG1P),
         Sqrt "sqrt" "square root": floats(f64::sqrt).work(4),
         Rsqrt "rsqrt" "1 / sqrt(x)": floats(|x| 1.0 / x.sqrt()).work(4),
         Sin "sin" "sine, of radians": floats(f64::sin),
@@ -47,6 +48,9 @@ family! {
             whole(round_tf32).of(Takes::F32).about("As `cvt.rna.tf32.f32` of PTX."),
     }
 }
+
+const LOG1P: &str =
+    "Keeps its digits where `x` is near 0: `log(1 + exp(x))` (softplus) is `log1p(exp(x))`.";
 
 const GELU: &str = "`0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`: Hendrycks and Gimpel, \"Gaussian error linear
 units\" (2016).";

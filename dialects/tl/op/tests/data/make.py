@@ -49,5 +49,6 @@ for dtype in ("f32", "f16", "bf16"):
     case("to_bf16", dtype, lambda x: x, draw(20) * 1e3, to="bf16")
     index = np.array([[0, -1], [2, -5]], np.int32)
     case("gather", dtype, lambda table, rows: table[rows], draw(5, 3), index)
+    case("log1p", dtype, np.log1p, np.abs(draw(3, 5)) * 1e-3)
 
 np.savez_compressed(here.with_name("numpy.npz"), **arrays)
