@@ -340,20 +340,21 @@ fn all_that_ark_lacks_is_listed() {
     let mut b = Builder::new();
     let x = b.input("x", Type::new(DType::F32, [4].map(Dim::Known)));
     let y = b.input("y", Type::new(DType::F64, [4].map(Dim::Known)));
-    b.set_origin(Some("Sin_1".into()));
+    b.set_origin(Some("graph.node[0]: Sin(wave)".into()));
     let sin = b.unary(Unary::Sin, x).unwrap();
-    b.set_origin(Some("Max_2".into()));
+    b.set_origin(Some("graph.node[1]".into()));
     let most = b.binary(Binary::Max, sin, x).unwrap();
     b.set_origin(None);
     let double = b.binary(Binary::Add, y, y).unwrap();
     b.output("most", most);
     b.output("double", double);
     let found = to_ark(&b.finish()).unwrap_err();
-    let messages: Vec<&str> = found.iter().map(|diagnostic| &*diagnostic.message).collect();
+    let messages: Vec<(Option<&str>, &str)> =
+        found.iter().map(|one| (one.path.as_deref(), &*one.message)).collect();
     let expected = [
-        "Sin_1: ARK has no op for sin",
-        "Max_2: ARK has no op for max",
-        "tl.add: ARK has no elements of f64",
+        (Some("graph.node[0]"), "Sin(wave): ARK has no op for sin"),
+        (Some("graph.node[1]"), "tl.max: ARK has no op for max"),
+        (None, "tl.add: ARK has no elements of f64"),
     ];
     assert_eq!(messages, expected);
 }

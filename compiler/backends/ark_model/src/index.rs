@@ -2,7 +2,7 @@
 
 use irc_tl::{Binary, Comparison, DType, Scalar};
 
-/// An index that is a loop, or nothing, plus a number.
+/// An index: a number, or a loop plus a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affine {
     /// The loop.

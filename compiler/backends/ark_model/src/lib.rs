@@ -117,7 +117,7 @@ impl ArkModel {
 /// The ARK model of a graph. Sizes must be known.
 ///
 /// # Errors
-/// Every node that ARK has no op for, by the name of what it stands for.
+/// Every node that ARK has no op for, with the code `ark-emit` and the path of what it stands for.
 pub fn to_ark(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     nodes::write(graph)
 }

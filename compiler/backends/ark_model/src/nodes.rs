@@ -31,7 +31,7 @@ pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     }
     let mut scope = Scope::default();
     for (name, value) in &graph.inputs {
-        scope.held.insert(*value, Held::Input(name.clone()));
+        scope.held.insert(*value, Storage::Input(name.clone()));
     }
     writer.nodes(&graph, &mut scope);
     if writer.found.is_empty() {
@@ -48,9 +48,9 @@ pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     if wrong.is_empty() { Ok(ArkModel { model, buffers }) } else { Err(wrong) }
 }
 
-/// What a value is.
+/// Where a value is stored.
 #[derive(Clone)]
-enum Held {
+enum Storage {
     /// An input of the graph, which has no buffer before it is read.
     Input(String),
     /// A constant, which has no buffer before it is read.
@@ -66,7 +66,7 @@ enum Held {
 /// The values of a graph.
 #[derive(Default)]
 struct Scope {
-    held: BTreeMap<ValueId, Held>,
+    held: BTreeMap<ValueId, Storage>,
 }
 
 #[derive(Default)]
@@ -133,22 +133,20 @@ impl Writer {
                 return;
             }
             let is_unknown =
-                |value: &ValueId| matches!(scope.held.get(value), Some(Held::Unknown) | None);
+                |value: &ValueId| matches!(scope.held.get(value), Some(Storage::Unknown) | None);
             if node.operands.iter().any(is_unknown) {
-                scope.held.extend(node.results.iter().map(|value| (*value, Held::Unknown)));
+                scope.held.extend(node.results.iter().map(|value| (*value, Storage::Unknown)));
                 continue;
             }
             let origin = node.origin.as_deref().unwrap_or_default();
             origin.clone_into(&mut self.memory.origin);
             if let Err(message) = self.node(graph, node, scope) {
-                let name = if origin.is_empty() { name_of(node) } else { origin.to_owned() };
-                let message = format!("{name}: {message}");
-                self.found.push(Diagnostic::error("ark-emit", message));
+                self.found.push(diagnostic(node, &message));
                 for value in &node.results {
                     let ty = known(graph, *value);
                     let like = ty.and_then(|ty| Ok((data_type(ty.dtype)?, ark_shape(&ty.shape)?)));
-                    let held = like.map_or(Held::Unknown, |(dtype, shape)| {
-                        Held::Box(self.memory.buffer(dtype, &shape))
+                    let held = like.map_or(Storage::Unknown, |(dtype, shape)| {
+                        Storage::Box(self.memory.buffer(dtype, &shape))
                     });
                     scope.held.insert(*value, held);
                 }
@@ -160,7 +158,7 @@ impl Writer {
         let results: &[ValueId] = &node.results;
         match (&node.kind, results) {
             (NodeKind::Constant(constant), [result]) => {
-                scope.held.insert(*result, Held::Constant(constant.clone()));
+                scope.held.insert(*result, Storage::Constant(constant.clone()));
             }
             (NodeKind::After, [result]) => {
                 let held = scope.held[&node.operands[0]].clone();
@@ -175,14 +173,14 @@ impl Writer {
                 let mut inner = Scope::default();
                 for ((_, parameter), operand) in body.inputs.iter().zip(&node.operands) {
                     // Read here, so that all calls read one buffer.
-                    if matches!(scope.held[operand], Held::Input(_) | Held::Constant(_)) {
+                    if matches!(scope.held[operand], Storage::Input(_) | Storage::Constant(_)) {
                         self.tensor(graph, *operand, scope)?;
                     }
                     inner.held.insert(*parameter, scope.held[operand].clone());
                 }
                 self.nodes(body, &mut inner);
                 for ((_, value), result) in body.outputs.iter().zip(&node.results) {
-                    let held = inner.held.get(value).cloned().unwrap_or(Held::Unknown);
+                    let held = inner.held.get(value).cloned().unwrap_or(Storage::Unknown);
                     scope.held.insert(*result, held);
                 }
             }
@@ -207,17 +205,17 @@ impl Writer {
         let ty = known(graph, value)?;
         let held = scope.held.get(&value).cloned();
         let tensor = match held.ok_or("an operand is not computed before it")? {
-            Held::Box(tensor) => return Ok(tensor),
-            Held::Unknown => return Err("an operand cannot be written".into()),
+            Storage::Box(tensor) => return Ok(tensor),
+            Storage::Unknown => return Err("an operand cannot be written".into()),
             // Not remembered: numbers differ in shape by their use.
-            Held::Splat(number) => {
+            Storage::Splat(number) => {
                 let shape = ark_shape(&ty.shape)?;
                 return self.number(number, ty.dtype, &shape);
             }
-            Held::Input(name) => self.outside(name, Role::Input, &ty, None)?,
-            Held::Constant(constant) => match splat(&constant) {
+            Storage::Input(name) => self.outside(name, Role::Input, &ty, None)?,
+            Storage::Constant(constant) => match splat(&constant) {
                 Some(number) => {
-                    scope.held.insert(value, Held::Splat(number));
+                    scope.held.insert(value, Storage::Splat(number));
                     return self.tensor(graph, value, scope);
                 }
                 None => {
@@ -228,7 +226,7 @@ impl Writer {
                 }
             },
         };
-        scope.held.insert(value, Held::Box(tensor.clone()));
+        scope.held.insert(value, Storage::Box(tensor.clone()));
         Ok(tensor)
     }
 
@@ -267,9 +265,9 @@ impl Writer {
     /// The number that a value is everywhere.
     fn splat(&self, value: ValueId, scope: &Scope) -> Option<f64> {
         match scope.held.get(&value)? {
-            Held::Splat(number) => Some(*number),
-            Held::Constant(constant) => splat(constant),
-            Held::Input(_) | Held::Box(_) | Held::Unknown => None,
+            Storage::Splat(number) => Some(*number),
+            Storage::Constant(constant) => splat(constant),
+            Storage::Input(_) | Storage::Box(_) | Storage::Unknown => None,
         }
     }
 
@@ -307,12 +305,12 @@ impl Writer {
         operands: &[ValueId],
         ty: &TensorType,
         scope: &mut Scope,
-    ) -> Result<Held, String> {
+    ) -> Result<Storage, String> {
         if let Op::Fill { value, dtype, .. } = op {
-            return Ok(Held::Splat(rounded(f64::from_bits(*value), *dtype)));
+            return Ok(Storage::Splat(rounded(f64::from_bits(*value), *dtype)));
         }
         if let Some(number) = self.folded(graph, op, operands, ty, scope)? {
-            return Ok(Held::Splat(number));
+            return Ok(Storage::Splat(number));
         }
         let dtype = data_type(ty.dtype)?;
         let is_move = matches!(
@@ -330,7 +328,7 @@ impl Writer {
             return Err("ARK does not compute in i64".into());
         }
         if let Op::Binary(function) = op {
-            return self.binary(graph, *function, operands, ty, scope).map(Held::Box);
+            return self.binary(graph, *function, operands, ty, scope).map(Storage::Box);
         }
         let mut tensors = vec![];
         for value in operands {
@@ -391,7 +389,7 @@ impl Writer {
             }
             other => return Err(format!("ARK has no op for {}", other.name())),
         };
-        Ok(Held::Box(memory.reshape(&result, &shape)))
+        Ok(Storage::Box(memory.reshape(&result, &shape)))
     }
 
     /// The number that an op gives everywhere, whose operands are numbers everywhere.
@@ -569,6 +567,15 @@ fn narrowed(constant: &Constant) -> Result<Constant, String> {
 fn known(graph: &Graph, value: ValueId) -> Result<TensorType, String> {
     let ty = graph.ty(value);
     ty.known().ok_or_else(|| format!("shapes of ARK are numbers, found {ty}"))
+}
+
+/// A diagnostic about a node, whose origin is a path in the source, or `path: name`.
+fn diagnostic(node: &Node, message: &str) -> Diagnostic {
+    let origin = node.origin.as_deref().unwrap_or_default();
+    let (path, name) = origin.split_once(": ").unwrap_or((origin, ""));
+    let name = if name.is_empty() { name_of(node) } else { name.to_owned() };
+    let diagnostic = Diagnostic::error("ark-emit", format!("{name}: {message}"));
+    if path.is_empty() { diagnostic } else { diagnostic.path(path) }
 }
 
 fn name_of(node: &Node) -> String {

@@ -139,7 +139,7 @@ impl<'f> Importer<'f> {
             operands.push(value);
         }
         let Some(first) = operands.first().copied() else {
-            let message = "it reads nothing";
+            let message = "it has no operand";
             return Err(layer::error(layer, "gemini-field", "previous_layer", message));
         };
         match layer.operation.as_str() {
