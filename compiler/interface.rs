@@ -1,10 +1,7 @@
 //! Reads a compiled model's interface off its tensor-level function.
+use crate::attributes::{NAME, PRESERVED, WEIGHT, dictionaries};
 use irc_dialects::tl::{tensor_type_of, type_of};
-use irc_mlir::{
-    OperationRef, Type,
-    melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
-    read, string_value,
-};
+use irc_mlir::{OperationRef, Type, melior::ir::attribute::DictionaryAttribute, read};
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function; arguments and results are named by the attribute
@@ -16,8 +13,8 @@ pub use irc_runtime::{Interface, Port};
 pub fn interface_of<'c: 'a, 'a>(function: &OperationRef<'c, 'a>) -> Result<Interface, String> {
     let (inputs, outputs) = read::signature(function).ok_or("is not a function")?;
     Ok(Interface {
-        inputs: ports(&inputs, &attributes(function, "arg_attrs"), "input")?,
-        outputs: ports(&outputs, &attributes(function, "res_attrs"), "output")?,
+        inputs: ports(&inputs, &dictionaries(function, "arg_attrs"), "input")?,
+        outputs: ports(&outputs, &dictionaries(function, "res_attrs"), "output")?,
         ..Interface::default()
     })
 }
@@ -28,14 +25,11 @@ fn ports(
     fallback: &str,
 ) -> Result<Vec<Port>, String> {
     let port = |(index, ty): (usize, &Type<'_>)| {
-        let attribute = |name| attributes.get(index)?.as_ref()?.element_by_name(name);
-        let name = attribute("irc.name").and_then(string_value);
-        let weight =
-            attribute("irc.weight").and_then(|weight| IntegerAttribute::try_from(weight).ok());
-        let name = name.unwrap_or_else(|| format!("{fallback}_{index}"));
+        let attributes = attributes.get(index).copied().flatten();
+        let name = NAME.of(attributes).unwrap_or_else(|| format!("{fallback}_{index}"));
         Ok(Port {
-            preserved: attribute("irc.preserved").is_some(),
-            weight: weight.map(|weight| weight.value().cast_unsigned()),
+            preserved: PRESERVED.of(attributes).is_some(),
+            weight: WEIGHT.of(attributes).map(i64::cast_unsigned),
             ..port_of(name, &type_of(*ty)?)?
         })
     };
@@ -60,14 +54,6 @@ pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
         sizes: if known.is_none() { sizes.collect() } else { vec![] },
         weight: None,
     })
-}
-
-fn attributes<'c: 'a, 'a>(
-    function: &OperationRef<'c, 'a>,
-    name: &str,
-) -> Vec<Option<DictionaryAttribute<'c>>> {
-    let elements = read::elements(function, name).unwrap_or_default().into_iter();
-    elements.map(|dictionary| DictionaryAttribute::try_from(dictionary).ok()).collect()
 }
 
 /// Bytes of a tensor of fixed shape; `None` for other types.

@@ -95,11 +95,13 @@
 //! computed again ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan too.
 
 pub mod archive;
+pub mod attributes;
 pub mod codegen;
 pub mod eval;
 pub mod fusion;
 pub mod import;
 pub mod interface;
+pub mod kernel;
 pub mod lowering;
 pub mod model;
 pub mod passes;

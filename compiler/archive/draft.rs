@@ -1,7 +1,8 @@
 //! A program as calls of functions on tensors, before it is a graph.
-use super::{Buffer, Callee, Kernel, MAX_ARGUMENTS, Refused, Step};
+use super::{Buffer, Callee, MAX_ARGUMENTS, Refused, Step};
 use crate::{
     interface::{Interface, Port},
+    kernel::KernelInfo,
     lowering::{
         outline_kernels::Sizes,
         plan_memory::program::{Function, Step as ProgramStep, Value},
@@ -67,7 +68,7 @@ pub fn draft(
     function: &Function<'_, '_>,
     interface: &Interface,
     weights: &[Constant],
-    kernels: &BTreeMap<String, Kernel>,
+    kernels: &BTreeMap<String, KernelInfo>,
 ) -> Result<Draft, Refused> {
     if function.is_dynamic() {
         return Err(open_sizes(interface));
@@ -125,7 +126,7 @@ fn bytes_of(ty: &Type) -> i64 {
 
 struct Reader<'p, 'c, 'a> {
     function: &'p Function<'c, 'a>,
-    kernels: &'p BTreeMap<String, Kernel>,
+    kernels: &'p BTreeMap<String, KernelInfo>,
     draft: Draft,
     /// Where values are that are no views.
     places: BTreeMap<Value, Place>,

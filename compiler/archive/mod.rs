@@ -11,7 +11,7 @@ mod draft;
 mod graph;
 pub mod operators;
 
-use crate::{interface::Interface, lowering::plan_memory::program::Function};
+use crate::{interface::Interface, kernel::KernelInfo, lowering::plan_memory::program::Function};
 use irc_mlf::{DataType, graph::Graph, params::Param};
 use irc_tl::Constant;
 use std::collections::BTreeMap;
@@ -83,19 +83,6 @@ pub struct Buffer {
     pub offset: i64,
 }
 
-/// What is known of a kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
-    /// What it does, in a word.
-    pub kind: String,
-    /// Of each of its parameters whether it is a size; the others are memory: operands, results, scratch.
-    pub parameters: Vec<bool>,
-    /// The sizes that it takes.
-    pub symbols: Vec<String>,
-    /// Bytes of scratch.
-    pub scratch: u64,
-}
-
 /// Why there is no graph of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -122,7 +109,7 @@ pub fn plan(
     function: &Function<'_, '_>,
     interface: &Interface,
     weights: &[Constant],
-    kernels: &BTreeMap<String, Kernel>,
+    kernels: &BTreeMap<String, KernelInfo>,
     prefix: &str,
 ) -> Result<Planned, Refused> {
     let draft = draft::draft(function, interface, weights, kernels)?;

@@ -13,7 +13,8 @@
 //! what a loader may fill are weak pointers, and where it does not, scratch comes from `malloc`.
 //!
 //! `TVMSystemLibEntryPoint` gives the table of all functions by name, for clients without a loader.
-use super::{Argument, Buffer, Callee, Kernel, Operator};
+use super::{Argument, Buffer, Callee, Operator};
+use crate::kernel::KernelInfo;
 use std::{collections::BTreeMap, fmt::Write};
 
 /// How the table of functions counts them.
@@ -38,7 +39,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Callees<'p> {
     /// Kernels by symbol.
-    pub kernels: &'p BTreeMap<String, Kernel>,
+    pub kernels: &'p BTreeMap<String, KernelInfo>,
     /// Steps by number.
     pub steps: &'p [Entry],
 }
@@ -93,9 +94,7 @@ fn declare(text: &mut String, operators: &[Operator], callees: Callees<'_>) {
         }
     }
     for symbol in kernels {
-        let parameters = callees.kernels.get(symbol).map_or(&[][..], |kernel| &kernel.parameters);
-        let ty = |is_size: &bool| if *is_size { "i64" } else { "!llvm.ptr" };
-        let types: Vec<&str> = parameters.iter().map(ty).collect();
+        let types = types(callees.kernels.get(symbol));
         line(text, format_args!("llvm.func @{symbol}({})", types.join(", ")));
     }
     let steps = callees.steps.iter().enumerate();
@@ -105,6 +104,12 @@ fn declare(text: &mut String, operators: &[Operator], callees: Callees<'_>) {
     for (_, step) in steps.filter(is_first) {
         line(text, format_args!("llvm.func @{}(!llvm.ptr, !llvm.ptr) -> i32", step.symbol));
     }
+}
+
+/// The types of a kernel's parameters.
+fn types(kernel: Option<&KernelInfo>) -> Vec<&'static str> {
+    let ty = |is_size: bool| if is_size { "i64" } else { "!llvm.ptr" };
+    kernel.into_iter().flat_map(KernelInfo::is_size).map(ty).collect()
 }
 
 /// What the arguments of a function must be: of each its elements, then type and lanes as in memory.
@@ -189,11 +194,11 @@ fn call_kernel(
     operator: &Operator,
     callees: Callees<'_>,
 ) {
-    let parameters = callees.kernels.get(symbol).map_or(&[][..], |kernel| &kernel.parameters);
+    let kernel = callees.kernels.get(symbol);
     let (mut buffers, mut known) = (0, sizes.iter());
     let mut operands: Vec<String> = vec![];
-    for is_size in parameters {
-        if *is_size {
+    for is_size in kernel.into_iter().flat_map(KernelInfo::is_size) {
+        if is_size {
             let size = known.next().copied().unwrap_or_default();
             let name = format!("%size_{}", operands.len());
             line(text, format_args!("{name} = llvm.mlir.constant({size} : i64) : i64"));
@@ -204,9 +209,7 @@ fn call_kernel(
             buffers += 1;
         }
     }
-    let ty = |is_size: &bool| if *is_size { "i64" } else { "!llvm.ptr" };
-    let types: Vec<&str> = parameters.iter().map(ty).collect();
-    let (operands, types) = (operands.join(", "), types.join(", "));
+    let (operands, types) = (operands.join(", "), types(kernel).join(", "));
     line(text, format_args!("llvm.call @{symbol}({operands}) : ({types}) -> ()"));
 }
 

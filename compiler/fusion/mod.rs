@@ -36,9 +36,10 @@ pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
 pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
-pub use rules::{Firing, RULES, Rule};
+pub use rules::{RULES, Rule};
 pub use segment::{Edge, Placed, Segment, SegmentNode, Source, segments};
 pub use simplify::{SimplifyTl, simplify, simplify_function};
+pub use term::Firing;
 
 use std::collections::BTreeSet;
 

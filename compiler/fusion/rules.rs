@@ -2,13 +2,12 @@
 use super::{
     form::{Form, Kind},
     segment::Segment,
-    term::{Facts, Forms, Term, unfused},
+    term::{Facts, Firing, Forms, Term, unfused},
 };
 use egg::{
     Applier, EGraph, Id, Language, Pattern, PatternAst, Rewrite, Runner, SimpleScheduler, Subst,
     Symbol, Var,
 };
-use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
 
 /// One rule: at a consumer, `(load (kernel ?p))` becomes `?p` when the producer's body has the
@@ -55,17 +54,6 @@ pub const MAX_ITERATIONS: usize = 64;
 
 /// Terms per node of the segment after which the search stops.
 pub const MAX_TERMS_PER_NODE: usize = 64;
-
-/// A rule that fired: which, at which operand of which node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Firing {
-    /// The consumer, by index in the segment.
-    pub node: usize,
-    /// The operand it now computes itself.
-    pub operand: usize,
-    /// The rule's name.
-    pub rule: String,
-}
 
 /// Applies the rules until nothing new is found, or a limit is reached.
 ///

@@ -8,11 +8,11 @@
 //! analysis carries the [`Form`]s that these ways can take.
 use super::{
     form::{Application, Form, combine},
-    rules::Firing,
     segment::{Segment, Source},
 };
 use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
 use irc_tl::{Family, Op};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// Names a node of the segment: `n3`.
@@ -96,6 +96,17 @@ pub enum Facts {
         /// All forms.
         forms: BTreeSet<Form>,
     },
+}
+
+/// A rule that fired: which, at which operand of which node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Firing {
+    /// The consumer, by index in the segment.
+    pub node: usize,
+    /// The operand it now computes itself.
+    pub operand: usize,
+    /// The rule's name.
+    pub rule: String,
 }
 
 /// The analysis: forms per class.

@@ -14,6 +14,7 @@
 //! `func` only; each op has the location of its ark op. A module without an `ark.model` that holds a
 //! program of the tensor level stays as it is.
 use super::graph_to_tl::graph_to_tl_at;
+use crate::attributes::GRAPH;
 use irc_ark_format::model::Node;
 pub use irc_ark_frontend::Accumulate;
 use irc_ark_frontend::{ImportOptions, import};
@@ -76,7 +77,7 @@ impl Pass for ArkToTl {
 /// Replaces the `ark.model` of a module by `func.func @main`.
 fn lower(module: OperationRef<'_, '_>, options: &ImportOptions) -> PassResult {
     // A program that was written at the tensor level is there already.
-    if read::body_ops(module).iter().any(|op| op.has_attribute("irc.graph")) {
+    if read::body_ops(module).iter().any(|op| GRAPH.is_on(op)) {
         return Ok(());
     }
     let root = ark::model_op(module)?;

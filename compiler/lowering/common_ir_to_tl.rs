@@ -9,16 +9,14 @@
 //! What an operator cannot be written as is an error at its node, all of them at once. Elements in
 //! other files are read from the folder that the option `external-data` names.
 use super::graph_to_tl::{graph_to_tl, weights};
+use crate::attributes::{VALUE, WEIGHT};
 use irc_common_format::{find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
 use irc_mlir::{
     Attribute, BlockLike, Context, Erase, OperationLike, OperationRef, OptionKind, Options, Pass,
     PassError, PassOption, PassResult, attr, context_of, elements,
-    melior::ir::{
-        Identifier,
-        attribute::{DictionaryAttribute, IntegerAttribute},
-    },
+    melior::ir::{Identifier, attribute::DictionaryAttribute},
     read, set_attribute,
 };
 use irc_onnx_ops::{Calls, ImportOptions, Imported, NodeDiagnostic, import, unsupported};
@@ -185,14 +183,13 @@ fn with_value<'c>(
     table: &[Constant],
 ) -> Attribute<'c> {
     let Ok(dictionary) = DictionaryAttribute::try_from(argument) else { return argument };
-    let number = dictionary.element_by_name("irc.weight");
-    let number = number.and_then(|number| IntegerAttribute::try_from(number).ok());
-    let weight = number.and_then(|number| table.get(usize::try_from(number.value()).ok()?));
+    let number = WEIGHT.of(dictionary);
+    let weight = number.and_then(|number| table.get(usize::try_from(number).ok()?));
     let Some(Constant { ty, bytes }) = weight else { return argument };
     let ty = irc_dialects::tl::tensor_type_to_mlir(context, ty);
     let value = elements::resource(ty, "weight", bytes.clone());
     let mut entries: Vec<_> =
         (0..dictionary.len()).filter_map(|index| dictionary.element(index).ok()).collect();
-    entries.push((Identifier::new(context, "irc.value"), value));
+    entries.push((Identifier::new(context, VALUE), value));
     DictionaryAttribute::new(context, &entries).into()
 }

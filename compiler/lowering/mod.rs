@@ -1,6 +1,5 @@
 //! Lowerings between levels, one folder or file each, named by both ends.
 
-mod arithmetic;
 pub mod ark_to_plan;
 pub mod ark_to_tl;
 pub mod bf16_as_bits;

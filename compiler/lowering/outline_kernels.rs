@@ -10,7 +10,10 @@ mod sizes;
 
 pub(crate) use sizes::Sizes;
 
-use super::{compute_to_loops::LOOPS, tl_to_linalg::element};
+use crate::{
+    attributes::{KERNEL, KIND, SIZES},
+    kernel::{LOOPS, element},
+};
 use irc_dialects::ods::tl::LaunchOperation;
 use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;
 use irc_mlir::{
@@ -76,8 +79,8 @@ fn outline<'c: 'a, 'a>(
     let body = Block::new(&[]);
     let kernel = function(context, name, &input_types, &output_types, body, group.location())
         .attr("sym_visibility", attr::string(context, "private"))
-        .attr("irc.kernel", attr::unit(context))
-        .attr("irc.kind", attr::string(context, &kind))
+        .with(KERNEL, ())
+        .with(KIND, &kind)
         .build();
     let kernel = module_body.append_operation(kernel);
     move_body(context, &group, &kernel, &input_types)?;
@@ -89,9 +92,8 @@ fn outline<'c: 'a, 'a>(
         .build();
     let call = block.insert_operation_before(group, launch.into());
     if !sizes.is_empty() {
-        let sizes: Vec<_> =
-            sizes.iter().map(|size| attr::string(context, &size.to_string())).collect();
-        irc_mlir::set_attribute(call, "irc.sizes", attr::array(context, &sizes));
+        let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        SIZES.write(call, &sizes);
     }
     for (old, new) in group.results().zip(call.results()) {
         let new = bitcast(context, new.into(), old.r#type(), |spec| spec.before(&block, group));

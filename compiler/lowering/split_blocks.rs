@@ -11,14 +11,16 @@
 //! | `irc.block_items` | items in a block of each |
 //! | `irc.block_count` | items, as a size |
 //! | `irc.block_bytes` | bytes from one item to the next, per operand and result; 0 for what all items share |
+use crate::{
+    attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, KERNEL, KIND},
+    kernel::is_loops,
+};
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
     RegionLike, Type as MlirType, Value, ValueLike, attr, function, read, walk_collect,
 };
 use irc_tl::{Conv, Dim, Op, Type};
-
-use super::compute_to_loops::LOOPS;
 
 /// The pass `split-blocks`.
 pub struct SplitBlocks;
@@ -34,10 +36,7 @@ impl Pass for SplitBlocks {
         &["func", "llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| {
-            op.has_attribute("irc.kernel")
-                && read::string(&op, "irc.kind").as_deref() == Some(LOOPS)
-        });
+        let kernels = walk_collect(module, |op| KERNEL.is_on(&op) && is_loops(&op));
         for kernel in kernels {
             if let Some((op, split)) = split_of(kernel) {
                 write(kernel, op, &split).map_err(|message| PassError::at(&kernel, message))?;
@@ -184,17 +183,16 @@ fn write<'c: 'a, 'a>(
         OpSpec::new(context, "func.return", op.location()).operands(&[result]).append(&block);
         function(context, &callee, &inputs, &[result.r#type()], block, op.location())
             .attr("sym_visibility", attr::string(context, "private"))
-            .attr("irc.kernel", attr::unit(context))
-            .attr("irc.kind", attr::string(context, "contraction"))
+            .with(KERNEL, ())
+            .with(KIND, "contraction")
             .attr("llvm.linkage", attr::parse(context, "#llvm.linkage<internal>"))
             .before(&parent, kernel);
-        callees.push(attr::string(context, &callee));
+        callees.push(callee);
     }
-    let set = |name: &str, value| irc_mlir::set_attribute(kernel, name, value);
-    set("irc.block_callees", attr::array(context, &callees));
-    set("irc.block_items", attr::i64s(context, &split.sizes));
-    set("irc.block_count", attr::string(context, &split.count.to_string()));
-    set("irc.block_bytes", attr::i64s(context, &item_bytes(split, &types)?));
+    BLOCK_CALLEES.write(kernel, &callees);
+    BLOCK_ITEMS.write(kernel, &split.sizes);
+    BLOCK_COUNT.write(kernel, &split.count.to_string());
+    BLOCK_BYTES.write(kernel, &item_bytes(split, &types)?);
     Ok(())
 }
 

@@ -4,19 +4,21 @@ use super::{
     constants::{self, Place},
     database::Input,
     error::{CompileError, QueryError},
-    kernel::{self, KernelObject},
+    kernel,
     machine::in_context,
     queries::{self, Config, Fused, GlueKey},
     whole,
 };
 use crate::{
     archive::{
-        Kernel, Operator, Planned, Refused, Step,
+        Operator, Planned, Refused, Step,
         operators::{self, Callees, Count, Entry},
         plan,
     },
+    attributes::{GRAPH, SHARED, SUFFIX},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
     interface::interface_of,
+    kernel::KernelInfo,
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     pipeline::HOST_CPU,
 };
@@ -157,8 +159,8 @@ impl Session {
             constants::settle(&program.fused.program, constants, &objects, Place::Given)?;
         program.weights = constants;
         let text = kernel::with_declarations([&*settled], &objects);
-        let kernels: BTreeMap<String, Kernel> =
-            objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
+        let kernels: BTreeMap<String, KernelInfo> =
+            objects.iter().map(|(symbol, object)| (symbol.clone(), object.info.clone())).collect();
         let mut message = None;
         let planned = in_context(|context| {
             let planned = planned(context, &text, &program.weights, &kernels, archive);
@@ -217,8 +219,8 @@ fn source(
     let mut message = None;
     let made = in_context(|context| {
         let (mut module, objects) = whole::scheduled(context, &fused.kernels, target)?;
-        let kernels: BTreeMap<String, Kernel> =
-            objects.iter().map(|(symbol, object)| (symbol.clone(), kernel_of(object))).collect();
+        let kernels: BTreeMap<String, KernelInfo> =
+            objects.iter().map(|(symbol, object)| (symbol.clone(), object.info.clone())).collect();
         let constants = std::mem::take(weights);
         let (settled, constants) =
             constants::settle_in(context, &fused.program, constants, &objects, Place::Given)?;
@@ -260,22 +262,13 @@ fn workspaces(planned: &Planned, callees: Callees<'_>) -> BTreeMap<String, u64> 
     planned.operators.iter().map(workspace).collect()
 }
 
-fn kernel_of(object: &Arc<KernelObject>) -> Kernel {
-    Kernel {
-        kind: object.kind.clone(),
-        parameters: object.parameters.iter().map(|ty| ty == "index").collect(),
-        symbols: object.symbols.clone(),
-        scratch: object.scratch.cast_unsigned(),
-    }
-}
-
 /// The graph of a program, and programs of the steps that are choices and loops, by the symbols of their
 /// entry points.
 fn planned(
     context: &Context,
     text: &str,
     weights: &[Constant],
-    kernels: &BTreeMap<String, Kernel>,
+    kernels: &BTreeMap<String, KernelInfo>,
     archive: &ArchiveOptions,
 ) -> Result<(Planned, Vec<StepText>), Refused> {
     let lost = || "the main function was lost".to_owned();
@@ -311,8 +304,8 @@ fn step_text<'c: 'a, 'a>(
     OpSpec::new(context, "func.return", op.location()).operands(&made).append(&body);
     // Its text has a name of its own, of which it gets one that says what it is.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
-        .attr("irc.graph", attr::unit(context))
-        .attr("irc.shared", attr::unit(context));
+        .with(GRAPH, ())
+        .with(SHARED, ());
     let written = module.body().append_operation(spec.build());
     let mut text = String::new();
     let mut needed = callees(&Function::read(written).ok()?, module);
@@ -325,7 +318,7 @@ fn step_text<'c: 'a, 'a>(
     }
     let hash = blake3::hash((irc_mlir::to_text(&written, false) + &text).as_bytes()).to_hex();
     let suffix = format!("_{}", &hash[..16]);
-    irc_mlir::set_attribute(written, "irc.suffix", attr::string(context, &suffix));
+    SUFFIX.write(written, &suffix);
     let name = attr::string(context, &format!("step{suffix}"));
     irc_mlir::set_attribute(written, "sym_name", name);
     text += &irc_mlir::to_text(&written, false);

@@ -5,13 +5,15 @@ use super::{
     machine::in_context,
 };
 use crate::{
+    attributes::{CONSTANTS, WEIGHT_OFFSETS},
     codegen::data_object,
     interface::{Interface, Port, interface_of},
-    lowering::{emit_entry::WEIGHTS, linalg_to_vector::Packing},
+    kernel::Packing,
+    lowering::emit_entry::WEIGHTS,
 };
 use irc_dialects::tl::tensor_type_to_mlir;
 use irc_mlir::{
-    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type, Value, attr,
+    BlockLike, Context, OperationLike, OperationRef, RegionLike, Type, Value,
     melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
     read,
 };
@@ -30,11 +32,7 @@ pub enum Place {
 
 /// Tells each kernel which of its arguments are constants that nothing else reads: it may want their
 /// elements in another order.
-pub fn mark<'c: 'a, 'a>(
-    context: &'c Context,
-    module: OperationRef<'c, 'a>,
-    main: OperationRef<'c, 'a>,
-) {
+pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>) {
     let Ok(interface) = interface_of(&main) else { return };
     let mut constants: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for (callee, operand) in arguments(main, &interface).into_iter().filter_map(|(_, use_)| use_) {
@@ -43,7 +41,7 @@ pub fn mark<'c: 'a, 'a>(
     for (callee, mut arguments) in constants {
         arguments.sort_unstable();
         if let Some(kernel) = kernel::named(module, &callee) {
-            irc_mlir::set_attribute(kernel, "irc.constants", attr::i64s(context, &arguments));
+            CONSTANTS.write(kernel, &arguments);
         }
     }
 }
@@ -91,7 +89,7 @@ pub fn settle_in(
     kernels: &BTreeMap<String, Arc<KernelObject>>,
     place: Place,
 ) -> Option<(String, Vec<Constant>)> {
-    let has_packed = kernels.values().any(|kernel| !kernel.packed.is_empty());
+    let has_packed = kernels.values().any(|kernel| !kernel.info.packed.is_empty());
     if constants.is_empty() || place == Place::Given && !has_packed {
         return Some((program.to_owned(), constants));
     }
@@ -104,7 +102,7 @@ pub fn settle_in(
     pack(context, main, &mut interface, &mut constants, kernels)?;
     if place == Place::Linked {
         let offsets = offsets(&interface, &constants)?;
-        irc_mlir::set_attribute(main, "irc.weight_offsets", attr::i64s(context, &offsets));
+        WEIGHT_OFFSETS.write(main, &offsets);
     }
     let text = |op| irc_mlir::to_text(&op, false) + "\n";
     Some((functions.into_iter().map(text).collect(), constants))
@@ -122,7 +120,7 @@ fn pack<'c: 'a, 'a>(
     let (mut inputs, outputs) = read::signature(&main)?;
     for (index, use_) in arguments(main, interface) {
         let Some((callee, operand)) = use_ else { continue };
-        let packed = &kernels.get(&callee)?.packed;
+        let packed = &kernels.get(&callee)?.info.packed;
         let Some(packing) = packed.iter().find(|packing| packing.argument == operand) else {
             continue;
         };

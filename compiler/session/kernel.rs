@@ -4,15 +4,14 @@ use super::{
     machine::{in_context, run},
 };
 use crate::{
+    attributes::{ENTRY, METADATA, WEIGHT_OFFSETS},
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
-    lowering::{emit_entry::share, linalg_to_vector::Packing},
+    kernel::KernelInfo,
+    lowering::emit_entry::share,
     pipeline::{HOST_CPU, Settings},
 };
-use irc_executor::code::Keeps;
-use irc_mlir::{
-    BlockLike, Context, Location, Module, OperationLike, OperationRef, attr, read, string_value,
-};
+use irc_mlir::{BlockLike, Context, Location, Module, OperationRef, attr, read};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -21,35 +20,15 @@ use std::{
 /// The kernel's name within its own module.
 pub const NAME: &str = "irc_kernel";
 
-/// A compiled kernel.
+/// A compiled kernel, of a program or of a plan's tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelObject {
-    /// The symbol it defines, from a hash of what it was compiled from; weak and hidden, so that
-    /// libraries that hold the same kernel can be linked together.
+    /// The symbol it defines, from a hash of what it was compiled from: the kernel itself, weak and
+    /// hidden, so that libraries that hold the same one can be linked together; or, of tasks, its entry
+    /// point, whose arguments are the kernel's operands.
     pub symbol: String,
-    /// What kind of kernel it is: `matmul`, `loops`, …
-    pub kind: String,
-    /// Its parameter types, as MLIR text.
-    pub parameters: Vec<String>,
-    /// The sizes it takes, in the order of its parameters of type `index`.
-    pub symbols: Vec<String>,
-    /// Bytes of scratch it needs.
-    pub scratch: i64,
-    /// Arguments that it takes packed.
-    pub packed: Vec<Packing>,
-    /// The relocatable object.
-    pub object: Vec<u8>,
-}
-
-/// A compiled kernel of a plan's tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskObject {
-    /// Its entry point, named by a hash of what it was compiled from.
-    pub symbol: String,
-    /// Bytes of scratch it needs.
-    pub scratch: u64,
-    /// What it keeps; its arguments are the kernel's first operands.
-    pub keeps: Option<Keeps>,
+    /// What callers know of it.
+    pub info: KernelInfo,
     /// The relocatable object.
     pub object: Vec<u8>,
 }
@@ -117,37 +96,16 @@ pub fn schedule(
     symbols: &[String],
     target: &Target,
 ) -> Option<Vec<KernelObject>> {
-    let kind = |symbol: &String| {
-        let kernel = named(module.as_operation(), symbol)?;
-        Some(read::string(&kernel, "irc.kind").unwrap_or_default())
-    };
-    let kinds: Vec<String> = symbols.iter().map(kind).collect::<Option<_>>()?;
     run(
         context,
         module,
         &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
     )?;
-    let described = |(symbol, kind): (&String, String)| {
-        let kernel = named(module.as_operation(), symbol)?;
-        let (parameters, _) = read::signature(&kernel)?;
-        let sizes = read::elements(&kernel, "irc.symbols").unwrap_or_default();
-        Some(KernelObject {
-            symbol: symbol.clone(),
-            kind,
-            parameters: parameters.iter().map(ToString::to_string).collect(),
-            symbols: sizes.into_iter().map(string_value).collect::<Option<_>>()?,
-            scratch: read::integer(&kernel, "irc.workspace_bytes")?,
-            packed: packed(&kernel)?,
-            object: vec![],
-        })
+    let described = |symbol: &String| {
+        let info = KernelInfo::read(&named(module.as_operation(), symbol)?)?;
+        Some(KernelObject { symbol: symbol.clone(), info, object: vec![] })
     };
-    symbols.iter().zip(kinds).map(described).collect()
-}
-
-/// What a lowered kernel takes packed.
-fn packed(kernel: &OperationRef<'_, '_>) -> Option<Vec<Packing>> {
-    let list = read::elements(kernel, "irc.packed").unwrap_or_default();
-    list.into_iter().map(|each| Packing::of(&read::array_integers(each)?)).collect()
+    symbols.iter().map(described).collect()
 }
 
 /// The symbol that a kernel of this text defines.
@@ -157,7 +115,7 @@ pub fn symbol_of(text: &str, target: &Target) -> String {
 }
 
 /// Compiles one kernel of a plan's tasks, with its entry point.
-pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, CompileError> {
+pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, CompileError> {
     let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
     let symbol = format!("irc_task_{}", &hash[..16]);
     let compiled = in_context(|context| {
@@ -168,26 +126,17 @@ pub fn compile_task(text: &str, target: &Target) -> Result<TaskObject, CompileEr
             &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
         )?;
         let kernel = named(module.as_operation(), NAME)?;
-        let scratch = read::integer(&kernel, "irc.workspace_bytes")?.cast_unsigned();
-        let keeps = keeps(&kernel);
-        irc_mlir::set_attribute(kernel, "irc.entry", attr::string(context, &symbol));
+        let info = KernelInfo::read(&kernel)?;
+        ENTRY.write(kernel, &symbol);
         run(
             context,
             &mut module,
             &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
         )?;
-        Some((scratch, keeps, compile(&module, target, Output::Object)))
+        Some((info, compile(&module, target, Output::Object)))
     });
-    let (scratch, keeps, object) = compiled.map_err(CompileError::Passes)?;
-    Ok(TaskObject { symbol, scratch, keeps, object: object.map_err(CompileError::Codegen)? })
-}
-
-/// What a lowered kernel keeps, if anything.
-fn keeps(kernel: &OperationRef<'_, '_>) -> Option<Keeps> {
-    let bytes = read::integer(kernel, "irc.kept_bytes")?.cast_unsigned();
-    let arguments = read::integers(kernel, "irc.kept_arguments")?;
-    let operands = arguments.into_iter().map(|index| index.cast_unsigned() as usize).collect();
-    (bytes > 0).then_some(Keeps { bytes, operands })
+    let (info, object) = compiled.map_err(CompileError::Passes)?;
+    Ok(KernelObject { symbol, info, object: object.map_err(CompileError::Codegen)? })
 }
 
 /// An object without symbols, for a library that needs no code: linkers refuse to link nothing.
@@ -219,7 +168,7 @@ pub fn compile_programs(
             &mut module,
             &HOST_CPU.text(&Settings::of(target), Some("vector"), Some("memory")).ok()?,
         )?;
-        let interfaces = complete_interfaces(context, &module, target)?;
+        let interfaces = complete_interfaces(&module, target)?;
         run(
             context,
             &mut module,
@@ -233,24 +182,19 @@ pub fn compile_programs(
 
 /// The interfaces of the main functions of a module whose memory is planned, with the features that the
 /// target's code requires and without constants that are linked; the functions hold them from now on.
-pub fn complete_interfaces(
-    context: &Context,
-    module: &Module<'_>,
-    target: &Target,
-) -> Option<Vec<Interface>> {
+pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<Interface>> {
     let mut interfaces = vec![];
     for main in read::body_ops(module.as_operation()) {
-        if !main.has_attribute("irc.metadata") {
+        if !METADATA.is_on(&main) {
             continue;
         }
-        let planned = read::string(&main, "irc.metadata")?;
+        let planned = METADATA.read(&main)?;
         let mut interface = Interface::from_json(&planned).ok()?;
         interface.requires = target.required_features();
-        if main.has_attribute("irc.weight_offsets") {
+        if WEIGHT_OFFSETS.is_on(&main) {
             interface.inputs.retain(|port| port.weight.is_none());
         }
-        let metadata = attr::string(context, &interface.to_json());
-        irc_mlir::set_attribute(main, "irc.metadata", metadata);
+        METADATA.write(main, &interface.to_json());
         interfaces.push(interface);
     }
     Some(interfaces)
@@ -263,30 +207,9 @@ pub fn with_declarations<'p>(
 ) -> String {
     let mut text: String = programs.into_iter().collect();
     for (symbol, kernel) in kernels {
-        text += &declaration(symbol, kernel);
+        text += &kernel.info.declaration(symbol);
     }
     text
-}
-
-fn declaration(symbol: &str, kernel: &KernelObject) -> String {
-    let sizes: Vec<String> = kernel.symbols.iter().map(|size| quoted(size)).collect();
-    format!(
-        "\nfunc.func private @{symbol}({}) attributes {{irc.kernel, irc.symbols = [{}], \
-         irc.workspace_bytes = {} : i64}}\n",
-        kernel.parameters.join(", "),
-        sizes.join(", "),
-        kernel.scratch
-    )
-}
-
-/// A string as MLIR reads it.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("\\{byte:02X}"),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// Adds the symbols of a module that another one lacks.

@@ -3,7 +3,7 @@ use super::{
     Session,
     database::Input,
     error::{CompileError, QueryError, messages},
-    kernel::{self, TaskObject, compile_nothing, compile_task},
+    kernel::{self, KernelObject, compile_nothing, compile_task},
     machine::in_context,
     queries,
 };
@@ -135,7 +135,7 @@ fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<s
 pub fn task_object<'db>(
     db: &'db dyn salsa::Database,
     key: TaskKey<'db>,
-) -> Result<Arc<TaskObject>, CompileError> {
+) -> Result<Arc<KernelObject>, CompileError> {
     compile_task(key.text(db), key.target(db)).map(Arc::new)
 }
 
@@ -147,7 +147,7 @@ pub fn plan_library<'db>(
     target: TargetKey<'db>,
 ) -> Result<Arc<CompiledPlan>, QueryError> {
     let target = target.target(db);
-    let mut objects: BTreeMap<String, Arc<TaskObject>> = BTreeMap::new();
+    let mut objects: BTreeMap<String, Arc<KernelObject>> = BTreeMap::new();
     let mut code = PlanCode { requires: target.required_features(), ..Default::default() };
     for (index, steps) in task_texts(db, input)?.iter().enumerate() {
         let mut task = TaskCode::default();
@@ -162,8 +162,8 @@ pub fn plan_library<'db>(
                             failure(&format!("ops {:?} of task {index}", kernel.ops), error)
                         })?;
                         variant.symbol.clone_from(&object.symbol);
-                        variant.keeps.clone_from(&object.keeps);
-                        code.scratch_bytes = code.scratch_bytes.max(object.scratch);
+                        variant.keeps.clone_from(&object.info.keeps);
+                        code.scratch_bytes = code.scratch_bytes.max(object.info.scratch);
                         objects.insert(object.symbol.clone(), object);
                     }
                     Step::Kernel(kernel)

@@ -10,6 +10,7 @@ use super::{
     whole,
 };
 use crate::{
+    attributes::{KERNEL, SUFFIX},
     codegen::{Backend, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
@@ -20,7 +21,7 @@ use crate::{
     pipeline::{HOST_CPU, Settings},
 };
 use irc_diag::Source;
-use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, attr, read};
+use irc_mlir::{Context, Location, Module, OperationRef, attr, read};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// What to compile for.
@@ -144,9 +145,9 @@ pub fn fused<'db>(
         run(context, &mut module, &after)?;
         let main = kernel::named(module.as_operation(), &name)?;
         if !suffix.is_empty() {
-            irc_mlir::set_attribute(main, "irc.suffix", attr::string(context, suffix));
+            SUFFIX.write(main, suffix);
         }
-        constants::mark(context, module.as_operation(), main);
+        constants::mark(module.as_operation(), main);
         Some(take_apart(context, &module, &options.target))
     });
     fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))
@@ -190,9 +191,8 @@ fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> Se
 /// Takes kernels out of a module, each under the symbol that its text has, by which the launches name it.
 fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused {
     let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
-    let (compiled, program): (Vec<_>, Vec<_>) = read::body_ops(module.as_operation())
-        .into_iter()
-        .partition(|op| op.has_attribute("irc.kernel"));
+    let (compiled, program): (Vec<_>, Vec<_>) =
+        read::body_ops(module.as_operation()).into_iter().partition(|op| KERNEL.is_on(op));
     for op in compiled {
         let name = read::string(&op, "sym_name").unwrap_or_default();
         let text = kernel_text(context, op, &name);

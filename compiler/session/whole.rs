@@ -72,7 +72,7 @@ pub fn plan_memory(
 ) -> Option<Vec<Interface>> {
     let settings = Settings::of(target);
     run(context, module, &HOST_CPU.text(&settings, Some("vector"), Some("memory")).ok()?)?;
-    kernel::complete_interfaces(context, module, target)
+    kernel::complete_interfaces(module, target)
 }
 
 /// Lowers a module whose memory is planned to the `llvm` dialect.
@@ -151,7 +151,7 @@ fn compiled(
         let mut module = parsed.document.as_deref()?.dialect(context)?;
         if let Some(passes) = &to_memory {
             run(context, &mut module, passes)?;
-            kernel::complete_interfaces(context, &module, target)?;
+            kernel::complete_interfaces(&module, target)?;
         }
         run(context, &mut module, &to_llvm)?;
         let metadata = kernel::named(module.as_operation(), "irc_metadata");

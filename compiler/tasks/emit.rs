@@ -1,6 +1,9 @@
 //! A segment as one function of the tensor level, on tiles.
 use super::{Segment, View, segment::Origin, variant::digits};
-use crate::lowering::graph_to_tl::graph_to_tl;
+use crate::{
+    attributes::{GRAPH, KEEPS, KERNEL, KIND, OVERWRITES, STRIDES},
+    lowering::graph_to_tl::graph_to_tl,
+};
 use irc_ark_format::{
     model::{Op, OpKind, Tensor},
     plan::{TaskInfo, tiling::Grid},
@@ -32,13 +35,13 @@ pub fn kernel_text(
     };
     let loads = segment.loads.iter().map(|load| (load, false));
     let stores = segment.stores.iter().map(|store| (&store.view, store.overwrites));
-    irc_mlir::remove_attribute(func, "irc.graph");
+    GRAPH.remove(func);
     irc_mlir::set_attribute(func, "arg_attrs", layouts(context, digits, loads));
     irc_mlir::set_attribute(func, "res_attrs", layouts(context, digits, stores));
-    irc_mlir::set_attribute(func, "irc.kernel", attr::unit(context));
-    irc_mlir::set_attribute(func, "irc.kind", attr::string(context, "task"));
+    KERNEL.write(func, ());
+    KIND.write(func, "task");
     if shares_weights(task, segment) {
-        irc_mlir::set_attribute(func, "irc.keeps", attr::unit(context));
+        KEEPS.write(func, ());
     }
     Ok(irc_mlir::to_text(&func, false))
 }
@@ -122,11 +125,9 @@ fn layouts<'c, 'v>(
     views: impl Iterator<Item = (&'v View, bool)>,
 ) -> Attribute<'c> {
     let layout = |(view, overwrites): (&View, bool)| {
-        let strides: Vec<_> =
-            view.element_strides(digits).iter().map(|stride| stride.to_string()).collect();
-        let overwrites = if overwrites { "irc.overwrites, " } else { "" };
-        let text = format!("{{{overwrites}irc.strides = array<i64: {}>}}", strides.join(", "));
-        attr::parse(context, &text)
+        let mut entries = vec![STRIDES.entry(context, &view.element_strides(digits))];
+        entries.extend(overwrites.then(|| OVERWRITES.entry(context, ())));
+        attr::dictionary(context, &entries)
     };
     attr::array(context, &views.map(layout).collect::<Vec<_>>())
 }

@@ -1,11 +1,13 @@
 //! One compiled kernel serves every size of its symbols.
 
+use irc::attributes::{ENTRY, KERNEL, KIND};
 use irc::codegen::{Output, Target, compile, link_library};
+use irc::kernel::{KernelInfo, LOOPS};
 use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, Location, Module, OpSpec, OperationLike, Type as MlirType, Value, ValueLike,
-    attr, function, read, walk_collect,
+    function, read, walk_collect,
 };
 use irc_tensor::{DType, Tensor, Tolerance, compare};
 use irc_tl::{Algorithm, Combine, Compute, Conv, Dim, Op, Reduction, Scalar, Type, Unary};
@@ -54,9 +56,9 @@ impl Kernel {
         let results = mlir.iter().map(|ty| tl::type_of(*ty).unwrap()).collect();
         OpSpec::new(&context, "func.return", location).operands(&returned).append(&block);
         let kernel = function(&context, "kernel", &types, &mlir, block, location)
-            .attr("irc.kernel", attr::unit(&context))
-            .attr("irc.kind", attr::string(&context, "loops"))
-            .attr("irc.entry", attr::string(&context, "irc_task_kernel"));
+            .with(KERNEL, ())
+            .with(KIND, LOOPS)
+            .with(ENTRY, "irc_task_kernel");
         module.body().append_operation(kernel.build());
 
         let target = Target::host();
@@ -69,10 +71,8 @@ impl Kernel {
         lower(&mut module, "kernels", "vector");
         let named = |op| read::string(&op, "sym_name").as_deref() == Some("kernel");
         let kernel = walk_collect(module.as_operation(), named)[0];
-        let symbols = read::elements(&kernel, "irc.symbols").unwrap_or_default();
-        let symbols = symbols.into_iter().map(|name| irc_mlir::string_value(name).unwrap());
-        let symbols = symbols.collect();
-        let workspace = read::integer(&kernel, "irc.workspace_bytes").unwrap() as usize;
+        let KernelInfo { symbols, scratch, .. } = KernelInfo::read(&kernel).unwrap();
+        let workspace = usize::try_from(scratch).unwrap();
         lower(&mut module, "memory", "llvm");
         let object = compile(&module, &target, Output::Object).unwrap();
         let bytes = link_library([("kernel".to_owned(), &object[..])], &[]).unwrap();

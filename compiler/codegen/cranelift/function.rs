@@ -1,7 +1,7 @@
 //! One function: its blocks, its values, and which file translates which op.
 use super::{
-    module::Unit,
     types::{self, Element, Shape},
+    unit::Unit,
 };
 use crate::codegen::{CodegenError, blocks::reverse_postorder, constant::Constant};
 use cranelift_codegen::ir::{

@@ -20,6 +20,7 @@ mod lanes;
 mod memory;
 mod module;
 mod types;
+mod unit;
 mod vectors;
 
 pub use isa::features;
@@ -39,7 +40,7 @@ pub fn expect_target(target: &Target) -> Result<(), CodegenError> {
 /// has no code for.
 pub fn compile(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, CodegenError> {
     let work = || {
-        let mut unit = module::Unit::new(target)?;
+        let mut unit = unit::Unit::new(target)?;
         unit.translate(module)?;
         unit.finish()
     };

@@ -1,74 +1,23 @@
 //! A module becomes an object: its functions and globals are declared, then each is defined.
 use super::{
-    function::{Body, Op, Result, unsupported},
-    isa, types,
+    function::{Body, Op, Result, no_translation, unsupported},
+    types,
+    unit::{Unit, fault},
 };
-use crate::codegen::{CodegenError, Target};
+use crate::codegen::CodegenError;
 use cranelift_codegen::{
     Context,
     ir::{AbiParam, Signature},
-    isa::TargetFrontendConfig,
 };
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module as _, ModuleError};
-use cranelift_object::{ObjectBuilder, ObjectModule};
+use cranelift_module::{DataDescription, Linkage, Module as _, ModuleError};
 use irc_mlir::{
     BlockLike, Module, OperationLike, RegionLike,
     llvm::{self, Data, Type},
     read,
 };
-use std::collections::BTreeMap;
-
-/// The object that a module becomes.
-pub struct Unit {
-    /// Cranelift's side of it.
-    pub object: ObjectModule,
-    /// Functions by name, external ones too.
-    pub functions: BTreeMap<String, FuncId>,
-    /// Globals by name.
-    pub globals: BTreeMap<String, DataId>,
-    /// Whether the processor multiplies and adds at once.
-    pub has_fma: bool,
-}
 
 impl Unit {
-    /// An empty object for a target.
-    ///
-    /// # Errors
-    /// A processor that Cranelift has no code for.
-    pub fn new(target: &Target) -> Result<Self> {
-        let isa = isa::isa(target)?;
-        let has_fma = isa::features(target).is_some_and(|features| features.contains(&"fma"));
-        let names = cranelift_module::default_libcall_names();
-        let builder = ObjectBuilder::new(isa, "irc", names).map_err(|error| fault(&error))?;
-        Ok(Unit {
-            object: ObjectModule::new(builder),
-            functions: BTreeMap::new(),
-            globals: BTreeMap::new(),
-            has_fma,
-        })
-    }
-
-    /// An empty signature of C's convention.
-    pub fn signature(&self) -> Signature {
-        self.object.make_signature()
-    }
-
-    /// What calls of the C library need to know.
-    pub fn frontend(&self) -> TargetFrontendConfig {
-        self.object.target_config()
-    }
-
-    /// Declares a function that another object or the process defines.
-    ///
-    /// # Errors
-    /// A declaration of that name with another signature.
-    pub fn import(&mut self, name: &str, signature: &Signature) -> Result<()> {
-        let id = self.object.declare_function(name, Linkage::Import, signature);
-        self.functions.insert(name.to_owned(), id.map_err(|error| fault(&error))?);
-        Ok(())
-    }
-
     /// Translates a module.
     ///
     /// # Errors
@@ -79,7 +28,7 @@ impl Unit {
             match read::op_name(op).as_str() {
                 "llvm.func" => self.declare_function(*op)?,
                 "llvm.mlir.global" => self.define_global(*op)?,
-                _ => return Err(super::function::no_translation(op)),
+                _ => return Err(no_translation(op)),
             }
         }
         let (mut context, mut builder) =
@@ -246,8 +195,4 @@ fn said(error: &ModuleError) -> String {
         ModuleError::Compilation(error) => format!("{error:?}"),
         other => other.to_string(),
     }
-}
-
-fn fault(error: &dyn std::fmt::Display) -> CodegenError {
-    CodegenError::new(format!("cranelift: {error}"))
 }

@@ -1,24 +1,24 @@
 //! A kernel in blocks of items, each a call of a kernel of known sizes; see
 //! [`split_blocks`](crate::lowering::split_blocks).
 use super::{sizes::Sizes, stored};
-use crate::lowering::linalg_to_vector::emit::Emit;
+use crate::{
+    attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, SYMBOLS, WORKSPACE_BYTES},
+    kernel::{declare::on_memory, emit::Emit},
+};
 use irc_dialects::tl;
 use irc_mlir::{
-    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, PassError, PassResult,
-    Region, RegionLike, Type, Value, attr, read, string_value,
+    BlockLike, Context, Erase, OperationLike, OperationRef, PassError, PassResult, RegionLike,
+    Type, Value, attr, read,
 };
 use irc_tl::{DType, Dim};
-use melior::ir::{
-    attribute::TypeAttribute,
-    r#type::{FunctionType, MemRefType},
-};
+use melior::ir::r#type::MemRefType;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Whether a kernel runs in blocks.
 pub(super) fn is_split(func: OperationRef<'_, '_>) -> bool {
-    func.has_attribute("irc.block_callees")
+    BLOCK_CALLEES.is_on(&func)
 }
 
 /// What calls blocks of one size.
@@ -38,9 +38,9 @@ fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     let context = irc_mlir::context_of(&func);
     let parent = func.block().ok_or("is not in a module")?;
     let callees = callees(func)?;
-    let count = read::string(&func, "irc.block_count").ok_or("lacks irc.block_count")?;
-    let count: Dim = count.parse().map_err(|error| format!("irc.block_count: {error}"))?;
-    let bytes = read::integers(&func, "irc.block_bytes").ok_or("lacks irc.block_bytes")?;
+    let count = BLOCK_COUNT.read(&func).ok_or_else(|| lacks(BLOCK_COUNT.name()))?;
+    let count: Dim = count.parse().map_err(|error| format!("{}: {error}", BLOCK_COUNT.name()))?;
+    let bytes = BLOCK_BYTES.read(&func).ok_or_else(|| lacks(BLOCK_BYTES.name()))?;
     let symbols = symbols(func, &count)?;
     let workspace = callees.iter().map(|callee| callee.workspace).max().unwrap_or(0);
 
@@ -48,22 +48,10 @@ fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     let mut types = vec![memory; bytes.len() - 1];
     types.extend(symbols.iter().map(|_| Type::index(context)));
     types.extend([memory, self::memory(context, workspace)]);
-    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
-    let region = Region::new();
-    region.append_block(Block::new(&arguments));
-    let names: Vec<_> = symbols.iter().map(|symbol| attr::string(context, symbol)).collect();
-    let signature = FunctionType::new(context, &types, &[]);
-    let mut spec = OpSpec::new(context, "func.func", func.location()).region(region);
-    for (name, value) in func.attributes() {
-        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
-        if name != "function_type" && !name.starts_with("irc.block_") {
-            spec = spec.attr(&name, value);
-        }
-    }
-    let lowered = spec
-        .attr("function_type", TypeAttribute::new(signature.into()).into())
-        .attr("irc.symbols", attr::array(context, &names))
-        .attr("irc.workspace_bytes", attr::i64(context, workspace))
+    let names: Vec<String> = symbols.iter().map(ToString::to_string).collect();
+    let lowered = on_memory(func, &types)
+        .with(SYMBOLS, &names)
+        .with(WORKSPACE_BYTES, workspace)
         .before(&parent, func);
     let block = lowered.region(0).ok().and_then(|region| region.first_block());
     let block = block.ok_or("has no body")?;
@@ -116,8 +104,8 @@ fn emit<'c: 'a, 'a>(
 }
 
 fn callees<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Callee<'c>>, String> {
-    let names = read::elements(&func, "irc.block_callees").unwrap_or_default();
-    let items = read::integers(&func, "irc.block_items").ok_or("lacks irc.block_items")?;
+    let names = BLOCK_CALLEES.read(&func).ok_or_else(|| lacks(BLOCK_CALLEES.name()))?;
+    let items = BLOCK_ITEMS.read(&func).ok_or_else(|| lacks(BLOCK_ITEMS.name()))?;
     let parent = func.block().ok_or("is not in a module")?;
     let find = |name: &str| {
         let mut next = parent.first_operation();
@@ -129,15 +117,20 @@ fn callees<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Callee<'c>>, St
         }
         None
     };
-    let callee = |(name, items)| {
-        let name = string_value(name).ok_or("expected names in irc.block_callees")?;
+    let callee = |(name, items): (String, i64)| {
         let found = find(&name).ok_or_else(|| format!("expected a kernel '{name}'"))?;
         let (parameters, _) = read::signature(&found).ok_or("expected a function")?;
-        let workspace = read::integer(&found, "irc.workspace_bytes")
+        let workspace = WORKSPACE_BYTES
+            .read(&found)
             .ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
         Ok(Callee { name, items, parameters, workspace })
     };
     names.into_iter().zip(items).map(callee).collect()
+}
+
+/// What is wrong with a kernel that has not all attributes of one in blocks.
+fn lacks(attribute: &str) -> String {
+    format!("lacks {attribute}")
 }
 
 /// Every symbol of the kernel's types and of the count, in the order of names.

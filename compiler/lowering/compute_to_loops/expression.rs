@@ -1,9 +1,10 @@
 //! Writes a [`Scalar`] as ops: each part once, and what a condition guards only where it holds.
 use super::{element, sizes::Sizes, stored};
-use crate::lowering::{
+use crate::kernel::{
     arithmetic,
-    linalg_to_vector::emit::{Buffer, Emit, Lanes},
-    tl_to_linalg::{element::Element, generic::Scope},
+    element::Element,
+    emit::{Buffer, Emit, Lanes},
+    scope::Scope,
 };
 use irc_mlir::{Type as MlirType, Value, attr};
 use irc_tl::{DType, Dim, Scalar, Type};

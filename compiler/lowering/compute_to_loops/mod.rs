@@ -20,24 +20,24 @@ mod kernel;
 mod nest;
 mod sizes;
 
-use super::linalg_to_vector::emit::{Buffer, Emit};
-use super::tl_to_linalg::element::Element;
+use crate::{
+    attributes::{KERNEL, SYMBOLS, WORKSPACE_BYTES},
+    kernel::{
+        declare::on_memory,
+        element::Element,
+        emit::{Buffer, Emit},
+        is_loops,
+    },
+};
 use irc_dialects::tl;
 use irc_mlir::{
-    Attribute, Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef,
-    Options, Pass, PassError, PassResult, Region, RegionLike, Type, Value, attr, read,
-    walk_collect,
+    BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
+    PassResult, RegionLike, Type, Value, attr, read, walk_collect,
 };
 use irc_tl::DType;
 use kernel::{Kernel, Origin, Work};
-use melior::ir::{
-    attribute::TypeAttribute,
-    r#type::{FunctionType, MemRefType},
-};
+use melior::ir::r#type::MemRefType;
 use sizes::Sizes;
-
-/// The kind of kernels that are written here.
-pub(crate) const LOOPS: &str = "loops";
 
 /// The pass `compute-to-loops`.
 pub struct ComputeToLoops;
@@ -53,10 +53,7 @@ impl Pass for ComputeToLoops {
         &["arith", "func", "math", "memref", "scf"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| {
-            op.has_attribute("irc.kernel")
-                && read::string(&op, "irc.kind").as_deref() == Some(LOOPS)
-        });
+        let kernels = walk_collect(module, |op| KERNEL.is_on(&op) && is_loops(&op));
         kernels.into_iter().try_for_each(lower_kernel)
     }
 }
@@ -119,30 +116,15 @@ fn declare<'c: 'a, 'a>(
     let byte = stored(context, DType::U8);
     types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
 
-    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
-    let region = Region::new();
-    region.append_block(Block::new(&arguments));
     let noalias = |index| if outputs.contains(&index) { "{llvm.noalias}" } else { "{}" };
     let noalias: Vec<_> = (0..types.len()).map(noalias).collect();
-    let symbols: Vec<Attribute> =
-        kernel.symbols.iter().map(|symbol| attr::string(context, symbol)).collect();
-    let signature = FunctionType::new(context, &types, &[]);
-    let mut spec = OpSpec::new(context, "func.func", func.location()).region(region);
-    for (name, value) in func.attributes() {
-        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
-        if !matches!(name.as_str(), "function_type" | "arg_attrs" | "res_attrs" | "irc.symbols") {
-            spec = spec.attr(&name, value);
-        }
-    }
-    let spec = spec
-        .attr("function_type", TypeAttribute::new(signature.into()).into())
+    let symbols: Vec<String> = kernel.symbols.iter().map(ToString::to_string).collect();
+    let mut spec = on_memory(func, &types)
         .attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))))
-        .attr("irc.workspace_bytes", attr::i64(context, kernel.workspace));
-    let spec = if symbols.is_empty() {
-        spec
-    } else {
-        spec.attr("irc.symbols", attr::array(context, &symbols))
-    };
+        .with(WORKSPACE_BYTES, kernel.workspace);
+    if !symbols.is_empty() {
+        spec = spec.with(SYMBOLS, &symbols);
+    }
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let lowered = spec.before(&parent, func);
     let block = lowered.region(0).ok().and_then(|region| region.first_block());

@@ -4,10 +4,10 @@ use super::{
     expression::{Body, RESULT, Typed, accumulator, scope, to_memory},
     sizes::Sizes,
 };
-use crate::lowering::{
+use crate::kernel::{
     arithmetic,
-    linalg_to_vector::emit::{Buffer, Emit, Lanes},
-    tl_to_linalg::element::{Element, Kind},
+    element::{Element, Kind},
+    emit::{Buffer, Emit, Lanes},
 };
 use irc_mlir::{Value, attr};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};

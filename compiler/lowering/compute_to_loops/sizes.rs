@@ -1,5 +1,5 @@
 //! Sizes as values: what a [`Dim`] is under the symbols a kernel was called with.
-use crate::lowering::linalg_to_vector::emit::Emit;
+use crate::kernel::emit::Emit;
 use irc_mlir::Value;
 use irc_tl::{Dim, Factor, SizeFunction};
 use std::collections::BTreeMap;

@@ -24,6 +24,7 @@ pub mod host;
 /// The symbol of the constants of a program that are linked with it.
 pub const WEIGHTS: &str = "irc_weights";
 
+use crate::attributes::{ENTRY, METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS};
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, read, region_of, ty,
@@ -45,19 +46,19 @@ impl Pass for EmitEntry {
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         for function in walk_collect(module, |op| read::op_name(&op) == "llvm.func") {
-            if function.has_attribute("irc.metadata") {
-                let suffix = read::string(&function, "irc.suffix").unwrap_or_default();
-                let sized = function.has_attribute("irc.sized");
+            if METADATA.is_on(&function) {
+                let suffix = SUFFIX.read(&function).unwrap_or_default();
+                let sized = SIZED.is_on(&function);
                 let name = if sized { "irc_run_sized" } else { "irc_run" };
                 let entry = emit(function, &format!("{name}{suffix}"), sized)?;
-                if function.has_attribute("irc.shared") {
+                if SHARED.is_on(&function) {
                     set_linkage(function, "internal");
                     share(entry);
                     continue;
                 }
                 let Some(block) = function.block() else { continue };
                 block.append_operation(metadata(&function, &suffix).build());
-            } else if let Some(name) = read::string(&function, "irc.entry") {
+            } else if let Some(name) = ENTRY.read(&function) {
                 emit(function, &name, false)?;
                 set_linkage(function, "internal");
             } else {
@@ -122,7 +123,7 @@ fn emit<'c: 'a, 'a>(
     } else {
         (argument(0), vec![argument(1)])
     };
-    let offsets = read::integers(&main, "irc.weight_offsets").unwrap_or_default();
+    let offsets = WEIGHT_OFFSETS.read(&main).unwrap_or_default();
     if !offsets.is_empty() {
         declare_weights(&module, context);
     }
@@ -192,7 +193,7 @@ fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) 
 
 fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, suffix: &str) -> OpSpec<'c> {
     let context = irc_mlir::context_of(main);
-    let text = read::string(main, "irc.metadata").unwrap_or_default() + "\0";
+    let text = METADATA.read(main).unwrap_or_default() + "\0";
     let array = ty::parse(context, &format!("!llvm.array<{} x i8>", text.len()));
     OpSpec::new(context, "llvm.mlir.global", main.location())
         .attr("sym_name", attr::string(context, &format!("irc_metadata{suffix}")))

@@ -12,10 +12,11 @@ mod weights;
 
 pub use weights::weights;
 
+use crate::attributes::{GRAPH, NAME, PRESERVED, WEIGHT};
 use irc_dialects::tl;
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
-    OperationRef, Type, Value, attr, function, rebind,
+    OperationRef, Type, Value, attr, function, melior::ir::Identifier, rebind,
 };
 use irc_tl::{
     Check, Constant, Dim, Factor, Graph, Node, NodeKind, Op, Relation, SizeFunction, SymbolSource,
@@ -94,17 +95,19 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let block = Block::new(&arguments);
         let own = graph.inputs.iter().map(|(name, value)| {
             let preserved = graph.preserved.contains(value);
-            self.named(name, if preserved { ", irc.preserved" } else { "" })
+            self.named(name, preserved.then(|| PRESERVED.entry(self.context, ())))
         });
         let weights = used.iter().map(|weight| {
-            self.named(&weight_name(*weight), &format!(", irc.weight = {weight} : i64"))
+            let number = WEIGHT.entry(self.context, *weight as i64);
+            self.named(&weight_name(*weight), Some(number))
         });
         let given: Vec<Attribute<'c>> = own.chain(weights).collect();
-        let results: Vec<_> = graph.outputs.iter().map(|(name, _)| self.named(name, "")).collect();
+        let results: Vec<_> =
+            graph.outputs.iter().map(|(name, _)| self.named(name, None)).collect();
         let spec = function(self.context, name, &inputs, &outputs, block, location)
             .attr("arg_attrs", attr::array(self.context, &given))
             .attr("res_attrs", attr::array(self.context, &results))
-            .attr("irc.graph", attr::unit(self.context));
+            .with(GRAPH, ());
         let private = (!main).then(|| attr::string(self.context, "private"));
         let written = spec.maybe_attr("sym_visibility", private).append(&self.body);
         let block = irc_mlir::RegionLike::first_block(
@@ -114,10 +117,10 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         self.body_of(graph, block, used)
     }
 
-    /// The attributes of an argument or result: its name, and more of them as text.
-    fn named(&self, name: &str, more: &str) -> Attribute<'c> {
-        let name = attr::string(self.context, name);
-        attr::parse(self.context, &format!("{{irc.name = {name}{more}}}"))
+    /// The attributes of an argument or result: its name, and another one.
+    fn named(&self, name: &str, other: Option<(Identifier<'c>, Attribute<'c>)>) -> Attribute<'c> {
+        let name = NAME.entry(self.context, name);
+        attr::dictionary(self.context, &[name].into_iter().chain(other).collect::<Vec<_>>())
     }
 
     fn body_of(
@@ -154,7 +157,7 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
 }
 
 fn weight_name(weight: usize) -> String {
-    format!("irc.weight.{weight}")
+    format!("{}.{weight}", WEIGHT.name())
 }
 
 fn located(node: &Node, message: &str) -> String {

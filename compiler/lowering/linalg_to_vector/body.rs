@@ -1,9 +1,11 @@
 //! Evaluates the region of a stage on scalars or vectors.
 use super::{
-    emit::{Emit, Lanes, is_float, is_half},
     error::{LowerError, Result},
-    expand_math,
     kernel::{argument, constant_of, name_of, operand, result_of},
+};
+use crate::kernel::{
+    emit::{Emit, Lanes, is_float, is_half},
+    expand_math,
 };
 use irc_mlir::{
     BlockLike, BlockRef, OperationLike, OperationRef, Type, TypeLike, Value, ValueLike, attr,

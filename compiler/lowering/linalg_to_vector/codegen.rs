@@ -1,12 +1,14 @@
 //! The function being written: where every tensor lives, and the workspace.
 use super::{
     Target,
-    emit::{Buffer, Emit},
     kept::Kept,
-    kernel::{Kernel, Output, TensorId},
-    packed::{Constants, Packing},
+    kernel::{Kernel, Origin, Output, TensorId},
 };
-use irc_mlir::Value;
+use crate::kernel::{
+    Packing,
+    emit::{Buffer, Emit, Lanes},
+};
+use irc_mlir::{Attribute, Value};
 
 /// Where the elements of a tensor are.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +43,8 @@ pub struct Codegen<'c, 'a> {
     pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
     /// What later calls may use, if the function keeps anything.
     pub kept: Option<Kept<'c, 'a>>,
-    /// Arguments whose elements may come in another order.
-    pub constants: Constants<'c, 'a>,
+    /// Arguments whose elements may come in another order, with their memory.
+    pub constants: Vec<(usize, Value<'c, 'a>)>,
     /// Those that do.
     pub packed: Vec<Packing>,
     /// The workspace argument.
@@ -76,6 +78,19 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
             || self.kernel.results.iter().any(|result| result.tensor == tensor)
     }
 
+    /// The scalar that a tensor holds everywhere, if it is known.
+    pub fn splat_of(&self, tensor: TensorId) -> Option<Attribute<'c>> {
+        match self.kernel.tensors[tensor].origin {
+            Origin::Splat(scalar) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    /// The width of a vector value on the target.
+    pub fn full_lanes(&self) -> Lanes {
+        Lanes::Vector(self.target.lanes())
+    }
+
     /// Whether the function returns the tensor.
     pub fn is_result(&self, tensor: TensorId) -> bool {
         matches!(self.places[tensor], Place::Memory(_))
@@ -84,6 +99,20 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
     /// Drops the values that were valid in one row.
     pub fn forget_scalars(&mut self) {
         self.scalars.clear();
+    }
+
+    /// Keeps `size` elements of the type of `like` that follow from the tensor `from` alone: where they
+    /// are, and whether they are to be computed. `None` if the kernel keeps nothing, or computes `from`
+    /// itself.
+    pub fn keep(
+        &mut self,
+        e: Emit<'c, 'a>,
+        size: i64,
+        (from, like): (TensorId, TensorId),
+    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+        let Origin::Argument(argument) = self.kernel.tensors[from].origin else { return None };
+        let element = self.kernel.tensors[like].element;
+        Some(self.kept.as_mut()?.keep(e, size, element, argument))
     }
 
     /// A new buffer in the workspace for `size` elements of the type of a tensor.

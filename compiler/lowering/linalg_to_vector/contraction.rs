@@ -1,8 +1,6 @@
 //! Recognises a matmul among stages and names its loops.
-use super::{
-    emit::Emit,
-    kernel::{Kernel, Operand, Stage, argument, defining_op, name_of},
-};
+use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
+use crate::kernel::emit::Emit;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
 
 /// One side of the product: what is read, and the conversions before the multiplication.
@@ -96,7 +94,7 @@ fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, '
         _ => return None,
     };
     let accumulator = argument(stage.op, stage.body, 2).ok()?;
-    let wide = !super::emit::is_half(accumulator.r#type());
+    let wide = !crate::kernel::emit::is_half(accumulator.r#type());
     let (left, right) = (sum.operand(0).ok()?, sum.operand(1).ok()?);
     let factor = if left == accumulator {
         right

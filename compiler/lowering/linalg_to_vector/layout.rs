@@ -3,12 +3,8 @@
 //! `irc.strides = array<i64: ...>` on an argument or a result gives its element strides; without it
 //! the elements are row-major. `irc.overwrites` on a result says that its memory may hold values
 //! that the kernel reads: it is written once all of them are read.
-use super::kernel::{Kernel, Origin};
-use irc_mlir::{Attribute, Context, OperationLike, OperationRef, Type};
-use melior::ir::{
-    attribute::{DenseI64ArrayAttribute, DictionaryAttribute, StridedLayoutAttribute},
-    r#type::{IntegerType, MemRefType},
-};
+use crate::attributes::{CONSTANTS, KEEPS, OVERWRITES, STRIDES, dictionaries};
+use irc_mlir::OperationRef;
 
 /// The layouts of one kernel's arguments and results.
 #[derive(Debug, Default)]
@@ -28,24 +24,15 @@ pub struct Layouts {
 impl Layouts {
     /// Reads the attributes of a function.
     pub fn of<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Self {
-        let dictionaries = |name| -> Vec<Option<DictionaryAttribute<'c>>> {
-            let list = irc_mlir::read::elements(&func, name).unwrap_or_default();
-            list.into_iter().map(|each| DictionaryAttribute::try_from(each).ok()).collect()
-        };
-        let (arguments, results) = (dictionaries("arg_attrs"), dictionaries("res_attrs"));
-        let overwrites = |dictionary: &Option<DictionaryAttribute<'c>>| {
-            dictionary.is_some_and(|found| found.element_by_name("irc.overwrites").is_some())
-        };
+        let (arguments, results) =
+            (dictionaries(&func, "arg_attrs"), dictionaries(&func, "res_attrs"));
+        let constants = CONSTANTS.read(&func).unwrap_or_default().into_iter();
         Self {
-            arguments: arguments.iter().map(strides).collect(),
-            overwrites: results.iter().map(overwrites).collect(),
-            results: results.iter().map(strides).collect(),
-            keeps: func.has_attribute("irc.keeps"),
-            constants: irc_mlir::read::integers(&func, "irc.constants")
-                .unwrap_or_default()
-                .into_iter()
-                .filter_map(|argument| usize::try_from(argument).ok())
-                .collect(),
+            arguments: arguments.into_iter().map(|each| STRIDES.of(each)).collect(),
+            overwrites: results.iter().map(|each| OVERWRITES.of(*each).is_some()).collect(),
+            results: results.into_iter().map(|each| STRIDES.of(each)).collect(),
+            keeps: KEEPS.is_on(&func),
+            constants: constants.filter_map(|argument| usize::try_from(argument).ok()).collect(),
         }
     }
 
@@ -63,25 +50,6 @@ impl Layouts {
     pub fn overwrites(&self, index: usize) -> bool {
         self.overwrites.get(index).copied().unwrap_or_default()
     }
-
-    /// The types of the lowered kernel's arguments: inputs, outputs, and what it keeps, if it does,
-    /// and the workspace, of unknown size.
-    pub fn signature<'c>(&self, context: &'c Context, kernel: &Kernel<'c, '_>) -> Vec<Type<'c>> {
-        let mut types = vec![];
-        for tensor in &kernel.tensors {
-            let Origin::Argument(index) = tensor.origin else { continue };
-            types.push(memref(context, tensor.element, &tensor.shape, self.argument(index)));
-        }
-        let results = kernel.results.iter().zip(&kernel.result_shapes).enumerate();
-        for (index, (result, shape)) in results {
-            let element = kernel.tensors[result.tensor].element;
-            types.push(memref(context, element, shape, self.result(index)));
-        }
-        let byte = IntegerType::new(context, 8).into();
-        let sized_later: Type = MemRefType::new(byte, &[i64::MIN], None, None).into();
-        types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(self.keeps)));
-        types
-    }
 }
 
 /// The strides of a row-major shape.
@@ -96,21 +64,4 @@ pub fn row_major(shape: &[i64]) -> Vec<i64> {
 /// Elements from the first to the last of a strided box, both included.
 pub fn span(shape: &[i64], strides: &[i64]) -> i64 {
     strides.iter().zip(shape).map(|(stride, size)| stride * (size - 1)).sum::<i64>() + 1
-}
-
-fn strides(dictionary: &Option<DictionaryAttribute<'_>>) -> Option<Vec<i64>> {
-    let strides = dictionary.as_ref()?.element_by_name("irc.strides")?;
-    let strides = DenseI64ArrayAttribute::try_from(strides).ok()?;
-    (0..strides.len()).map(|dim| strides.element(dim).ok()).collect()
-}
-
-fn memref<'c>(
-    context: &'c Context,
-    element: Type<'c>,
-    shape: &[i64],
-    strides: Option<&[i64]>,
-) -> Type<'c> {
-    let layout = strides
-        .map(|strides| -> Attribute { StridedLayoutAttribute::new(context, 0, strides).into() });
-    MemRefType::new(element, shape, layout, None).into()
 }

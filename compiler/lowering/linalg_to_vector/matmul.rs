@@ -6,14 +6,15 @@
 use super::{
     codegen::{Codegen, Place},
     contraction::Contraction,
-    emit::{Buffer, Emit, Lanes},
     error::{LowerError, Result},
-    kept,
     kernel::{Output, TensorId},
-    packed::{self, Packing},
+    packed,
     packing::{self, Panel},
     pass::{Pass, emit_epilogue},
-    rows::splat_of,
+};
+use crate::kernel::{
+    Packing,
+    emit::{Buffer, Emit, Lanes},
 };
 use irc_mlir::{OperationLike, Type, Value};
 
@@ -179,10 +180,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         };
         emitter.reserve(cg, e);
         let missing = |operand: TensorId| {
-            cg.places[operand].buffer().is_none() && splat_of(cg, operand).is_none()
+            cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
         for side in [&product.a, &product.b] {
-            if missing(side.operand.tensor) || splat_of(cg, side.operand.tensor).is_some() {
+            if missing(side.operand.tensor) || cg.splat_of(side.operand.tensor).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
             }
         }
@@ -224,7 +225,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             {
                 return PackedB { buffer, room: Room::Filled };
             }
-            let kept = kept::keep(cg, e, packing.elements(), (operand.tensor, tensor));
+            let kept = cg.keep(e, packing.elements(), (operand.tensor, tensor));
             if let Some((buffer, is_empty)) = kept {
                 return PackedB { buffer, room: Room::All(is_empty) };
             }
@@ -577,7 +578,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let dummy = vec![tile.row; count];
         let initial = |e: Emit<'c, 'a>| -> Result<Vec<Value<'c, 'a>>> {
             let init = &self.output.init;
-            if let Some(scalar) = splat_of(cg, init.tensor) {
+            if let Some(scalar) = cg.splat_of(init.tensor) {
                 return Ok(vec![e.constant(scalar, self.element, self.lanes); count]);
             }
             let stage = &cg.kernel.stages[self.matmul.product.stage];

@@ -15,23 +15,17 @@
 //!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
 use irc_mlir::{
-    Attribute, Block, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Region,
-    RegionLike, Type, TypeLike, Value, attr,
+    Attribute, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Type, TypeLike,
+    Value, attr,
 };
-use melior::ir::{
-    attribute::TypeAttribute,
-    r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
-};
+use melior::ir::r#type::{IntegerType, MemRefType};
 
 mod access;
 mod as_pass;
 mod body;
 mod codegen;
 mod contraction;
-pub(crate) mod emit;
 mod error;
-pub(crate) mod expand_math;
-mod expand_wide;
 mod kept;
 mod kernel;
 mod layout;
@@ -42,22 +36,27 @@ mod pass;
 mod reduce;
 mod rows;
 mod schedule;
+mod signature;
 mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 
-use crate::lowering::compute_to_loops::LOOPS;
+use crate::{
+    attributes::KERNEL,
+    kernel::{
+        emit::{Buffer, Emit, Lanes},
+        is_loops,
+    },
+};
 use access::Access;
 pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
-use emit::{Buffer, Emit, Lanes};
 pub use error::LowerError;
 use error::Result;
-pub use expand_math::MAX_ULP;
 use kept::Kept;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
-pub use packed::Packing;
+use signature::{Used, declare, record_memory};
 
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,8 +100,7 @@ pub fn lower_module<'c: 'a, 'a>(
 
 /// Whether an op is a kernel that this lowering writes.
 fn is_scheduled_here(op: OperationRef<'_, '_>) -> bool {
-    let is_loops = || irc_mlir::read::string(&op, "irc.kind").as_deref() == Some(LOOPS);
-    op.has_attribute("irc.kernel") && !is_loops()
+    KERNEL.is_on(&op) && !is_loops(&op)
 }
 
 /// Replaces one kernel function by its lowered form.
@@ -119,8 +117,8 @@ pub fn lower_kernel<'c: 'a, 'a>(
     }
     let layouts = Layouts::of(func);
     let kernel = Kernel::read(func, &layouts)?;
-    let types = layouts.signature(context, &kernel);
-    let lowered = declare(context, func, &types)?;
+    let types = signature::parameters(context, &kernel, &layouts);
+    let lowered = declare(func, &types)?;
     let filled = fill(context, func, lowered, kernel, &layouts, target);
     match filled {
         Ok(used) => {
@@ -132,78 +130,6 @@ pub fn lower_kernel<'c: 'a, 'a>(
             lowered.erase();
             Err(error)
         }
-    }
-}
-
-/// Adds an empty function of the new signature behind the old one.
-fn declare<'c: 'a, 'a>(
-    context: &'c Context,
-    func: OperationRef<'c, 'a>,
-    types: &[Type<'c>],
-) -> Result<OperationRef<'c, 'a>> {
-    let arguments: Vec<_> = types.iter().map(|ty| (*ty, func.location())).collect();
-    let region = Region::new();
-    region.append_block(Block::new(&arguments));
-    let ty = FunctionType::new(context, types, &[]);
-    let mut spec = irc_mlir::OpSpec::new(context, "func.func", func.location()).region(region);
-    for (name, value) in func.attributes() {
-        let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
-        if !matches!(name.as_str(), "function_type" | "arg_attrs" | "res_attrs") {
-            spec = spec.attr(&name, value);
-        }
-    }
-    let spec = spec.attr("function_type", TypeAttribute::new(ty.into()).into());
-    let spec = spec.attr("irc.workspace_bytes", attr::i64(context, 0));
-    let block =
-        func.block().ok_or_else(|| LowerError::at(func, "expected a function in a module"))?;
-    Ok(block.insert_operation_after(func, spec.build()))
-}
-
-/// The memory that a kernel uses beside its operands, in bytes.
-struct Used {
-    workspace: i64,
-    /// What it keeps, and the arguments that this follows from.
-    kept: Option<(i64, Vec<i64>)>,
-    /// Arguments that it takes packed.
-    packed: Vec<Packing>,
-}
-
-/// Gives the last arguments, and those that are packed, their sizes, which are known once the body is
-/// written.
-fn record_memory<'c: 'a, 'a>(
-    context: &'c Context,
-    func: OperationRef<'c, 'a>,
-    mut types: Vec<Type<'c>>,
-    used: &Used,
-) {
-    let last = types.len() - 1;
-    let byte: Type = IntegerType::new(context, 8).into();
-    let kept = used.kept.iter().map(|(bytes, _)| (last - 1, *bytes, byte));
-    let element =
-        |index: usize| MemRefType::try_from(types[index]).map_or(byte, |memref| memref.element());
-    let packed = used.packed.iter();
-    let packed: Vec<_> = packed
-        .map(|packing| (packing.argument, packing.elements(), element(packing.argument)))
-        .collect();
-    for (index, size, element) in kept.chain([(last, used.workspace, byte)]).chain(packed) {
-        types[index] = MemRefType::new(element, &[size], None, None).into();
-        if let Ok(block) = kernel::entry(func)
-            && let Ok(argument) = block.argument(index)
-        {
-            irc_mlir::set_type(argument.into(), types[index]);
-        }
-    }
-    let signature = FunctionType::new(context, &types, &[]);
-    let set = |name, value| irc_mlir::set_attribute(func, name, value);
-    set("function_type", TypeAttribute::new(signature.into()).into());
-    set("irc.workspace_bytes", attr::i64(context, used.workspace));
-    if let Some((bytes, arguments)) = &used.kept {
-        set("irc.kept_bytes", attr::i64(context, *bytes));
-        set("irc.kept_arguments", attr::i64s(context, arguments));
-    }
-    if !used.packed.is_empty() {
-        let packed: Vec<_> = used.packed.iter().map(|packing| packing.attribute(context)).collect();
-        set("irc.packed", attr::array(context, &packed));
     }
 }
 
@@ -329,7 +255,7 @@ fn copy_result<'c: 'a, 'a>(
 ) -> Result<()> {
     let result = &cg.kernel.results[index];
     let shape = cg.kernel.result_shapes[index].clone();
-    let source = match (rows::splat_of(cg, result.tensor), cg.places[result.tensor].buffer()) {
+    let source = match (cg.splat_of(result.tensor), cg.places[result.tensor].buffer()) {
         (Some(scalar), _) => Err(e.constant(scalar, to.element, Lanes::Scalar)),
         (None, Some(buffer)) => Ok(buffer),
         _ => return Err(LowerError::at(func, format!("result {index} is never computed"))),

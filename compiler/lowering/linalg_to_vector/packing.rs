@@ -1,10 +1,6 @@
 //! Copies blocks of `A` and `B` into the order in which the micro-kernel reads them.
-use super::{
-    body::apply,
-    emit::{Buffer, Emit, Lanes},
-    error::Result,
-    kernel::name_of,
-};
+use super::{body::apply, error::Result, kernel::name_of};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::{OperationRef, Type, Value};
 
 /// One panel of `B`: `columns` columns, `depth` rows, to be laid out row by row without gaps.

@@ -3,12 +3,11 @@ use super::{
     access::Access,
     body::{self, Argument, Surroundings},
     codegen::{Codegen, Place},
-    emit::{Emit, Lanes},
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId, operand},
     reduce::{Combiner, follows_sum},
-    rows::splat_of,
 };
+use crate::kernel::emit::{Emit, Lanes};
 use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
 
 /// Stages that share their inner loops.
@@ -127,7 +126,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let loops = merge_loops(cg, pass);
         let mut sweep = Self { pass, loops, rows, lanes: Lanes::Scalar, unroll: 1, accumulators };
         if sweep.vectorises(cg) {
-            sweep.lanes = super::rows::full_lanes(cg);
+            sweep.lanes = cg.full_lanes();
             sweep.unroll = unroll_for(cg, pass);
         }
         sweep
@@ -299,7 +298,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             for input in &cg.kernel.stages[*s].inputs {
                 let fixed = input.access.coefs[last.dim] == 0
                     && cg.producer(input.tensor, &self.pass.stages).is_none()
-                    && splat_of(cg, input.tensor).is_none();
+                    && cg.splat_of(input.tensor).is_none();
                 let known =
                     hoisted.iter().any(|(t, a, _)| *t == input.tensor && *a == input.access);
                 if fixed && !known {
@@ -549,7 +548,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         if let Some((_, _, value)) = loads.iter().find(same) {
             return Ok(*value);
         }
-        if let Some(scalar) = splat_of(cg, tensor) {
+        if let Some(scalar) = cg.splat_of(tensor) {
             return Ok(e.constant(scalar, cg.kernel.tensors[tensor].element, point.lanes));
         }
         if let Some((_, value)) = cg.scalars.iter().rev().find(|(known, _)| *known == tensor) {
@@ -650,7 +649,7 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
     ) -> Result<Value<'c, 'a>> {
         let (e, lanes) = (self.e, self.point.lanes);
         let source = self.cg.kernel.view_of(operand(op, 0)?);
-        let splat = source.and_then(|(tensor, ..)| Some((tensor, splat_of(self.cg, tensor)?)));
+        let splat = source.and_then(|(tensor, ..)| Some((tensor, self.cg.splat_of(tensor)?)));
         if let Some((tensor, scalar)) = splat {
             return Ok(e.constant(scalar, self.cg.kernel.tensors[tensor].element, lanes));
         }

@@ -1,11 +1,11 @@
 //! Reductions: the op that combines, its neutral value, and the fold of lanes into a scalar.
 use super::{
     body::apply,
-    emit::{Emit, Lanes},
     error::Result,
     kernel::{Kernel, Origin, Stage, TensorId, argument, name_of},
 };
-use crate::lowering::tl_to_linalg::ORDERED;
+use crate::attributes::ORDERED;
+use crate::kernel::emit::{Emit, Lanes};
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Type, Value, attr};
 use melior::ir::attribute::IntegerAttribute;
 
@@ -41,7 +41,7 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
     /// The combiner of an output: the op that is yielded and alone uses the accumulator. A stage
     /// that keeps its order has none.
     pub fn of(stage: &Stage<'c, 'a>, output: usize) -> Option<Self> {
-        if stage.op.has_attribute(ORDERED) {
+        if ORDERED.is_on(&stage.op) {
             return None;
         }
         let accumulator = argument(stage.op, stage.body, stage.inputs.len() + output).ok()?;

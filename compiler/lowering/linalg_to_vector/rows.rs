@@ -6,11 +6,11 @@
 use super::{
     access::Access,
     codegen::{Codegen, Place},
-    emit::{Emit, Lanes},
     error::Result,
-    kernel::{Origin, Stage, TensorId},
+    kernel::{Stage, TensorId},
     pass::{Pass, Prefetch},
 };
+use crate::kernel::emit::Emit;
 use irc_mlir::Value;
 
 /// Stages run under the same outer loops.
@@ -251,17 +251,4 @@ fn place_output<'c: 'a, 'a>(
         Place::Row(cg.scratch(e, row, output.tensor))
     };
     cg.places[output.tensor] = place;
-}
-
-/// Whether a tensor holds one known scalar.
-pub fn splat_of<'c>(cg: &Codegen<'c, '_>, tensor: TensorId) -> Option<irc_mlir::Attribute<'c>> {
-    match cg.kernel.tensors[tensor].origin {
-        Origin::Splat(scalar) => Some(scalar),
-        _ => None,
-    }
-}
-
-/// The width of a vector value on the target.
-pub fn full_lanes(cg: &Codegen<'_, '_>) -> Lanes {
-    Lanes::Vector(cg.target.lanes())
 }

@@ -2,13 +2,13 @@
 use super::{
     codegen::Codegen,
     contraction::Contraction,
-    emit::Emit,
     error::Result,
     kernel::{Origin, TensorId},
     matmul::{Matmul, emit_matmul},
     pass::{Pass, runs_in_vectors},
     rows::{emit_nest, plan_nests},
 };
+use crate::kernel::emit::Emit;
 
 /// Emits every stage at the end of the block of `e`.
 ///

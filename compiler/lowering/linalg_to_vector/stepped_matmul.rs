@@ -3,12 +3,13 @@
 //! Rows go in blocks, columns in vectors; for each block and vector the accumulators go through the
 //! depth in steps, as the op says. They are held in `f32`, rounded to `f16` after each step.
 use super::{
-    Target, Used,
-    emit::{Buffer, Emit, Lanes},
+    Target,
     error::{LowerError, Result},
     flat,
     kernel::{self, Origin, Tensor, argument, entry, operand, result_of},
+    signature::{Used, declare, record_memory},
 };
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, Type, Value, ValueLike, attr, read,
 };
@@ -41,7 +42,7 @@ pub fn lower<'c: 'a, 'a>(
     let mut types: Vec<Type> = tensors.arguments.iter().map(memref).collect();
     types.push(memref(&tensors.result));
     types.push(MemRefType::new(byte, &[i64::MIN], None, None).into());
-    let lowered = super::declare(context, func, &types)?;
+    let lowered = declare(func, &types)?;
     let block = entry(lowered)?;
     let e = Emit { context, block, location: product.location() };
     let place = |index: usize, tensor: &Tensor<'c>| -> Result<Buffer<'c, 'a>> {
@@ -60,12 +61,7 @@ pub fn lower<'c: 'a, 'a>(
     loops.emit(e);
     e.at(func.location()).spec("func.return").append(&block);
     func.erase();
-    super::record_memory(
-        context,
-        lowered,
-        types,
-        &Used { workspace: 0, kept: None, packed: vec![] },
-    );
+    record_memory(context, lowered, types, &Used::default());
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
 #![allow(clippy::unwrap_used)]
 use super::{DIALECTS, Target, lower_module};
+use crate::attributes::{KEPT_BYTES, KERNEL, WORKSPACE_BYTES};
 use half::{bf16, f16};
 use irc_mlir::{
-    Context, Module, OperationLike, Type, new_context, parse_module, run_pipeline, walk_collect,
+    Context, Key, Module, OperationLike, Type, new_context, parse_module, run_pipeline,
+    walk_collect,
 };
 use melior::{
     ExecutionEngine,
@@ -114,7 +116,7 @@ impl Array {
 
 /// Shapes of arguments and results of the only function.
 fn arrays(module: &Module) -> (Vec<Array>, Vec<Array>) {
-    let func = walk_collect(operation_of(module), |op| op.has_attribute("irc.kernel"))[0];
+    let func = walk_collect(operation_of(module), |op| KERNEL.is_on(&op))[0];
     let ty = TypeAttribute::try_from(func.attribute("function_type").unwrap()).unwrap().value();
     let ty = FunctionType::try_from(ty).unwrap();
     let array = |ty: Type| {
@@ -153,12 +155,12 @@ pub fn lowered<'c>(context: &'c Context, source: &str, target: &Target) -> Modul
 }
 
 fn workspace_bytes(module: &Module) -> i64 {
-    bytes_of(module, "irc.workspace_bytes").unwrap()
+    bytes_of(module, WORKSPACE_BYTES).unwrap()
 }
 
-fn bytes_of(module: &Module, name: &str) -> Option<i64> {
-    let kernels = walk_collect(operation_of(module), |op| op.has_attribute("irc.workspace_bytes"));
-    irc_mlir::read::integer(&kernels[0], name)
+fn bytes_of(module: &Module, key: Key<i64>) -> Option<i64> {
+    let kernels = walk_collect(operation_of(module), |op| WORKSPACE_BYTES.is_on(&op));
+    key.read(&kernels[0])
 }
 
 fn name_of(module: &Module) -> String {
@@ -211,7 +213,7 @@ pub fn run_keeping(
     let mut workspace = Array::new(&[workspace_bytes(&module)], "i8");
     let mut all: Vec<&mut Array> = inputs.iter_mut().chain(&mut outputs).collect();
     let is_filled = kept.is_some();
-    if let Some(bytes) = bytes_of(&module, "irc.kept_bytes") {
+    if let Some(bytes) = bytes_of(&module, KEPT_BYTES) {
         let kept = kept.get_or_insert_with(|| Array::new(&[bytes], "i8"));
         kept.set(0, f64::from(u8::from(is_filled)));
         all.push(kept);

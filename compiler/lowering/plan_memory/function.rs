@@ -4,8 +4,13 @@ use super::homes::{Convention, Home, Homes, Place, Purpose};
 use super::program::{Function, Step, Value as Id, bytes_of};
 use super::symbols::{Schedule, alone, extents};
 use super::{Kernel, Program};
-use crate::lowering::{emit_entry::host, outline_kernels::Sizes};
-use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
+use crate::{
+    attributes::{METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS},
+    lowering::{emit_entry::host, outline_kernels::Sizes},
+};
+use irc_mlir::{
+    Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr, read,
+};
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
 
@@ -58,15 +63,13 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let body = Block::new(&arguments);
         let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
         if function.name == program.main {
-            let carried = |name| irc_mlir::read::attribute(&function.op, name);
-            let (suffix, offsets) = (carried("irc.suffix"), carried("irc.weight_offsets"));
-            let sized = homes.convention == Convention::Main;
-            spec = spec
-                .maybe_attr("irc.suffix", suffix)
-                .maybe_attr("irc.weight_offsets", offsets)
-                .maybe_attr("irc.shared", carried("irc.shared"))
-                .maybe_attr("irc.sized", sized.then(|| attr::unit(context)));
-            spec = spec.attr("irc.metadata", attr::string(context, &program.interface.to_json()));
+            for carried in [SUFFIX.name(), WEIGHT_OFFSETS.name(), SHARED.name()] {
+                spec = spec.maybe_attr(carried, read::attribute(&function.op, carried));
+            }
+            if homes.convention == Convention::Main {
+                spec = spec.with(SIZED, ());
+            }
+            spec = spec.with(METADATA, &program.interface.to_json());
         } else {
             // Linked with programs that hold the same function.
             spec = spec
@@ -390,16 +393,14 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         values: Vec<Id>,
         op: OperationRef<'c, 'a>,
     ) -> PassResult {
-        let Some(kernel) = self.program.kernels.get(callee) else {
+        let Some(Kernel { info, parameters }) = self.program.kernels.get(callee) else {
             return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
         };
-        let Kernel { parameters, symbols, .. } = kernel;
-        let is_size = |ty: &&Type<'c>| ty.to_string() == "index";
-        let (sizes, buffers): (Vec<&Type<'c>>, Vec<&Type<'c>>) =
-            parameters.iter().partition(is_size);
+        let symbols = &info.symbols;
+        let sizes = info.is_size().filter(|is_size| *is_size).count();
         let expected = values.len() + 1;
-        let are_memrefs = buffers.iter().all(|ty| ty.to_string().starts_with("memref<"));
-        if buffers.len() != expected || sizes.len() != symbols.len() || !are_memrefs {
+        let memrefs = info.parameters.iter().filter(|ty| ty.starts_with("memref<")).count();
+        if memrefs != expected || sizes != symbols.len() || memrefs + sizes != parameters.len() {
             let message = format!(
                 "expects '{callee}' to take {expected} memrefs and {} sizes; run \
                  'linalg-to-vector' first",
@@ -413,9 +414,10 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         memories.push(self.scratch(position));
         let mut memories = memories.into_iter();
         let mut operands = vec![];
-        for parameter in parameters {
-            let operand = if is_size(&parameter) {
-                let size = symbols.next().map(|symbol| Sizes::outside(symbol, passed));
+        for (parameter, is_size) in parameters.iter().zip(info.is_size()) {
+            let operand = if is_size {
+                let symbol = symbols.next().map(|symbol| Dim::symbol(symbol));
+                let size = symbol.map(|symbol| Sizes::outside(&symbol, passed));
                 size.map(|size| self.emit.size(&size, &self.symbols))
             } else {
                 memories.next().map(|memory| self.emit.view(memory, *parameter))

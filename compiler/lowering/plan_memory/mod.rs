@@ -25,16 +25,19 @@ pub(crate) mod program;
 mod repeat;
 mod symbols;
 
-use crate::interface::interface_of;
-use crate::lowering::emit_entry::host;
+use crate::{
+    attributes::{GRAPH, KERNEL},
+    interface::interface_of,
+    kernel::KernelInfo,
+    lowering::emit_entry::host,
+};
 use function::{Writer, signature};
 use homes::{Callees, Convention, Homes, returned};
 use irc_mlir::{
     Context, Erase, Location, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, Type, attr, read, string_value, ty, walk_collect,
+    PassResult, Type, attr, read, ty, walk_collect,
 };
 use irc_runtime::Interface;
-use irc_tl::Dim;
 use program::{Function, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use symbols::{Schedule, Scope, schedule};
@@ -56,11 +59,11 @@ impl Pass for PlanMemory {
         let functions = walk_collect(module, |op| read::op_name(&op) == "func.func");
         let kernels: BTreeMap<String, Kernel<'_>> = functions
             .iter()
-            .filter(|op| op.has_attribute("irc.kernel"))
+            .filter(|op| KERNEL.is_on(*op))
             .filter_map(|op| Some((read::string(op, "sym_name")?, Kernel::of(op)?)))
             .collect();
         let mut mains: Vec<OperationRef<'_, '_>> =
-            functions.iter().copied().filter(|op| op.has_attribute("irc.graph")).collect();
+            functions.iter().copied().filter(|op| GRAPH.is_on(op)).collect();
         if mains.is_empty() {
             let named =
                 |op: &&OperationRef| read::string(*op, "sym_name").as_deref() == Some("main");
@@ -108,15 +111,13 @@ fn take<'c, 'a>(
     program.push(function);
 }
 
-/// What a call must know of a kernel.
+/// A kernel that calls are written for.
 #[derive(Clone)]
 pub struct Kernel<'c> {
+    /// What is known of it.
+    info: KernelInfo,
     /// The types of its parameters.
     parameters: Vec<Type<'c>>,
-    /// The sizes it takes.
-    symbols: Vec<Dim>,
-    /// Bytes of scratch.
-    scratch: u64,
 }
 
 impl<'c> Kernel<'c> {
@@ -125,14 +126,7 @@ impl<'c> Kernel<'c> {
         'c: 'a,
     {
         let (parameters, _) = read::signature(op)?;
-        let scratch = read::integer(op, "irc.workspace_bytes").unwrap_or(0);
-        let symbols = read::elements(op, "irc.symbols").unwrap_or_default();
-        let symbols = symbols.into_iter().map(|name| Some(Dim::symbol(&string_value(name)?)));
-        Some(Kernel {
-            parameters,
-            symbols: symbols.collect::<Option<_>>()?,
-            scratch: u64::try_from(scratch).ok()?,
-        })
+        Some(Kernel { info: KernelInfo::read(op)?, parameters })
     }
 }
 
@@ -185,7 +179,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>
     let mut scope = Scope {
         kernels: kernels
             .iter()
-            .map(|(name, kernel)| (name.clone(), kernel.symbols.clone()))
+            .map(|(name, kernel)| (name.clone(), kernel.info.symbols.clone()))
             .collect(),
         taken: BTreeMap::new(),
         asked: BTreeMap::new(),
@@ -198,7 +192,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>
     let returned = if dynamic { returned(&functions, &scope) } else { BTreeMap::new() };
     let (mut schedules, mut homes) = (vec![], vec![]);
     let mut scratch: BTreeMap<String, u64> =
-        kernels.iter().map(|(name, kernel)| (name.clone(), kernel.scratch)).collect();
+        kernels.iter().map(|(name, kernel)| (name.clone(), kernel.info.scratch)).collect();
     for function in &functions {
         let schedule = schedule(function, &scope)
             .map_err(|(step, message)| PassError::at(&function.steps[step].1, message))?;

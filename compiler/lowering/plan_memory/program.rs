@@ -1,8 +1,8 @@
 //! The functions of a program as plain data: what is planned.
+use crate::attributes::SIZES;
 use irc_dialects::tl;
 use irc_mlir::{
-    Attribute, BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike,
-    read, string_value,
+    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
 };
 use irc_tl::{DType, Dim, Relation, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -260,12 +260,11 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
 
 /// What a launch says its kernel's symbols stand for.
 fn sizes_of(op: OperationRef<'_, '_>) -> Result<Vec<Dim>, String> {
-    let sizes = read::elements(&op, "irc.sizes").unwrap_or_default();
-    let size = |size: Attribute<'_>| {
-        let text = string_value(size);
-        let text = text.ok_or_else(|| format!("irc.sizes: expected text, found {size}"))?;
-        text.parse().map_err(|error| format!("irc.sizes: {error}"))
-    };
+    if !SIZES.is_on(&op) {
+        return Ok(vec![]);
+    }
+    let sizes = SIZES.read(&op).ok_or_else(|| format!("{}: expected texts", SIZES.name()))?;
+    let size = |text: String| text.parse().map_err(|error| format!("{}: {error}", SIZES.name()));
     sizes.into_iter().map(size).collect()
 }
 

@@ -11,7 +11,7 @@ pub type Symbols = BTreeSet<Arc<str>>;
 /// What a program says of the symbols of its functions and kernels.
 pub struct Scope {
     /// Per kernel: the symbols it takes.
-    pub kernels: BTreeMap<String, Vec<Dim>>,
+    pub kernels: BTreeMap<String, Vec<String>>,
     /// Per function: the symbols it takes, in order.
     pub taken: BTreeMap<String, Vec<Arc<str>>>,
     /// Per function: those of them that no extent of its arguments gives.
@@ -32,7 +32,8 @@ impl Scope {
                 types(operands);
                 types(results);
                 let symbols = self.kernels.get(callee).into_iter().flatten();
-                found.extend(symbols.flat_map(|size| Sizes::outside(size, sizes).symbols()));
+                let passed = |symbol: &String| Sizes::outside(&Dim::symbol(symbol), sizes);
+                found.extend(symbols.flat_map(|symbol| passed(symbol).symbols()));
             }
             Step::Check { left, right, .. } => {
                 found.extend(left.symbols());

@@ -1,12 +1,12 @@
 //! `tl.matmul`: one contraction with an `f32` accumulator for the narrow floats.
 use super::{
     Held, Lowered,
-    element::{Element, Kind},
     generic::{Access, Emitter, Loops},
     reduction::convert,
     squeezed, wide_dims,
 };
-use crate::lowering::arithmetic::{narrow, widen};
+use crate::kernel::arithmetic::{narrow, widen};
+use crate::kernel::element::{Element, Kind};
 use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.

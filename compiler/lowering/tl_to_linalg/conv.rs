@@ -5,10 +5,10 @@
 //! the operand itself; and a matmul per image and group.
 use super::{
     Held, Lowered, contraction,
-    element::Element,
     generic::{Access, Emitter, Loops, Sums},
     moves, squeezed, wide_dims,
 };
+use crate::kernel::element::Element;
 use irc_dialects::tl;
 use irc_mlir::OperationRef;
 use irc_tl::{Conv, Op};

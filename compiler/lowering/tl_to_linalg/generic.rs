@@ -1,12 +1,13 @@
 //! Emits `linalg.generic` and the tensor ops around it.
-use super::{Held, Lowered, element::Element, squeezed, wide_dims};
-use crate::lowering::linalg_to_vector::{
-    emit::{Emit, Lanes},
-    expand_math::expand,
+use super::{Held, Lowered, squeezed, wide_dims};
+use crate::kernel::{
+    element::Element,
+    emit::first_result,
+    scope::{Scope, constant_spec},
 };
 use irc_mlir::{
-    Block, BlockLike, BlockRef, Context, Location, OpSpec, OperationRef, Region, RegionLike, Type,
-    Value, ValueLike, attr, region_of, ty,
+    Block, BlockLike, BlockRef, Context, Location, OpSpec, Region, RegionLike, Type, Value,
+    ValueLike, attr, region_of, ty,
 };
 
 /// Appends ops to a kernel's block.
@@ -58,7 +59,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
 
     /// Appends an op with one result.
     pub fn value(&self, spec: OpSpec<'c>) -> Value<'c, 'a> {
-        result(spec.append(&self.block))
+        first_result(spec.append(&self.block))
     }
 
     pub fn spec(&self, name: &str) -> OpSpec<'c> {
@@ -194,113 +195,6 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
                 .attr("static_output_shape", attr::i64s(self.context, shape)),
         )
     }
-}
-
-/// Appends scalar ops to a generic's region, or to the body of a loop.
-pub struct Scope<'c, 'a> {
-    pub context: &'c Context,
-    pub block: BlockRef<'c, 'a>,
-    pub location: Location<'c>,
-    /// Whether functions of `math` that have an expansion are written as it.
-    pub expand: bool,
-}
-
-impl<'c: 'a, 'a> Scope<'c, 'a> {
-    /// An op with one result of the given type.
-    pub fn op<'b>(
-        &self,
-        name: &str,
-        operands: &[Value<'c, '_>],
-        result_type: Type<'c>,
-    ) -> Value<'c, 'b>
-    where
-        'c: 'b,
-    {
-        self.with(name, operands, result_type, &[])
-    }
-
-    /// An op with one result and attributes.
-    pub fn with<'b>(
-        &self,
-        name: &str,
-        operands: &[Value<'c, '_>],
-        result_type: Type<'c>,
-        attributes: &[(&str, irc_mlir::Attribute<'c>)],
-    ) -> Value<'c, 'b>
-    where
-        'c: 'b,
-    {
-        if self.expand && name.starts_with("math.") {
-            let e = Emit { context: self.context, block: self.block, location: self.location };
-            let operands: Vec<Value> = operands.iter().map(|x| rebound(*x)).collect();
-            if let Some(value) = expand(e, name, &operands, result_type, Lanes::Scalar) {
-                return rebound(value);
-            }
-        }
-        let mut spec = OpSpec::new(self.context, name, self.location)
-            .operands(operands)
-            .results(&[result_type]);
-        for (key, value) in attributes {
-            spec = spec.attr(key, *value);
-        }
-        rebound(result(spec.append(&self.block)))
-    }
-
-    pub fn constant<'b>(&self, element: Element<'c>, value: f64) -> Value<'c, 'b>
-    where
-        'c: 'b,
-    {
-        rebound(result(
-            constant_spec(self.context, self.location, element, value).append(&self.block),
-        ))
-    }
-
-    pub fn index_constant<'b>(&self, value: i64) -> Value<'c, 'b>
-    where
-        'c: 'b,
-    {
-        let index = Type::index(self.context);
-        self.with("arith.constant", &[], index, &[("value", attr::index(self.context, value))])
-    }
-
-    /// The current value of a loop.
-    pub fn loop_index<'b>(&self, dim: usize) -> Value<'c, 'b>
-    where
-        'c: 'b,
-    {
-        let dim = attr::i64(self.context, dim as i64);
-        self.with("linalg.index", &[], Type::index(self.context), &[("dim", dim)])
-    }
-}
-
-fn rebound<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
-    irc_mlir::rebind(value)
-}
-
-fn result<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Value<'c, 'a> {
-    match op.result(0) {
-        Ok(result) => result.into(),
-        Err(_) => unreachable!("an op built with one result has it"),
-    }
-}
-
-fn constant_spec<'c>(
-    context: &'c Context,
-    location: Location<'c>,
-    element: Element<'c>,
-    value: f64,
-) -> OpSpec<'c> {
-    let value = match element.kind {
-        _ if let Some(dtype) = element.small => {
-            let code = Element::code(dtype, value) as i8;
-            attr::parse(context, &format!("{code} : {}", element.storage))
-        }
-        super::element::Kind::Float => attr::float(context, element.storage, value),
-        _ => attr::parse(context, &format!("{} : {}", element.saturate(value), element.storage)),
-    };
-    OpSpec::new(context, "arith.constant", location)
-        .attr("value", value)
-        .results(&[element.storage])
 }
 
 fn map_text(count: usize, dims: &[Vec<(usize, i64)>]) -> String {

@@ -11,24 +11,25 @@
 
 mod contraction;
 mod conv;
-pub(crate) mod element;
-pub(crate) mod generic;
+mod generic;
 mod moves;
 mod pointwise;
 mod reduction;
 mod sequential;
 
-use crate::lowering::compute_to_loops::LOOPS;
-use element::Element;
+use crate::{
+    attributes::{CONSTANTS, KEEPS, KERNEL, KIND},
+    kernel::{
+        element::{self, Element},
+        is_loops,
+    },
+};
 use generic::Emitter;
 use irc_mlir::{
     Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
 };
 use std::collections::BTreeMap;
-
-/// The attribute of a `linalg.generic` whose reduction must not be reordered.
-pub(crate) const ORDERED: &str = "irc.ordered";
 
 /// The pass `tl-to-linalg`.
 pub struct TlToLinalg;
@@ -44,11 +45,10 @@ impl Pass for TlToLinalg {
         &["arith", "func", "linalg", "math", "tensor"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| op.has_attribute("irc.kernel"));
+        let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
         for kernel in kernels {
             let names: Vec<_> = read::body_ops(kernel).iter().map(read::op_name).collect();
-            let stays = names.iter().any(|name| name == "tl.stepped_matmul")
-                || read::string(&kernel, "irc.kind").as_deref() == Some(LOOPS);
+            let stays = names.iter().any(|name| name == "tl.stepped_matmul") || is_loops(&kernel);
             if !stays && names.iter().any(|name| name.starts_with("tl.")) {
                 lower_kernel(kernel)?;
             }
@@ -102,10 +102,10 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
     let all = [
         "sym_visibility",
-        "irc.kernel",
-        "irc.kind",
-        "irc.keeps",
-        "irc.constants",
+        KERNEL.name(),
+        KIND.name(),
+        KEEPS.name(),
+        CONSTANTS.name(),
         "llvm.linkage",
         "arg_attrs",
         "res_attrs",

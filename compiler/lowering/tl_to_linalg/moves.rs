@@ -1,12 +1,15 @@
 //! Ops that move elements: transpose, slice, reshape, update, gather, and rope's pairing.
 use super::{
     Held, Lowered,
-    element::{Element, Kind},
-    generic::{Access, Emitter, Loops, Scope},
+    generic::{Access, Emitter, Loops},
     pointwise::map,
     squeezed, wide_dims,
 };
-use crate::lowering::arithmetic::{narrow, widen};
+use crate::kernel::arithmetic::{narrow, widen};
+use crate::kernel::{
+    element::{Element, Kind},
+    scope::Scope,
+};
 use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
 
 /// `tl.transpose`.

@@ -1,11 +1,11 @@
 //! Element-wise ops: one generic, one scalar expression.
 use super::{
     Held, Lowered,
-    element::Element,
-    generic::{Access, Emitter, Loops, Scope},
+    generic::{Access, Emitter, Loops},
     squeezed, wide_dims,
 };
-use crate::lowering::arithmetic;
+use crate::kernel::arithmetic;
+use crate::kernel::{element::Element, scope::Scope};
 use irc_dialects::tl;
 use irc_mlir::{OperationRef, Value};
 use irc_tl::Op;

@@ -1,12 +1,12 @@
 //! Reductions: widen, reduce in the compute type, finish, narrow.
 use super::{
     Held, Lowered,
-    element::{Element, Kind},
     generic::{Access, Emitter, Loops},
     pointwise::map,
     wide_dims,
 };
-use crate::lowering::arithmetic::{binary, cast};
+use crate::kernel::arithmetic::{binary, cast};
+use crate::kernel::element::{Element, Kind};
 use irc_mlir::{OperationRef, Value, read, ty};
 use irc_tl::{Binary, Rounding};
 
@@ -56,7 +56,7 @@ pub fn convert<'c: 'a, 'a>(
     operand: &Lowered<'c, 'a>,
     from: Element<'c>,
     to: Element<'c>,
-    body: impl FnOnce(&super::generic::Scope<'c, '_>, Value<'c, '_>) -> Value<'c, 'a>,
+    body: impl FnOnce(&crate::kernel::scope::Scope<'c, '_>, Value<'c, '_>) -> Value<'c, 'a>,
 ) -> Lowered<'c, 'a> {
     if from == to {
         return operand.clone();

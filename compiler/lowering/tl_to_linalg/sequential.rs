@@ -1,12 +1,13 @@
 //! `tl.sequential_sum`: a reduction whose order and roundings are kept.
 use super::{
-    Held, Lowered, ORDERED,
-    element::Element,
+    Held, Lowered,
     generic::{Access, Emitter, Loops},
     wide_dims,
 };
-use crate::lowering::arithmetic::{narrow, widen};
-use irc_mlir::{OperationRef, Value, attr, read};
+use crate::attributes::ORDERED;
+use crate::kernel::arithmetic::{narrow, widen};
+use crate::kernel::element::Element;
+use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers the op; each step widens, adds and narrows.
 pub fn lower<'c: 'a, 'a>(
@@ -33,7 +34,7 @@ pub fn lower<'c: 'a, 'a>(
         narrow(scope, sum, element)
     });
     if let Some(generic) = read::defining_op(result) {
-        irc_mlir::set_attribute(generic, ORDERED, attr::unit(emitter.context));
+        ORDERED.write(generic, ());
     }
     Ok(Held::Tensor(result))
 }

@@ -1,7 +1,6 @@
 //! Which ops share a task.
 use super::{
     configs,
-    refine::refine,
     variants::{Setting, needs, variants},
 };
 use crate::{
@@ -107,12 +106,12 @@ impl Bits {
 ///
 /// # Errors
 /// Every node that the architecture has no kernel for, or whose pins cannot be obeyed.
-pub fn group(
-    ops: &[(usize, Op)],
+pub fn group<'m>(
+    ops: &'m [(usize, Op)],
     waits: &[Vec<usize>],
     pins: &[Pins],
-    setting: &Setting<'_>,
-) -> Result<Drafts, Vec<NodeDiagnostic>> {
+    setting: &'m Setting<'m>,
+) -> Result<(Grouping<'m>, Vec<NodeDiagnostic>), Vec<NodeDiagnostic>> {
     let mut grouping = Grouping { ops, setting, slots: vec![], before: vec![], home: vec![] };
     let mut errors = vec![];
     let mut warnings = vec![];
@@ -132,8 +131,7 @@ pub fn group(
     if !errors.is_empty() {
         return Err(errors);
     }
-    refine(&mut grouping, waits);
-    Ok(grouping.finish(warnings))
+    Ok((grouping, warnings))
 }
 
 /// By position of an op, the positions of those that wait for it.
@@ -541,7 +539,8 @@ impl Grouping<'_> {
         Ok(())
     }
 
-    fn finish(self, warnings: Vec<NodeDiagnostic>) -> Drafts {
+    /// The drafts, with what is said of their ops.
+    pub fn finish(self, warnings: Vec<NodeDiagnostic>) -> Drafts {
         let mut place = vec![usize::MAX; self.slots.len()];
         let live = self.slots.iter().enumerate().filter(|(_, draft)| draft.is_some());
         live.enumerate().for_each(|(index, (slot, _))| place[slot] = index);

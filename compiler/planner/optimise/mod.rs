@@ -55,7 +55,9 @@ pub(crate) fn plan(
     let layout = layout::Layout::of(&ops);
     let waits = dependencies::of(model, &ops);
     let setting = variants::Setting::new(target, &ops);
-    let drafts = group::group(&ops, &waits, pins, &setting)?;
+    let (mut grouping, warnings) = group::group(&ops, &waits, pins, &setting)?;
+    refine::refine(&mut grouping, &waits);
+    let drafts = grouping.finish(warnings);
     let scheduled = |steps: &[Step]| {
         let mut drafts = drafts.drafts.clone();
         choose::choose(&mut drafts, steps, &setting);

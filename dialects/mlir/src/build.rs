@@ -1,4 +1,8 @@
 //! Terse construction of ops, attributes and types by name.
+use crate::{
+    key::{AttributeValue, Key},
+    ops::{self, func},
+};
 use melior::{
     Context,
     ir::{
@@ -12,6 +16,8 @@ pub struct OpSpec<'c> {
     context: &'c Context,
     name: String,
     builder: OperationBuilder<'c>,
+    operands: usize,
+    results: usize,
 }
 
 impl<'c> OpSpec<'c> {
@@ -20,17 +26,19 @@ impl<'c> OpSpec<'c> {
         // melior's builder keeps a pointer to the name, so it must point at what this owns.
         let name = name.to_owned();
         let builder = OperationBuilder::new(&name, location);
-        Self { context, name, builder }
+        Self { context, name, builder, operands: 0, results: 0 }
     }
 
     /// Appends operands.
     pub fn operands(mut self, values: &[Value<'c, '_>]) -> Self {
+        self.operands += values.len();
         self.builder = self.builder.add_operands(values);
         self
     }
 
     /// Appends results.
     pub fn results(mut self, types: &[Type<'c>]) -> Self {
+        self.results += types.len();
         self.builder = self.builder.add_results(types);
         self
     }
@@ -50,6 +58,12 @@ impl<'c> OpSpec<'c> {
         }
     }
 
+    /// Adds an attribute of a known type.
+    pub fn with<T: AttributeValue>(self, key: Key<T>, value: T::Given<'_>) -> Self {
+        let value = T::encode(self.context, value);
+        self.attr(key.name(), value)
+    }
+
     /// Adds a region.
     pub fn region(mut self, region: Region<'c>) -> Self {
         self.builder = self.builder.add_regions([region]);
@@ -65,9 +79,15 @@ impl<'c> OpSpec<'c> {
     /// Builds the op, detached.
     ///
     /// # Panics
-    /// When MLIR cannot create it: an unregistered name, or result types that do not infer.
+    /// When MLIR cannot create it: an unregistered name, or result types that do not infer. When an op
+    /// of [`ops`] has other numbers of operands or results than the table says.
     pub fn build(self) -> Operation<'c> {
         let name = self.name;
+        if let Some(arity) = ops::arity(&name) {
+            let is = |expected: Option<usize>, found| expected.is_none_or(|count| count == found);
+            assert!(is(arity.operands, self.operands), "'{name}' with {} operands", self.operands);
+            assert!(is(arity.results, self.results), "'{name}' with {} results", self.results);
+        }
         self.builder.build().unwrap_or_else(|error| panic!("cannot build '{name}': {error}"))
     }
 
@@ -115,83 +135,10 @@ pub fn function<'c>(
     location: Location<'c>,
 ) -> OpSpec<'c> {
     let signature = melior::ir::r#type::FunctionType::new(context, inputs, results);
-    OpSpec::new(context, "func.func", location)
+    OpSpec::new(context, func::FUNC, location)
         .attr("sym_name", StringAttribute::new(context, name).into())
         .attr("function_type", melior::ir::attribute::TypeAttribute::new(signature.into()).into())
         .region(region_of(body))
-}
-
-/// Attribute constructors.
-pub mod attr {
-    use super::{Attribute, Context, Type};
-    use melior::ir::{
-        attribute::{
-            ArrayAttribute, BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
-            FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute,
-        },
-        r#type::IntegerType,
-    };
-
-    /// A string.
-    pub fn string<'c>(context: &'c Context, text: &str) -> Attribute<'c> {
-        StringAttribute::new(context, text).into()
-    }
-    /// An `i64`.
-    pub fn i64(context: &Context, value: i64) -> Attribute<'_> {
-        IntegerAttribute::new(IntegerType::new(context, 64).into(), value).into()
-    }
-    /// An `i32`.
-    pub fn i32(context: &Context, value: i32) -> Attribute<'_> {
-        IntegerAttribute::new(IntegerType::new(context, 32).into(), i64::from(value)).into()
-    }
-    /// An `index`.
-    pub fn index(context: &Context, value: i64) -> Attribute<'_> {
-        IntegerAttribute::new(Type::index(context), value).into()
-    }
-    /// A boolean.
-    pub fn bool(context: &Context, value: bool) -> Attribute<'_> {
-        BoolAttribute::new(context, value).into()
-    }
-    /// A float of the given type.
-    pub fn float<'c>(context: &'c Context, ty: Type<'c>, value: f64) -> Attribute<'c> {
-        FloatAttribute::new(context, ty, value).into()
-    }
-    /// `array<i64: ...>`.
-    pub fn i64s<'c>(context: &'c Context, values: &[i64]) -> Attribute<'c> {
-        DenseI64ArrayAttribute::new(context, values).into()
-    }
-    /// `array<i8: ...>`.
-    pub fn bytes<'c>(context: &'c Context, bytes: &[u8]) -> Attribute<'c> {
-        let values = bytes.as_ptr().cast();
-        // Safety: the context copies as many bytes as there are.
-        unsafe {
-            let raw = mlir_sys::mlirDenseI8ArrayGet(context.to_raw(), bytes.len() as isize, values);
-            Attribute::from_raw(raw)
-        }
-    }
-    /// An array.
-    pub fn array<'c>(context: &'c Context, values: &[Attribute<'c>]) -> Attribute<'c> {
-        ArrayAttribute::new(context, values).into()
-    }
-    /// `@name`.
-    pub fn symbol<'c>(context: &'c Context, name: &str) -> Attribute<'c> {
-        FlatSymbolRefAttribute::new(context, name).into()
-    }
-    /// A type as an attribute.
-    pub fn ty(ty: Type<'_>) -> Attribute<'_> {
-        TypeAttribute::new(ty).into()
-    }
-    /// `unit`.
-    pub fn unit(context: &Context) -> Attribute<'_> {
-        Attribute::unit(context)
-    }
-    /// Parses any attribute's text.
-    ///
-    /// # Panics
-    /// When the text is not an attribute.
-    pub fn parse<'c>(context: &'c Context, text: &str) -> Attribute<'c> {
-        Attribute::parse(context, text).unwrap_or_else(|| panic!("not an attribute: {text}"))
-    }
 }
 
 /// Type constructors.

@@ -5,19 +5,22 @@
 //! passes are `Send + Sync`, and a panic in a callback becomes a diagnostic instead of unwinding
 //! through C++.
 
+pub mod attr;
 mod bridge;
 mod build;
 mod context;
 mod diagnostic;
 pub mod elements;
 mod ir;
+mod key;
 pub mod llvm;
 mod mains;
+pub mod ops;
 mod pass;
 pub mod read;
 mod verify;
 
-pub use build::{OpSpec, attr, block_with, function, region_of, ty};
+pub use build::{OpSpec, block_with, function, region_of, ty};
 pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
 pub use ir::{
@@ -26,6 +29,7 @@ pub use ir::{
     set_operands, set_type, string_value, to_bytecode, to_generic_text, to_text, uses,
     walk_collect,
 };
+pub use key::{AttributeValue, Key};
 pub use mains::{lsp_server_main, opt_main};
 pub use melior::{
     self, Context,

@@ -5,7 +5,10 @@
 //! keeps by "no MLIR" or "does not depend on LLVM" is read from the page, and holds of everything that the
 //! crate is built from.
 
-use crate::metadata::{self, Graph, text};
+use crate::{
+    cycles,
+    metadata::{self, Graph, text},
+};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -47,7 +50,8 @@ pub fn run() -> Result<(), String> {
     let workspace = metadata::resolved()?;
     let page = Path::new(text(&workspace, "workspace_root")).join("docs/ARCHITECTURE.md");
     let page = fs::read_to_string(&page).map_err(|error| format!("{}: {error}", page.display()))?;
-    let faults = faults(&workspace, &page)?;
+    let mut faults = faults(&workspace, &page)?;
+    faults.extend(cycles::faults(&workspace)?);
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 

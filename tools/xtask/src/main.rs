@@ -3,6 +3,7 @@
 mod bless;
 mod command_lines;
 mod conformance;
+mod cycles;
 mod docs;
 mod layers;
 mod licences;
@@ -23,7 +24,7 @@ tasks:
   conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
                    irc-conformance, and no page
   docs             writes what docs/ copies from the code: dialects, stages, operators
-  layers           checks that dependencies between crates point one way, and what
+  layers           checks that dependencies between crates, and modules in them, point one way, and what
                    docs/ARCHITECTURE.md promises of them
   licences         checks the licences of all that irc is built from
   man              writes docs/man/ from the definitions of the command lines

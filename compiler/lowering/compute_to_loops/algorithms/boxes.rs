@@ -4,15 +4,15 @@ use super::{
     heap::{Heap, Row},
     when,
 };
-use crate::lowering::{
+use crate::kernel::{
     arithmetic,
-    compute_to_loops::{
-        element,
-        expression::{accumulator, from_memory, scope},
-        sizes::Sizes,
-    },
-    linalg_to_vector::emit::{Buffer, Emit, Lanes},
-    tl_to_linalg::element::Element,
+    element::Element,
+    emit::{Buffer, Emit, Lanes},
+};
+use crate::lowering::compute_to_loops::{
+    element,
+    expression::{accumulator, from_memory, scope},
+    sizes::Sizes,
 };
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::{Binary, Comparison, DType, Rounding, Type};

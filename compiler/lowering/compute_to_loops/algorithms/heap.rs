@@ -1,13 +1,13 @@
 //! The largest or smallest elements, sorted by a heap of their positions.
 use super::{each, when};
-use crate::lowering::{
+use crate::kernel::{
     arithmetic,
-    compute_to_loops::{
-        element,
-        expression::{from_memory, scope},
-        stored,
-    },
-    linalg_to_vector::emit::{Buffer, Emit, Lanes},
+    emit::{Buffer, Emit, Lanes},
+};
+use crate::lowering::compute_to_loops::{
+    element,
+    expression::{from_memory, scope},
+    stored,
 };
 use irc_mlir::{Type as MlirType, Value, ValueLike};
 use irc_tl::{Comparison, DType};

@@ -8,9 +8,9 @@ use super::{
     expression::{accumulator, from_memory, scope},
     sizes::Sizes,
 };
-use crate::lowering::{
+use crate::kernel::{
     arithmetic,
-    linalg_to_vector::emit::{Buffer, Emit, Lanes},
+    emit::{Buffer, Emit, Lanes},
 };
 use boxes::Boxes;
 use heap::{Heap, TopK};

@@ -1,8 +1,6 @@
 //! Every expanded function against `f64`, over a dense sweep and the special values.
-use super::{
-    super::{MAX_ULP, Target},
-    Array, run,
-};
+use super::{super::Target, Array, run};
+use crate::kernel::expand_math::MAX_ULP;
 
 /// All sign and exponent patterns with a spread of mantissas, and the special values.
 fn sweep() -> Vec<f32> {

@@ -14,21 +14,10 @@ use irc_gemini_format::schedule::{Extent, Place, Resident, ResidentKind, Source,
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::Mesh;
-use super::parts::{Origin, Origins, Part, padded};
+use super::parts::{Origin, Origins, Part, Piece, padded};
 use crate::diagnostic::{Result, fault, words};
 use crate::instructions::{self, TRANSPOSED};
 use crate::tensors::{Tensor, TensorOffset};
-
-/// A result that serves as weights.
-#[derive(Clone, Debug)]
-pub struct Piece<'s> {
-    /// The layer that makes it.
-    layer: &'s str,
-    /// First and last output channel that it is for.
-    channels: (i64, i64),
-    /// What the workloads that read it list of it, each transfer once.
-    sources: Vec<&'s Source>,
-}
 
 impl<'s> Piece<'s> {
     fn add(&mut self, source: &'s Source) {

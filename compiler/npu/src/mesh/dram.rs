@@ -6,19 +6,9 @@ use irc_gemini_format::schedule::{Extent, Schedule};
 use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
-use super::parts::{Origin, Part};
+use super::parts::{DramKey, Origin, Part};
 use crate::diagnostic::{Result, fault, word, words};
 use crate::layers::{DramTensor, Weights};
-
-/// A tensor of activations in DRAM.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DramKey {
-    /// What a layer makes, or an input of the network by its name.
-    Result(String),
-    /// What a layer reads of which the schedule does not say where it comes from, in the layer's own
-    /// concatenated channels.
-    Outside(String),
-}
 
 /// DRAM: activations, and weights by layer.
 #[derive(Default)]

@@ -7,8 +7,6 @@ use irc_gemini_format::schedule::{
     Transfers, Workload,
 };
 
-use super::activations::Piece;
-use super::dram::DramKey;
 use crate::diagnostic::{Result, fault};
 use crate::tensors::{corner, lengths};
 
@@ -66,6 +64,27 @@ pub enum Origin {
         /// Its transfer, when the file has one.
         transfer: Option<i64>,
     },
+}
+
+/// A tensor of activations in DRAM.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DramKey {
+    /// What a layer makes, or an input of the network by its name.
+    Result(String),
+    /// What a layer reads of which the schedule does not say where it comes from, in the layer's own
+    /// concatenated channels.
+    Outside(String),
+}
+
+/// A result that serves as weights.
+#[derive(Clone, Debug)]
+pub struct Piece<'s> {
+    /// The layer that makes it.
+    pub layer: &'s str,
+    /// First and last output channel that it is for.
+    pub channels: (i64, i64),
+    /// What the workloads that read it list of it, each transfer once.
+    pub sources: Vec<&'s Source>,
 }
 
 impl Part {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use irc_gemini_format::schedule::{Extent, Place};
 use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
 
-use super::dram::DramKey;
-use super::parts::{Origin, Part, WORD, padded};
+use super::parts::{DramKey, Origin, Part, WORD, padded};
 use super::{Mesh, TensorBox};
 use crate::diagnostic::{Result, fault, word, words};
 use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, ConfiguredOp};

@@ -1,8 +1,8 @@
 //! Functions of integers and booleans, which wrap around and never trap.
 use super::{predicate, select, whole};
-use crate::lowering::tl_to_linalg::{
+use crate::kernel::{
     element::{Element, Kind},
-    generic::Scope,
+    scope::Scope,
 };
 use irc_mlir::{Value, ty};
 use irc_tl::{Binary, Comparison, Unary};

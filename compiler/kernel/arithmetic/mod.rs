@@ -13,9 +13,9 @@ mod small;
 pub(crate) use cast::cast;
 pub(crate) use small::wrap;
 
-use super::tl_to_linalg::{
+use super::{
     element::{Element, Kind},
-    generic::Scope,
+    scope::Scope,
 };
 use irc_mlir::{Value, attr, ty};
 use irc_tl::{Binary, Comparison, Unary};

@@ -1,6 +1,6 @@
 //! Functions of floats, in `f32` or `f64`.
 use super::{predicate, select};
-use crate::lowering::tl_to_linalg::{element::Element, generic::Scope};
+use crate::kernel::{element::Element, scope::Scope};
 use irc_mlir::{Value, attr, ty};
 use irc_tl::{Binary, Comparison, Unary};
 

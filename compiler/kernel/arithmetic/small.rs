@@ -1,9 +1,9 @@
 //! Elements of a byte or less that no processor computes with, as bytes: what [`irc_tensor`] says of
 //! them, in integers.
 use super::predicate;
-use crate::lowering::tl_to_linalg::{
+use crate::kernel::{
     element::{Element, Kind},
-    generic::Scope,
+    scope::Scope,
 };
 use irc_mlir::{Type, Value, attr, ty};
 use irc_tensor::{SmallFloat, Special};

@@ -4,9 +4,9 @@ use super::{
     small::{decode, encode},
     whole, widen, wrap,
 };
-use crate::lowering::tl_to_linalg::{
+use crate::kernel::{
     element::{Element, Kind},
-    generic::Scope,
+    scope::Scope,
 };
 use irc_mlir::{Value, ty};
 use irc_tl::Rounding;

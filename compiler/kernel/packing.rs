@@ -1,0 +1,120 @@
+//! Constants in the order in which a kernel reads them.
+
+/// How a matrix is packed: in blocks of depth, each of panels of columns, each of rows without gaps.
+///
+/// The element in row `k` and column `n` of the matrix lies, counted in elements, `offset + k * along +
+/// n * across` from where the constant begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// The argument, by number.
+    pub argument: usize,
+    /// Elements before the first of the matrix.
+    pub offset: i64,
+    /// Elements from one row to the next.
+    pub along: i64,
+    /// Elements from one column to the next.
+    pub across: i64,
+    /// Rows.
+    pub rows: i64,
+    /// Columns.
+    pub columns: i64,
+    /// Rows of a block.
+    pub depth: i64,
+    /// Columns of a panel.
+    pub panel: i64,
+    /// Elements of a vector: rows of the last panel are as many whole vectors as they need, and panels as
+    /// many rows deep as whole vectors hold.
+    pub lanes: i64,
+}
+
+fn up(size: i64, unit: i64) -> i64 {
+    (size + unit - 1) / unit * unit
+}
+
+impl Packing {
+    /// Elements of the packed matrix.
+    pub fn elements(&self) -> i64 {
+        let blocks = (self.rows + self.depth - 1) / self.depth;
+        blocks * self.panel_depth() * up(self.columns, self.panel)
+    }
+
+    /// Rows that there is room for in a panel.
+    fn panel_depth(&self) -> i64 {
+        up(self.depth, self.lanes)
+    }
+
+    /// The packed elements of a constant whose elements have `width` bytes; those between the matrix's are
+    /// zero. `None` where the constant is too small.
+    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+        let count = usize::try_from(self.elements()).ok()?;
+        let mut packed = vec![0; count.checked_mul(width)?];
+        for first in (0..self.columns).step_by(self.panel as usize) {
+            let columns = self.panel.min(self.columns - first);
+            let row = if columns < self.panel { up(columns, self.lanes) } else { self.panel };
+            for k in 0..self.rows {
+                let block = k / self.depth * self.depth;
+                let to = block * up(self.columns, self.panel)
+                    + first * self.panel_depth()
+                    + (k - block) * row;
+                let from = self.offset + k * self.along + first * self.across;
+                for column in 0..columns {
+                    let (to, from) = (to + column, from + column * self.across);
+                    let (to, from) = (to as usize * width, usize::try_from(from).ok()? * width);
+                    packed.get_mut(to..to + width)?.copy_from_slice(bytes.get(from..from + width)?);
+                }
+            }
+        }
+        Some(packed)
+    }
+
+    /// As the numbers of an attribute.
+    pub fn numbers(&self) -> Vec<i64> {
+        let Packing { argument, offset, along, across, rows, columns, depth, panel, lanes } = *self;
+        vec![argument as i64, offset, along, across, rows, columns, depth, panel, lanes]
+    }
+
+    /// Back from the numbers of an attribute.
+    pub fn of(numbers: &[i64]) -> Option<Self> {
+        let &[argument, offset, along, across, rows, columns, depth, panel, lanes] = numbers else {
+            return None;
+        };
+        let argument = usize::try_from(argument).ok()?;
+        Some(Packing { argument, offset, along, across, rows, columns, depth, panel, lanes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_are_rows_without_gaps_and_the_last_is_as_narrow_as_vectors_allow() {
+        // Three rows of five columns, transposed: column n lies 3 n elements from the first.
+        let matrix: Vec<u8> = (1..=15).collect();
+        let packing = Packing {
+            argument: 0,
+            offset: 0,
+            along: 1,
+            across: 3,
+            rows: 3,
+            columns: 5,
+            depth: 2,
+            panel: 4,
+            lanes: 2,
+        };
+        assert_eq!(packing.elements(), 2 * 2 * 8);
+        let packed = packing.pack(&matrix, 1).expect("it is there");
+        let first = [1, 4, 7, 10, 2, 5, 8, 11, 13, 0, 14, 0, 0, 0, 0, 0];
+        let second = [3, 6, 9, 12, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(packed, [first, second].concat());
+        assert_eq!(packing.pack(&matrix[1..], 1), None);
+    }
+
+    #[test]
+    fn a_packing_comes_back_from_its_numbers() {
+        let numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        let packing = Packing::of(&numbers).expect("it has as many");
+        assert_eq!(packing.numbers(), numbers);
+        assert_eq!((packing.argument, packing.lanes, Packing::of(&numbers[1..])), (1, 9, None));
+    }
+}
