@@ -3,6 +3,7 @@
 //! It reads as the definition of a program and is never the fast path: every value is a whole
 //! host tensor. Fused groups mean what their bodies mean.
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Value, ValueLike, read,
 };
@@ -22,7 +23,7 @@ pub fn evaluate(func: OperationRef<'_, '_>, inputs: &[Tensor]) -> Result<Vec<Ten
         let operands = op.operands().map(|operand| lookup(&values, operand));
         let operands = operands.collect::<Result<Vec<_>, _>>()?;
         let name = read::op_name(&op);
-        if name == "func.return" || name == tl::YIELD {
+        if name == func::RETURN || name == tl::YIELD {
             return Ok(operands.into_iter().cloned().collect());
         }
         let results = evaluate_op(op, &operands).map_err(|error| format!("{name}: {error}"))?;
@@ -109,7 +110,7 @@ mod tests {
     fn run(text: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
         let context = irc_dialects::new_context();
         let module = irc_mlir::parse_module(&context, text).expect("the text parses");
-        let functions = walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func");
+        let functions = walk_collect(module.as_operation(), |op| read::op_name(&op) == func::FUNC);
         evaluate(functions[0], inputs)
     }
 

@@ -18,6 +18,7 @@ use super::{
     simplify::simplify_function,
 };
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass, PassError,
     PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr, block_with, context_of,
@@ -35,7 +36,7 @@ impl Pass for Fuse {
         "simplify the tensor-level ops of a function and group them into kernels"
     }
     fn anchor(&self) -> &'static str {
-        "func.func"
+        func::FUNC
     }
     fn options(&self) -> &'static [PassOption] {
         &[PassOption {

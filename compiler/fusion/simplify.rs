@@ -16,6 +16,7 @@ use egg::{
     Symbol, Var,
 };
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Attribute, BlockLike, Erase, Location, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Value, context_of, move_before_terminator, rebind, set_operand,
@@ -43,7 +44,7 @@ impl Pass for SimplifyTl {
         "rewrite tensor-level functions by the exact algebra rules"
     }
     fn anchor(&self) -> &'static str {
-        "func.func"
+        func::FUNC
     }
     fn dialects(&self) -> &'static [&'static str] {
         &["tl"]

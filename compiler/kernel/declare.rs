@@ -1,5 +1,6 @@
 //! Kernels on tensors become functions on memory.
 use crate::attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, SYMBOLS};
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, OpSpec, OperationLike, OperationRef, Type, attr, context_of,
     melior::ir::r#type::FunctionType, region_of,
@@ -26,7 +27,7 @@ pub(crate) fn on_memory<'c: 'a, 'a>(
     let context = context_of(&kernel);
     let arguments: Vec<_> = parameters.iter().map(|ty| (*ty, kernel.location())).collect();
     let signature = FunctionType::new(context, parameters, &[]);
-    let mut spec = OpSpec::new(context, "func.func", kernel.location())
+    let mut spec = OpSpec::new(context, func::FUNC, kernel.location())
         .region(region_of(Block::new(&arguments)))
         .attr("function_type", attr::ty(signature.into()));
     for (name, value) in kernel.attributes() {

@@ -1,4 +1,5 @@
 //! Appends `arith`, `scf`, `vector` and `memref` ops at the end of a block.
+use irc_mlir::ops::{arith, memref, scf, vector};
 use irc_mlir::{OpSpec, attr};
 use melior::{
     Context,
@@ -111,7 +112,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             Lanes::Scalar => scalar,
             Lanes::Vector(_) => DenseElementsAttribute::splat(ty, scalar).into(),
         };
-        self.value(self.spec("arith.constant").attr("value", value).results(&[ty]))
+        self.value(self.spec(arith::CONSTANT).attr("value", value).results(&[ty]))
     }
 
     /// A floating-point constant.
@@ -137,7 +138,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// `a + b` on indices.
     pub fn add(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.binary("arith.addi", a, b)
+        self.binary(arith::ADDI, a, b)
     }
 
     /// `a + constant` on indices; `a` itself for zero.
@@ -147,7 +148,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// `a * constant` on indices; `a` itself for one.
     pub fn scale(&self, a: Value<'c, 'a>, by: i64) -> Value<'c, 'a> {
-        if by == 1 { a } else { self.binary("arith.muli", a, self.index(by)) }
+        if by == 1 { a } else { self.binary(arith::MULI, a, self.index(by)) }
     }
 
     /// `base + sum(iv * coefficient)`, without the zero terms.
@@ -163,12 +164,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// The smaller of two indices.
     pub fn min(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.binary("arith.minsi", a, b)
+        self.binary(arith::MINSI, a, b)
     }
 
     /// Compares two indices with an `arith.cmpi` predicate number.
     pub fn compare(&self, predicate: i64, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        let spec = self.spec("arith.cmpi").operands(&[a, b]).results(&[self.int(1)]);
+        let spec = self.spec(arith::CMPI).operands(&[a, b]).results(&[self.int(1)]);
         self.value(spec.attr("predicate", attr::i64(self.context, predicate)))
     }
 
@@ -176,13 +177,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     pub fn splat(&self, scalar: Value<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
         match lanes {
             Lanes::Scalar => scalar,
-            Lanes::Vector(_) => self.op("vector.broadcast", &[scalar], lanes.of(scalar.r#type())),
+            Lanes::Vector(_) => self.op(vector::BROADCAST, &[scalar], lanes.of(scalar.r#type())),
         }
     }
 
     /// One element.
     pub fn load(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.op("memref.load", &[buffer.memref, at], buffer.element)
+        self.op(memref::LOAD, &[buffer.memref, at], buffer.element)
     }
 
     /// Contiguous elements from `at`; lanes off the mask are zero and not read.
@@ -196,10 +197,10 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let ty = lanes.of(buffer.element);
         match (lanes, mask) {
             (Lanes::Scalar, _) => self.load(buffer, at),
-            (_, None) => self.op("vector.load", &[buffer.memref, at], ty),
+            (_, None) => self.op(vector::LOAD, &[buffer.memref, at], ty),
             (_, Some(mask)) => {
                 let zero = self.zero(buffer.element, lanes);
-                self.op("vector.maskedload", &[buffer.memref, at, mask, zero], ty)
+                self.op(vector::MASKEDLOAD, &[buffer.memref, at, mask, zero], ty)
             }
         }
     }
@@ -216,7 +217,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let mask = mask.unwrap_or_else(|| self.integer(1, 1, lanes));
         let zero = self.zero(buffer.element, lanes);
         let operands = [buffer.memref, at, offsets, mask, zero];
-        self.op("vector.gather", &operands, lanes.of(buffer.element))
+        self.op(vector::GATHER, &operands, lanes.of(buffer.element))
     }
 
     /// Stores one value: an element, or contiguous lanes from `at` where the mask is set.
@@ -229,16 +230,16 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) {
         let (name, operands) = match (lanes, mask) {
-            (Lanes::Scalar, _) => ("memref.store", vec![value, buffer.memref, at]),
-            (_, None) => ("vector.store", vec![value, buffer.memref, at]),
-            (_, Some(mask)) => ("vector.maskedstore", vec![buffer.memref, at, mask, value]),
+            (Lanes::Scalar, _) => (memref::STORE, vec![value, buffer.memref, at]),
+            (_, None) => (vector::STORE, vec![value, buffer.memref, at]),
+            (_, Some(mask)) => (vector::MASKEDSTORE, vec![buffer.memref, at, mask, value]),
         };
         self.spec(name).operands(&operands).append(&self.block);
     }
 
     /// Asks for the cache line of an element, to be read or written soon.
     pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, write: bool) {
-        self.spec("memref.prefetch")
+        self.spec(memref::PREFETCH)
             .operands(&[buffer.memref, at])
             .attr("isWrite", attr::bool(self.context, write))
             .attr("localityHint", attr::i32(self.context, 3))
@@ -252,16 +253,16 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             return None;
         }
         let sizes = attr::i64s(self.context, &[live]);
-        let spec = self.spec("vector.constant_mask").attr("mask_dim_sizes", sizes);
+        let spec = self.spec(vector::CONSTANT_MASK).attr("mask_dim_sizes", sizes);
         Some(self.value(spec.results(&[lanes.of(self.int(1))])))
     }
 
     /// `0, stride, 2 * stride, ...` as indices.
     pub fn iota(&self, stride: i64, lanes: Lanes) -> Value<'c, 'a> {
         let step =
-            self.value(self.spec("vector.step").results(&[lanes.of(Type::index(self.context))]));
+            self.value(self.spec(vector::STEP).results(&[lanes.of(Type::index(self.context))]));
         let stride = self.splat(self.index(stride), lanes);
-        self.binary("arith.muli", step, stride)
+        self.binary(arith::MULI, step, stride)
     }
 
     /// `width` lanes of a vector from `from`.
@@ -273,7 +274,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         width: i64,
     ) -> Value<'c, 'a> {
         let list = |value: i64| attr::array(self.context, &[attr::i64(self.context, value)]);
-        let spec = self.spec("vector.extract_strided_slice").operands(&[vector]);
+        let spec = self.spec(vector::EXTRACT_STRIDED_SLICE).operands(&[vector]);
         let spec =
             spec.attr("offsets", list(from)).attr("sizes", list(width)).attr("strides", list(1));
         self.value(spec.results(&[Type::vector(&[width as u64], element)]))
@@ -281,13 +282,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// One lane as a scalar.
     pub fn extract(&self, vector: Value<'c, 'a>, element: Type<'c>, lane: i64) -> Value<'c, 'a> {
-        let spec = self.spec("vector.extract").operands(&[vector]).results(&[element]);
+        let spec = self.spec(vector::EXTRACT).operands(&[vector]).results(&[element]);
         self.value(spec.attr("static_position", attr::i64s(self.context, &[lane])))
     }
 
     /// Lanes of `a` and `b` (numbered on after those of `a`) in the order of `picks`.
     pub fn shuffle(&self, a: Value<'c, 'a>, b: Value<'c, 'a>, picks: &[i64]) -> Value<'c, 'a> {
-        let spec = self.spec("vector.shuffle").operands(&[a, b]).results(&[a.r#type()]);
+        let spec = self.spec(vector::SHUFFLE).operands(&[a, b]).results(&[a.r#type()]);
         self.value(spec.attr("mask", attr::i64s(self.context, picks)))
     }
 
@@ -305,7 +306,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         region.append_block(Block::new(&arguments));
         let mut operands = vec![lower, upper, self.index(step)];
         operands.extend(carried);
-        let spec = self.spec("scf.for").operands(&operands).results(&types).region(region);
+        let spec = self.spec(scf::FOR).operands(&operands).results(&types).region(region);
         let op = spec.append(&self.block);
         let inner = Self { block: body_of(op, 0), ..*self };
         let arguments: Vec<Value<'c, 'a>> = (0..=carried.len())
@@ -313,7 +314,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             .collect::<Result<_, _>>()
             .unwrap_or_else(|error| panic!("scf.for was just built with these arguments: {error}"));
         let next = body(inner, arguments[0], &arguments[1..])?;
-        inner.spec("scf.yield").operands(&next).append(&inner.block);
+        inner.spec(scf::YIELD).operands(&next).append(&inner.block);
         Ok(op.results().map(Into::into).collect())
     }
 
@@ -343,14 +344,14 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             region.append_block(Block::new(&[]));
             region
         };
-        let spec = self.spec("scf.if").operands(&[condition]).results(types);
+        let spec = self.spec(scf::IF).operands(&[condition]).results(types);
         let op = spec.region(region()).region(region()).append(&self.block);
         let branch = |index| Self { block: body_of(op, index), ..*self };
         let (first, second) = (branch(0), branch(1));
         let values = then(first)?;
-        first.spec("scf.yield").operands(&values).append(&first.block);
+        first.spec(scf::YIELD).operands(&values).append(&first.block);
         let values = otherwise(second)?;
-        second.spec("scf.yield").operands(&values).append(&second.block);
+        second.spec(scf::YIELD).operands(&values).append(&second.block);
         Ok(op.results().map(Into::into).collect())
     }
 
@@ -363,7 +364,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         element: Type<'c>,
     ) -> Buffer<'c, 'a> {
         let ty = MemRefType::new(element, &[elements], None, None).into();
-        let memref = self.op("memref.view", &[workspace, self.index(offset)], ty);
+        let memref = self.op(memref::VIEW, &[workspace, self.index(offset)], ty);
         Buffer { memref, element }
     }
 }

@@ -8,6 +8,7 @@
 //! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
 //! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
 use super::emit::{Emit, Lanes};
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, TypeLike, Value, ValueLike, attr};
 
 /// The largest error of any function here against the exact result, in units in the last place.
@@ -30,16 +31,16 @@ pub fn expand<'c: 'a, 'a>(
         return Some(value);
     }
     match name {
-        "math.exp" => Some(m.exp(x)),
-        "math.exp2" => Some(m.exp2(x)),
-        "math.expm1" => Some(m.expm1(x)),
-        "math.log" => Some(m.log(x)),
-        "math.log2" => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG2_E))),
-        "math.log10" => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG10_E))),
-        "math.log1p" => Some(m.log1p(x)),
-        "math.tanh" => Some(m.tanh(x)),
-        "math.erf" => Some(m.erf(x)),
-        "math.rsqrt" => Some(m.div(m.c(1.0), m.unary("math.sqrt", x))),
+        math::EXP => Some(m.exp(x)),
+        math::EXP2 => Some(m.exp2(x)),
+        math::EXPM1 => Some(m.expm1(x)),
+        math::LOG => Some(m.log(x)),
+        math::LOG2 => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG2_E))),
+        math::LOG10 => Some(m.mul(m.log(x), m.c(std::f64::consts::LOG10_E))),
+        math::LOG1P => Some(m.log1p(x)),
+        math::TANH => Some(m.tanh(x)),
+        math::ERF => Some(m.erf(x)),
+        math::RSQRT => Some(m.div(m.c(1.0), m.unary(math::SQRT, x))),
         _ => None,
     }
 }
@@ -136,25 +137,25 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// `2^(n/2)` and `2^(n - n/2)` for the integer `n` in the low bits of `n + MAGIC`.
     fn powers_of_two(self, shifted: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let n = self.int("arith.subi", self.bits(shifted), self.i(0x4B40_0000));
-        let half = self.int("arith.shrsi", n, self.i(1));
+        let n = self.int(arith::SUBI, self.bits(shifted), self.i(0x4B40_0000));
+        let half = self.int(arith::SHRSI, n, self.i(1));
         let power = |n| {
-            let biased = self.int("arith.addi", n, self.i(127));
-            self.float_of(self.int("arith.shli", biased, self.i(23)))
+            let biased = self.int(arith::ADDI, n, self.i(127));
+            self.float_of(self.int(arith::SHLI, biased, self.i(23)))
         };
-        (power(half), power(self.int("arith.subi", n, half)))
+        (power(half), power(self.int(arith::SUBI, n, half)))
     }
 
     fn log(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let tiny = self.compare(OLT, x, self.c(f64::from(f32::MIN_POSITIVE)));
         let normal = self.select(tiny, self.mul(x, self.c(33_554_432.0)), x);
         let root = self.i(0x3F35_04F3);
-        let above = self.int("arith.subi", self.bits(normal), root);
+        let above = self.int(arith::SUBI, self.bits(normal), root);
         let exponent =
-            self.e.op("arith.sitofp", &[self.int("arith.shrsi", above, self.i(23))], self.ty());
+            self.e.op(arith::SITOFP, &[self.int(arith::SHRSI, above, self.i(23))], self.ty());
         let exponent = self.select(tiny, self.sub(exponent, self.c(25.0)), exponent);
-        let fraction = self.int("arith.andi", above, self.i(0x007F_FFFF));
-        let f = self.sub(self.float_of(self.int("arith.addi", fraction, root)), self.c(1.0));
+        let fraction = self.int(arith::ANDI, above, self.i(0x007F_FFFF));
+        let f = self.sub(self.float_of(self.int(arith::ADDI, fraction, root)), self.c(1.0));
         let square = self.mul(f, f);
         let tail = self.mul(self.mul(f, square), self.polynomial(&LOG, f));
         let tail = self.fma(exponent, self.c(LN2_LOW), tail);
@@ -180,17 +181,17 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// `tanh(x) = t / (t + 2)` with `t = expm1(2 |x|)`, and the sign of `x`.
     fn tanh(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let large = self.compare(OGT, magnitude, self.c(10.0));
         let bounded = self.select(large, self.c(10.0), magnitude);
         let reduced = self.reduce(self.add(bounded, bounded));
         let scale = self.mul(reduced.scale.0, reduced.scale.1);
         let t = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
-        self.e.binary("math.copysign", self.div(t, self.add(t, self.c(2.0))), x)
+        self.e.binary(math::COPYSIGN, self.div(t, self.add(t, self.c(2.0))), x)
     }
 
     fn erf(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let t = self.unary("math.absf", x);
+        let t = self.unary(math::ABSF, x);
         let t = self.select(self.compare(OGT, t, self.c(4.0)), self.c(4.0), t);
         let square = self.mul(t, t);
         let r = self.fma(self.c(-1.728_534_70e-5), t, self.c(3.831_971_26e-4));
@@ -200,7 +201,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let r = self.fma(r, t, self.c(-6.348_466_87e-1));
         let r = self.fma(r, t, self.c(-1.287_175_12e-1));
         let r = self.fma(r, t, self.sub(self.c(0.0), t));
-        let far = self.e.binary("math.copysign", self.sub(self.c(1.0), self.exp(r)), x);
+        let far = self.e.binary(math::COPYSIGN, self.sub(self.c(1.0), self.exp(r)), x);
         let near = self.polynomial(
             &[
                 -5.967_617_03e-4,
@@ -246,19 +247,19 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.e.integer(value, self.width(), self.lanes)
     }
     pub(super) fn add(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.binary("arith.addf", a, b)
+        self.e.binary(arith::ADDF, a, b)
     }
     pub(super) fn sub(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.binary("arith.subf", a, b)
+        self.e.binary(arith::SUBF, a, b)
     }
     pub(super) fn mul(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.binary("arith.mulf", a, b)
+        self.e.binary(arith::MULF, a, b)
     }
     pub(super) fn div(self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.binary("arith.divf", a, b)
+        self.e.binary(arith::DIVF, a, b)
     }
     pub(super) fn fma(self, a: Value<'c, 'a>, b: Value<'c, 'a>, c: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.op("math.fma", &[a, b, c], self.ty())
+        self.e.op(math::FMA, &[a, b, c], self.ty())
     }
     pub(super) fn unary(self, name: &str, x: Value<'c, 'a>) -> Value<'c, 'a> {
         self.e.op(name, &[x], x.r#type())
@@ -267,10 +268,10 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.e.binary(name, a, b)
     }
     pub(super) fn bits(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.op("arith.bitcast", &[x], self.lanes.of(self.e.int(self.width())))
+        self.e.op(arith::BITCAST, &[x], self.lanes.of(self.e.int(self.width())))
     }
     pub(super) fn float_of(self, bits: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.e.op("arith.bitcast", &[bits], self.ty())
+        self.e.op(arith::BITCAST, &[bits], self.ty())
     }
     pub(super) fn compare(
         self,
@@ -278,7 +279,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         a: Value<'c, 'a>,
         b: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        let spec = self.e.spec("arith.cmpf").operands(&[a, b]);
+        let spec = self.e.spec(arith::CMPF).operands(&[a, b]);
         let spec = spec.attr("predicate", attr::i64(self.e.context, predicate));
         self.e.value(spec.results(&[self.lanes.of(self.e.int(1))]))
     }
@@ -288,6 +289,6 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         a: Value<'c, 'a>,
         b: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        self.e.op("arith.select", &[condition, a, b], self.ty())
+        self.e.op(arith::SELECT, &[condition, a, b], self.ty())
     }
 }

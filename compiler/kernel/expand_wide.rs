@@ -5,6 +5,7 @@
 //! trigonometric functions" (1983); the inverse trigonometric functions follow Cephes `asinf` and
 //! `atanf` (Moshier). The rest are Taylor series.
 use super::expand_math::{Math, OEQ, OGT, OLT};
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, Value};
 
 /// `arith.cmpf` predicates.
@@ -41,24 +42,24 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     ) -> Option<Value<'c, 'a>> {
         let wide = Self { wide: true, ..self };
         let function: fn(Self, &[Value<'c, 'a>]) -> Value<'c, 'a> = match name {
-            "math.sin" => |m, x| m.sin_cos(x[0]).0,
-            "math.cos" => |m, x| m.sin_cos(x[0]).1,
-            "math.tan" => |m, x| m.tan(x[0]),
-            "math.asin" => |m, x| m.asin(x[0]),
-            "math.acos" => |m, x| m.acos(x[0]),
-            "math.atan" => |m, x| m.atan(x[0]),
-            "math.sinh" => |m, x| m.sinh(x[0]),
-            "math.cosh" => |m, x| m.cosh(x[0]),
-            "math.asinh" => |m, x| m.asinh(x[0]),
-            "math.acosh" => |m, x| m.acosh(x[0]),
-            "math.atanh" => |m, x| m.atanh(x[0]),
-            "math.powf" => |m, x| m.pow(x[0], x[1]),
+            math::SIN => |m, x| m.sin_cos(x[0]).0,
+            math::COS => |m, x| m.sin_cos(x[0]).1,
+            math::TAN => |m, x| m.tan(x[0]),
+            math::ASIN => |m, x| m.asin(x[0]),
+            math::ACOS => |m, x| m.acos(x[0]),
+            math::ATAN => |m, x| m.atan(x[0]),
+            math::SINH => |m, x| m.sinh(x[0]),
+            math::COSH => |m, x| m.cosh(x[0]),
+            math::ASINH => |m, x| m.asinh(x[0]),
+            math::ACOSH => |m, x| m.acosh(x[0]),
+            math::ATANH => |m, x| m.atanh(x[0]),
+            math::POWF => |m, x| m.pow(x[0], x[1]),
             _ => return None,
         };
-        let widen = |x: &Value<'c, 'a>| self.e.op("arith.extf", &[*x], wide.ty());
+        let widen = |x: &Value<'c, 'a>| self.e.op(arith::EXTF, &[*x], wide.ty());
         let operands: Vec<_> = operands.iter().map(widen).collect();
         let value = function(wide, &operands);
-        Some(self.e.op("arith.truncf", &[value], self.ty()))
+        Some(self.e.op(arith::TRUNCF, &[value], self.ty()))
     }
 
     /// The angle within an eighth of a turn of the nearest quarter, in radians, and which quarter that
@@ -69,9 +70,9 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
             let weight = 2f64.powi(-24 * (position as i32 + 1));
             let part = self.mul(x, self.c(f64::from(digits) * weight));
             // Whole turns do not count, and what is left of a part is exact.
-            let turns = self.unary("math.roundeven", self.mul(part, self.c(0.25)));
+            let turns = self.unary(math::ROUNDEVEN, self.mul(part, self.c(0.25)));
             rest = self.add(rest, self.fma(turns, self.c(-4.0), part));
-            let whole = self.unary("math.roundeven", rest);
+            let whole = self.unary(math::ROUNDEVEN, rest);
             quarters = self.add(quarters, whole);
             rest = self.sub(rest, whole);
         }
@@ -103,7 +104,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
             let negated = self.sub(self.c(-0.0), value);
             self.select(self.has_bit(quarter, 2), negated, value)
         };
-        (at(quarter), at(self.int("arith.addi", quarter, self.i(1))))
+        (at(quarter), at(self.int(arith::ADDI, quarter, self.i(1))))
     }
 
     fn tan(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
@@ -116,8 +117,8 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// Whether an integer has a bit set.
     fn has_bit(self, value: Value<'c, 'a>, bit: i64) -> Value<'c, 'a> {
-        let masked = self.int("arith.andi", value, self.i(bit));
-        let spec = self.e.spec("arith.cmpi").operands(&[masked, self.i(0)]);
+        let masked = self.int(arith::ANDI, value, self.i(bit));
+        let spec = self.e.spec(arith::CMPI).operands(&[masked, self.i(0)]);
         let not_equal = irc_mlir::attr::i64(self.e.context, 1);
         let spec = spec.attr("predicate", not_equal);
         self.e.value(spec.results(&[self.lanes.of(self.e.int(1))]))
@@ -130,16 +131,16 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// The arc sine of the magnitude: `(small, far, |x|)`, where `far` is `asin(sqrt((1 - |x|) / 2))`.
     fn asin_parts(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let half = self.mul(self.sub(self.c(1.0), magnitude), self.c(0.5));
-        let far = self.asin_near(self.unary("math.sqrt", half), half);
+        let far = self.asin_near(self.unary(math::SQRT, half), half);
         (self.asin_near(x, self.mul(x, x)), far, magnitude)
     }
 
     fn asin(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let (small, far, magnitude) = self.asin_parts(x);
         let large = self.fma(far, self.c(-2.0), self.c(std::f64::consts::FRAC_PI_2));
-        let large = self.e.binary("math.copysign", large, x);
+        let large = self.e.binary(math::COPYSIGN, large, x);
         self.select(self.compare(OGT, magnitude, self.c(0.5)), large, small)
     }
 
@@ -156,7 +157,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     fn atan(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
         let one = self.c(1.0);
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let far = self.compare(OGT, magnitude, one);
         let t = self.select(far, self.div(one, magnitude), magnitude);
         let turned = self.compare(OGT, t, self.c(0.414_213_562_373_095));
@@ -165,7 +166,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let near = self.fma(self.mul(self.polynomial(&ATAN, square), square), t, t);
         let near = self.select(turned, self.add(near, self.c(FRAC_PI_4)), near);
         let value = self.select(far, self.sub(self.c(FRAC_PI_2), near), near);
-        self.e.binary("math.copysign", value, x)
+        self.e.binary(math::COPYSIGN, value, x)
     }
 
     /// `e^x`, 0 or beyond every `f32` for arguments that are far from 0.
@@ -176,20 +177,20 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let r = self.fma(n, self.c(-std::f64::consts::LN_2), x);
         let terms = (0..=9u32).rev().map(|n| 1.0 / (1..=n).map(f64::from).product::<f64>());
         let series = self.polynomial(&terms.collect::<Vec<_>>(), r);
-        let n = self.int("arith.subi", self.bits(shifted), self.i(MAGIC.to_bits() as i64));
-        let biased = self.int("arith.addi", n, self.i(1023));
-        self.mul(series, self.float_of(self.int("arith.shli", biased, self.i(52))))
+        let n = self.int(arith::SUBI, self.bits(shifted), self.i(MAGIC.to_bits() as i64));
+        let biased = self.int(arith::ADDI, n, self.i(1023));
+        self.mul(series, self.float_of(self.int(arith::SHLI, biased, self.i(52))))
     }
 
     /// The natural logarithm of a number that is positive, finite and normal.
     fn logarithm(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let root = self.i(std::f64::consts::FRAC_1_SQRT_2.to_bits() as i64);
-        let above = self.int("arith.subi", self.bits(x), root);
-        let exponent = self.int("arith.shrsi", above, self.i(52));
-        let fraction = self.int("arith.andi", above, self.i((1 << 52) - 1));
-        let m = self.float_of(self.int("arith.addi", fraction, root));
+        let above = self.int(arith::SUBI, self.bits(x), root);
+        let exponent = self.int(arith::SHRSI, above, self.i(52));
+        let fraction = self.int(arith::ANDI, above, self.i((1 << 52) - 1));
+        let m = self.float_of(self.int(arith::ADDI, fraction, root));
         let magic = self.i(MAGIC.to_bits() as i64);
-        let exponent = self.float_of(self.int("arith.addi", exponent, magic));
+        let exponent = self.float_of(self.int(arith::ADDI, exponent, magic));
         let exponent = self.sub(exponent, self.c(MAGIC));
         // log(m) = 2 atanh((m - 1) / (m + 1)).
         let s = self.div(self.sub(m, self.c(1.0)), self.add(m, self.c(1.0)));
@@ -212,7 +213,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let near = self.mul(near, x);
         let e = self.exponential(x);
         let far = self.mul(self.sub(e, self.div(self.c(1.0), e)), self.c(0.5));
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         self.select(self.compare(OLT, magnitude, self.c(1.0)), near, far)
     }
 
@@ -223,18 +224,18 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// `log(|x| + sqrt(x^2 + 1))`, with the sign of `x`.
     fn asinh(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let square = self.mul(x, x);
-        let root = self.unary("math.sqrt", self.add(square, self.c(1.0)));
+        let root = self.unary(math::SQRT, self.add(square, self.c(1.0)));
         let more = self.add(magnitude, self.div(square, self.add(root, self.c(1.0))));
-        let value = self.e.binary("math.copysign", self.logarithm_of_more(more), x);
+        let value = self.e.binary(math::COPYSIGN, self.logarithm_of_more(more), x);
         self.special(magnitude, x, value)
     }
 
     /// `log(x + sqrt(x^2 - 1))`.
     fn acosh(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let above = self.sub(x, self.c(1.0));
-        let root = self.unary("math.sqrt", self.mul(above, self.add(x, self.c(1.0))));
+        let root = self.unary(math::SQRT, self.mul(above, self.add(x, self.c(1.0))));
         let value = self.logarithm_of_more(self.add(above, root));
         let value = self.special(x, x, value);
         let inside = self.compare(OGE, x, self.c(1.0));
@@ -244,12 +245,12 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     /// `log((1 + x) / (1 - x)) / 2`.
     fn atanh(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let one = self.c(1.0);
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let more = self.div(self.add(magnitude, magnitude), self.sub(one, magnitude));
         let value = self.mul(self.logarithm_of_more(more), self.c(0.5));
         let infinite = self.compare(OEQ, magnitude, one);
         let value = self.select(infinite, self.c(f64::INFINITY), value);
-        let value = self.e.binary("math.copysign", value, x);
+        let value = self.e.binary(math::COPYSIGN, value, x);
         let inside = self.compare(5, magnitude, one);
         self.select(inside, value, self.c(f64::NAN))
     }
@@ -267,17 +268,17 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     /// `e^(y log x)`, with the cases of IEEE 754's `pow`.
     fn pow(self, x: Value<'c, 'a>, y: Value<'c, 'a>) -> Value<'c, 'a> {
         let (zero, one) = (self.c(0.0), self.c(1.0));
-        let magnitude = self.unary("math.absf", x);
+        let magnitude = self.unary(math::ABSF, x);
         let log = self.special(magnitude, magnitude, self.logarithm(magnitude));
         let nothing = self.compare(OEQ, magnitude, zero);
         let log = self.select(nothing, self.c(f64::NEG_INFINITY), log);
         let value = self.exponential(self.mul(y, log));
 
-        let is_whole = |y| self.compare(OEQ, self.unary("math.floor", y), y);
+        let is_whole = |y| self.compare(OEQ, self.unary(math::FLOOR, y), y);
         let flag = self.lanes.of(self.e.int(1));
-        let both = |a, b| self.e.op("arith.andi", &[a, b], flag);
+        let both = |a, b| self.e.op(arith::ANDI, &[a, b], flag);
         let half = self.mul(y, self.c(0.5));
-        let fraction = self.compare(UNE, self.unary("math.floor", half), half);
+        let fraction = self.compare(UNE, self.unary(math::FLOOR, half), half);
         let odd = both(is_whole(y), fraction);
         let negative = self.is_negative(x, flag);
         let negated = self.sub(self.c(-0.0), value);
@@ -285,9 +286,9 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         // A root of a negative number that is finite.
         let below =
             both(self.compare(OLT, x, zero), self.compare(UNE, x, self.c(f64::NEG_INFINITY)));
-        let fractional = self.compare(UNE, self.unary("math.floor", y), y);
+        let fractional = self.compare(UNE, self.unary(math::FLOOR, y), y);
         let value = self.select(both(below, fractional), self.c(f64::NAN), value);
-        let ends = self.compare(OEQ, self.unary("math.absf", y), self.c(f64::INFINITY));
+        let ends = self.compare(OEQ, self.unary(math::ABSF, y), self.c(f64::INFINITY));
         let value = self.select(both(self.compare(OEQ, magnitude, one), ends), one, value);
         let unordered = self.compare(UNO, x, y);
         let value = self.select(unordered, self.c(f64::NAN), value);
@@ -298,7 +299,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     /// Whether the sign bit is set, that of a zero too.
     fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
         let less = irc_mlir::attr::i64(self.e.context, 2);
-        let spec = self.e.spec("arith.cmpi").operands(&[self.bits(x), self.i(0)]);
+        let spec = self.e.spec(arith::CMPI).operands(&[self.bits(x), self.i(0)]);
         self.e.value(spec.attr("predicate", less).results(&[flag]))
     }
 }

@@ -4,6 +4,7 @@ use super::{
     emit::{Emit, Lanes, first_result},
     expand_math::expand,
 };
+use irc_mlir::ops::{arith, linalg};
 use irc_mlir::{BlockRef, Context, Location, OpSpec, Type, Value, attr};
 
 /// Appends scalar ops to a generic's region, or to the body of a loop.
@@ -70,7 +71,7 @@ impl<'c: 'a, 'a> Scope<'c, 'a> {
         'c: 'b,
     {
         let index = Type::index(self.context);
-        self.with("arith.constant", &[], index, &[("value", attr::index(self.context, value))])
+        self.with(arith::CONSTANT, &[], index, &[("value", attr::index(self.context, value))])
     }
 
     /// The current value of a loop.
@@ -79,7 +80,7 @@ impl<'c: 'a, 'a> Scope<'c, 'a> {
         'c: 'b,
     {
         let dim = attr::i64(self.context, dim as i64);
-        self.with("linalg.index", &[], Type::index(self.context), &[("dim", dim)])
+        self.with(linalg::INDEX, &[], Type::index(self.context), &[("dim", dim)])
     }
 }
 
@@ -102,7 +103,5 @@ pub(crate) fn constant_spec<'c>(
         Kind::Float => attr::float(context, element.storage, value),
         _ => attr::parse(context, &format!("{} : {}", element.saturate(value), element.storage)),
     };
-    OpSpec::new(context, "arith.constant", location)
-        .attr("value", value)
-        .results(&[element.storage])
+    OpSpec::new(context, arith::CONSTANT, location).attr("value", value).results(&[element.storage])
 }

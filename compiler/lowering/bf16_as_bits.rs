@@ -3,6 +3,7 @@
 //! Before: the `llvm` dialect, with masked loads, stores and gathers of vectors of `bf16`, and integers that
 //! become `bf16`. After: the same on their bits as `i16`, and integers that become `f32`, which is rounded
 //! to the nearest `bf16`, the even one of two. What is computed is the same, on every processor.
+use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Type, Value, ValueLike, attr, read, replace_all_uses, ty, walk_collect,
@@ -11,9 +12,9 @@ use irc_mlir::{
 /// The pass `bf16-as-bits`.
 pub struct Bf16AsBits;
 
-const LOADS: [&str; 2] = ["llvm.intr.masked.load", "llvm.intr.masked.gather"];
-const STORES: [&str; 2] = ["llvm.intr.masked.store", "llvm.intr.masked.scatter"];
-const FROM_INTEGERS: [&str; 2] = ["llvm.sitofp", "llvm.uitofp"];
+const LOADS: [&str; 2] = [llvm::INTR_MASKED_LOAD, llvm::INTR_MASKED_GATHER];
+const STORES: [&str; 2] = [llvm::INTR_MASKED_STORE, llvm::INTR_MASKED_SCATTER];
+const FROM_INTEGERS: [&str; 2] = [llvm::SITOFP, llvm::UITOFP];
 
 impl Pass for Bf16AsBits {
     fn name(&self) -> &'static str {
@@ -57,7 +58,7 @@ fn take_bits(op: OperationRef<'_, '_>, index: usize) -> Option<()> {
     let context = irc_mlir::context_of(&op);
     let operand = op.operand(index).ok()?;
     let Some(bits) = with_element(context, operand.r#type(), "i16") else { return Some(()) };
-    let spec = OpSpec::new(context, "llvm.bitcast", op.location()).operands(&[operand]);
+    let spec = OpSpec::new(context, llvm::BITCAST, op.location()).operands(&[operand]);
     let cast = spec.results(&[bits]).before(&op.block()?, op);
     irc_mlir::set_operand(op, index, cast.result(0).ok()?.into());
     Some(())
@@ -77,7 +78,7 @@ fn load(op: OperationRef<'_, '_>) -> Option<()> {
     }
     let uses = irc_mlir::uses(loaded);
     irc_mlir::set_type(loaded, bits);
-    let spec = OpSpec::new(context, "llvm.bitcast", op.location()).operands(&[loaded]);
+    let spec = OpSpec::new(context, llvm::BITCAST, op.location()).operands(&[loaded]);
     let cast = op.block()?.insert_operation_after(op, spec.results(&[ty]).build());
     let cast: Value = cast.result(0).ok()?.into();
     for (user, operand) in uses {
@@ -109,19 +110,19 @@ fn from_integer<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<()> {
             false => format!("{number} : i32"),
         };
         let value = attr::parse(context, &text);
-        let spec = OpSpec::new(context, "llvm.mlir.constant", op.location()).attr("value", value);
+        let spec = OpSpec::new(context, llvm::MLIR_CONSTANT, op.location()).attr("value", value);
         Some(irc_mlir::rebind(spec.results(&[bits]).before(&block, op).result(0).ok()?.into()))
     };
     let float = emit(&read::op_name(&op), &[op.operand(0).ok()?], wide)?;
-    let float = emit("llvm.bitcast", &[float], bits)?;
+    let float = emit(llvm::BITCAST, &[float], bits)?;
     let sixteen = constant(16)?;
-    let odd = emit("llvm.lshr", &[float, sixteen], bits)?;
-    let odd = emit("llvm.and", &[odd, constant(1)?], bits)?;
-    let rounded = emit("llvm.add", &[float, constant(0x7fff)?], bits)?;
-    let rounded = emit("llvm.add", &[rounded, odd], bits)?;
-    let rounded = emit("llvm.lshr", &[rounded, sixteen], bits)?;
-    let rounded = emit("llvm.trunc", &[rounded], short)?;
-    replace_all_uses(result, emit("llvm.bitcast", &[rounded], ty)?);
+    let odd = emit(llvm::LSHR, &[float, sixteen], bits)?;
+    let odd = emit(llvm::AND, &[odd, constant(1)?], bits)?;
+    let rounded = emit(llvm::ADD, &[float, constant(0x7fff)?], bits)?;
+    let rounded = emit(llvm::ADD, &[rounded, odd], bits)?;
+    let rounded = emit(llvm::LSHR, &[rounded, sixteen], bits)?;
+    let rounded = emit(llvm::TRUNC, &[rounded], short)?;
+    replace_all_uses(result, emit(llvm::BITCAST, &[rounded], ty)?);
     op.erase();
     Some(())
 }

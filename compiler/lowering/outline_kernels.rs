@@ -16,6 +16,7 @@ use crate::{
 };
 use irc_dialects::ods::tl::LaunchOperation;
 use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind,
     Options, Pass, PassError, PassOption, PassResult, RegionLike, Type, Value, ValueLike, attr,
@@ -156,7 +157,7 @@ fn move_body<'c: 'a, 'a>(
             bitcast(context, value, to, |spec| spec.before(&block, yielded))
         })
         .collect();
-    OpSpec::new(context, "func.return", yielded.location())
+    OpSpec::new(context, func::RETURN, yielded.location())
         .operands(&values)
         .before(&block, yielded);
     yielded.erase();

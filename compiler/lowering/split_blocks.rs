@@ -16,6 +16,7 @@ use crate::{
     kernel::is_loops,
 };
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
     RegionLike, Type as MlirType, Value, ValueLike, attr, function, read, walk_collect,
@@ -180,7 +181,7 @@ fn write<'c: 'a, 'a>(
         let built = tl::build(context, &split.op, &values, op.location())?;
         let built = block.append_operation(built);
         let result: Value = built.result(0).map_err(|error| error.to_string())?.into();
-        OpSpec::new(context, "func.return", op.location()).operands(&[result]).append(&block);
+        OpSpec::new(context, func::RETURN, op.location()).operands(&[result]).append(&block);
         function(context, &callee, &inputs, &[result.r#type()], block, op.location())
             .attr("sym_visibility", attr::string(context, "private"))
             .with(KERNEL, ())

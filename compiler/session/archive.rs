@@ -25,6 +25,7 @@ use crate::{
 use bytes::Bytes;
 use irc_diag::Diagnostic;
 use irc_mlf::{Contents, Model, Shared, Version};
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, CapturedDiagnostic, Context, Erase, Module, OpSpec, OperationLike, Value,
     ValueLike, attr, read,
@@ -301,7 +302,7 @@ fn step_text<'c: 'a, 'a>(
     let given: Vec<Value> = given.collect::<Option<_>>()?;
     irc_mlir::set_operands(copied, &given);
     let made: Vec<Value> = copied.results().map(Into::into).collect();
-    OpSpec::new(context, "func.return", op.location()).operands(&made).append(&body);
+    OpSpec::new(context, func::RETURN, op.location()).operands(&made).append(&body);
     // Its text has a name of its own, of which it gets one that says what it is.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
         .with(GRAPH, ())

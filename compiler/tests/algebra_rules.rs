@@ -1,6 +1,7 @@
 //! Every algebra rule, on a smallest program: it fires, and both sides agree bit for bit.
 use irc::{eval::evaluate, fusion};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Module, OperationLike, OperationRef, RegionLike, ValueLike, read, walk_collect,
 };
@@ -91,7 +92,7 @@ fn every_rule_fires_and_keeps_every_bit() {
 }
 
 fn func<'c, 'a>(module: &'a Module<'c>) -> OperationRef<'c, 'a> {
-    walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func")[0]
+    walk_collect(module.as_operation(), |op| read::op_name(&op) == func::FUNC)[0]
 }
 
 /// Random values, and the hard ones: zeros of both signs, infinities, halfway cases.

@@ -8,6 +8,7 @@ use irc::{Accumulate, eval::evaluate, lowering::graph_to_tl::graph_to_tl};
 use irc_ark_format::model::{self, Document, Model, OpKind, buffer_bytes};
 use irc_ark_frontend::ImportOptions;
 use irc_dialects::ark::{Origins, import};
+use irc_mlir::ops::func;
 use irc_mlir::{Capture, Context, Module, OperationLike, OperationRef, read};
 use irc_tensor::{DType, Tensor, Tolerance, compare, read_npz_file};
 use irc_tl::Results;
@@ -81,7 +82,7 @@ fn names(func: OperationRef<'_, '_>, attribute: &str) -> Vec<String> {
 
 fn main_of<'c: 'a, 'a>(module: &'a Module<'c>) -> OperationRef<'c, 'a> {
     let mains = read::body_ops(module.as_operation()).into_iter();
-    mains.into_iter().find(|op| read::op_name(op) == "func.func").expect("a function")
+    mains.into_iter().find(|op| read::op_name(op) == func::FUNC).expect("a function")
 }
 
 /// numpy has no bfloat16: the archive holds its bits.

@@ -2,6 +2,7 @@
 //! output every time.
 use irc::{eval::evaluate, fusion};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, Context, Location, Module, OpSpec, OperationLike, OperationRef, Type, Value,
     function, read, to_text, walk_collect,
@@ -159,7 +160,7 @@ fn context() -> Context {
 fn only_views_stay_outside(func: OperationRef<'_, '_>, seed: u64) {
     for op in read::body_ops(func) {
         let name = read::op_name(&op);
-        let allowed = ["tl.group", "tl.reshape", "tl.bitcast", "func.return"];
+        let allowed = ["tl.group", "tl.reshape", "tl.bitcast", func::RETURN];
         assert!(allowed.contains(&name.as_str()), "seed {seed}: {name} is outside groups");
         if name == tl::GROUP {
             kinds_hold_what_they_say(op, seed);
@@ -185,7 +186,7 @@ fn kinds_hold_what_they_say(group: OperationRef<'_, '_>, seed: u64) {
 }
 
 fn func<'c, 'a>(module: &'a Module<'c>) -> OperationRef<'c, 'a> {
-    walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func")[0]
+    walk_collect(module.as_operation(), |op| read::op_name(&op) == func::FUNC)[0]
 }
 
 /// A straight-line program: inputs first, then one value per step.
@@ -260,7 +261,7 @@ impl Program {
         let returned: Vec<_> = self.results.iter().map(|result| values[*result]).collect();
         let results: Vec<_> =
             self.results.iter().map(|result| mlir(&self.types[*result])).collect();
-        OpSpec::new(context, "func.return", location).operands(&returned).append(&block);
+        OpSpec::new(context, func::RETURN, location).operands(&returned).append(&block);
         let func = function(context, "f", &inputs, &results, block, location).build();
         module.body().append_operation(func);
         module

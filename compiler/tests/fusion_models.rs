@@ -5,6 +5,7 @@ use irc::{
     fusion,
     session::{CompileOptions, Session},
 };
+use irc_mlir::ops::func;
 use irc_mlir::{Module, OperationLike, OperationRef, read, walk_collect};
 use irc_tensor::Tensor;
 use std::{env, fs, path::Path, path::PathBuf};
@@ -25,7 +26,7 @@ fn models_keep_every_bit() {
         assert!(module.as_operation().verify(), "{} breaks", path.display());
         for op in read::body_ops(main(&module)) {
             let name = read::op_name(&op);
-            let allowed = ["tl.group", "tl.reshape", "tl.bitcast", "func.return"];
+            let allowed = ["tl.group", "tl.reshape", "tl.bitcast", func::RETURN];
             assert!(allowed.contains(&name.as_str()), "{}: {name} outside", path.display());
         }
         let Some(inputs) = inputs else { continue };
@@ -81,7 +82,7 @@ fn tensor_level(path: &Path) -> Option<String> {
 }
 
 fn main<'c, 'a>(module: &'a Module<'c>) -> OperationRef<'c, 'a> {
-    walk_collect(module.as_operation(), |op| read::op_name(&op) == "func.func")[0]
+    walk_collect(module.as_operation(), |op| read::op_name(&op) == func::FUNC)[0]
 }
 
 /// Random inputs; `None` for models too large to evaluate.

@@ -3,6 +3,7 @@
 use irc::codegen::{Output, Target, compile, link_library};
 use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, Context, Location, Module, OpSpec, OperationLike, Type, Value, ValueLike,
     function, read, walk_collect,
@@ -72,7 +73,7 @@ fn module<'c>(context: &'c Context, cases: &[Case]) -> Module<'c> {
         returned.extend(built.results().map(Value::from));
     }
     let results: Vec<Type> = returned.iter().map(ValueLike::r#type).collect();
-    OpSpec::new(context, "func.return", location).operands(&returned).append(&block);
+    OpSpec::new(context, func::RETURN, location).operands(&returned).append(&block);
     let main = function(context, "main", &inputs, &results, block, location).build();
     module.body().append_operation(main);
     module
@@ -732,7 +733,7 @@ fn general_ops_written_into_each_other_keep_every_bit() {
     let mut module = irc_mlir::parse_module(&context, text).unwrap();
     let inputs = vec![numbers(DType::F16, &[6, 9], 1), numbers(DType::F16, &[9], 2)];
     let functions = irc_mlir::walk_collect(module.as_operation(), |op| {
-        irc_mlir::read::op_name(&op) == "func.func"
+        irc_mlir::read::op_name(&op) == func::FUNC
     });
     let expected = irc::eval::evaluate(functions[0], &inputs).unwrap();
     let found = run_module(&context, &mut module, inputs);

@@ -5,6 +5,7 @@ use irc::codegen::{Output, Target, compile, link_library};
 use irc::kernel::{KernelInfo, LOOPS};
 use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, Location, Module, OpSpec, OperationLike, Type as MlirType, Value, ValueLike,
     function, read, walk_collect,
@@ -54,7 +55,7 @@ impl Kernel {
         let returned: Vec<Value> = built.results().map(Value::from).collect();
         let mlir: Vec<MlirType> = returned.iter().map(ValueLike::r#type).collect();
         let results = mlir.iter().map(|ty| tl::type_of(*ty).unwrap()).collect();
-        OpSpec::new(&context, "func.return", location).operands(&returned).append(&block);
+        OpSpec::new(&context, func::RETURN, location).operands(&returned).append(&block);
         let kernel = function(&context, "kernel", &types, &mlir, block, location)
             .with(KERNEL, ())
             .with(KIND, LOOPS)

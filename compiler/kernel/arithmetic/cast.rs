@@ -8,6 +8,7 @@ use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ty};
 use irc_tl::Rounding;
 
@@ -32,7 +33,7 @@ pub(crate) fn cast<'c: 'b, 'b>(
         (Kind::Float, _) if to.bits == 1 => {
             let wide: Value = widen(scope, value, from);
             let zero: Value = scope.constant(from.compute(scope.context), 0.0);
-            predicate(scope, "arith.cmpf", UNE, wide, zero)
+            predicate(scope, arith::CMPF, UNE, wide, zero)
         }
         (Kind::Float, _) => float_to_integer(scope, value, from, to, rounding),
         (_, Kind::Float) => integer_to_float(scope, value, from, to),
@@ -45,11 +46,11 @@ pub(crate) fn cast<'c: 'b, 'b>(
         _ if to.bits == 1 => {
             const NE: i64 = 1;
             let zero: Value = whole(scope, 0, from);
-            predicate(scope, "arith.cmpi", NE, value, zero)
+            predicate(scope, arith::CMPI, NE, value, zero)
         }
-        _ if from.bits > to.bits => scope.op("arith.trunci", &[value], to.storage),
-        (Kind::Signed, _) => scope.op("arith.extsi", &[value], to.storage),
-        _ => scope.op("arith.extui", &[value], to.storage),
+        _ if from.bits > to.bits => scope.op(arith::TRUNCI, &[value], to.storage),
+        (Kind::Signed, _) => scope.op(arith::EXTSI, &[value], to.storage),
+        _ => scope.op(arith::EXTUI, &[value], to.storage),
     }
 }
 
@@ -74,8 +75,8 @@ fn float_to_float<'c: 'b, 'b>(
     let wide: Value = widen(scope, value, from);
     match (from.bits == 64, to.bits) {
         _ if to.is_narrow_float() => from_single(scope, wide, to),
-        (true, _) => scope.op("arith.truncf", &[wide], to.storage),
-        (false, 64) => scope.op("arith.extf", &[wide], to.storage),
+        (true, _) => scope.op(arith::TRUNCF, &[wide], to.storage),
+        (false, 64) => scope.op(arith::EXTF, &[wide], to.storage),
         (false, _) => irc_mlir::rebind(wide),
     }
 }
@@ -99,16 +100,16 @@ pub(super) fn round_to_odd<'c: 'b, 'b>(
     let single = Element::f32(scope.context);
     let double = ty::parse(scope.context, "f64");
     let word = ty::parse(scope.context, "i32");
-    let near: Value = scope.op("arith.truncf", &[value], single.storage);
-    let back: Value = scope.op("arith.extf", &[near], double);
-    let magnitude = |x: Value<'c, '_>| -> Value<'c, '_> { scope.op("math.absf", &[x], double) };
-    let beyond: Value = predicate(scope, "arith.cmpf", OGT, magnitude(back), magnitude(value));
-    let inexact: Value = predicate(scope, "arith.cmpf", UNE, back, value);
-    let bits: Value = scope.op("arith.bitcast", &[near], word);
-    let one = |flag: Value<'c, '_>| -> Value<'c, '_> { scope.op("arith.extui", &[flag], word) };
-    let cut: Value = scope.op("arith.subi", &[bits, one(beyond)], word);
-    let odd: Value = scope.op("arith.ori", &[cut, one(inexact)], word);
-    scope.op("arith.bitcast", &[odd], single.storage)
+    let near: Value = scope.op(arith::TRUNCF, &[value], single.storage);
+    let back: Value = scope.op(arith::EXTF, &[near], double);
+    let magnitude = |x: Value<'c, '_>| -> Value<'c, '_> { scope.op(math::ABSF, &[x], double) };
+    let beyond: Value = predicate(scope, arith::CMPF, OGT, magnitude(back), magnitude(value));
+    let inexact: Value = predicate(scope, arith::CMPF, UNE, back, value);
+    let bits: Value = scope.op(arith::BITCAST, &[near], word);
+    let one = |flag: Value<'c, '_>| -> Value<'c, '_> { scope.op(arith::EXTUI, &[flag], word) };
+    let cut: Value = scope.op(arith::SUBI, &[bits, one(beyond)], word);
+    let odd: Value = scope.op(arith::ORI, &[cut, one(inexact)], word);
+    scope.op(arith::BITCAST, &[odd], single.storage)
 }
 
 fn integer_to_float<'c: 'b, 'b>(
@@ -117,7 +118,7 @@ fn integer_to_float<'c: 'b, 'b>(
     from: Element<'c>,
     to: Element<'c>,
 ) -> Value<'c, 'b> {
-    let name = if from.kind == Kind::Signed { "arith.sitofp" } else { "arith.uitofp" };
+    let name = if from.kind == Kind::Signed { arith::SITOFP } else { arith::UITOFP };
     if to.is_narrow_float() && from.bits >= 32 {
         // An f32 would round a first time.
         let double: Value = scope.op(name, &[value], ty::parse(scope.context, "f64"));
@@ -139,17 +140,17 @@ fn float_to_integer<'c: 'b, 'b>(
     let compute = from.compute(scope.context);
     let mut wide: Value = widen(scope, value, from);
     if rounding == Rounding::NearestEven {
-        wide = scope.op("math.roundeven", &[wide], compute.storage);
+        wide = scope.op(math::ROUNDEVEN, &[wide], compute.storage);
     }
     let signed = to.kind == Kind::Signed;
     let magnitude = if signed { to.bits - 1 } else { to.bits };
     let above = 2f64.powi(magnitude as i32);
     let (low, high) = (if signed { -above } else { 0.0 }, above);
-    let name = if signed { "arith.fptosi" } else { "arith.fptoui" };
+    let name = if signed { arith::FPTOSI } else { arith::FPTOUI };
     let inside: Value = scope.op(name, &[wide], to.storage);
     let test = |number: i64, bound: f64| -> Value<'c, '_> {
         let bound: Value = scope.constant(compute, bound);
-        predicate(scope, "arith.cmpf", number, wide, bound)
+        predicate(scope, arith::CMPF, number, wide, bound)
     };
     // Constants saturate as well.
     let (lowest, highest): (Value, Value) = (scope.constant(to, low), scope.constant(to, high));

@@ -1,6 +1,7 @@
 //! Functions of floats, in `f32` or `f64`.
 use super::{predicate, select};
 use crate::kernel::{element::Element, scope::Scope};
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, attr, ty};
 use irc_tl::{Binary, Comparison, Unary};
 
@@ -26,7 +27,7 @@ pub(super) fn compare<'c: 'b, 'b>(
         Comparison::Gt => OGT,
         Comparison::Ge => OGE,
     };
-    predicate(scope, "arith.cmpf", number, x, y)
+    predicate(scope, arith::CMPF, number, x, y)
 }
 
 pub(super) fn unary<'c: 'b, 'b>(
@@ -38,9 +39,9 @@ pub(super) fn unary<'c: 'b, 'b>(
     let number = |value: f64| scope.constant(ty, value);
     let op = |name: &str, operands: &[Value<'c, '_>]| scope.op(name, operands, ty.storage);
     match function {
-        Unary::Abs => op("math.absf", &[x]),
-        Unary::Round => op("math.roundeven", &[x]),
-        Unary::Neg => op("arith.negf", &[x]),
+        Unary::Abs => op(math::ABSF, &[x]),
+        Unary::Round => op(math::ROUNDEVEN, &[x]),
+        Unary::Neg => op(arith::NEGF, &[x]),
         // Zeros of either sign and NaN are their own sign.
         Unary::Sign => {
             let zero: Value = number(0.0);
@@ -49,21 +50,21 @@ pub(super) fn unary<'c: 'b, 'b>(
             let positive: Value = compare(scope, Comparison::Gt, x, zero);
             select(scope, positive, number(1.0), sign, ty)
         }
-        Unary::Rsqrt => op("arith.divf", &[number(1.0), op("math.sqrt", &[x])]),
-        Unary::Relu => op("arith.maximumf", &[x, number(0.0)]),
+        Unary::Rsqrt => op(arith::DIVF, &[number(1.0), op(math::SQRT, &[x])]),
+        Unary::Relu => op(arith::MAXIMUMF, &[x, number(0.0)]),
         Unary::RoundTf32 => round_tf32(scope, x, ty),
         Unary::Sigmoid => {
-            let e = op("math.exp", &[op("arith.negf", &[x])]);
-            op("arith.divf", &[number(1.0), op("arith.addf", &[number(1.0), e])])
+            let e = op(math::EXP, &[op(arith::NEGF, &[x])]);
+            op(arith::DIVF, &[number(1.0), op(arith::ADDF, &[number(1.0), e])])
         }
         Unary::Gelu => {
             // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), which keeps its digits where the tanh is near -1.
-            let square = op("arith.mulf", &[x, x]);
-            let cube = op("arith.mulf", &[square, x]);
-            let inner = op("arith.addf", &[x, op("arith.mulf", &[cube, number(0.044_715)])]);
+            let square = op(arith::MULF, &[x, x]);
+            let cube = op(arith::MULF, &[square, x]);
+            let inner = op(arith::ADDF, &[x, op(arith::MULF, &[cube, number(0.044_715)])]);
             let scale = number(-2.0 * (2.0 / std::f64::consts::PI).sqrt());
-            let e = op("math.exp", &[op("arith.mulf", &[inner, scale])]);
-            op("arith.divf", &[x, op("arith.addf", &[number(1.0), e])])
+            let e = op(math::EXP, &[op(arith::MULF, &[inner, scale])]);
+            op(arith::DIVF, &[x, op(arith::ADDF, &[number(1.0), e])])
         }
         Unary::Not => unreachable!("`takes` refuses floats"),
         // The op of `math` of its name is the function.
@@ -78,14 +79,14 @@ pub(super) fn binary<'c: 'b, 'b>(
     ty: Element<'c>,
 ) -> Value<'c, 'b> {
     let name = match function {
-        Binary::Add => "arith.addf",
-        Binary::Sub => "arith.subf",
-        Binary::Mul => "arith.mulf",
-        Binary::Div => "arith.divf",
-        Binary::Rem => "arith.remf",
-        Binary::Max => "arith.maximumf",
-        Binary::Min => "arith.minimumf",
-        Binary::Pow => "math.powf",
+        Binary::Add => arith::ADDF,
+        Binary::Sub => arith::SUBF,
+        Binary::Mul => arith::MULF,
+        Binary::Div => arith::DIVF,
+        Binary::Rem => arith::REMF,
+        Binary::Max => arith::MAXIMUMF,
+        Binary::Min => arith::MINIMUMF,
+        Binary::Pow => math::POWF,
         Binary::Mod => return modulo(scope, x, y, ty),
         _ => unreachable!("`takes` refuses floats"),
     };
@@ -101,13 +102,13 @@ fn modulo<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let zero: Value = scope.constant(ty, 0.0);
     let flag = ty::parse(scope.context, "i1");
-    let rest: Value = scope.op("arith.remf", &[x, y], ty.storage);
+    let rest: Value = scope.op(arith::REMF, &[x, y], ty.storage);
     let some: Value = compare(scope, Comparison::Ne, rest, zero);
     let below: Value = compare(scope, Comparison::Lt, rest, zero);
     let divisor_below: Value = compare(scope, Comparison::Lt, y, zero);
-    let differ: Value = scope.op("arith.xori", &[below, divisor_below], flag);
-    let moves: Value = scope.op("arith.andi", &[some, differ], flag);
-    let moved: Value = scope.op("arith.addf", &[rest, y], ty.storage);
+    let differ: Value = scope.op(arith::XORI, &[below, divisor_below], flag);
+    let moves: Value = scope.op(arith::ANDI, &[some, differ], flag);
+    let moved: Value = scope.op(arith::ADDF, &[rest, y], ty.storage);
     select(scope, moves, moved, rest, ty)
 }
 
@@ -121,16 +122,16 @@ fn round_tf32<'c: 'b, 'b>(
     let word = ty::parse(scope.context, "i32");
     let number = |text: &str| -> Value<'c, '_> {
         let value = attr::parse(scope.context, &format!("{text} : i32"));
-        scope.with("arith.constant", &[], word, &[("value", value)])
+        scope.with(arith::CONSTANT, &[], word, &[("value", value)])
     };
     let int = |name: &str, a: Value<'c, '_>, b: &str| -> Value<'c, '_> {
         scope.op(name, &[a, number(b)], word)
     };
-    let bits: Value = scope.op("arith.bitcast", &[x], word);
-    let rounded = int("arith.andi", int("arith.addi", bits, "4096"), "-8192");
-    let rounded: Value = scope.op("arith.bitcast", &[rounded], ty.storage);
-    let magnitude = int("arith.andi", bits, "0x7fffffff");
+    let bits: Value = scope.op(arith::BITCAST, &[x], word);
+    let rounded = int(arith::ANDI, int(arith::ADDI, bits, "4096"), "-8192");
+    let rounded: Value = scope.op(arith::BITCAST, &[rounded], ty.storage);
+    let magnitude = int(arith::ANDI, bits, "0x7fffffff");
     const SLT: i64 = 2;
-    let finite: Value = predicate(scope, "arith.cmpi", SLT, magnitude, number("0x7f800000"));
+    let finite: Value = predicate(scope, arith::CMPI, SLT, magnitude, number("0x7f800000"));
     select(scope, finite, rounded, x, ty)
 }

@@ -4,6 +4,7 @@ use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{Value, ty};
 use irc_tl::{Binary, Comparison, Unary};
 
@@ -24,7 +25,7 @@ pub(super) fn compare<'c: 'b, 'b>(
     };
     // The unsigned predicates follow the signed ones.
     let number = if kind == Kind::Unsigned && signed >= 2 { signed + 4 } else { signed };
-    predicate(scope, "arith.cmpi", number, x, y)
+    predicate(scope, arith::CMPI, number, x, y)
 }
 
 pub(super) fn unary<'c: 'b, 'b>(
@@ -35,7 +36,7 @@ pub(super) fn unary<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let signed = ty.kind == Kind::Signed;
     let zero: Value = whole(scope, 0, ty);
-    let negated = || -> Value<'c, '_> { scope.op("arith.subi", &[zero, x], ty.storage) };
+    let negated = || -> Value<'c, '_> { scope.op(arith::SUBI, &[zero, x], ty.storage) };
     let below = || -> Value<'c, '_> { compare(scope, Comparison::Lt, x, zero, ty.kind) };
     match function {
         Unary::Neg => irc_mlir::rebind(negated()),
@@ -49,9 +50,9 @@ pub(super) fn unary<'c: 'b, 'b>(
             }
             select(scope, below(), whole(scope, -1, ty), sign, ty)
         }
-        Unary::Relu if signed => scope.op("arith.maxsi", &[x, zero], ty.storage),
+        Unary::Relu if signed => scope.op(arith::MAXSI, &[x, zero], ty.storage),
         Unary::Relu => irc_mlir::rebind(x),
-        Unary::Not => scope.op("arith.xori", &[x, whole(scope, -1, ty)], ty.storage),
+        Unary::Not => scope.op(arith::XORI, &[x, whole(scope, -1, ty)], ty.storage),
         _ => unreachable!("`takes` refuses integers"),
     }
 }
@@ -64,16 +65,16 @@ pub(super) fn binary<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let signed = ty.kind == Kind::Signed;
     let name = match function {
-        Binary::Add => "arith.addi",
-        Binary::Sub => "arith.subi",
-        Binary::Mul => "arith.muli",
-        Binary::Max if signed => "arith.maxsi",
-        Binary::Max => "arith.maxui",
-        Binary::Min if signed => "arith.minsi",
-        Binary::Min => "arith.minui",
-        Binary::And => "arith.andi",
-        Binary::Or => "arith.ori",
-        Binary::Xor => "arith.xori",
+        Binary::Add => arith::ADDI,
+        Binary::Sub => arith::SUBI,
+        Binary::Mul => arith::MULI,
+        Binary::Max if signed => arith::MAXSI,
+        Binary::Max => arith::MAXUI,
+        Binary::Min if signed => arith::MINSI,
+        Binary::Min => arith::MINUI,
+        Binary::And => arith::ANDI,
+        Binary::Or => arith::ORI,
+        Binary::Xor => arith::XORI,
         Binary::Div => return divide(scope, x, y, ty),
         Binary::Rem => return remainder(scope, x, y, ty),
         Binary::Mod => return modulo(scope, x, y, ty),
@@ -98,13 +99,13 @@ fn divide<'c: 'b, 'b>(
     let by_zero = is(zero);
     let safe: Value = select(scope, by_zero, one, y, ty);
     if ty.kind == Kind::Unsigned {
-        let quotient: Value = scope.op("arith.divui", &[x, safe], ty.storage);
+        let quotient: Value = scope.op(arith::DIVUI, &[x, safe], ty.storage);
         return select(scope, by_zero, zero, quotient, ty);
     }
     let by_minus_one = is(whole(scope, -1, ty));
     let safe: Value = select(scope, by_minus_one, one, safe, ty);
-    let quotient: Value = scope.op("arith.divsi", &[x, safe], ty.storage);
-    let negated: Value = scope.op("arith.subi", &[zero, x], ty.storage);
+    let quotient: Value = scope.op(arith::DIVSI, &[x, safe], ty.storage);
+    let negated: Value = scope.op(arith::SUBI, &[zero, x], ty.storage);
     let quotient: Value = select(scope, by_minus_one, negated, quotient, ty);
     select(scope, by_zero, zero, quotient, ty)
 }
@@ -122,10 +123,10 @@ fn remainder<'c: 'b, 'b>(
     };
     let safe: Value = select(scope, is(0), one, y, ty);
     if ty.kind == Kind::Unsigned {
-        return scope.op("arith.remui", &[x, safe], ty.storage);
+        return scope.op(arith::REMUI, &[x, safe], ty.storage);
     }
     let safe: Value = select(scope, is(-1), one, safe, ty);
-    scope.op("arith.remsi", &[x, safe], ty.storage)
+    scope.op(arith::REMSI, &[x, safe], ty.storage)
 }
 
 fn modulo<'c: 'b, 'b>(
@@ -143,9 +144,9 @@ fn modulo<'c: 'b, 'b>(
     let some: Value = compare(scope, Comparison::Ne, rest, zero, ty.kind);
     let below: Value = compare(scope, Comparison::Lt, rest, zero, ty.kind);
     let divisor_below: Value = compare(scope, Comparison::Lt, y, zero, ty.kind);
-    let differ: Value = scope.op("arith.xori", &[below, divisor_below], flag);
-    let moves: Value = scope.op("arith.andi", &[some, differ], flag);
-    let moved: Value = scope.op("arith.addi", &[rest, y], ty.storage);
+    let differ: Value = scope.op(arith::XORI, &[below, divisor_below], flag);
+    let moves: Value = scope.op(arith::ANDI, &[some, differ], flag);
+    let moved: Value = scope.op(arith::ADDI, &[rest, y], ty.storage);
     select(scope, moves, moved, rest, ty)
 }
 
@@ -158,7 +159,7 @@ fn shift_left<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let width: Value = whole(scope, i64::from(ty.bits), ty);
     let inside: Value = compare(scope, Comparison::Lt, y, width, Kind::Unsigned);
-    let shifted: Value = scope.op("arith.shli", &[x, y], ty.storage);
+    let shifted: Value = scope.op(arith::SHLI, &[x, y], ty.storage);
     select(scope, inside, shifted, whole(scope, 0, ty), ty)
 }
 
@@ -172,12 +173,12 @@ fn shift_right<'c: 'b, 'b>(
     let last: Value = whole(scope, i64::from(ty.bits) - 1, ty);
     if ty.kind == Kind::Unsigned {
         let inside: Value = compare(scope, Comparison::Le, y, last, ty.kind);
-        let shifted: Value = scope.op("arith.shrui", &[x, y], ty.storage);
+        let shifted: Value = scope.op(arith::SHRUI, &[x, y], ty.storage);
         return select(scope, inside, shifted, whole(scope, 0, ty), ty);
     }
-    let amount: Value = scope.op("arith.maxsi", &[y, whole(scope, 0, ty)], ty.storage);
-    let amount: Value = scope.op("arith.minsi", &[amount, last], ty.storage);
-    scope.op("arith.shrsi", &[x, amount], ty.storage)
+    let amount: Value = scope.op(arith::MAXSI, &[y, whole(scope, 0, ty)], ty.storage);
+    let amount: Value = scope.op(arith::MINSI, &[amount, last], ty.storage);
+    scope.op(arith::SHRSI, &[x, amount], ty.storage)
 }
 
 /// By squaring, one step per bit of the exponent. A negative exponent gives 0 but for 1 and -1.
@@ -190,12 +191,12 @@ fn power<'c: 'b, 'b>(
     let signed = ty.kind == Kind::Signed;
     let (one, zero): (Value, Value) = (whole(scope, 1, ty), whole(scope, 0, ty));
     let mul = |a: Value<'c, '_>, b: Value<'c, '_>| -> Value<'c, '_> {
-        scope.op("arith.muli", &[a, b], ty.storage)
+        scope.op(arith::MULI, &[a, b], ty.storage)
     };
     let (mut result, mut square): (Value, Value) = (one, irc_mlir::rebind(x));
     for bit in 0..ty.bits - u32::from(signed) {
         let mask: Value = whole(scope, 1i64 << bit, ty);
-        let masked: Value = scope.op("arith.andi", &[y, mask], ty.storage);
+        let masked: Value = scope.op(arith::ANDI, &[y, mask], ty.storage);
         let set: Value = compare(scope, Comparison::Ne, masked, zero, ty.kind);
         result = select(scope, set, mul(result, square), result, ty);
         square = mul(square, square);
@@ -206,7 +207,7 @@ fn power<'c: 'b, 'b>(
     let is = |value: i64| -> Value<'c, '_> {
         compare(scope, Comparison::Eq, x, whole(scope, value, ty), ty.kind)
     };
-    let low: Value = scope.op("arith.andi", &[y, one], ty.storage);
+    let low: Value = scope.op(arith::ANDI, &[y, one], ty.storage);
     let odd: Value = compare(scope, Comparison::Ne, low, zero, ty.kind);
     let turned: Value = select(scope, odd, whole(scope, -1, ty), one, ty);
     let inverse: Value = select(scope, is(-1), turned, zero, ty);

@@ -17,6 +17,7 @@ use super::{
     element::{Element, Kind},
     scope::Scope,
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{Value, attr, ty};
 use irc_tl::{Binary, Comparison, Unary};
 
@@ -79,12 +80,12 @@ pub(crate) fn widen<'c: 'b, 'b>(
         Some(_) if from.kind == Kind::Float => {
             let single: Value = small::decode(scope, value, from);
             if compute.bits == 64 {
-                scope.op("arith.extf", &[single], compute.storage)
+                scope.op(arith::EXTF, &[single], compute.storage)
             } else {
                 irc_mlir::rebind(single)
             }
         }
-        None if from.is_half() => scope.op("arith.extf", &[value], compute.storage),
+        None if from.is_half() => scope.op(arith::EXTF, &[value], compute.storage),
         _ => irc_mlir::rebind(value),
     }
 }
@@ -104,7 +105,7 @@ pub(crate) fn narrow<'c: 'b, 'b>(
                 small::encode(scope, value, to)
             }
         }
-        None if to.is_half() => scope.op("arith.truncf", &[value], to.storage),
+        None if to.is_half() => scope.op(arith::TRUNCF, &[value], to.storage),
         _ => irc_mlir::rebind(value),
     }
 }
@@ -123,7 +124,7 @@ pub(crate) fn whole<'c: 'b, 'b>(
         bits => value << (64 - bits) >> (64 - bits),
     };
     let value = melior::ir::attribute::IntegerAttribute::new(ty.storage, value).into();
-    scope.with("arith.constant", &[], ty.storage, &[("value", value)])
+    scope.with(arith::CONSTANT, &[], ty.storage, &[("value", value)])
 }
 
 fn select<'c: 'b, 'b>(
@@ -133,7 +134,7 @@ fn select<'c: 'b, 'b>(
     no: Value<'c, '_>,
     ty: Element<'c>,
 ) -> Value<'c, 'b> {
-    scope.op("arith.select", &[condition, yes, no], ty.storage)
+    scope.op(arith::SELECT, &[condition, yes, no], ty.storage)
 }
 
 /// `arith.cmpf` or `arith.cmpi` by the number of its predicate.

@@ -5,6 +5,7 @@ use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{Type, Value, attr, ty};
 use irc_tensor::{SmallFloat, Special};
 
@@ -32,14 +33,14 @@ pub(crate) fn wrap<'c: 'b, 'b>(
     }
     let byte = |value: u32| -> Value<'c, '_> {
         let value = attr::parse(scope.context, &format!("{value} : i8"));
-        scope.with("arith.constant", &[], ty.storage, &[("value", value)])
+        scope.with(arith::CONSTANT, &[], ty.storage, &[("value", value)])
     };
     if ty.kind == Kind::Unsigned {
-        return scope.op("arith.andi", &[value, byte((1 << ty.bits) - 1)], ty.storage);
+        return scope.op(arith::ANDI, &[value, byte((1 << ty.bits) - 1)], ty.storage);
     }
     let rest = byte(8 - ty.bits);
-    let raised: Value = scope.op("arith.shli", &[value, rest], ty.storage);
-    scope.op("arith.shrsi", &[raised, rest], ty.storage)
+    let raised: Value = scope.op(arith::SHLI, &[value, rest], ty.storage);
+    scope.op(arith::SHRSI, &[raised, rest], ty.storage)
 }
 
 /// A small float as an `f32`, which holds it exactly.
@@ -49,12 +50,12 @@ pub(super) fn decode<'c: 'b, 'b>(
     from: Element<'c>,
 ) -> Value<'c, 'b> {
     let words = Words::new(scope);
-    let code: Value = scope.op("arith.extui", &[value], words.ty);
+    let code: Value = scope.op(arith::EXTUI, &[value], words.ty);
     let bits = match from.small.and_then(SmallFloat::of) {
         Some(format) => words.decoded(code, format),
         None => words.decoded_power(code),
     };
-    scope.op("arith.bitcast", &[bits], words.float)
+    scope.op(arith::BITCAST, &[bits], words.float)
 }
 
 /// The small float nearest to an `f32`, ties to even; what is out of range and NaN become what the
@@ -65,12 +66,12 @@ pub(super) fn encode<'c: 'b, 'b>(
     to: Element<'c>,
 ) -> Value<'c, 'b> {
     let words = Words::new(scope);
-    let bits: Value = scope.op("arith.bitcast", &[value], words.ty);
+    let bits: Value = scope.op(arith::BITCAST, &[value], words.ty);
     let code = match to.small.and_then(SmallFloat::of) {
         Some(format) => words.encoded(bits, format),
         None => words.encoded_power(bits),
     };
-    scope.op("arith.trunci", &[code], to.storage)
+    scope.op(arith::TRUNCI, &[code], to.storage)
 }
 
 /// Writes ops on `i32`: the bits of an `f32`, and codes.
@@ -88,7 +89,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
 
     fn number(&self, value: u32) -> Value<'c, 's> {
         let value = attr::parse(self.scope.context, &format!("{} : i32", value as i32));
-        self.scope.with("arith.constant", &[], self.ty, &[("value", value)])
+        self.scope.with(arith::CONSTANT, &[], self.ty, &[("value", value)])
     }
 
     fn op(&self, name: &str, x: Value<'c, '_>, y: Value<'c, '_>) -> Value<'c, 's> {
@@ -100,7 +101,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
     }
 
     fn is(&self, number: i64, x: Value<'c, '_>, y: u32) -> Value<'c, 's> {
-        predicate(self.scope, "arith.cmpi", number, x, self.number(y))
+        predicate(self.scope, arith::CMPI, number, x, self.number(y))
     }
 
     fn choose(
@@ -109,26 +110,25 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         yes: Value<'c, '_>,
         no: Value<'c, '_>,
     ) -> Value<'c, 's> {
-        self.scope.op("arith.select", &[condition, yes, no], self.ty)
+        self.scope.op(arith::SELECT, &[condition, yes, no], self.ty)
     }
 
     /// The sum of two `f32`s given as bits.
     fn sum(&self, x: Value<'c, '_>, y: u32) -> Value<'c, 's> {
         let float = |bits: Value<'c, '_>| -> Value<'c, 's> {
-            self.scope.op("arith.bitcast", &[bits], self.float)
+            self.scope.op(arith::BITCAST, &[bits], self.float)
         };
-        let sum: Value =
-            self.scope.op("arith.addf", &[float(x), float(self.number(y))], self.float);
-        self.scope.op("arith.bitcast", &[sum], self.ty)
+        let sum: Value = self.scope.op(arith::ADDF, &[float(x), float(self.number(y))], self.float);
+        self.scope.op(arith::BITCAST, &[sum], self.ty)
     }
 
     fn decoded(&self, code: Value<'c, '_>, format: SmallFloat) -> Value<'c, 's> {
-        let size = self.with("arith.andi", code, u32::from(format.sign() - 1));
-        let raised = self.with("arith.shli", size, MANTISSA - format.mantissa);
-        let normal = self.with("arith.addi", raised, ((BIAS - format.bias) as u32) << MANTISSA);
+        let size = self.with(arith::ANDI, code, u32::from(format.sign() - 1));
+        let raised = self.with(arith::SHLI, size, MANTISSA - format.mantissa);
+        let normal = self.with(arith::ADDI, raised, ((BIAS - format.bias) as u32) << MANTISSA);
         // The numbers below are what a power of two lacks that has their last place as its own.
         let power = ((BIAS + 1 - format.bias) as u32) << MANTISSA;
-        let lifted = self.with("arith.ori", raised, power);
+        let lifted = self.with(arith::ORI, raised, power);
         let small = self.sum(lifted, power | 1 << 31);
         let is_small = self.is(ULT, size, 1 << format.mantissa);
         let mut bits = self.choose(is_small, small, normal);
@@ -136,9 +136,9 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
             let infinite = self.is(EQ, size, u32::from(format.largest()) + 1);
             bits = self.choose(infinite, self.number(INFINITY), bits);
         }
-        let sign = self.with("arith.andi", code, u32::from(format.sign()));
-        let sign = self.with("arith.shli", sign, 31 - format.sign().trailing_zeros());
-        let signed = self.op("arith.ori", bits, sign);
+        let sign = self.with(arith::ANDI, code, u32::from(format.sign()));
+        let sign = self.with(arith::SHLI, sign, 31 - format.sign().trailing_zeros());
+        let signed = self.op(arith::ORI, bits, sign);
         let is_nan = match format.special {
             Special::Ieee => self.is(UGT, size, u32::from(format.largest()) + 1),
             Special::Last => self.is(EQ, size, u32::from(format.nan())),
@@ -150,19 +150,19 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
 
     /// The exponent is in its place already; the least number is below those that have one.
     fn decoded_power(&self, code: Value<'c, '_>) -> Value<'c, 's> {
-        let power = self.with("arith.shli", code, MANTISSA);
+        let power = self.with(arith::SHLI, code, MANTISSA);
         let power = self.choose(self.is(EQ, code, 0), self.number(1 << (MANTISSA - 1)), power);
         self.choose(self.is(EQ, code, 255), self.number(NAN), power)
     }
 
     fn encoded(&self, bits: Value<'c, '_>, format: SmallFloat) -> Value<'c, 's> {
-        let size = self.with("arith.andi", bits, MAGNITUDE);
+        let size = self.with(arith::ANDI, bits, MAGNITUDE);
         let code = self.encoded_size(size, format);
         let outside = self.is(UGT, code, u32::from(format.largest()));
         let code = self.choose(outside, self.number(u32::from(format.beyond())), code);
-        let sign = self.with("arith.shrui", bits, 31);
-        let sign = self.with("arith.shli", sign, format.sign().trailing_zeros());
-        let signed = self.op("arith.ori", code, sign);
+        let sign = self.with(arith::SHRUI, bits, 31);
+        let sign = self.with(arith::SHLI, sign, format.sign().trailing_zeros());
+        let signed = self.op(arith::ORI, code, sign);
         let signed = match format.special {
             // NaN has no sign.
             Special::Last => self.choose(self.is(EQ, code, u32::from(format.nan())), code, signed),
@@ -177,26 +177,26 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
     /// The code of what is not negative, as if exponents went on.
     fn encoded_size(&self, size: Value<'c, '_>, format: SmallFloat) -> Value<'c, 's> {
         let dropped = MANTISSA - format.mantissa;
-        let last = self.with("arith.andi", self.with("arith.shrui", size, dropped), 1);
-        let half = self.op("arith.addi", last, self.number((1 << (dropped - 1)) - 1));
-        let kept = self.with("arith.shrui", self.op("arith.addi", size, half), dropped);
+        let last = self.with(arith::ANDI, self.with(arith::SHRUI, size, dropped), 1);
+        let half = self.op(arith::ADDI, last, self.number((1 << (dropped - 1)) - 1));
+        let kept = self.with(arith::SHRUI, self.op(arith::ADDI, size, half), dropped);
         let offset = ((BIAS - format.bias) as u32) << format.mantissa;
-        let normal = self.with("arith.subi", kept, offset);
+        let normal = self.with(arith::SUBI, kept, offset);
         // Added to a power of two whose last place is that of the small numbers, they round to it.
         let power = ((BIAS + format.least() + MANTISSA as i32) as u32) << MANTISSA;
-        let small = self.with("arith.subi", self.sum(size, power), power);
+        let small = self.with(arith::SUBI, self.sum(size, power), power);
         let is_small = self.is(ULT, size, ((BIAS + 1 - format.bias) as u32) << MANTISSA);
         self.choose(is_small, small, normal)
     }
 
     /// The exponent, one more where there is a mantissa; NaN and infinity have the last.
     fn encoded_power(&self, bits: Value<'c, '_>) -> Value<'c, 's> {
-        let size = self.with("arith.andi", bits, MAGNITUDE);
-        let exponent = self.with("arith.shrui", size, MANTISSA);
-        let rest = self.with("arith.andi", size, (1 << MANTISSA) - 1);
+        let size = self.with(arith::ANDI, bits, MAGNITUDE);
+        let exponent = self.with(arith::SHRUI, size, MANTISSA);
+        let rest = self.with(arith::ANDI, size, (1 << MANTISSA) - 1);
         let rest = self.is(NE, rest, 0);
-        let up: Value = self.scope.op("arith.extui", &[rest], self.ty);
-        let next = self.op("arith.addi", exponent, up);
+        let up: Value = self.scope.op(arith::EXTUI, &[rest], self.ty);
+        let next = self.op(arith::ADDI, exponent, up);
         let least = self.is(ULT, size, (1 << (MANTISSA - 1)) + 1);
         let code = self.choose(least, self.number(0), next);
         let outside = self.is(UGT, size, INFINITY);

@@ -6,6 +6,7 @@ use crate::{
     kernel::{declare::on_memory, emit::Emit},
 };
 use irc_dialects::tl;
+use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, PassError, PassResult, RegionLike,
     Type, Value, attr, read,
@@ -68,7 +69,7 @@ fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     for callee in &callees {
         start = emit(e, callee, (start, count), &buffers, &bytes);
     }
-    e.spec("func.return").append(&block);
+    e.spec(func::RETURN).append(&block);
     func.erase();
     Ok(())
 }
@@ -81,20 +82,20 @@ fn emit<'c: 'a, 'a>(
     buffers: &[Value<'c, 'a>],
     bytes: &[i64],
 ) -> Value<'c, 'a> {
-    let left = e.binary("arith.subi", count, start);
-    let rest = e.binary("arith.remsi", left, e.index(callee.items));
-    let end = e.binary("arith.subi", count, rest);
+    let left = e.binary(arith::SUBI, count, start);
+    let rest = e.binary(arith::REMSI, left, e.index(callee.items));
+    let end = e.binary(arith::SUBI, count, rest);
     let Ok(_) = e.for_each((start, end, callee.items), &[], |e, item, _| {
         let parts = buffers.iter().enumerate().zip(&callee.parameters);
         let parts: Vec<Value> = parts
             .map(|((at, buffer), ty)| {
                 // The workspace is at the end, and all blocks share it.
                 let step = bytes.get(at).copied().unwrap_or(0);
-                let place = e.binary("arith.muli", item, e.index(step));
-                e.op("memref.view", &[*buffer, place], *ty)
+                let place = e.binary(arith::MULI, item, e.index(step));
+                e.op(memref::VIEW, &[*buffer, place], *ty)
             })
             .collect();
-        e.spec("func.call")
+        e.spec(func::CALL)
             .operands(&parts)
             .attr("callee", attr::symbol(e.context, &callee.name))
             .append(&e.block);

@@ -6,6 +6,7 @@ use crate::kernel::{
     emit::{Buffer, Emit, Lanes},
     scope::Scope,
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value, attr};
 use irc_tl::{DType, Dim, Scalar, Type};
 use std::cell::RefCell;
@@ -85,7 +86,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
         if !loads(yes) && !loads(no) {
             let ((yes, dtype), (no, _)) = (self.emit(e, yes), self.emit(e, no));
             let ty = element(e.context, dtype).storage;
-            return (e.op("arith.select", &[condition, yes, no], ty), dtype);
+            return (e.op(arith::SELECT, &[condition, yes, no], ty), dtype);
         }
         let dtype = self.dtype(yes);
         let ty = element(e.context, dtype).storage;
@@ -109,14 +110,14 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
             linear = Some(match linear {
                 None => index,
                 Some(outer) => {
-                    let scaled = e.binary("arith.muli", outer, self.size(e, dim));
-                    e.binary("arith.addi", scaled, index)
+                    let scaled = e.binary(arith::MULI, outer, self.size(e, dim));
+                    e.binary(arith::ADDI, scaled, index)
                 }
             });
         }
         let place = match linear {
             None => e.index(0),
-            Some(linear) => e.op("arith.index_cast", &[linear], MlirType::index(e.context)),
+            Some(linear) => e.op(arith::INDEX_CAST, &[linear], MlirType::index(e.context)),
         };
         (from_memory(e, e.load(buffer, place), ty.dtype), ty.dtype)
     }
@@ -126,7 +127,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
         if let Some(known) = dim.known() {
             return e.integer(known, 64, Lanes::Scalar);
         }
-        e.op("arith.index_cast", &[self.sizes.value(e, dim)], e.int(64))
+        e.op(arith::INDEX_CAST, &[self.sizes.value(e, dim)], e.int(64))
     }
 
     /// The type of a part of a body that inference accepted.
@@ -160,7 +161,7 @@ pub(super) fn from_memory<'c: 'a, 'a>(
     }
     const NE: i64 = 1;
     let zero = e.zero(stored(e.context, dtype), Lanes::Scalar);
-    let spec = e.spec("arith.cmpi").operands(&[value, zero]).results(&[e.int(1)]);
+    let spec = e.spec(arith::CMPI).operands(&[value, zero]).results(&[e.int(1)]);
     e.value(spec.attr("predicate", attr::i64(e.context, NE)))
 }
 
@@ -173,7 +174,7 @@ pub(super) fn to_memory<'c: 'a, 'a>(
     if dtype != DType::Bool {
         return value;
     }
-    e.op("arith.extui", &[value], stored(e.context, dtype))
+    e.op(arith::EXTUI, &[value], stored(e.context, dtype))
 }
 
 /// Whether evaluating the expression reads an operand.

@@ -1,6 +1,7 @@
 //! A kernel of loops as data: values in memory, and steps that compute them.
 use super::nest::Nest;
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
     ValueLike, read,
@@ -82,7 +83,7 @@ impl<'c> Kernel<'c> {
         }
         let inputs = reader.values.len();
         for op in read::body_ops(func) {
-            if read::op_name(&op) == "func.return" {
+            if read::op_name(&op) == func::RETURN {
                 reader.returns(op).map_err(|message| PassError::at(&op, message))?;
             } else {
                 reader.op(op).map_err(|message| PassError::at(&op, message))?;

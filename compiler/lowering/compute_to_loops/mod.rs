@@ -30,6 +30,7 @@ use crate::{
     },
 };
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, RegionLike, Type, Value, attr, read, walk_collect,
@@ -177,6 +178,6 @@ fn fill<'c: 'a, 'a>(
             }
         }
     }
-    e.spec("func.return").append(&block);
+    e.spec(func::RETURN).append(&block);
     Ok(())
 }

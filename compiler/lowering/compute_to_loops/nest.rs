@@ -9,6 +9,7 @@ use crate::kernel::{
     element::{Element, Kind},
     emit::{Buffer, Emit, Lanes},
 };
+use irc_mlir::ops::{arith, memref};
 use irc_mlir::{Value, attr};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};
 use melior::ir::r#type::MemRefType;
@@ -98,7 +99,7 @@ const BLOCK: i64 = 256;
 impl<'c: 'a, 'a> Columns<'c, 'a> {
     fn new(e: Emit<'c, 'a>, element: Element<'c>) -> Self {
         let ty = MemRefType::new(element.storage, &[BLOCK], None, None).into();
-        let spec = e.spec("memref.alloca").results(&[ty]);
+        let spec = e.spec(memref::ALLOCA).results(&[ty]);
         let segments = attr::parse(e.context, "array<i32: 0, 0>");
         let memref = e.value(
             spec.attr("operandSegmentSizes", segments).attr("alignment", attr::i64(e.context, 64)),
@@ -184,7 +185,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             place = Some(match place {
                 None => *index,
                 Some(outer) => {
-                    e.add(e.binary("arith.muli", outer, self.sizes.value(e, dim)), *index)
+                    e.add(e.binary(arith::MULI, outer, self.sizes.value(e, dim)), *index)
                 }
             });
         }
@@ -242,7 +243,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let Some(known) = width.known() else {
             let end = self.sizes.value(e, width);
             blocks(e.index(0), end, &|e, first| {
-                e.min(e.binary("arith.subi", end, first), e.index(BLOCK))
+                e.min(e.binary(arith::SUBI, end, first), e.index(BLOCK))
             });
             return;
         };
@@ -341,7 +342,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// An expression's surroundings at an iteration, given as indices; nothing is known yet.
     fn body(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
-        let number = |index: &Value<'c, 'a>| e.op("arith.index_cast", &[*index], e.int(64));
+        let number = |index: &Value<'c, 'a>| e.op(arith::INDEX_CAST, &[*index], e.int(64));
         Body {
             operands: self.operands,
             sizes: self.sizes,
@@ -363,7 +364,7 @@ fn combine<'c: 'a, 'a>(
     if ty.kind != Kind::Float || matches!(combine, Combine::Max | Combine::Min) {
         return arithmetic::binary(&scope(e), combine.function(), total, value, ty);
     }
-    let name = if combine == Combine::Sum { "arith.addf" } else { "arith.mulf" };
+    let name = if combine == Combine::Sum { arith::ADDF } else { arith::MULF };
     let free = attr::parse(e.context, "#arith.fastmath<reassoc,contract>");
     e.value(e.spec(name).operands(&[total, value]).results(&[ty.storage]).attr("fastmath", free))
 }

@@ -1,6 +1,7 @@
 //! Sizes as values: what a [`Dim`] is under the symbols a kernel was called with.
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
+use irc_mlir::ops::arith;
 use irc_tl::{Dim, Factor, SizeFunction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ impl<'c: 'a, 'a> Sizes<'c, 'a> {
     pub(super) fn value(&self, e: Emit<'c, 'a>, dim: &Dim) -> Value<'c, 'a> {
         let product = |(by, factors): (i64, &[Factor])| {
             let factors = factors.iter().map(|factor| self.factor(e, factor));
-            match factors.reduce(|left, right| e.binary("arith.muli", left, right)) {
+            match factors.reduce(|left, right| e.binary(arith::MULI, left, right)) {
                 Some(product) => e.scale(product, by),
                 None => e.index(by),
             }
@@ -43,7 +44,7 @@ impl<'c: 'a, 'a> Sizes<'c, 'a> {
             Factor::IfEqual(parts) => {
                 let [a, b, x, y] = [0, 1, 2, 3].map(|part| self.value(e, &parts[part]));
                 let equal = e.compare(EQ, a, b);
-                e.op("arith.select", &[equal, x, y], irc_mlir::ValueLike::r#type(&x))
+                e.op(arith::SELECT, &[equal, x, y], irc_mlir::ValueLike::r#type(&x))
             }
         }
     }
@@ -60,13 +61,13 @@ fn call<'c: 'a, 'a>(
 ) -> Value<'c, 'a> {
     match function {
         SizeFunction::Min => e.min(left, right),
-        SizeFunction::Max => e.binary("arith.maxsi", left, right),
+        SizeFunction::Max => e.binary(arith::MAXSI, left, right),
         SizeFunction::FloorDiv => floor_div(e, left, divisor(e, right)),
         SizeFunction::Mod => {
             let right = divisor(e, right);
             let quotient = floor_div(e, left, right);
-            let whole = e.binary("arith.muli", quotient, right);
-            e.binary("arith.subi", left, whole)
+            let whole = e.binary(arith::MULI, quotient, right);
+            e.binary(arith::SUBI, left, whole)
         }
     }
 }
@@ -74,7 +75,7 @@ fn call<'c: 'a, 'a>(
 /// Division by zero traps, and a size that divides by zero is no size: here it divides by one.
 fn divisor<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>) -> Value<'c, 'a> {
     let zero = e.compare(EQ, value, e.index(0));
-    e.op("arith.select", &[zero, e.index(1), value], irc_mlir::ValueLike::r#type(&value))
+    e.op(arith::SELECT, &[zero, e.index(1), value], irc_mlir::ValueLike::r#type(&value))
 }
 
 /// The quotient rounded down: one less than the truncated one where the remainder has the other sign.
@@ -86,13 +87,13 @@ fn floor_div<'c: 'a, 'a>(
     const NE: i64 = 1;
     const SLT: i64 = 2;
     let zero = e.index(0);
-    let quotient = e.binary("arith.divsi", left, right);
-    let rest = e.binary("arith.remsi", left, right);
+    let quotient = e.binary(arith::DIVSI, left, right);
+    let rest = e.binary(arith::REMSI, left, right);
     let inexact = e.compare(NE, rest, zero);
-    let differ = e.binary("arith.xori", e.compare(SLT, rest, zero), e.compare(SLT, right, zero));
-    let down = e.binary("arith.andi", inexact, differ);
+    let differ = e.binary(arith::XORI, e.compare(SLT, rest, zero), e.compare(SLT, right, zero));
+    let down = e.binary(arith::ANDI, inexact, differ);
     e.op(
-        "arith.select",
+        arith::SELECT,
         &[down, e.offset(quotient, -1), quotient],
         irc_mlir::ValueLike::r#type(&quotient),
     )

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! `check` numbers the messages of the interface. The first failure counts.
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, Operation, OperationLike, OperationRef, PassError, PassResult,
     Region, attr, read, ty,
@@ -75,7 +76,7 @@ pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
     for HostFunction { name, before, gives, .. } in FUNCTIONS {
         let result = if gives { "memref<1xi8>" } else { "()" };
         let signature = format!("(memref<1xi8>, {}) -> {result}", before.join(", "));
-        OpSpec::new(context, "func.func", function.location())
+        OpSpec::new(context, func::FUNC, function.location())
             .attr("sym_name", attr::string(context, name))
             .attr("sym_visibility", attr::string(context, "private"))
             .attr("function_type", attr::ty(ty::parse(context, &signature)))

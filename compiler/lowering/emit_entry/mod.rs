@@ -25,6 +25,7 @@ pub mod host;
 pub const WEIGHTS: &str = "irc_weights";
 
 use crate::attributes::{ENTRY, METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS};
+use irc_mlir::ops::llvm;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, read, region_of, ty,
@@ -45,7 +46,7 @@ impl Pass for EmitEntry {
         &["llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        for function in walk_collect(module, |op| read::op_name(&op) == "llvm.func") {
+        for function in walk_collect(module, |op| read::op_name(&op) == llvm::FUNC) {
             if METADATA.is_on(&function) {
                 let suffix = SUFFIX.read(&function).unwrap_or_default();
                 let sized = SIZED.is_on(&function);
@@ -131,13 +132,13 @@ fn emit<'c: 'a, 'a>(
     let mut operands: Vec<Value> = (0..count - last.len())
         .map(|index| {
             if let Some(offset) = offsets.get(index).filter(|offset| **offset >= 0) {
-                let all = spec("llvm.mlir.addressof").results(&[pointer]);
+                let all = spec(llvm::MLIR_ADDRESSOF).results(&[pointer]);
                 let all = one(all.attr("global_name", attr::symbol(context, WEIGHTS)));
                 let i64_type = ty::parse(context, "i64");
-                let constant = spec("llvm.mlir.constant").results(&[i64_type]);
+                let constant = spec(llvm::MLIR_CONSTANT).results(&[i64_type]);
                 let offset = one(constant.attr("value", attr::i64(context, *offset)));
                 let dynamic = attr::parse(context, "array<i32: -2147483648>");
-                return one(spec("llvm.getelementptr")
+                return one(spec(llvm::GETELEMENTPTR)
                     .operands(&[all, offset])
                     .results(&[pointer])
                     .attr("rawConstantIndices", dynamic)
@@ -145,17 +146,17 @@ fn emit<'c: 'a, 'a>(
             }
             let slot: i32 = slots.next().unwrap_or_default();
             let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
-            let slot = one(spec("llvm.getelementptr")
+            let slot = one(spec(llvm::GETELEMENTPTR)
                 .operands(&[buffers])
                 .results(&[pointer])
                 .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {slot}>")))
                 .attr("elem_type", attr::ty(pointer)));
-            one(spec("llvm.load").operands(&[slot]).results(&[taken]))
+            one(spec(llvm::LOAD).operands(&[slot]).results(&[taken]))
         })
         .collect();
     operands.extend(last);
     let segments = attr::parse(context, &format!("array<i32: {count}, 0>"));
-    let call = spec("llvm.call")
+    let call = spec(llvm::CALL)
         .attr("callee", attr::symbol(context, &callee))
         .attr("operandSegmentSizes", segments)
         .attr("op_bundle_sizes", attr::parse(context, "array<i32>"))
@@ -164,15 +165,15 @@ fn emit<'c: 'a, 'a>(
         one(call.results(&[i32_type]))
     } else {
         call.append(&block);
-        let zero = spec("llvm.mlir.constant").attr("value", attr::i32(context, 0));
+        let zero = spec(llvm::MLIR_CONSTANT).attr("value", attr::i32(context, 0));
         one(zero.results(&[i32_type]))
     };
-    spec("llvm.return").operands(&[status]).append(&block);
+    spec(llvm::RETURN).operands(&[status]).append(&block);
 
     let signature =
         if sized { "!llvm.func<i32 (ptr, ptr, ptr)>" } else { "!llvm.func<i32 (ptr, ptr)>" };
     let region = region_of(block);
-    let entry = spec("llvm.func")
+    let entry = spec(llvm::FUNC)
         .attr("sym_name", attr::string(context, name))
         .attr("function_type", attr::ty(ty::parse(context, signature)))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))
@@ -195,7 +196,7 @@ fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, suffix: &str) -> OpSpec<'c>
     let context = irc_mlir::context_of(main);
     let text = METADATA.read(main).unwrap_or_default() + "\0";
     let array = ty::parse(context, &format!("!llvm.array<{} x i8>", text.len()));
-    OpSpec::new(context, "llvm.mlir.global", main.location())
+    OpSpec::new(context, llvm::MLIR_GLOBAL, main.location())
         .attr("sym_name", attr::string(context, &format!("irc_metadata{suffix}")))
         .attr("global_type", attr::ty(array))
         .attr("constant", attr::unit(context))

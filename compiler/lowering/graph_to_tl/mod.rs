@@ -14,6 +14,7 @@ pub use weights::weights;
 
 use crate::attributes::{GRAPH, NAME, PRESERVED, WEIGHT};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
     OperationRef, Type, Value, attr, function, melior::ir::Identifier, rebind,
@@ -411,7 +412,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         let outputs: Vec<ValueId> = self.graph.outputs.iter().map(|(_, value)| *value).collect();
         let returned = self.operands(&outputs)?;
         let location = Location::unknown(self.writer.context);
-        OpSpec::new(self.writer.context, "func.return", location)
+        OpSpec::new(self.writer.context, func::RETURN, location)
             .operands(&returned)
             .append(&self.block);
         Ok(())

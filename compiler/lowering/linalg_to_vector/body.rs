@@ -7,6 +7,7 @@ use crate::kernel::{
     emit::{Emit, Lanes, is_float, is_half},
     expand_math,
 };
+use irc_mlir::ops::{arith, linalg, math, tensor};
 use irc_mlir::{
     BlockLike, BlockRef, OperationLike, OperationRef, Type, TypeLike, Value, ValueLike, attr,
 };
@@ -59,11 +60,11 @@ pub fn evaluate<'c: 'a, 'a>(
             .collect::<Result<Vec<_>>>()?;
         let e = e.at(op.location());
         match name_of(op).as_str() {
-            "linalg.yield" => return Ok(operands),
-            "linalg.index" => known.push((result_of(op)?, around.index(op, loop_number(op)?)?)),
-            "tensor.extract" => known.push((result_of(op)?, around.extract(op, &operands[1..])?)),
-            "arith.constant" => {}
-            "arith.divf" if divides_by_near(op, &near, lanes) => {
+            linalg::YIELD => return Ok(operands),
+            linalg::INDEX => known.push((result_of(op)?, around.index(op, loop_number(op)?)?)),
+            tensor::EXTRACT => known.push((result_of(op)?, around.extract(op, &operands[1..])?)),
+            arith::CONSTANT => {}
+            arith::DIVF if divides_by_near(op, &near, lanes) => {
                 known.push((result_of(op)?, divide(e, operands[0], operands[1], lanes)));
             }
             name => known.push((result_of(op)?, apply(e, op, name, &operands, lanes)?)),
@@ -100,17 +101,17 @@ fn divide<'c: 'a, 'a>(
     lanes: Lanes,
 ) -> Value<'c, 'a> {
     let constant = |exponent: i32| e.float(2f64.powi(exponent), e.f32(), lanes);
-    let magnitude = e.op("math.absf", &[d], d.r#type());
+    let magnitude = e.op(math::ABSF, &[d], d.r#type());
     let compare = |predicate, bound| {
-        let spec = e.spec("arith.cmpf").operands(&[magnitude, bound]);
+        let spec = e.spec(arith::CMPF).operands(&[magnitude, bound]);
         let spec = spec.attr("predicate", attr::i64(e.context, predicate));
         e.value(spec.results(&[lanes.of(e.int(1))]))
     };
-    let select = |condition, a, b| e.op("arith.select", &[condition, a, b], d.r#type());
+    let select = |condition, a, b| e.op(arith::SELECT, &[condition, a, b], d.r#type());
     let scale = select(compare(4, constant(-100)), constant(64), constant(0));
     let scale = select(compare(2, constant(100)), constant(-64), scale);
-    let reciprocal = e.binary("arith.divf", constant(0), e.binary("arith.mulf", d, scale));
-    e.binary("arith.mulf", e.binary("arith.mulf", x, scale), reciprocal)
+    let reciprocal = e.binary(arith::DIVF, constant(0), e.binary(arith::MULF, d, scale));
+    e.binary(arith::MULF, e.binary(arith::MULF, x, scale), reciprocal)
 }
 
 fn lookup<'c: 'a, 'a>(
@@ -126,7 +127,7 @@ fn lookup<'c: 'a, 'a>(
     if let Some(scalar) = constant_of(value) {
         return Ok(e.constant(scalar, value.r#type(), lanes));
     }
-    if name_of(op) == "tensor.extract" {
+    if name_of(op) == tensor::EXTRACT {
         return Ok(value);
     }
     Err(LowerError::at(op, "operand is neither computed in the region nor a constant"))
@@ -158,17 +159,17 @@ pub fn apply<'c: 'a, 'a>(
         return cast(e, op, name, operands[0], result, lanes);
     }
     let source = operand(op, op.operand_count() - 1)?.r#type();
-    let widen = is_half(source) && name != "arith.select";
+    let widen = is_half(source) && name != arith::SELECT;
     let operands: Vec<Value> = operands
         .iter()
-        .map(|value| if widen { convert(e, "arith.extf", *value, e.f32(), lanes) } else { *value })
+        .map(|value| if widen { convert(e, arith::EXTF, *value, e.f32(), lanes) } else { *value })
         .collect();
     let computed = if widen && is_half(result) { e.f32() } else { result };
     if let Some(value) = expand_math::expand(e, name, &operands, computed, lanes) {
         return Ok(narrow(e, value, computed, result, lanes));
     }
-    if matches!(name, "arith.maximumf" | "arith.minimumf") {
-        let value = extremum(e, name == "arith.maximumf", &operands, computed, lanes);
+    if matches!(name, arith::MAXIMUMF | arith::MINIMUMF) {
+        let value = extremum(e, name == arith::MAXIMUMF, &operands, computed, lanes);
         return Ok(narrow(e, value, computed, result, lanes));
     }
     let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);
@@ -190,10 +191,10 @@ fn extremum<'c: 'a, 'a>(
     // An accumulator or the argument of a relu comes first: no instruction but the maximum waits for it.
     let (a, b) = (operands[1], operands[0]);
     let select = |predicate, x, y, or| {
-        let spec = e.spec("arith.cmpf").operands(&[x, y]);
+        let spec = e.spec(arith::CMPF).operands(&[x, y]);
         let spec = spec.attr("predicate", attr::i64(e.context, predicate));
         let condition = e.value(spec.results(&[lanes.of(e.int(1))]));
-        e.op("arith.select", &[condition, a, or], lanes.of(element))
+        e.op(arith::SELECT, &[condition, a, or], lanes.of(element))
     };
     // OGT or OLT, then UNO.
     let ordered = select(if larger { 2 } else { 4 }, a, b, b);
@@ -207,7 +208,7 @@ fn narrow<'c: 'a, 'a>(
     to: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    if from == to { value } else { convert(e, "arith.truncf", value, to, lanes) }
+    if from == to { value } else { convert(e, arith::TRUNCF, value, to, lanes) }
 }
 
 /// Emits a one-operand conversion to `element`.
@@ -224,18 +225,18 @@ pub fn convert<'c: 'a, 'a>(
 fn is_cast(name: &str) -> bool {
     matches!(
         name,
-        "arith.extf"
-            | "arith.truncf"
-            | "arith.extsi"
-            | "arith.extui"
-            | "arith.trunci"
-            | "arith.sitofp"
-            | "arith.uitofp"
-            | "arith.fptosi"
-            | "arith.fptoui"
-            | "arith.bitcast"
-            | "arith.index_cast"
-            | "arith.index_castui"
+        arith::EXTF
+            | arith::TRUNCF
+            | arith::EXTSI
+            | arith::EXTUI
+            | arith::TRUNCI
+            | arith::SITOFP
+            | arith::UITOFP
+            | arith::FPTOSI
+            | arith::FPTOUI
+            | arith::BITCAST
+            | arith::INDEX_CAST
+            | arith::INDEX_CASTUI
     )
 }
 
@@ -249,14 +250,14 @@ fn cast<'c: 'a, 'a>(
     lanes: Lanes,
 ) -> Result<Value<'c, 'a>> {
     let source = operand(op, 0)?.r#type();
-    let to_float = matches!(name, "arith.sitofp" | "arith.uitofp");
-    let from_float = matches!(name, "arith.fptosi" | "arith.fptoui");
+    let to_float = matches!(name, arith::SITOFP | arith::UITOFP);
+    let from_float = matches!(name, arith::FPTOSI | arith::FPTOUI);
     if to_float && is_half(result) {
         let wide = convert(e, name, value, e.f32(), lanes);
-        return Ok(convert(e, "arith.truncf", wide, result, lanes));
+        return Ok(convert(e, arith::TRUNCF, wide, result, lanes));
     }
     if from_float && is_half(source) {
-        let wide = convert(e, "arith.extf", value, e.f32(), lanes);
+        let wide = convert(e, arith::EXTF, value, e.f32(), lanes);
         return Ok(convert(e, name, wide, result, lanes));
     }
     debug_assert!(is_float(source) || !from_float, "the verifier checks conversions");

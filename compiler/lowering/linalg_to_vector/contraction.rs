@@ -1,6 +1,7 @@
 //! Recognises a matmul among stages and names its loops.
 use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
 use crate::kernel::emit::Emit;
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
 
 /// One side of the product: what is read, and the conversions before the multiplication.
@@ -79,9 +80,9 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         accumulator: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         if self.float {
-            return e.op("math.fma", &[a, b, accumulator], accumulator.r#type());
+            return e.op(math::FMA, &[a, b, accumulator], accumulator.r#type());
         }
-        e.binary("arith.addi", accumulator, e.binary("arith.muli", a, b))
+        e.binary(arith::ADDI, accumulator, e.binary(arith::MULI, a, b))
     }
 }
 
@@ -89,8 +90,8 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
 fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], bool)> {
     let sum = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
     let float = match name_of(sum).as_str() {
-        "arith.addf" => true,
-        "arith.addi" => false,
+        arith::ADDF => true,
+        arith::ADDI => false,
         _ => return None,
     };
     let accumulator = argument(stage.op, stage.body, 2).ok()?;
@@ -104,7 +105,7 @@ fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, '
         return None;
     };
     let product = defining_op(factor)?;
-    let expected = if float { "arith.mulf" } else { "arith.muli" };
+    let expected = if float { arith::MULF } else { arith::MULI };
     if name_of(product) != expected || !wide {
         return None;
     }
@@ -133,7 +134,7 @@ fn chain<'c: 'a, 'a>(
         let op = defining_op(value)?;
         let converts = matches!(
             name_of(op).as_str(),
-            "arith.extf" | "arith.extsi" | "arith.extui" | "arith.sitofp" | "arith.uitofp"
+            arith::EXTF | arith::EXTSI | arith::EXTUI | arith::SITOFP | arith::UITOFP
         );
         if !converts {
             return None;

@@ -7,6 +7,7 @@ use super::{
     error::{LowerError, Result},
     layout::{Layouts, row_major},
 };
+use irc_mlir::ops::{arith, func, linalg, tensor};
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike,
 };
@@ -99,7 +100,7 @@ impl Stage<'_, '_> {
     /// The stage with its last loops as one, so that `count` loops are left; `None` where an access
     /// does not walk them as one, or the region asks for a loop's index.
     pub fn joined(&self, count: usize) -> Option<Self> {
-        let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == "linalg.index");
+        let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == linalg::INDEX);
         if self.reduces() || count == 0 || self.sizes.len() <= count || !asks.is_empty() {
             return None;
         }
@@ -189,21 +190,21 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
     fn read_op(&mut self, op: OperationRef<'c, 'a>) -> Result<()> {
         let name = name_of(op);
         match name.as_str() {
-            "arith.constant" => self.read_constant(op),
-            "tensor.empty" => self.define_result(op, Origin::Undefined),
-            "linalg.fill" => self.read_fill(op),
-            "linalg.generic" => self.read_generic(op),
-            "tensor.cast" => self.alias(op, |view, shape| Some(View { shape, ..view })),
-            "tensor.expand_shape" => {
+            arith::CONSTANT => self.read_constant(op),
+            tensor::EMPTY => self.define_result(op, Origin::Undefined),
+            linalg::FILL => self.read_fill(op),
+            linalg::GENERIC => self.read_generic(op),
+            tensor::CAST => self.alias(op, |view, shape| Some(View { shape, ..view })),
+            tensor::EXPAND_SHAPE => {
                 let groups = reassociation(op)?;
                 self.alias(op, |view, shape| expand(&view, shape, &groups))
             }
-            "tensor.collapse_shape" => {
+            tensor::COLLAPSE_SHAPE => {
                 let groups = reassociation(op)?;
                 self.alias(op, |view, shape| collapse(&view, shape, &groups))
             }
-            "tensor.extract_slice" => self.read_slice(op),
-            "func.return" => self.read_return(op),
+            tensor::EXTRACT_SLICE => self.read_slice(op),
+            func::RETURN => self.read_return(op),
             _ => Err(LowerError::at(
                 op,
                 "no schedule for this op inside a kernel; hint: generalise named linalg ops first",
@@ -345,7 +346,7 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
     }
 
     fn gathered(&self, op: OperationRef<'c, 'a>) -> Result<Vec<TensorId>> {
-        let extracts = irc_mlir::walk_collect(op, |nested| name_of(nested) == "tensor.extract");
+        let extracts = irc_mlir::walk_collect(op, |nested| name_of(nested) == tensor::EXTRACT);
         let source = |nested| Ok(self.find(nested, operand(nested, 0)?)?.tensor);
         extracts.into_iter().map(source).collect()
     }
@@ -393,7 +394,7 @@ pub fn defining_op<'c: 'a, 'a>(value: Value<'c, 'a>) -> Option<OperationRef<'c, 
 
 /// The attribute of a scalar `arith.constant`.
 pub fn constant_of<'c: 'a, 'a>(value: Value<'c, 'a>) -> Option<Attribute<'c>> {
-    let op = defining_op(value).filter(|op| name_of(*op) == "arith.constant")?;
+    let op = defining_op(value).filter(|op| name_of(*op) == arith::CONSTANT)?;
     op.attribute("value").ok()
 }
 
@@ -453,10 +454,10 @@ fn trace<'c: 'a, 'a>(
     let mut strides = strides.to_vec();
     while let Some(op) = defining_op(value) {
         let name = name_of(op);
-        if name == "linalg.generic" {
+        if name == linalg::GENERIC {
             return Ok(Some((value, strides)));
         }
-        if !matches!(name.as_str(), "tensor.expand_shape" | "tensor.collapse_shape") {
+        if !matches!(name.as_str(), tensor::EXPAND_SHAPE | tensor::COLLAPSE_SHAPE) {
             return Ok(None);
         }
         let groups = reassociation(op)?;
@@ -465,7 +466,7 @@ fn trace<'c: 'a, 'a>(
         let (source, _) = static_shape(op, value.r#type())?;
         let view = View { tensor: 0, offset: 0, strides, shape };
         let before = match name.as_str() {
-            "tensor.expand_shape" => collapse(&view, source, &groups),
+            tensor::EXPAND_SHAPE => collapse(&view, source, &groups),
             _ => expand(&view, source, &groups),
         };
         let Some(before) = before else { return Ok(None) };

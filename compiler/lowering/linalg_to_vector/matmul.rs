@@ -16,6 +16,7 @@ use crate::kernel::{
     Packing,
     emit::{Buffer, Emit, Lanes},
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{OperationLike, Type, Value};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
@@ -391,7 +392,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             return Ok(());
         }
         self.if_last_columns(e, jc, |e| {
-            let (source, target) = at(e, e.binary("arith.subi", e.index(full), jc));
+            let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), jc));
             let tail = Panel { columns: self.n - full, ..panel };
             packing::pack_panel(e, &tail, source, target)
         })
@@ -414,7 +415,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if self.n % self.columns() == 0 {
             return width;
         }
-        e.min(width, e.binary("arith.subi", e.index(full), jc))
+        e.min(width, e.binary(arith::SUBI, e.index(full), jc))
     }
 
     fn if_last_columns(
@@ -492,7 +493,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             return Ok(());
         }
         self.if_last_columns(e, jc, |e| {
-            let j = e.binary("arith.subi", e.index(full), jc);
+            let j = e.binary(arith::SUBI, e.index(full), jc);
             let mut b = panel(e, j);
             if self.pack_b {
                 b.along = packing::panel_width(self.n - full, self.lanes);
@@ -815,7 +816,7 @@ fn blocked<'c: 'a, 'a>(
         return body(e, e.index(0), e.index(extent));
     }
     e.for_each((e.index(0), e.index(extent), step), &[], |e, iv, _| {
-        let rest = e.binary("arith.subi", e.index(extent), iv);
+        let rest = e.binary(arith::SUBI, e.index(extent), iv);
         let size = if extent % step == 0 { e.index(step) } else { e.min(e.index(step), rest) };
         body(e, iv, size).map(|()| vec![])
     })

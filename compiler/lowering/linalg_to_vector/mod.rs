@@ -14,6 +14,7 @@
 //! by `compute-to-loops`.
 //!
 //! `docs/kernels.md` says which schedule a kernel gets and why.
+use irc_mlir::ops::{func, memref};
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Type, TypeLike,
     Value, attr,
@@ -170,7 +171,7 @@ fn fill<'c: 'a, 'a>(
     for (result, buffer) in copies {
         copy_result(&cg, e, func, (result, layouts.result(result)), buffer)?;
     }
-    e.spec("func.return").append(&block);
+    e.spec(func::RETURN).append(&block);
     let kept = cg.kept.as_ref().map(Kept::contents);
     let kept = kept.map(|(bytes, arguments)| (bytes, arguments.to_vec()));
     Ok(Used { workspace: cg.workspace_bytes, kept, packed: cg.packed })
@@ -314,7 +315,7 @@ fn flat_view<'c: 'a, 'a>(
 ) -> Buffer<'c, 'a> {
     let ty: Type = MemRefType::new(element, &[size], None, None).into();
     let segments = attr::parse(e.context, "array<i32: 1, 0, 0, 0>");
-    let spec = e.spec("memref.reinterpret_cast").operands(&[memref]).results(&[ty]);
+    let spec = e.spec(memref::REINTERPRET_CAST).operands(&[memref]).results(&[ty]);
     let spec = spec
         .attr("operandSegmentSizes", segments)
         .attr("static_offsets", attr::i64s(e.context, &[0]))
@@ -334,7 +335,7 @@ fn global<'c: 'a, 'a>(
     let symbol = lowered.attribute("sym_name").map(|name| name.to_string()).unwrap_or_default();
     let name = format!("{}_constant_{id}", symbol.trim_matches('"'));
     let ty: Type = MemRefType::new(tensor.element, &tensor.shape, None, None).into();
-    let spec = e.spec("memref.global").attr("sym_name", attr::string(e.context, &name));
+    let spec = e.spec(memref::GLOBAL).attr("sym_name", attr::string(e.context, &name));
     let spec = spec
         .attr("sym_visibility", attr::string(e.context, "private"))
         .attr("type", attr::ty(ty))
@@ -344,7 +345,7 @@ fn global<'c: 'a, 'a>(
         let block: BlockRef = block;
         block.insert_operation_before(lowered, spec.build());
     }
-    let get = e.spec("memref.get_global").attr("name", attr::symbol(e.context, &name));
+    let get = e.spec(memref::GET_GLOBAL).attr("name", attr::symbol(e.context, &name));
     flat(e, e.value(get.results(&[ty])), tensor, None)
 }
 

@@ -1,6 +1,7 @@
 //! Copies blocks of `A` and `B` into the order in which the micro-kernel reads them.
 use super::{body::apply, error::Result, kernel::name_of};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
+use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
 
 /// One panel of `B`: `columns` columns, `depth` rows, to be laid out row by row without gaps.
@@ -91,8 +92,8 @@ fn transpose_panel<'c: 'a, 'a>(
     let whole = if panel.depth_tail == 0 {
         panel.depth
     } else {
-        let rest = e.binary("arith.remsi", panel.depth, e.index(width));
-        e.binary("arith.subi", panel.depth, rest)
+        let rest = e.binary(arith::REMSI, panel.depth, e.index(width));
+        e.binary(arith::SUBI, panel.depth, rest)
     };
     e.for_each((e.index(0), whole, width), &[], |e, k, _| {
         transpose_rows(e, panel, source, target, k, width).map(|()| vec![])
@@ -188,8 +189,8 @@ pub fn convert_rows<'c: 'a, 'a>(
     e.for_each((zero, rows, 1), &[], |e, i, _| {
         let (from, to) = (e.add(start, e.scale(i, stride)), e.scale(i, row));
         e.for_each((zero, length, copy.lanes.count()), &[], |e, k, _| {
-            let rest = e.binary("arith.subi", length, k);
-            let mask = e.op("vector.create_mask", &[rest], copy.lanes.of(e.int(1)));
+            let rest = e.binary(arith::SUBI, length, k);
+            let mask = e.op(vector::CREATE_MASK, &[rest], copy.lanes.of(e.int(1)));
             let value = e.load_lanes(copy.from, e.add(from, k), copy.lanes, Some(mask));
             let value = convert(e, copy.casts, value, copy.lanes)?;
             e.store(value, copy.to, e.add(to, k), copy.lanes, None);

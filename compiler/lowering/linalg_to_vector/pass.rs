@@ -8,6 +8,7 @@ use super::{
     reduce::{Combiner, follows_sum},
 };
 use crate::kernel::emit::{Emit, Lanes};
+use irc_mlir::ops::{arith, linalg, tensor};
 use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
 
 /// Stages that share their inner loops.
@@ -395,7 +396,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let Some(mask) = point.mask else { return new };
         let ty = point.lanes.of(cg.kernel.tensors[tensor].element);
-        e.op("arith.select", &[mask, new, old], ty)
+        e.op(arith::SELECT, &[mask, new, old], ty)
     }
 
     /// Combines copies and lanes of the accumulators into one scalar each.
@@ -662,7 +663,7 @@ impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
         let mut at = e.splat(e.index(0), lanes);
         for (index, stride) in indices.iter().zip(strides) {
             let stride = e.splat(e.index(*stride), lanes);
-            at = e.add(at, e.binary("arith.muli", *index, stride));
+            at = e.add(at, e.binary(arith::MULI, *index, stride));
         }
         let base = e.index(offset);
         Ok(match lanes {
@@ -677,7 +678,7 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
     let indexed = stages().any(|stage| {
         let asks =
-            |op| matches!(super::kernel::name_of(op).as_str(), "linalg.index" | "tensor.extract");
+            |op| matches!(super::kernel::name_of(op).as_str(), linalg::INDEX | tensor::EXTRACT);
         !irc_mlir::walk_collect(stage.op, asks).is_empty()
     });
     let as_one = |dim: usize, size: i64| {

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::attributes::ORDERED;
 use crate::kernel::emit::{Emit, Lanes};
+use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Type, Value, attr};
 use melior::ir::attribute::IntegerAttribute;
 
@@ -48,10 +49,17 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
         let [(op, _)] = irc_mlir::uses(accumulator)[..] else { return None };
         let yielded = stage.body.terminator()?.operand(output).ok()?;
         let idempotent = match name_of(op).as_str() {
-            "arith.addf" | "arith.mulf" | "arith.addi" | "arith.muli" | "arith.xori" => false,
-            "arith.maximumf" | "arith.minimumf" | "arith.maxnumf" | "arith.minnumf"
-            | "arith.maxsi" | "arith.minsi" | "arith.maxui" | "arith.minui" | "arith.andi"
-            | "arith.ori" => true,
+            arith::ADDF | arith::MULF | arith::ADDI | arith::MULI | arith::XORI => false,
+            arith::MAXIMUMF
+            | arith::MINIMUMF
+            | arith::MAXNUMF
+            | arith::MINNUMF
+            | arith::MAXSI
+            | arith::MINSI
+            | arith::MAXUI
+            | arith::MINUI
+            | arith::ANDI
+            | arith::ORI => true,
             _ => return None,
         };
         let result: Value = op.result(0).ok()?.into();
@@ -62,9 +70,9 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
     pub fn neutral(&self, e: Emit<'c, 'a>, element: Type<'c>) -> Attribute<'c> {
         let int = |value| IntegerAttribute::new(element, value).into();
         match name_of(self.op).as_str() {
-            "arith.addf" => attr::float(e.context, element, -0.0),
-            "arith.mulf" => attr::float(e.context, element, 1.0),
-            "arith.muli" => int(1),
+            arith::ADDF => attr::float(e.context, element, -0.0),
+            arith::MULF => attr::float(e.context, element, 1.0),
+            arith::MULI => int(1),
             _ => int(0),
         }
     }

@@ -10,6 +10,7 @@ use super::{
     signature::{Used, declare, record_memory},
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
+use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, Type, Value, ValueLike, attr, read,
 };
@@ -59,7 +60,7 @@ pub fn lower<'c: 'a, 'a>(
         lanes: Lanes::Vector(target.lanes()),
     };
     loops.emit(e);
-    e.at(func.location()).spec("func.return").append(&block);
+    e.at(func.location()).spec(func::RETURN).append(&block);
     func.erase();
     record_memory(context, lowered, types, &Used::default());
     Ok(())
@@ -261,12 +262,12 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
                 let at = e.linear(starts.lhs, &[row, k], &[self.depth(), 1]);
                 let left = self.widen(e, e.load(self.lhs, at), Lanes::Scalar);
                 // Exact, so that it does not matter whether it is fused with the addition.
-                let exact = self.fused(e, "arith.mulf", e.splat(left, tile.lanes), right);
-                *partial = self.fused(e, "arith.addf", *partial, exact);
+                let exact = self.fused(e, arith::MULF, e.splat(left, tile.lanes), right);
+                *partial = self.fused(e, arith::ADDF, *partial, exact);
             }
         }
         let added = sums.iter().zip(partial).map(|(sum, partial)| {
-            let sum = e.binary("arith.addf", *sum, partial);
+            let sum = e.binary(arith::ADDF, *sum, partial);
             self.widen(e, self.narrow(e, sum, tile.lanes), tile.lanes)
         });
         added.collect()
@@ -286,10 +287,10 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
     }
 
     fn widen(&self, e: Emit<'c, 'a>, value: Value<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
-        e.op("arith.extf", &[value], lanes.of(e.f32()))
+        e.op(arith::EXTF, &[value], lanes.of(e.f32()))
     }
 
     fn narrow(&self, e: Emit<'c, 'a>, value: Value<'c, 'a>, lanes: Lanes) -> Value<'c, 'a> {
-        e.op("arith.truncf", &[value], lanes.of(self.result.element))
+        e.op(arith::TRUNCF, &[value], lanes.of(self.result.element))
     }
 }

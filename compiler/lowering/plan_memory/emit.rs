@@ -1,4 +1,5 @@
 //! Building the ops of a planned function.
+use irc_mlir::ops::{arith, cf, func, memref, scf};
 use irc_mlir::{
     Attribute, Block, BlockRef, Context, Location, OpSpec, OperationLike, OperationRef, Region,
     RegionLike, RegionRef, Type, Value, attr, rebind, ty,
@@ -77,19 +78,19 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     /// An index constant.
     pub fn index(&self, value: i64) -> Value<'c, 'a> {
         let value = attr::index(self.context, value);
-        self.value("arith.constant", &[], Type::index(self.context), &[("value", value)])
+        self.value(arith::CONSTANT, &[], Type::index(self.context), &[("value", value)])
     }
 
     /// An `i32` constant.
     pub fn i32(&self, value: i32) -> Value<'c, 'a> {
         let value = attr::i32(self.context, value);
-        self.value("arith.constant", &[], self.ty("i32"), &[("value", value)])
+        self.value(arith::CONSTANT, &[], self.ty("i32"), &[("value", value)])
     }
 
     /// An op of two numbers of the type of the first.
     pub fn binary(&self, name: &str, left: Value<'c, 'a>, right: Value<'c, 'a>) -> Value<'c, 'a> {
         let to = irc_mlir::ValueLike::r#type(&left);
-        let plain = ["arith.addi", "arith.muli", "arith.subi"].contains(&name);
+        let plain = [arith::ADDI, arith::MULI, arith::SUBI].contains(&name);
         let overflow = || attr::parse(self.context, "#arith.overflow<none>");
         let flags: Vec<_> = if plain { vec![("overflowFlags", overflow())] } else { vec![] };
         self.value(name, &[left, right], to, &flags)
@@ -103,7 +104,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         right: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let predicate = attr::i64(self.context, predicate as i64);
-        self.value("arith.cmpi", &[left, right], self.ty("i1"), &[("predicate", predicate)])
+        self.value(arith::CMPI, &[left, right], self.ty("i1"), &[("predicate", predicate)])
     }
 
     /// `yes` where a condition holds, else `no`.
@@ -114,13 +115,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         no: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let to = irc_mlir::ValueLike::r#type(&yes);
-        self.value("arith.select", &[condition, yes, no], to, &[])
+        self.value(arith::SELECT, &[condition, yes, no], to, &[])
     }
 
     /// Memory under a type of fixed size.
     pub fn view(&self, memory: Memory<'c, 'a>, to: Type<'c>) -> Value<'c, 'a> {
         let offset = self.offset(memory.offset);
-        self.value("memref.view", &[memory.buffer, offset], to, &[])
+        self.value(memref::VIEW, &[memory.buffer, offset], to, &[])
     }
 
     /// Memory as `memref<1xi8>`, which stands for any number of bytes.
@@ -138,7 +139,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// Memory further on.
     pub fn shifted(&self, memory: Memory<'c, 'a>, by: Value<'c, 'a>) -> Memory<'c, 'a> {
-        let offset = self.binary("arith.addi", self.offset(memory.offset), by);
+        let offset = self.binary(arith::ADDI, self.offset(memory.offset), by);
         Memory { buffer: memory.buffer, offset: Offset::Computed(offset) }
     }
 
@@ -147,10 +148,10 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let any = self.ty("memref<?xi8>");
         let view = |memory: Memory<'c, 'a>| {
             let operands = [memory.buffer, self.offset(memory.offset), bytes];
-            self.value("memref.view", &operands, any, &[])
+            self.value(memref::VIEW, &operands, any, &[])
         };
         let operands = [view(from), view(to)];
-        self.op(self.spec("memref.copy").operands(&operands));
+        self.op(self.spec(memref::COPY).operands(&operands));
     }
 
     /// Calls a function.
@@ -161,27 +162,27 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         results: &[Type<'c>],
     ) -> Vec<Value<'c, 'a>> {
         let callee = attr::symbol(self.context, callee);
-        let spec = self.spec("func.call").attr("callee", callee).operands(operands);
+        let spec = self.spec(func::CALL).attr("callee", callee).operands(operands);
         results_of(self.op(spec.results(results)))
     }
 
     /// A number in memory, as stored.
     pub fn load(&self, memory: Memory<'c, 'a>, element: &str) -> Value<'c, 'a> {
         let view = self.view(memory, self.ty(&format!("memref<{element}>")));
-        self.value("memref.load", &[view], self.ty(element), &[])
+        self.value(memref::LOAD, &[view], self.ty(element), &[])
     }
 
     /// An integer in memory as an index.
     pub fn load_index(&self, memory: Memory<'c, 'a>, element: &str) -> Value<'c, 'a> {
         let loaded = self.load(memory, element);
-        self.value("arith.index_cast", &[loaded], Type::index(self.context), &[])
+        self.value(arith::INDEX_CAST, &[loaded], Type::index(self.context), &[])
     }
 
     /// Whether a `bool` in memory holds.
     pub fn load_bool(&self, memory: Memory<'c, 'a>) -> Value<'c, 'a> {
         let loaded = self.load(memory, "i8");
         let zero = attr::parse(self.context, "0 : i8");
-        let zero = self.value("arith.constant", &[], self.ty("i8"), &[("value", zero)]);
+        let zero = self.value(arith::CONSTANT, &[], self.ty("i8"), &[("value", zero)]);
         self.compare(Predicate::Ne, loaded, zero)
     }
 
@@ -192,14 +193,14 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         }
         let terms = dim.terms().into_iter().map(|(by, factors)| {
             let factors = factors.iter().map(|factor| self.factor(factor, symbols));
-            let product = factors.reduce(|left, right| self.binary("arith.muli", left, right));
+            let product = factors.reduce(|left, right| self.binary(arith::MULI, left, right));
             match product {
                 Some(product) if by == 1 => product,
-                Some(product) => self.binary("arith.muli", product, self.index(by)),
+                Some(product) => self.binary(arith::MULI, product, self.index(by)),
                 None => self.index(by),
             }
         });
-        let sum = terms.reduce(|left, right| self.binary("arith.addi", left, right));
+        let sum = terms.reduce(|left, right| self.binary(arith::ADDI, left, right));
         sum.unwrap_or_else(|| self.index(0))
     }
 
@@ -208,14 +209,14 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let size = self.size(dim, symbols);
         match dim.known() {
             Some(_) => size,
-            None => self.binary("arith.maxsi", size, self.index(0)),
+            None => self.binary(arith::MAXSI, size, self.index(0)),
         }
     }
 
     /// The product of extents, and of a number of bytes for each element.
     pub fn product(&self, extents: &[Value<'c, 'a>], each: i64) -> Value<'c, 'a> {
         let each = self.index(each);
-        extents.iter().fold(each, |bytes, extent| self.binary("arith.muli", bytes, *extent))
+        extents.iter().fold(each, |bytes, extent| self.binary(arith::MULI, bytes, *extent))
     }
 
     fn factor(&self, factor: &Factor, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
@@ -227,16 +228,16 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             Factor::Call(function, parts) => {
                 let [left, right] = parts.each_ref().map(|part| self.size(part, symbols));
                 match function {
-                    SizeFunction::Min => self.binary("arith.minsi", left, right),
-                    SizeFunction::Max => self.binary("arith.maxsi", left, right),
+                    SizeFunction::Min => self.binary(arith::MINSI, left, right),
+                    SizeFunction::Max => self.binary(arith::MAXSI, left, right),
                     SizeFunction::FloorDiv => {
-                        self.binary("arith.floordivsi", left, self.divisor(right))
+                        self.binary(arith::FLOORDIVSI, left, self.divisor(right))
                     }
                     SizeFunction::Mod => {
                         let divisor = self.divisor(right);
-                        let quotient = self.binary("arith.floordivsi", left, divisor);
-                        let whole = self.binary("arith.muli", quotient, divisor);
-                        self.binary("arith.subi", left, whole)
+                        let quotient = self.binary(arith::FLOORDIVSI, left, divisor);
+                        let whole = self.binary(arith::MULI, quotient, divisor);
+                        self.binary(arith::SUBI, left, whole)
                     }
                 }
             }
@@ -262,7 +263,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     pub fn branch(&mut self, condition: Value<'c, 'a>) -> BlockRef<'c, 'a> {
         let (next, other) = (self.new_block(), self.new_block());
         let segments = attr::parse(self.context, "array<i32: 1, 0, 0>");
-        let spec = self.spec("cf.cond_br").operands(&[condition]);
+        let spec = self.spec(cf::COND_BR).operands(&[condition]);
         self.op(spec.attr("operandSegmentSizes", segments).successors(&[&next, &other]));
         self.block = next;
         other
@@ -270,7 +271,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// `scf.if` with two empty sides: see [`Emit::enter`].
     pub fn choose(&self, condition: Value<'c, 'a>, types: &[Type<'c>]) -> OperationRef<'c, 'a> {
-        let spec = self.spec("scf.if").operands(&[condition]).results(types);
+        let spec = self.spec(scf::IF).operands(&[condition]).results(types);
         self.op(spec.region(with_block(&[])).region(with_block(&[])))
     }
 
@@ -278,7 +279,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     pub fn repeat(&self, first: &[Value<'c, 'a>]) -> OperationRef<'c, 'a> {
         let types: Vec<Type<'c>> = first.iter().map(irc_mlir::ValueLike::r#type).collect();
         let arguments: Vec<_> = types.iter().map(|ty| (*ty, self.location)).collect();
-        let spec = self.spec("scf.while").operands(first).results(&types);
+        let spec = self.spec(scf::WHILE).operands(first).results(&types);
         self.op(spec.region(with_block(&arguments)).region(with_block(&arguments)))
     }
 
@@ -289,7 +290,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// Ends a region with what it gives.
     pub fn give(&self, values: &[Value<'c, 'a>]) {
-        self.op(self.spec("scf.yield").operands(values));
+        self.op(self.spec(scf::YIELD).operands(values));
     }
 }
 

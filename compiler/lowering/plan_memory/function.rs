@@ -8,6 +8,7 @@ use crate::{
     attributes::{METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS},
     lowering::{emit_entry::host, outline_kernels::Sizes},
 };
+use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{
     Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr, read,
 };
@@ -149,9 +150,9 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             for axis in 0..function.types[input].rank() {
                 let at = self.emit.index(found.len() as i64);
                 let i64_type = self.emit.ty("i64");
-                let loaded = self.emit.value("memref.load", &[all, at], i64_type, &[]);
+                let loaded = self.emit.value(memref::LOAD, &[all, at], i64_type, &[]);
                 let index = Type::index(self.emit.context);
-                let extent = self.emit.value("arith.index_cast", &[loaded], index, &[]);
+                let extent = self.emit.value(arith::INDEX_CAST, &[loaded], index, &[]);
                 found.push((input, axis, extent));
             }
         }
@@ -193,12 +194,11 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             let sizes = self.homes.slots[*slot].bytes.iter();
             let sizes: Vec<_> = sizes.map(|bytes| self.emit.size(bytes, &self.symbols)).collect();
             let zero = self.emit.index(0);
-            let largest =
-                sizes.into_iter().fold(zero, |a, b| self.emit.binary("arith.maxsi", a, b));
-            let padded = self.emit.binary("arith.addi", largest, self.emit.index(63));
+            let largest = sizes.into_iter().fold(zero, |a, b| self.emit.binary(arith::MAXSI, a, b));
+            let padded = self.emit.binary(arith::ADDI, largest, self.emit.index(63));
             let mask = self.emit.index(-64);
-            let bytes = self.emit.binary("arith.andi", padded, mask);
-            end = self.emit.binary("arith.addi", end, bytes);
+            let bytes = self.emit.binary(arith::ANDI, padded, mask);
+            end = self.emit.binary(arith::ADDI, end, bytes);
         }
         let block = self.allocate(end);
         self.blocks.push(block);
@@ -234,7 +234,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     /// The address of a buffer.
     pub fn address(&self, buffer: Value<'c, 'a>) -> Value<'c, 'a> {
         let index = Type::index(self.emit.context);
-        self.emit.value("memref.extract_aligned_pointer_as_index", &[buffer], index, &[])
+        self.emit.value(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[buffer], index, &[])
     }
 
     /// The host's value.
@@ -274,7 +274,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 returned.extend((0..rank).map(|_| self.emit.index(0)));
             }
         }
-        self.emit.op(self.emit.spec("func.return").operands(&returned));
+        self.emit.op(self.emit.spec(func::RETURN).operands(&returned));
     }
 
     fn is_returned(&self, result: usize) -> bool {
@@ -368,13 +368,12 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let rank = extents.len().max(1);
         let list = self.emit.ty(&format!("memref<{rank}xi64>"));
         let segments = attr::parse(self.emit.context, "array<i32: 0, 0>");
-        let list =
-            self.emit.value("memref.alloca", &[], list, &[("operandSegmentSizes", segments)]);
+        let list = self.emit.value(memref::ALLOCA, &[], list, &[("operandSegmentSizes", segments)]);
         for (axis, extent) in extents.iter().enumerate() {
             let i64_type = self.emit.ty("i64");
-            let extent = self.emit.value("arith.index_cast", &[*extent], i64_type, &[]);
+            let extent = self.emit.value(arith::INDEX_CAST, &[*extent], i64_type, &[]);
             let at = self.emit.index(axis as i64);
-            self.emit.op(self.emit.spec("memref.store").operands(&[extent, list, at]));
+            self.emit.op(self.emit.spec(memref::STORE).operands(&[extent, list, at]));
         }
         let list = self.address(list);
         let operands = [self.host(), self.emit.index(index as i64), list];
@@ -437,7 +436,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             Relation::AtMost => self.emit.compare(Predicate::Le, a, b),
             Relation::EqualOrOne => {
                 let one = self.emit.compare(Predicate::Eq, a, self.emit.index(1));
-                self.emit.binary("arith.ori", equal(&self.emit), one)
+                self.emit.binary(arith::ORI, equal(&self.emit), one)
             }
         };
         self.require(holds, message, sizes);
@@ -451,7 +450,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let element = format!("i{}", 8 * dtype.size());
         let loaded = self.emit.load(memory, &element);
         let signed = dtype.is_signed_integer();
-        let cast = if signed { "arith.index_cast" } else { "arith.index_castui" };
+        let cast = if signed { arith::INDEX_CAST } else { arith::INDEX_CASTUI };
         self.emit.value(cast, &[loaded], Type::index(self.emit.context), &[])
     }
 
@@ -469,7 +468,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                     (self.program.constant(self.function, index), &self.homes.constants[index]);
                 let name = attr::symbol(self.emit.context, &name);
                 let to = self.emit.bytes(bytes.len() as u64);
-                whole(self.emit.value("memref.get_global", &[], to, &[("name", name)]))
+                whole(self.emit.value(memref::GET_GLOBAL, &[], to, &[("name", name)]))
             }
             Home::Output(_) | Home::Own => match self.own.get(&self.root(value)) {
                 Some(memory) => *memory,
@@ -548,7 +547,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         for block in self.blocks.clone() {
             self.release(block);
         }
-        self.emit.op(self.emit.spec("func.return").operands(&returned));
+        self.emit.op(self.emit.spec(func::RETURN).operands(&returned));
     }
 
     /// Bytes of an element.

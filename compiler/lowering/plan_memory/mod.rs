@@ -33,6 +33,7 @@ use crate::{
 };
 use function::{Writer, signature};
 use homes::{Callees, Convention, Homes, returned};
+use irc_mlir::ops::{func, memref};
 use irc_mlir::{
     Context, Erase, Location, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Type, attr, read, ty, walk_collect,
@@ -56,7 +57,7 @@ impl Pass for PlanMemory {
         &["arith", "cf", "func", "memref", "scf"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let functions = walk_collect(module, |op| read::op_name(&op) == "func.func");
+        let functions = walk_collect(module, |op| read::op_name(&op) == func::FUNC);
         let kernels: BTreeMap<String, Kernel<'_>> = functions
             .iter()
             .filter(|op| KERNEL.is_on(*op))
@@ -268,7 +269,7 @@ fn constant<'c>(
     } else {
         format!("dense<\"0x{hex}\"> : tensor<{count}xi8>")
     };
-    OpSpec::new(context, "memref.global", location)
+    OpSpec::new(context, memref::GLOBAL, location)
         .attr("sym_name", attr::string(context, name))
         .attr("sym_visibility", attr::string(context, "private"))
         .attr("type", attr::ty(ty::parse(context, &format!("memref<{count}xi8>"))))

@@ -1,6 +1,7 @@
 //! The functions of a program as plain data: what is planned.
 use crate::attributes::SIZES;
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
 };
@@ -188,7 +189,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         let operands: Vec<Value> =
             op.operands().map(|operand| self.value(operand)).collect::<Result<_, _>>()?;
         let name = read::op_name(&op);
-        if name == "func.return" {
+        if name == func::RETURN {
             self.function.results = operands;
             return Ok(());
         }

@@ -9,6 +9,7 @@ use super::function::{Writer, define, whole};
 use super::homes::{Convention, Home, Purpose};
 use super::program::{Function, Value as Id};
 use crate::lowering::emit_entry::host;
+use irc_mlir::ops::{arith, memref, scf};
 use irc_mlir::{Type, Value, ValueLike};
 
 /// Where the flag that says whether to go on stands, in bytes behind the iteration.
@@ -80,10 +81,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let state = arguments_of(self.emit.block);
         let more = self.emit.compare(Predicate::Lt, state[0], trips);
         let done = self.emit.compare(Predicate::Eq, state[2], self.emit.i32(0));
-        let go_on = self.emit.binary("arith.andi", more, state[1]);
-        let go_on = self.emit.binary("arith.andi", go_on, done);
+        let go_on = self.emit.binary(arith::ANDI, more, state[1]);
+        let go_on = self.emit.binary(arith::ANDI, go_on, done);
         let passed: Vec<_> = [go_on].into_iter().chain(state).collect();
-        self.emit.op(self.emit.spec("scf.condition").operands(&passed));
+        self.emit.op(self.emit.spec(scf::CONDITION).operands(&passed));
         self.emit.enter(op, 1);
         let state = arguments_of(self.emit.block);
         let next = self.iteration(&this, &state);
@@ -181,7 +182,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     fn flag(&self, value: bool) -> Value<'c, 'a> {
         let value = irc_mlir::attr::bool(self.emit.context, value);
-        self.emit.value("arith.constant", &[], self.emit.ty("i1"), &[("value", value)])
+        self.emit.value(arith::CONSTANT, &[], self.emit.ty("i1"), &[("value", value)])
     }
 
     /// One iteration, from the state before it to that after it.
@@ -192,9 +193,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     ) -> Vec<Value<'c, 'a>> {
         let counter = self.planned(Purpose::Counter(this.position));
         let i64_type = self.emit.ty("i64");
-        let number = self.emit.value("arith.index_cast", &[state[0]], i64_type, &[]);
+        let number = self.emit.value(arith::INDEX_CAST, &[state[0]], i64_type, &[]);
         let place = self.emit.view(counter, self.emit.ty("memref<i64>"));
-        self.emit.op(self.emit.spec("memref.store").operands(&[number, place]));
+        self.emit.op(self.emit.spec(memref::STORE).operands(&[number, place]));
         if self.homes.convention == Convention::Static {
             return self.call_body(this, counter, state.to_vec());
         }
@@ -224,7 +225,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             if let Kept::Grows { bytes: Some(bytes), .. } = kept {
                 let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], *bytes);
                 (state[at], state[at + 1]) = (block, size);
-                enough = self.emit.binary("arith.andi", enough, done);
+                enough = self.emit.binary(arith::ANDI, enough, done);
             }
             at += kept.width();
         }
@@ -238,19 +239,19 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         count: Value<'c, 'a>,
         bytes: Value<'c, 'a>,
     ) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
-        let used = self.emit.binary("arith.muli", count, bytes);
-        let needed = self.emit.binary("arith.addi", used, bytes);
+        let used = self.emit.binary(arith::MULI, count, bytes);
+        let needed = self.emit.binary(arith::ADDI, used, bytes);
         // One byte at least, so that memory that was asked for is told from none.
-        let needed = self.emit.binary("arith.maxsi", needed, self.emit.index(1));
+        let needed = self.emit.binary(arith::MAXSI, needed, self.emit.index(1));
         let full = self.emit.compare(Predicate::Gt, needed, size);
         let types = [block, size].map(|value| value.r#type());
         let choice = self.emit.choose(full, &types);
         let outside = self.emit.enter(choice, 0);
-        let twice = self.emit.binary("arith.addi", needed, needed);
+        let twice = self.emit.binary(arith::ADDI, needed, needed);
         let larger = self.try_allocate(twice);
         let got = self.emit.compare(Predicate::Ne, self.address(larger), self.emit.index(0));
         let had = self.emit.compare(Predicate::Gt, size, self.emit.index(0));
-        let both = self.emit.binary("arith.andi", got, had);
+        let both = self.emit.binary(arith::ANDI, got, had);
         let copying = self.emit.choose(both, &[]);
         let inside = self.emit.enter(copying, 0);
         self.emit.copy(whole(block), whole(larger), used);
@@ -290,11 +291,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     extents.push(state[at + 2..at + kept.width()].to_vec());
                 }
                 Kept::Placed { result, bytes } => {
-                    let by = self.emit.binary("arith.muli", state[0], *bytes);
+                    let by = self.emit.binary(arith::MULI, state[0], *bytes);
                     given.push(self.emit.shifted(self.memory(*result), by));
                 }
                 Kept::Grows { bytes: Some(bytes), .. } => {
-                    let by = self.emit.binary("arith.muli", state[0], *bytes);
+                    let by = self.emit.binary(arith::MULI, state[0], *bytes);
                     given.push(self.emit.shifted(whole(state[at]), by));
                 }
                 Kept::Grows { bytes: None, .. } => {}
@@ -316,7 +317,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             state[2] = *status;
         }
         self.keep_returned(this, &mut state, returned.get(1..).unwrap_or_default());
-        state[0] = self.emit.binary("arith.addi", state[0], self.emit.index(1));
+        state[0] = self.emit.binary(arith::ADDI, state[0], self.emit.index(1));
         state
     }
 
@@ -380,7 +381,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         for (axis, extent) in extents.iter().enumerate() {
             let before = self.emit.select(is_first, *extent, state[at + 2 + axis]);
             let equal = self.emit.compare(Predicate::Eq, before, *extent);
-            holds = self.emit.binary("arith.andi", holds, equal);
+            holds = self.emit.binary(arith::ANDI, holds, equal);
             differing[0] = self.emit.select(equal, differing[0], before);
             differing[1] = self.emit.select(equal, differing[1], *extent);
         }
@@ -392,7 +393,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let status = self.emit.select(done, self.emit.i32(0), self.emit.i32(1));
         let copying = self.emit.choose(done, &[]);
         let inside = self.emit.enter(copying, 0);
-        let by = self.emit.binary("arith.muli", state[0], bytes);
+        let by = self.emit.binary(arith::MULI, state[0], bytes);
         let to = self.emit.shifted(whole(block), by);
         self.emit.copy(whole(element), to, bytes);
         self.release(element);

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::kernel::arithmetic::{narrow, widen};
 use crate::kernel::element::{Element, Kind};
+use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.
@@ -56,8 +57,7 @@ pub fn multiply<'c: 'a, 'a>(
     let output = Access { tensor: init, loops: kept };
     let space = Loops { count: loops.len(), reductions };
     let float = element.kind == Kind::Float;
-    let (mul, add) =
-        if float { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
+    let (mul, add) = if float { (arith::MULF, arith::ADDF) } else { (arith::MULI, arith::ADDI) };
     let product = emitter.generic(&inputs, output, &space, |scope, x| {
         let a: Value = widen(scope, x[0], lhs.element);
         let b: Value = widen(scope, x[1], rhs.element);

@@ -5,6 +5,7 @@ use crate::kernel::{
     emit::first_result,
     scope::{Scope, constant_spec},
 };
+use irc_mlir::ops::{linalg, tensor};
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Location, OpSpec, Region, RegionLike, Type, Value,
     ValueLike, attr, region_of, ty,
@@ -68,7 +69,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
 
     /// An uninitialised tensor.
     pub fn empty(&self, shape: &[i64], element: Element<'c>) -> Value<'c, 'a> {
-        self.value(self.spec("tensor.empty").results(&[ty::tensor(shape, element.storage)]))
+        self.value(self.spec(tensor::EMPTY).results(&[ty::tensor(shape, element.storage)]))
     }
 
     /// A constant before the generics that use it.
@@ -82,13 +83,13 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         let init = self.empty(shape, element);
         let block = Block::new(&[(element.storage, self.location); 2]);
         if let Ok(input) = block.argument(0) {
-            OpSpec::new(self.context, "linalg.yield", self.location)
+            OpSpec::new(self.context, linalg::YIELD, self.location)
                 .operands(&[input.into()])
                 .append(&block);
         }
         let region = region_of(block);
         self.value(
-            self.spec("linalg.fill")
+            self.spec(linalg::FILL)
                 .operands(&[scalar, init])
                 .results(&[init.r#type()])
                 .attr("operandSegmentSizes", attr::parse(self.context, "array<i32: 1, 1>"))
@@ -132,9 +133,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         // Safe to treat the block as living for 'a: it is owned by the op appended below.
         let scope = Scope { context: self.context, block, location: self.location, expand: false };
         let yielded = body(&scope, &arguments);
-        OpSpec::new(self.context, "linalg.yield", self.location)
-            .operands(&[yielded])
-            .append(&block);
+        OpSpec::new(self.context, linalg::YIELD, self.location).operands(&[yielded]).append(&block);
 
         let maps: Vec<String> =
             accesses.iter().map(|access| map_text(loops.count, &access.dims)).collect();
@@ -145,7 +144,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         });
         let segments = format!("array<i32: {}, 1>", inputs.len());
         self.value(
-            self.spec("linalg.generic")
+            self.spec(linalg::GENERIC)
                 .operands(&operands)
                 .results(&[output.tensor.r#type()])
                 .attr("indexing_maps", attr::parse(self.context, &format!("[{}]", maps.join(", "))))
@@ -175,7 +174,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         }
         let narrow = ty::tensor(&squeezed(shape), element.storage);
         self.value(
-            self.spec("tensor.collapse_shape")
+            self.spec(tensor::COLLAPSE_SHAPE)
                 .operands(&[tensor])
                 .results(&[narrow])
                 .attr("reassociation", attr::parse(self.context, &reassociation(shape))),
@@ -188,7 +187,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
             return tensor;
         }
         self.value(
-            self.spec("tensor.expand_shape")
+            self.spec(tensor::EXPAND_SHAPE)
                 .operands(&[tensor])
                 .results(&[wide])
                 .attr("reassociation", attr::parse(self.context, &reassociation(shape)))

@@ -25,6 +25,7 @@ use crate::{
     },
 };
 use generic::Emitter;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
@@ -152,7 +153,7 @@ fn lower_body<'c: 'a, 'a>(
     }
     for op in read::body_ops(kernel) {
         let emitter = emitter.at(op.location());
-        if read::op_name(&op) == "func.return" {
+        if read::op_name(&op) == func::RETURN {
             return lower_return(op, &emitter, &values, result_types);
         }
         let operands: Option<Vec<_>> =
@@ -184,7 +185,7 @@ fn lower_return<'c: 'a, 'a>(
         let tensor = emitter.materialise(lowered);
         returned.push(emitter.expand(tensor, &lowered.shape, *ty));
     }
-    OpSpec::new(emitter.context, "func.return", op.location())
+    OpSpec::new(emitter.context, func::RETURN, op.location())
         .operands(&returned)
         .append(&emitter.block);
     Ok(())

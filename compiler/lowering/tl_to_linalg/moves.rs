@@ -10,6 +10,7 @@ use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
+use irc_mlir::ops::{arith, tensor};
 use irc_mlir::{OperationRef, Type, Value, attr, read, ty};
 
 /// `tl.transpose`.
@@ -59,7 +60,7 @@ pub fn cut<'c: 'a, 'a>(
     Held::Tensor(
         emitter.value(
             emitter
-                .spec("tensor.extract_slice")
+                .spec(tensor::EXTRACT_SLICE)
                 .operands(&[tensor])
                 .results(&[result])
                 .attr("static_offsets", attr::i64s(emitter.context, &pick(offsets)))
@@ -90,12 +91,12 @@ pub fn reshape<'c: 'a, 'a>(
     };
     if from.len() > 1 {
         let flat = ty::tensor(&[from.iter().product()], operand.element.storage);
-        let spec = emitter.spec("tensor.collapse_shape").operands(&[tensor]).results(&[flat]);
+        let spec = emitter.spec(tensor::COLLAPSE_SHAPE).operands(&[tensor]).results(&[flat]);
         tensor = emitter.value(spec.attr("reassociation", all(from.len())));
     }
     if to.len() > 1 {
         let wide = ty::tensor(&to, operand.element.storage);
-        let spec = emitter.spec("tensor.expand_shape").operands(&[tensor]).results(&[wide]);
+        let spec = emitter.spec(tensor::EXPAND_SHAPE).operands(&[tensor]).results(&[wide]);
         let spec = spec.attr("static_output_shape", attr::i64s(emitter.context, &to));
         tensor = emitter.value(spec.attr("reassociation", all(to.len())));
     }
@@ -126,17 +127,17 @@ pub fn put<'c: 'a, 'a>(
     map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
         let flag = ty::parse(scope.context, "i1");
         let mut inside: Value =
-            scope.with("arith.constant", &[], flag, &[("value", attr::bool(scope.context, true))]);
+            scope.with(arith::CONSTANT, &[], flag, &[("value", attr::bool(scope.context, true))]);
         let mut at = Vec::new();
         for (position, dim) in wide.iter().enumerate() {
             let (relative, within) = box_index(scope, position, offsets[*dim], source.shape[*dim]);
-            inside = scope.op("arith.andi", &[inside, within], flag);
+            inside = scope.op(arith::ANDI, &[inside, within], flag);
             if source.shape[*dim] != 1 {
                 at.push(relative);
             }
         }
         let from_source: Value = extract(scope, source_tensor, &at, element);
-        scope.op("arith.select", &[inside, from_source, x[0]], element.storage)
+        scope.op(arith::SELECT, &[inside, from_source, x[0]], element.storage)
     })
 }
 
@@ -149,11 +150,11 @@ fn box_index<'c: 'b, 'b>(
 ) -> (Value<'c, 'b>, Value<'c, 'b>) {
     let index = Type::index(scope.context);
     let current: Value = scope.loop_index(dim);
-    let relative: Value = scope.op("arith.subi", &[current, scope.index_constant(offset)], index);
+    let relative: Value = scope.op(arith::SUBI, &[current, scope.index_constant(offset)], index);
     // Unsigned: an index before the box is huge.
     let unsigned_less = attr::i64(scope.context, 6);
     let within = scope.with(
-        "arith.cmpi",
+        arith::CMPI,
         &[relative, scope.index_constant(size)],
         ty::parse(scope.context, "i1"),
         &[("predicate", unsigned_less)],
@@ -165,8 +166,8 @@ fn box_index<'c: 'b, 'b>(
 /// An index limited to `0..size`.
 fn clamp<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>, size: i64) -> Value<'c, 'b> {
     let index = Type::index(scope.context);
-    let low: Value = scope.op("arith.maxsi", &[value, scope.index_constant(0)], index);
-    scope.op("arith.minsi", &[low, scope.index_constant(size - 1)], index)
+    let low: Value = scope.op(arith::MAXSI, &[value, scope.index_constant(0)], index);
+    scope.op(arith::MINSI, &[low, scope.index_constant(size - 1)], index)
 }
 
 fn extract<'c: 'b, 'b>(
@@ -177,7 +178,7 @@ fn extract<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let mut operands = vec![tensor];
     operands.extend(at.iter().map(|index| irc_mlir::rebind(*index)));
-    scope.op("tensor.extract", &operands, element.storage)
+    scope.op(tensor::EXTRACT, &operands, element.storage)
 }
 
 /// `tl.gather`: rows of a table; negative indices wrap, out-of-range ones are clamped.
@@ -196,14 +197,14 @@ pub fn gather<'c: 'a, 'a>(
     map(emitter, &[aligned], shape, table.element, |scope, x| {
         let index_type = Type::index(scope.context);
         let signed = index.element.kind == Kind::Signed;
-        let cast = if signed { "arith.index_cast" } else { "arith.index_castui" };
+        let cast = if signed { arith::INDEX_CAST } else { arith::INDEX_CASTUI };
         let raw: Value = scope.op(cast, &[x[0]], index_type);
         let less = attr::i64(scope.context, 2);
         let flag = ty::parse(scope.context, "i1");
         let negative: Value =
-            scope.with("arith.cmpi", &[raw, scope.index_constant(0)], flag, &[("predicate", less)]);
-        let wrapped: Value = scope.op("arith.addi", &[raw, scope.index_constant(rows)], index_type);
-        let row: Value = scope.op("arith.select", &[negative, wrapped, raw], index_type);
+            scope.with(arith::CMPI, &[raw, scope.index_constant(0)], flag, &[("predicate", less)]);
+        let wrapped: Value = scope.op(arith::ADDI, &[raw, scope.index_constant(rows)], index_type);
+        let row: Value = scope.op(arith::SELECT, &[negative, wrapped, raw], index_type);
         let mut at: Vec<Value> = Vec::new();
         if rows != 1 {
             at.push(clamp(scope, row, rows));
@@ -238,9 +239,9 @@ pub fn rope<'c: 'a, 'a>(
         let index = Type::index(scope.context);
         let column: Value = scope.loop_index(last);
         let one: Value = scope.index_constant(1);
-        let odd: Value = scope.op("arith.ori", &[column, one], index);
-        let even: Value = scope.op("arith.xori", &[odd, one], index);
-        let partner: Value = scope.op("arith.xori", &[column, one], index);
+        let odd: Value = scope.op(arith::ORI, &[column, one], index);
+        let even: Value = scope.op(arith::XORI, &[odd, one], index);
+        let partner: Value = scope.op(arith::XORI, &[column, one], index);
         let at = |loops: &[usize], column: Value<'c, '_>| -> Vec<Value<'c, '_>> {
             let pick = |at: &usize| {
                 if *at == last { irc_mlir::rebind(column) } else { scope.loop_index(*at) }
@@ -268,18 +269,18 @@ fn rotate<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let wide = element.compute(scope.context).storage;
     let index = Type::index(scope.context);
-    let straight: Value = scope.op("arith.mulf", &[own, cos], wide);
-    let crossed: Value = scope.op("arith.mulf", &[other, sin], wide);
-    let sum: Value = scope.op("arith.addf", &[straight, crossed], wide);
-    let difference: Value = scope.op("arith.subf", &[straight, crossed], wide);
-    let parity: Value = scope.op("arith.andi", &[column, scope.index_constant(1)], index);
+    let straight: Value = scope.op(arith::MULF, &[own, cos], wide);
+    let crossed: Value = scope.op(arith::MULF, &[other, sin], wide);
+    let sum: Value = scope.op(arith::ADDF, &[straight, crossed], wide);
+    let difference: Value = scope.op(arith::SUBF, &[straight, crossed], wide);
+    let parity: Value = scope.op(arith::ANDI, &[column, scope.index_constant(1)], index);
     let equal = attr::i64(scope.context, 0);
     let is_even: Value = scope.with(
-        "arith.cmpi",
+        arith::CMPI,
         &[parity, scope.index_constant(0)],
         ty::parse(scope.context, "i1"),
         &[("predicate", equal)],
     );
-    let chosen: Value = scope.op("arith.select", &[is_even, difference, sum], wide);
+    let chosen: Value = scope.op(arith::SELECT, &[is_even, difference, sum], wide);
     narrow(scope, chosen, element)
 }

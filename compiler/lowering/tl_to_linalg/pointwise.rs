@@ -7,6 +7,7 @@ use super::{
 use crate::kernel::arithmetic;
 use crate::kernel::{element::Element, scope::Scope};
 use irc_dialects::tl;
+use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value};
 use irc_tl::Op;
 
@@ -83,7 +84,7 @@ fn scalar<'c: 'b, 'b>(
         Op::Unary(function) => arithmetic::unary(scope, *function, x[0], from),
         Op::Binary(function) => arithmetic::binary(scope, *function, x[0], x[1], from),
         Op::Compare(comparison) => arithmetic::compare(scope, *comparison, x[0], x[1], from),
-        Op::Select => scope.op("arith.select", &[x[0], x[1], x[2]], element.storage),
+        Op::Select => scope.op(arith::SELECT, &[x[0], x[1], x[2]], element.storage),
         Op::Cast { rounding, .. } => arithmetic::cast(scope, x[0], from, element, *rounding),
         _ => irc_mlir::rebind(x[0]),
     }

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::kernel::arithmetic::{binary, cast};
 use crate::kernel::element::{Element, Kind};
+use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value, read, ty};
 use irc_tl::{Binary, Rounding};
 
@@ -98,16 +99,16 @@ fn reduce<'c: 'a, 'a>(
 fn combiner(name: &str, element: Element<'_>) -> (&'static str, f64) {
     let magnitude = 2f64.powi(element.bits as i32 - i32::from(element.kind == Kind::Signed));
     match (name, element.kind) {
-        ("tl.reduce_max", Kind::Float) => ("arith.maximumf", f64::NEG_INFINITY),
-        ("tl.reduce_max", Kind::Signed) => ("arith.maxsi", -magnitude),
-        ("tl.reduce_max", Kind::Unsigned) => ("arith.maxui", 0.0),
-        ("tl.reduce_min", Kind::Float) => ("arith.minimumf", f64::INFINITY),
+        ("tl.reduce_max", Kind::Float) => (arith::MAXIMUMF, f64::NEG_INFINITY),
+        ("tl.reduce_max", Kind::Signed) => (arith::MAXSI, -magnitude),
+        ("tl.reduce_max", Kind::Unsigned) => (arith::MAXUI, 0.0),
+        ("tl.reduce_min", Kind::Float) => (arith::MINIMUMF, f64::INFINITY),
         // A constant beyond the type saturates to its largest number.
-        ("tl.reduce_min", Kind::Signed) => ("arith.minsi", magnitude),
-        ("tl.reduce_min", Kind::Unsigned) => ("arith.minui", magnitude),
-        ("tl.reduce_product", Kind::Float) => ("arith.mulf", 1.0),
-        ("tl.reduce_product", _) => ("arith.muli", 1.0),
-        (_, Kind::Float) => ("arith.addf", 0.0),
-        _ => ("arith.addi", 0.0),
+        ("tl.reduce_min", Kind::Signed) => (arith::MINSI, magnitude),
+        ("tl.reduce_min", Kind::Unsigned) => (arith::MINUI, magnitude),
+        ("tl.reduce_product", Kind::Float) => (arith::MULF, 1.0),
+        ("tl.reduce_product", _) => (arith::MULI, 1.0),
+        (_, Kind::Float) => (arith::ADDF, 0.0),
+        _ => (arith::ADDI, 0.0),
     }
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::attributes::ORDERED;
 use crate::kernel::arithmetic::{narrow, widen};
 use crate::kernel::element::Element;
+use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value, read};
 
 /// Lowers the op; each step widens, adds and narrows.
@@ -30,7 +31,7 @@ pub fn lower<'c: 'a, 'a>(
     let space = Loops { count: loops.len(), reductions: vec![reduced] };
     let result = emitter.generic(&[input], output, &space, |scope, x| {
         let [sum, term]: [Value; 2] = [x[1], x[0]].map(|value| widen(scope, value, element));
-        let sum: Value = scope.op("arith.addf", &[sum, term], compute.storage);
+        let sum: Value = scope.op(arith::ADDF, &[sum, term], compute.storage);
         narrow(scope, sum, element)
     });
     if let Some(generic) = read::defining_op(result) {

@@ -123,28 +123,19 @@ ops! {
         CALL                "llvm.call"                * -> *;
         FUNC                "llvm.func"                0 -> 0;
         GETELEMENTPTR       "llvm.getelementptr"       * -> 1;
-        INSERTELEMENT       "llvm.insertelement"       3 -> 1;
-        INSERTVALUE         "llvm.insertvalue"         2 -> 1;
         INTR_MASKED_GATHER  "llvm.intr.masked.gather"  * -> 1;
         INTR_MASKED_LOAD    "llvm.intr.masked.load"    * -> 1;
         INTR_MASKED_SCATTER "llvm.intr.masked.scatter" 3 -> 0;
         INTR_MASKED_STORE   "llvm.intr.masked.store"   3 -> 0;
-        INTTOPTR            "llvm.inttoptr"            1 -> 1;
         LOAD                "llvm.load"                1 -> 1;
         LSHR                "llvm.lshr"                2 -> 1;
         MLIR_ADDRESSOF      "llvm.mlir.addressof"      0 -> 1;
         MLIR_CONSTANT       "llvm.mlir.constant"       0 -> 1;
         MLIR_GLOBAL         "llvm.mlir.global"         0 -> 0;
-        MLIR_POISON         "llvm.mlir.poison"         0 -> 1;
-        MLIR_UNDEF          "llvm.mlir.undef"          0 -> 1;
-        MLIR_ZERO           "llvm.mlir.zero"           0 -> 1;
-        PTRTOINT            "llvm.ptrtoint"            1 -> 1;
         RETURN              "llvm.return"              * -> 0;
-        SEXT                "llvm.sext"                1 -> 1;
         SITOFP              "llvm.sitofp"              1 -> 1;
         TRUNC               "llvm.trunc"               1 -> 1;
         UITOFP              "llvm.uitofp"              1 -> 1;
-        ZEXT                "llvm.zext"                1 -> 1;
     }
 
     /// Functions of floats.
@@ -222,7 +213,6 @@ ops! {
         EXTRACT               "vector.extract"               * -> 1;
         EXTRACT_STRIDED_SLICE "vector.extract_strided_slice" 1 -> 1;
         GATHER                "vector.gather"                * -> 1;
-        INSERT                "vector.insert"                * -> 1;
         LOAD                  "vector.load"                  * -> 1;
         MASKEDLOAD            "vector.maskedload"            * -> 1;
         MASKEDSTORE           "vector.maskedstore"           * -> 0;

@@ -1,6 +1,7 @@
 //! Passes written in Rust, registered by name so that textual pipelines, `--help` and crash
 //! reproducers know them.
 use crate::bridge::{self, FAILURE, RawOption, RawPass, SUCCESS, str_of, string_ref};
+use crate::ops::builtin;
 use melior::{
     Context,
     ir::{Module, OperationRef, operation::OperationLike},
@@ -87,7 +88,7 @@ pub trait Pass: Send + Sync + 'static {
     fn description(&self) -> &'static str;
     /// The op the pass runs on; empty for any.
     fn anchor(&self) -> &'static str {
-        "builtin.module"
+        builtin::MODULE
     }
     /// The options the pass declares.
     fn options(&self) -> &'static [PassOption] {

@@ -14,6 +14,7 @@ use crate::lowering::compute_to_loops::{
     expression::{accumulator, from_memory, scope},
     sizes::Sizes,
 };
+use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::{Binary, Comparison, DType, Rounding, Type};
 use std::convert::Infallible;
@@ -86,11 +87,11 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
                 e.add(found, kept)
             })
         });
-        let all = e.binary("arith.muli", e.binary("arith.muli", batches, classes), count);
+        let all = e.binary(arith::MULI, e.binary(arith::MULI, batches, classes), count);
         each(e, e.scale(found, COLUMNS), e.scale(all, COLUMNS), |e, at| {
             e.store(e.integer(0, 64, Lanes::Scalar), self.rows, at, Lanes::Scalar, None);
         });
-        let found = e.op("arith.index_cast", &[found], e.int(64));
+        let found = e.op(arith::INDEX_CAST, &[found], e.int(64));
         e.store(found, self.found, zero, Lanes::Scalar, None);
     }
 
@@ -103,7 +104,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let [_, classes, count] = self.sizes;
         let (zero, (ty, x)) = (e.index(0), self.scores);
-        let list = e.add(e.binary("arith.muli", batch, classes), class);
+        let list = e.add(e.binary(arith::MULI, batch, classes), class);
         let heap = Heap {
             dtype: ty.dtype,
             x,
@@ -112,7 +113,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
             strides: [e.index(1), e.index(COLUMNS)],
         };
         let row = Row {
-            from: e.binary("arith.muli", list, count),
+            from: e.binary(arith::MULI, list, count),
             to: e.offset(e.scale(first, COLUMNS), COLUMNS - 1),
         };
         let compared = accumulator(e.context, ty.dtype);
@@ -133,7 +134,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
                 heap.set(e, row, kept, index);
                 let start = e.scale(e.add(first, kept), COLUMNS);
                 for (column, value) in [batch, class].into_iter().enumerate() {
-                    let value = e.op("arith.index_cast", &[value], e.int(64));
+                    let value = e.op(arith::INDEX_CAST, &[value], e.int(64));
                     let place = e.offset(start, column as i64);
                     e.store(value, self.rows, place, Lanes::Scalar, None);
                 }
@@ -163,7 +164,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
         };
         let count = self.sizes[2];
         let corners = |e: Emit<'c, 'a>, index| {
-            let at = e.add(e.binary("arith.muli", batch, count), index);
+            let at = e.add(e.binary(arith::MULI, batch, count), index);
             self.corners(e, e.scale(at, 4))
         };
         whether(e, room, &|e| {
@@ -221,7 +222,7 @@ impl<'c: 'a, 'a> Corners<'c, 'a> {
         let ratio = float(e, Binary::Div, both, union);
         areas.into_iter().chain([union]).fold(ratio, |ratio, size| {
             let none = compare(e, Comparison::Le, size, zero);
-            e.op("arith.select", &[none, zero, ratio], e.f32())
+            e.op(arith::SELECT, &[none, zero, ratio], e.f32())
         })
     }
 }
@@ -241,13 +242,13 @@ fn number<'c: 'a, 'a>(
 fn limit<'c: 'a, 'a>(e: Emit<'c, 'a>, (ty, buffer): Operand<'_, 'c, 'a>) -> Value<'c, 'a> {
     let limit = from_memory(e, e.load(buffer, e.index(0)), ty.dtype);
     let limit = match ty.dtype {
-        DType::U64 => e.binary("arith.minui", limit, e.integer(i64::MAX, 64, Lanes::Scalar)),
+        DType::U64 => e.binary(arith::MINUI, limit, e.integer(i64::MAX, 64, Lanes::Scalar)),
         _ => {
             let [from, to] = [ty.dtype, DType::I64].map(|dtype| element(e.context, dtype));
             arithmetic::cast(&scope(e), limit, from, to, Rounding::TowardZero)
         }
     };
-    e.op("arith.index_cast", &[limit], MlirType::index(e.context))
+    e.op(arith::INDEX_CAST, &[limit], MlirType::index(e.context))
 }
 
 /// A count, and one more where a condition holds, which then does something.
@@ -259,7 +260,7 @@ fn counted<'c: 'a, 'a>(
 ) -> Result<Vec<Value<'c, 'a>>, Infallible> {
     when(e, condition, body);
     let next = e.offset(count, 1);
-    Ok(vec![e.op("arith.select", &[condition, next, count], MlirType::index(e.context))])
+    Ok(vec![e.op(arith::SELECT, &[condition, next, count], MlirType::index(e.context))])
 }
 
 fn float<'c: 'a, 'a>(

@@ -9,6 +9,7 @@ use crate::lowering::compute_to_loops::{
     expression::{from_memory, scope},
     stored,
 };
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type as MlirType, Value, ValueLike};
 use irc_tl::{Comparison, DType};
 use std::convert::Infallible;
@@ -36,8 +37,8 @@ impl<'c: 'a, 'a> TopK<'c, 'a> {
         each(e, e.index(0), outer, |e, before| {
             each(e, e.index(0), stride, |e, after| {
                 let start = |extent| {
-                    let step = e.binary("arith.muli", extent, stride);
-                    e.add(e.binary("arith.muli", before, step), after)
+                    let step = e.binary(arith::MULI, extent, stride);
+                    e.add(e.binary(arith::MULI, before, step), after)
                 };
                 self.row(e, Row { from: start(self.extent), to: start(self.k) });
             });
@@ -92,9 +93,9 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
     /// Makes a heap of the first `count` positions, whatever their order.
     pub(super) fn build(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, count: Value<'c, 'a>) {
         // Parents from the last to the first.
-        let parents = e.binary("arith.shrsi", count, e.index(1));
+        let parents = e.binary(arith::SHRSI, count, e.index(1));
         each(e, e.index(0), parents, |e, step| {
-            let parent = e.binary("arith.subi", e.offset(parents, -1), step);
+            let parent = e.binary(arith::SUBI, e.offset(parents, -1), step);
             self.sift(e, row, parent, count);
         });
     }
@@ -102,9 +103,9 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
     /// Sorts a heap of `count` positions, the first the most extreme.
     pub(super) fn sort(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, count: Value<'c, 'a>) {
         let zero = e.index(0);
-        let rounds = e.binary("arith.maxsi", e.offset(count, -1), zero);
+        let rounds = e.binary(arith::MAXSI, e.offset(count, -1), zero);
         each(e, zero, rounds, |e, round| {
-            let end = e.binary("arith.subi", e.offset(count, -1), round);
+            let end = e.binary(arith::SUBI, e.offset(count, -1), round);
             let (root, last) = (self.get(e, row, zero), self.get(e, row, end));
             self.set(e, row, zero, last);
             self.set(e, row, end, root);
@@ -115,10 +116,10 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
     /// Moves an entry down the heap of `count` entries until none below comes after it. A heap of
     /// `count` entries has fewer levels than `count` has bits.
     fn sift(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, from: Value<'c, 'a>, count: Value<'c, 'a>) {
-        let wide = e.op("arith.index_cast", &[count], e.int(64));
-        let zeros = e.op("math.ctlz", &[wide], e.int(64));
-        let zeros = e.op("arith.index_cast", &[zeros], MlirType::index(e.context));
-        let levels = e.binary("arith.subi", e.index(64), zeros);
+        let wide = e.op(arith::INDEX_CAST, &[count], e.int(64));
+        let zeros = e.op(math::CTLZ, &[wide], e.int(64));
+        let zeros = e.op(arith::INDEX_CAST, &[zeros], MlirType::index(e.context));
+        let levels = e.binary(arith::SUBI, e.index(64), zeros);
         let index = MlirType::index(e.context);
         let Ok(_) = e.for_each((e.index(0), levels, 1), &[from], |e, _, at| {
             let at = at[0];
@@ -175,8 +176,8 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         let order = if self.largest { SGT } else { SLT };
         let before = e.compare(if unsigned { order + 4 } else { order }, x, y);
         let earlier = e.compare(SLT, a, b);
-        let tied = e.binary("arith.andi", e.compare(EQ, x, y), earlier);
-        e.binary("arith.ori", before, tied)
+        let tied = e.binary(arith::ANDI, e.compare(EQ, x, y), earlier);
+        e.binary(arith::ORI, before, tied)
     }
 
     /// An integer that orders as the element does: of floats the bits, of negative ones inverted but
@@ -192,10 +193,10 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         let ty = own.compute(e.context);
         let bits = ty.bits;
         let number = |value: i64| e.integer(value, bits, Lanes::Scalar);
-        let raw = e.op("arith.bitcast", &[value], e.int(bits));
-        let sign = e.binary("arith.shrsi", raw, number(i64::from(bits) - 1));
+        let raw = e.op(arith::BITCAST, &[value], e.int(bits));
+        let sign = e.binary(arith::SHRSI, raw, number(i64::from(bits) - 1));
         let most = i64::MAX >> (64 - bits);
-        let flipped = e.binary("arith.xori", raw, e.binary("arith.andi", sign, number(most)));
+        let flipped = e.binary(arith::XORI, raw, e.binary(arith::ANDI, sign, number(most)));
         let is = |comparison, other| arithmetic::compare(&scope(e), comparison, value, other, ty);
         let zero = is(Comparison::Eq, e.zero(ty.storage, Lanes::Scalar));
         let key = self.choose(e, zero, number(0), flipped);
@@ -210,7 +211,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         rank: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let found = e.load(self.positions, place(e, row.to, rank, self.strides[1]));
-        e.op("arith.index_cast", &[found], MlirType::index(e.context))
+        e.op(arith::INDEX_CAST, &[found], MlirType::index(e.context))
     }
 
     /// Writes the position at a rank.
@@ -221,7 +222,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         rank: Value<'c, 'a>,
         position: Value<'c, 'a>,
     ) {
-        let position = e.op("arith.index_cast", &[position], stored(e.context, DType::I64));
+        let position = e.op(arith::INDEX_CAST, &[position], stored(e.context, DType::I64));
         e.store(
             position,
             self.positions,
@@ -238,7 +239,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         yes: Value<'c, 'a>,
         no: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        e.op("arith.select", &[condition, yes, no], yes.r#type())
+        e.op(arith::SELECT, &[condition, yes, no], yes.r#type())
     }
 }
 
@@ -249,5 +250,5 @@ fn place<'c: 'a, 'a>(
     along: Value<'c, 'a>,
     stride: Value<'c, 'a>,
 ) -> Value<'c, 'a> {
-    e.add(start, e.binary("arith.muli", along, stride))
+    e.add(start, e.binary(arith::MULI, along, stride))
 }

@@ -14,6 +14,7 @@ use crate::kernel::{
 };
 use boxes::Boxes;
 use heap::{Heap, TopK};
+use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::{Algorithm, Comparison, Dim, Type};
 use std::convert::Infallible;
@@ -55,12 +56,12 @@ fn non_zero<'c: 'a, 'a>(
     sizes: &Sizes<'c, 'a>,
 ) {
     let count = sizes.value(e, &ty.elements());
-    let all = e.binary("arith.muli", count, e.index(ty.rank() as i64));
+    let all = e.binary(arith::MULI, count, e.index(ty.rank() as i64));
     let zero = e.integer(0, 64, Lanes::Scalar);
     each(e, e.index(0), all, |e, at| e.store(zero, results[0], at, Lanes::Scalar, None));
     let search = Search { ty, x, indices: results[0], count, sizes };
     let found = search.along(e, &mut vec![], e.index(0), e.index(0));
-    let found = e.op("arith.index_cast", &[found], e.int(64));
+    let found = e.op(arith::INDEX_CAST, &[found], e.int(64));
     e.store(found, results[1], e.index(0), Lanes::Scalar, None);
 }
 
@@ -87,7 +88,7 @@ impl<'c: 'a, 'a> Search<'_, 'c, 'a> {
             return self.element(e, at, linear, found);
         };
         let extent = self.sizes.value(e, dim);
-        let start = e.binary("arith.muli", linear, extent);
+        let start = e.binary(arith::MULI, linear, extent);
         let loops = e.for_each((e.index(0), extent, 1), &[found], |e, index, found| {
             at.push(index);
             let found = self.along(e, at, e.add(start, index), found[0]);
@@ -117,8 +118,8 @@ impl<'c: 'a, 'a> Search<'_, 'c, 'a> {
             &[index],
             |e| {
                 for (axis, position) in at.iter().enumerate() {
-                    let row = e.binary("arith.muli", self.count, e.index(axis as i64));
-                    let position = e.op("arith.index_cast", &[*position], e.int(64));
+                    let row = e.binary(arith::MULI, self.count, e.index(axis as i64));
+                    let position = e.op(arith::INDEX_CAST, &[*position], e.int(64));
                     e.store(position, self.indices, e.add(row, found), Lanes::Scalar, None);
                 }
                 Ok::<_, Infallible>(vec![e.offset(found, 1)])

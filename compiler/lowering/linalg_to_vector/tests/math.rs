@@ -1,6 +1,7 @@
 //! Every expanded function against `f64`, over a dense sweep and the special values.
 use super::{super::Target, Array, run};
 use crate::kernel::expand_math::MAX_ULP;
+use irc_mlir::ops::math;
 
 /// All sign and exponent patterns with a spread of mantissas, and the special values.
 fn sweep() -> Vec<f32> {
@@ -114,43 +115,43 @@ fn erf(x: f64) -> f64 {
 
 #[test]
 fn exponentials() {
-    check_function("math.exp", f64::exp);
-    check_function("math.exp2", f64::exp2);
-    check_function("math.expm1", f64::exp_m1);
+    check_function(math::EXP, f64::exp);
+    check_function(math::EXP2, f64::exp2);
+    check_function(math::EXPM1, f64::exp_m1);
 }
 
 #[test]
 fn logarithms() {
-    check_function("math.log", f64::ln);
-    check_function("math.log2", f64::log2);
-    check_function("math.log10", f64::log10);
-    check_function("math.log1p", f64::ln_1p);
+    check_function(math::LOG, f64::ln);
+    check_function(math::LOG2, f64::log2);
+    check_function(math::LOG10, f64::log10);
+    check_function(math::LOG1P, f64::ln_1p);
 }
 
 #[test]
 fn sigmoids_and_roots() {
-    check_function("math.tanh", f64::tanh);
-    check_function("math.erf", erf);
-    check_function("math.rsqrt", |x| 1.0 / x.sqrt());
+    check_function(math::TANH, f64::tanh);
+    check_function(math::ERF, erf);
+    check_function(math::RSQRT, |x| 1.0 / x.sqrt());
 }
 
 #[test]
 fn angles() {
-    check_function("math.sin", f64::sin);
-    check_function("math.cos", f64::cos);
-    check_function("math.tan", f64::tan);
-    check_function("math.asin", f64::asin);
-    check_function("math.acos", f64::acos);
-    check_function("math.atan", f64::atan);
+    check_function(math::SIN, f64::sin);
+    check_function(math::COS, f64::cos);
+    check_function(math::TAN, f64::tan);
+    check_function(math::ASIN, f64::asin);
+    check_function(math::ACOS, f64::acos);
+    check_function(math::ATAN, f64::atan);
 }
 
 #[test]
 fn hyperbolic_angles() {
-    check_function("math.sinh", f64::sinh);
-    check_function("math.cosh", f64::cosh);
-    check_function("math.asinh", f64::asinh);
-    check_function("math.acosh", f64::acosh);
-    check_function("math.atanh", f64::atanh);
+    check_function(math::SINH, f64::sinh);
+    check_function(math::COSH, f64::cosh);
+    check_function(math::ASINH, f64::asinh);
+    check_function(math::ACOSH, f64::acosh);
+    check_function(math::ATANH, f64::atanh);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Products of every size class, layout and type, with epilogues.
 use super::{Target, check, compare, lowered_text, random_inputs, run, run_keeping};
+use irc_mlir::ops::{arith, func};
 
 /// `C[m, n] = A * B` with the given layouts of `A` and `B`.
 fn matmul(m: i64, n: i64, k: i64, transpose: (bool, bool), ty: &str, sum: &str) -> String {
@@ -11,10 +12,9 @@ fn matmul(m: i64, n: i64, k: i64, transpose: (bool, bool), ty: &str, sum: &str) 
     let (a, b) = (shape(transpose.0, m, k), shape(transpose.1, k, n));
     let (ma, mb) = (map(transpose.0, "m", "k"), map(transpose.1, "k", "n"));
     let float = sum.starts_with('f');
-    let (mul, add) =
-        if float { ("arith.mulf", "arith.addf") } else { ("arith.muli", "arith.addi") };
+    let (mul, add) = if float { (arith::MULF, arith::ADDF) } else { (arith::MULI, arith::ADDI) };
     let zero = if float { "0.0" } else { "0" };
-    let ext = if float { "arith.extf" } else { "arith.extsi" };
+    let ext = if float { arith::EXTF } else { arith::EXTSI };
     let body = if ty == sum {
         format!("%p = {mul} %a, %b : {sum}")
     } else {
@@ -166,7 +166,7 @@ func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %o, %p : f32
     linalg.yield %s : f32 } -> tensor<17x29xf32>"#;
-    let start = source.find("func.func").unwrap();
+    let start = source.find(func::FUNC).unwrap();
     let end = source[start..].find("{irc.kernel} {").unwrap() + start + "{irc.kernel} {".len();
     check(&format!("{}{product}{}", &source[..start], &source[end..]), 1e-5);
 }

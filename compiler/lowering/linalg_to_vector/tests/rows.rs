@@ -1,5 +1,6 @@
 //! Reductions over any axes, and the row kernels: softmax, layernorm, RMSNorm.
 use super::{check, lowered_text};
+use irc_mlir::ops::arith;
 
 fn reduction(
     shape: &str,
@@ -39,10 +40,10 @@ fn every_axis_reduces() {
     for (kinds, shape, output) in axes {
         let input = "(d0, d1, d2)";
         for (op, start, ty, tolerance) in [
-            ("arith.addf", "0.0", "f32", 1e-5),
-            ("arith.maximumf", "0xFF800000", "f32", 0.0),
-            ("arith.addi", "3", "i32", 0.0),
-            ("arith.minsi", "100", "i32", 0.0),
+            (arith::ADDF, "0.0", "f32", 1e-5),
+            (arith::MAXIMUMF, "0xFF800000", "f32", 0.0),
+            (arith::ADDI, "3", "i32", 0.0),
+            (arith::MINSI, "100", "i32", 0.0),
         ] {
             check(&reduction("3x5x70", input, (shape, output), &kinds, (op, start, ty)), tolerance);
         }
@@ -84,7 +85,7 @@ fn a_product_starts_from_its_init() {
         "(d0, d1, d2)",
         ("2x3x", "(d0, d1)"),
         kinds,
-        ("arith.mulf", "2.5", "f32"),
+        (arith::MULF, "2.5", "f32"),
     );
     check(&source, 1e-5);
 }
