@@ -31,7 +31,7 @@ fn main() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a readable model");
         let [llvm, cranelift] =
-            [Backend::Llvm, Backend::Cranelift].map(|backend| measure(&text, backend, repetitions));
+            [Backend::LLVM, Backend::CRANELIFT].map(|backend| measure(&text, backend, repetitions));
         let ratio = |of: fn(&Times) -> Duration| {
             of(&llvm).as_secs_f64() / of(&cranelift).as_secs_f64().max(1e-9)
         };

@@ -5,7 +5,7 @@ use object::{
     Endianness,
     read::{Object, ObjectSymbol, elf::ElfFile64},
 };
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 /// How the names begin of what models and plans export; everything else stays local.
 const EXPORTS: [&str; 3] = ["irc_run", "irc_metadata", "irc_task_"];
@@ -55,28 +55,65 @@ fn link<'a>(
     mut arguments: Vec<String>,
     exports: Option<&str>,
 ) -> Result<Vec<u8>, CodegenError> {
-    let io =
-        |what: &str, error: std::io::Error| CodegenError::new(format!("cannot {what}: {error}"));
-    let folder = tempfile::tempdir().map_err(|error| io("create a temporary folder", error))?;
-    let mut outside = Outside::default();
-    for (name, bytes) in objects {
-        let file = folder.path().join(format!("{name}.o"));
-        fs::write(&file, bytes).map_err(|error| io("write an object", error))?;
-        outside.add(bytes);
-        arguments.push(file.display().to_string());
+    let folder = Folder::new()?;
+    let (mut outside, mut bytes) = (Outside::default(), 0);
+    for (name, object) in objects {
+        arguments.push(folder.write(&format!("{name}.o"), object)?);
+        outside.add(object);
+        bytes += object.len();
     }
     if arguments.iter().any(|flag| flag == "-shared") && outside.needs_math() {
-        arguments.extend(["--no-as-needed".to_owned(), math_library(folder.path())?]);
+        arguments.extend(["--no-as-needed".to_owned(), math_library(&folder)?]);
     }
     if let Some(exports) = exports {
-        let script = folder.path().join("exports.map");
-        fs::write(&script, exports).map_err(|error| io("write the export list", error))?;
-        arguments.push(format!("--version-script={}", script.display()));
+        let script = folder.write("exports.map", exports.as_bytes())?;
+        arguments.push(format!("--version-script={script}"));
     }
-    let linked = folder.path().join("linked");
+    let linked = folder.path("linked");
     arguments.extend(["-o".to_owned(), linked.display().to_string()]);
-    run_linker(&arguments)?;
-    fs::read(&linked).map_err(|error| io("read what was linked", error))
+    if let Err(error) = run_linker(&arguments) {
+        // What a linker says when the disk is full differs: a file as large as the output tells.
+        folder.expect_room(bytes)?;
+        return Err(error);
+    }
+    fs::read(&linked).map_err(|error| folder.failed("read what was linked in", &error))
+}
+
+/// A folder for files of a link, removed with it. Where there is no room, that is the machine's fault.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Result<Self, CodegenError> {
+        let folder = tempfile::Builder::new().prefix("irc-link-").tempdir();
+        folder.map(Folder).map_err(|error| {
+            let within = std::env::temp_dir();
+            let message = format!("cannot create a folder in {}: {error}", within.display());
+            CodegenError::environment(format!("{message}; TMPDIR names another place"))
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file; its path, for the linker.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<String, CodegenError> {
+        let path = self.path(name);
+        fs::write(&path, bytes).map_err(|error| self.failed("write to", &error))?;
+        Ok(path.display().to_string())
+    }
+
+    /// Fails if so many bytes more do not fit.
+    fn expect_room(&self, bytes: usize) -> Result<(), CodegenError> {
+        self.write("room", &vec![1; bytes]).map(drop)
+    }
+
+    fn failed(&self, what: &str, error: &std::io::Error) -> CodegenError {
+        let folder = self.0.path().display();
+        CodegenError::environment(format!(
+            "cannot {what} {folder}: {error}; TMPDIR names another place"
+        ))
+    }
 }
 
 /// Symbols that objects use, and those that they define.
@@ -106,11 +143,9 @@ impl Outside {
 
 /// A library that has the name of the system's libm, and nothing in it: what is linked with it names libm as
 /// needed, wherever that lies on the machine that loads it.
-fn math_library(folder: &Path) -> Result<String, CodegenError> {
-    let io = |error: std::io::Error| CodegenError::new(format!("cannot write an object: {error}"));
-    let (object, library) = (folder.join("libm.o"), folder.join("libm.so.6"));
-    fs::write(&object, data_object("irc_nothing", &[0], 1)?).map_err(io)?;
-    let [object, library] = [object, library].map(|path| path.display().to_string());
+fn math_library(folder: &Folder) -> Result<String, CodegenError> {
+    let object = folder.write("libm.o", &data_object("irc_nothing", &[0], 1)?)?;
+    let library = folder.path("libm.so.6").display().to_string();
     let flags = ["-shared", "-soname=libm.so.6", &object, "-o", &library];
     run_linker(&flags.map(str::to_owned))?;
     Ok(library)
@@ -139,5 +174,8 @@ fn run_linker(arguments: &[String]) -> Result<(), CodegenError> {
         let message = String::from_utf8_lossy(&result.stderr).trim().to_owned();
         return Err(CodegenError::new(format!("{linker}: {message}")));
     }
-    Err(CodegenError::new("no linker found: install binutils or lld"))
+    let known = LINKERS.join(", ");
+    Err(CodegenError::environment(format!(
+        "no linker found on PATH ({known}): install binutils or lld"
+    )))
 }

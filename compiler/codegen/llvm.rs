@@ -1,5 +1,8 @@
 //! The LLVM tier: MLIR's `llvm` dialect to LLVM IR, optimised for a target, to an object.
-use super::{CodegenError, Output, Target, isolate::isolated};
+//! `docs/kernels.md` lists the faults of LLVM that are guarded against here.
+use super::{
+    CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
+};
 use inkwell::{
     OptimizationLevel,
     attributes::AttributeLoc,
@@ -23,15 +26,26 @@ struct Owned {
 // Safety: the pair moves to one thread as a whole; nothing else refers to either.
 unsafe impl Send for Owned {}
 
+/// LLVM's row.
+pub const ROW: Row = Row {
+    name: "llvm",
+    outputs: &[Output::Object, Output::LlvmIr, Output::Assembly],
+    vector_bytes,
+    features: |target| target.known_features().unwrap_or_default(),
+    expect: |_| Ok(()),
+    compile,
+};
+
+fn vector_bytes(target: &Target) -> u32 {
+    if target.has(&["avx512f", "avx512vl", "avx512bw"]) { 64 } else { 32 }
+}
+
 /// Compiles a module in the `llvm` dialect.
 ///
 /// # Errors
 /// What MLIR could not translate or LLVM could not compile.
-pub fn compile(
-    module: &Module<'_>,
-    target: &Target,
-    output: Output,
-) -> Result<Vec<u8>, CodegenError> {
+fn compile(module: &Module<'_>, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
+    widen_saturating_conversions(module);
     let owned = translate(module)?;
     let target = target.clone();
     isolated(move || generate(owned, &target, output))
@@ -58,7 +72,7 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     let machine = machine(target)?;
     module.set_triple(&TargetTriple::create(&target.triple));
     module.set_data_layout(&machine.get_target_data().get_data_layout());
-    if target.lacks_conversions() {
+    if !target.has(&["f16c", "avx512bf16"]) {
         add_conversions(&context, &module)?;
     }
     mark_functions(&context, &module, target);

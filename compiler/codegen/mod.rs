@@ -1,5 +1,6 @@
 //! Code from the `llvm` dialect: machine code by LLVM or by Cranelift, or C source.
 
+mod backend;
 mod blocks;
 pub mod c;
 mod constant;
@@ -10,32 +11,51 @@ mod isolate;
 mod layout;
 mod link;
 mod llvm;
+mod saturate;
 mod target;
 
 use irc_mlir::{Module, OperationRef, PassError, read};
 
+pub use backend::{Backend, Row};
 pub use data::data_object;
 pub use link::{hide_inner, join_objects, link_library, link_shared};
-pub use target::{Backend, Target};
+pub use target::Target;
 
 /// Why code could not be generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodegenError {
     /// What failed, in the words of the code generator or the linker.
     pub message: String,
-    /// A diagnostic at the op that it is about has been emitted too.
-    pub diagnosed: bool,
+    /// What is at fault.
+    pub cause: Cause,
+}
+
+/// What is at fault when code could not be generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// irc, or the code generator.
+    Internal,
+    /// An op, at which a diagnostic has been emitted too.
+    Op,
+    /// The machine: it has no linker, or no room for temporary files.
+    Environment,
 }
 
 impl CodegenError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        CodegenError { message: message.into(), diagnosed: false }
+        CodegenError { message: message.into(), cause: Cause::Internal }
     }
 
     /// An error at an op: a diagnostic there, and its words for who has no locations.
     pub(crate) fn at(op: &OperationRef<'_, '_>, message: &str) -> Self {
         let _ = PassError::at(op, message);
-        CodegenError { message: format!("'{}': {message}", read::op_name(op)), diagnosed: true }
+        let message = format!("'{}': {message}", read::op_name(op));
+        CodegenError { message, cause: Cause::Op }
+    }
+
+    /// An error of the machine's.
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        CodegenError { message: message.into(), cause: Cause::Environment }
     }
 }
 
@@ -52,6 +72,18 @@ pub enum Output {
     C,
 }
 
+impl Output {
+    /// In words, for messages.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Object => "objects",
+            Self::LlvmIr => "LLVM IR",
+            Self::Assembly => "assembly",
+            Self::C => "C source",
+        }
+    }
+}
+
 /// Compiles a module in the `llvm` dialect with the target's code generator.
 ///
 /// # Errors
@@ -61,14 +93,14 @@ pub fn compile(
     target: &Target,
     output: Output,
 ) -> Result<Vec<u8>, CodegenError> {
-    match (target.backend, output) {
-        (Backend::C, Output::C) => c::compile(module).map(String::into_bytes),
-        (Backend::C, _) => Err(CodegenError::new("the C code generator writes C source only")),
-        (_, Output::C) => Err(CodegenError::new("only the C code generator writes C source")),
-        (Backend::Llvm, _) => llvm::compile(module, target, output),
-        (Backend::Cranelift, Output::Object) => cranelift::compile(module, target),
-        (Backend::Cranelift, _) => Err(CodegenError::new("cranelift writes objects only")),
+    let backend = target.backend;
+    if !backend.writes(output) {
+        let writes: Vec<_> = backend.outputs.iter().map(|output| output.words()).collect();
+        let (name, writes) = (backend.name, writes.join(", "));
+        let message = format!("the backend {name} writes {writes}, not {}", output.words());
+        return Err(CodegenError::new(message));
     }
+    (backend.compile)(module, target, output)
 }
 
 impl std::fmt::Display for CodegenError {

@@ -120,11 +120,9 @@ impl Session {
         options: &CompileOptions,
         archive: &ArchiveOptions,
     ) -> Result<Contents, QueryError> {
-        let made = match options.target.backend {
-            Backend::C => source(&mut program, &options.target, archive)?,
-            Backend::Llvm | Backend::Cranelift => {
-                self.objects(&mut program, &options.target, archive)?
-            }
+        let made = match options.target.backend.writes(Output::Object) {
+            true => self.objects(&mut program, &options.target, archive)?,
+            false => source(&mut program, &options.target, archive)?,
         };
         let model = Model {
             name: archive.model.clone(),
@@ -350,7 +348,7 @@ fn launched<'c: 'a, 'a>(module: &'a Module<'c>, functions: &BTreeSet<String>) ->
 
 /// The object of the functions that clients call. The quick tier has no weak symbols.
 fn functions(text: &str, target: &Target) -> Result<Vec<u8>, QueryError> {
-    let target = target.clone().with_backend(Backend::Llvm);
+    let target = target.clone().with_backend(Backend::LLVM);
     let object = in_context(|context| {
         let module = irc_mlir::parse_module(context, text)?;
         Some(compile(&module, &target, Output::Object))

@@ -1,5 +1,5 @@
 //! Why a query has no answer.
-use crate::codegen::CodegenError;
+use crate::codegen::{Cause, CodegenError};
 use irc_diag::Diagnostic;
 use irc_mlir::CapturedDiagnostic;
 use std::{
@@ -40,7 +40,10 @@ impl QueryError {
 
 impl From<CodegenError> for QueryError {
     fn from(error: CodegenError) -> Self {
-        QueryError::internal(error.message)
+        match error.cause {
+            Cause::Internal | Cause::Op => QueryError::internal(error.message),
+            Cause::Environment => QueryError::at("environment", error.message),
+        }
     }
 }
 

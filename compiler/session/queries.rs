@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     attributes::{KERNEL, SUFFIX},
-    codegen::{Backend, Output, Target, compile, join_objects, link_library},
+    codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
     lowering::{
@@ -352,11 +352,9 @@ pub fn locate(
     if !failure.internal {
         return failure;
     }
-    let finish = |module: &Module<'_>| match options.target.backend {
-        // LLVM says nothing more about what it cannot compile.
-        Backend::Llvm => Some(()),
-        Backend::Cranelift => diagnosed(module, &options.target, Output::Object),
-        Backend::C => diagnosed(module, &options.target, Output::C),
+    let finish = |module: &Module<'_>| {
+        let output = options.target.backend.outputs.first()?;
+        diagnosed(module, &options.target, *output)
     };
     let again =
         super::error::catch(|| lowered(db, input, options, "llvm", "", |_, module| finish(module)));
@@ -369,7 +367,7 @@ pub fn locate(
 /// `None` where a diagnostic at an op says why a module has no code.
 fn diagnosed(module: &Module<'_>, target: &Target, output: Output) -> Option<()> {
     match compile(module, target, output) {
-        Err(error) if error.diagnosed => None,
+        Err(error) if error.cause == Cause::Op => None,
         _ => Some(()),
     }
 }

@@ -1,6 +1,6 @@
 //! `f16` and `bf16`: every code, and every way to round to one, for processors that have instructions for
 //! them and for those that have none.
-use irc::codegen::Target;
+use crate::support::levels::levels;
 use irc::{CompileOptions, DType, Place, Session, Tensor, TensorType};
 use irc_tl::{Builder, Graph, Type};
 use std::collections::BTreeMap;
@@ -11,8 +11,7 @@ const HALVES: [DType; 2] = [DType::F16, DType::BF16];
 /// number with the evaluation.
 fn agree(graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
     let expected = graph.eval(inputs).unwrap();
-    let targets = ["x86-64", "x86-64-v3", "x86-64-v4", "native"].map(Target::from_name);
-    for target in targets.into_iter().filter(Target::runs_here) {
+    for target in levels() {
         let options = CompileOptions::from(target.clone());
         let compiled =
             Session::new().import_graph(graph).library_with(&options, Place::Given).unwrap();
@@ -83,5 +82,20 @@ fn every_number_rounds_once() {
             inputs.insert(dtype.name().to_owned(), numbers);
         }
         agree(&b.finish(), &inputs);
+    }
+}
+
+/// Of NaN and of what is out of range too.
+#[test]
+fn every_code_becomes_every_integer() {
+    for half in HALVES {
+        let mut b = Builder::new();
+        let codes = every_code(half);
+        let x = b.input("x", Type::from(codes.ty().clone()));
+        for dtype in [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::I64] {
+            let y = b.cast(x, dtype).unwrap();
+            b.output(format!("{half} as {dtype}"), y);
+        }
+        agree(&b.finish(), &BTreeMap::from([("x".to_owned(), codes)]));
     }
 }

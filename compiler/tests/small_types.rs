@@ -1,5 +1,6 @@
 //! Element types of 8 bits and fewer: every code, and every way to round to one, with both code
 //! generators.
+use crate::support::levels::levels;
 use irc::codegen::{Backend, Target};
 use irc::{CompileOptions, Place, Session};
 use irc_tensor::{DType, Tensor, TensorType};
@@ -25,8 +26,8 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     let inputs: BTreeMap<String, Tensor> =
         inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
     let expected = graph.eval(&inputs).unwrap();
-    for backend in [Backend::Llvm, Backend::Cranelift] {
-        let target = Target::host().with_backend(backend);
+    for target in levels().into_iter().chain([Target::host().with_backend(Backend::CRANELIFT)]) {
+        let cpu = format!("{:?} for {}", target.backend, target.cpu);
         let options = CompileOptions { target, ..CompileOptions::default() };
         let compiled =
             Session::new().import_graph(graph).library_with(&options, Place::Given).unwrap();
@@ -36,7 +37,7 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
             // A maximum does not order zeros, as the documentation of kernels says.
             let orders = !["Max", "Min", "Relu"].iter().any(|function| name.starts_with(function));
             let wrong = difference(&found[name], expected, orders);
-            assert_eq!(wrong, None, "{backend:?}: {name}");
+            assert_eq!(wrong, None, "{cpu}: {name}");
         }
     }
 }

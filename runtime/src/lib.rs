@@ -10,7 +10,7 @@ mod interface;
 mod library;
 mod loader;
 mod model;
-mod processor;
+pub mod processor;
 mod runner;
 
 pub use host::Host;
@@ -21,5 +21,5 @@ pub use model::{
     Context, ContextOptions, Guard, Inline, Model, ModelError, OpenOptions, Pool, RejectedArchive,
     ThreadPool, context_bytes,
 };
-pub use processor::{is_known as is_known_feature, missing_features};
+pub use processor::missing_features;
 pub use runner::Runner;

@@ -32,8 +32,7 @@ pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
     }
     let results = match engine {
         Engine::Reference => units.iter().map(evaluate).collect(),
-        Engine::Llvm => compile_and_run(&units, Backend::Llvm),
-        Engine::Cranelift => compile_and_run(&units, Backend::Cranelift),
+        Engine::Code(backend) => compile_and_run(&units, backend),
     };
     for (unit, result) in units.iter().zip(results) {
         let same = |found| unit.expected.compare(&found, &unit.imported.structures);

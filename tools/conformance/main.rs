@@ -79,7 +79,7 @@ fn parse(arguments: Vec<String>) -> Result<Arguments, String> {
         return Err(USAGE.into());
     }
     if parsed.engines.is_empty() {
-        parsed.engines.push(Engine::Llvm);
+        parsed.engines.push(Engine::default());
     }
     Ok(parsed)
 }

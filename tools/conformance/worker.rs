@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::case;
+use irc::{Backend, codegen::Output};
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{BufRead, Write};
@@ -15,19 +16,29 @@ const BATCH: usize = 128;
 /// What runs the cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Code of LLVM.
-    Llvm,
-    /// Code of Cranelift.
-    Cranelift,
+    /// Compiled code.
+    Code(Backend),
     /// The reference evaluator.
     Reference,
+}
+
+impl Engine {
+    /// All that there are.
+    fn all() -> impl Iterator<Item = Self> {
+        Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference])
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::Code(Backend::default())
+    }
 }
 
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Llvm => "llvm",
-            Self::Cranelift => "cranelift",
+            Self::Code(backend) => backend.name,
             Self::Reference => "reference",
         })
     }
@@ -37,10 +48,9 @@ impl FromStr for Engine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Llvm, Self::Cranelift, Self::Reference];
-        let found = all.into_iter().find(|engine| engine.to_string() == text);
-        found.ok_or_else(|| {
-            format!("--backend: expected llvm, cranelift or reference, found {text}")
+        Self::all().find(|engine| engine.to_string() == text).ok_or_else(|| {
+            let all = Self::all().map(|engine| engine.to_string()).collect::<Vec<_>>().join(", ");
+            format!("--backend: expected one of {all}, found {text}")
         })
     }
 }

@@ -5,10 +5,11 @@ use crate::{
     input::{self, Content, Input},
     models, npu, output, plan,
     stop::Stop,
-    target, values,
+    target,
+    values::Given,
 };
 use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
-use irc_cli::{Codegen, CompileTo, Generator, Kind};
+use irc_cli::{Codegen, CompileTo, Kind};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -55,14 +56,13 @@ fn write_model(
     kind: Kind,
 ) -> Result<(), Stop> {
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
-    let backend = if is_source { Backend::C } else { backend(arguments.backend) };
+    let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let options = options(&arguments.compile, backend)?;
     let mut import =
         models::program_options(input, &arguments.graphs, &arguments.compile, Results::Outputs)?;
-    if let Some(path) = &arguments.inputs
-        && input.content == Content::Graph
-    {
-        import.inputs = models::values(&values::read(path)?);
+    if input.content == Content::Graph {
+        let given = Given::open(arguments.inputs.as_deref())?;
+        import.inputs = models::values(&models::given(input, &import, given)?);
     }
     let stage = stage(arguments)?;
     let session = Session::new();
@@ -165,31 +165,38 @@ fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> 
         Some((flag, _, _, only)) => {
             Err(Stop::Usage(format!("{flag} has no effect here: it is for {only} only")))
         }
-        None if arguments.codegen == Some(Codegen::C) && arguments.backend != Generator::Llvm => {
+        None if arguments.codegen == Some(Codegen::C)
+            && target::backend(&arguments.backend) != Backend::default() =>
+        {
             Err(Stop::Usage("--backend has no effect here: the archive holds C source".into()))
         }
-        None => refuse_without_backend(kind, arguments.backend),
+        None => refuse_without_backend(kind, &arguments.backend),
     }
 }
 
-/// Refuses what only one code generator writes, and a choice of one where no code is written.
-fn refuse_without_backend(kind: Kind, backend: Generator) -> Result<(), Stop> {
-    match (backend, kind) {
-        (Generator::Llvm, _) | (_, Kind::So | Kind::O | Kind::Mlir | Kind::Tar) => Ok(()),
-        (Generator::Cranelift, Kind::Ll | Kind::S) => {
-            Err(Stop::Usage("--backend cranelift writes .so and .o; .ll and .s are LLVM's".into()))
+/// Refuses what a code generator does not write, and a choice of one where no code is written.
+fn refuse_without_backend(kind: Kind, name: &str) -> Result<(), Stop> {
+    let output = match kind {
+        Kind::So | Kind::O | Kind::Mlir | Kind::Tar => Some(Output::Object),
+        Kind::Ll => Some(Output::LlvmIr),
+        Kind::S => Some(Output::Assembly),
+        _ => None,
+    };
+    match output {
+        _ if target::backend(name) == Backend::default() => Ok(()),
+        Some(output) if target::backend(name).writes(output) => Ok(()),
+        Some(output) => {
+            let others = Backend::writing(output).map(|other| other.name).collect::<Vec<_>>();
+            let others = others.join(", ");
+            let kind = clap::ValueEnum::to_possible_value(&kind);
+            let kind = kind.map(|kind| kind.get_name().to_owned()).unwrap_or_default();
+            let message =
+                format!("--backend {name} writes no .{kind}; it is of --backend {others}");
+            Err(Stop::Usage(message))
         }
-        (Generator::Cranelift, _) => Err(Stop::Usage(
+        None => Err(Stop::Usage(
             "--backend has no effect here: it is for .so, .tar, .o and .mlir only".into(),
         )),
-    }
-}
-
-/// The code generator of a flag.
-pub fn backend(flag: Generator) -> Backend {
-    match flag {
-        Generator::Llvm => Backend::Llvm,
-        Generator::Cranelift => Backend::Cranelift,
     }
 }
 

@@ -5,16 +5,21 @@ use crate::{
     input::{Content, Input},
     run::refuse_flags,
     stop::Stop,
-    values::Buffers,
+    values::{Buffers, Given, is_stored_as},
 };
 use irc::{
     Accumulate, CompileOptions, ImportOptions, Model, Results, Session,
     import::{FrontEnd, Libraries, read},
 };
 use irc_cli::{Explain, Functions, Graphs};
-use irc_common_format::{Format, library::Fetch};
+use irc_common_format::{
+    Format,
+    library::Fetch,
+    model::{self, Dim},
+};
 use irc_diag::{Diagnostic, Severity};
-use irc_onnx_ops::{Calls, cases::Values};
+use irc_onnx_ops::{Calls, cases::Values, dtype_of};
+use irc_tensor::TensorType;
 use irc_tl::Constant;
 use std::path::Path;
 
@@ -200,4 +205,44 @@ pub fn data_set(
         Ok(values)
     };
     Ok((values("input", &graph.inputs)?, values("output", &graph.outputs)?))
+}
+
+/// The inputs in a file, each of the type that an ONNX or Common IR file declares.
+pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buffers, Stop> {
+    if given.types().is_empty() {
+        return Ok(Buffers::new());
+    }
+    let read = read(input.shown(), input.bytes.clone(), options, Libraries::Unread);
+    let Some(document) = read.document else {
+        return Err(Stop::Diagnostics(read.source, read.diagnostics));
+    };
+    let ports: Vec<&model::Value> =
+        document.module.graph.iter().flat_map(|graph| &graph.inputs).collect();
+    given.read(|name, found| {
+        let Some(port) = ports.iter().find(|port| port.name() == name) else {
+            let known = ports.iter().map(|port| port.name()).collect::<Vec<_>>().join(", ");
+            let message = format!("no input is named '{name}'; the inputs are {known}");
+            return Err(Stop::problem(message));
+        };
+        let Some(expected) = mismatch(port, found) else { return Ok(()) };
+        Err(Stop::problem(format!("input '{name}': expected {expected}, found {found}")))
+    })
+}
+
+/// The type that is declared, where a tensor of type `found` is no value of it.
+fn mismatch(port: &model::Value, found: &TensorType) -> Option<String> {
+    let Some(model::Type::Tensor(declared)) = &port.ty else { return None };
+    let (dtype, dims) = (dtype_of(declared.element)?, &declared.shape.as_ref()?.dims);
+    let is_open = dims.iter().any(|dim| matches!(dim, Dim::Wildcard(_)));
+    let fits = |(dim, extent): (&Dim, &i64)| match dim {
+        Dim::Size(size) => size < &0 || size == extent,
+        _ => true,
+    };
+    let has_shape =
+        is_open || dims.len() == found.shape.len() && dims.iter().zip(&found.shape).all(fits);
+    if has_shape && is_stored_as(dtype, found.dtype) {
+        return None;
+    }
+    let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+    Some(format!("{dtype}[{}]", dims.join(",")))
 }

@@ -5,18 +5,23 @@ use crate::{
     input::{self, Content, Input},
     models, output, run_plans,
     stop::Stop,
+    target,
     transport::Transport,
-    values::{self, Buffers},
+    values::{self, Buffers, Given},
     world,
 };
 use irc::{CompileOptions, Model, Port, Runner, Session, Target};
-use irc_cli::{Backend, Run};
+use irc_cli::{ENGINES, Run};
 use irc_runtime::Library;
 use std::path::Path;
 
+/// Values of `--backend` that generate no code.
+pub const REFERENCE: &str = ENGINES[0].0;
+const CUDA: &str = ENGINES[1].0;
+
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
-    if arguments.backend == Backend::Cuda {
+    if arguments.backend == CUDA {
         return Err(Stop::not_built("the CUDA backend"));
     }
     let transport = Transport::open(arguments.transport)?;
@@ -31,8 +36,8 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
             output::probe_beside(path, file)?;
         }
     }
-    let given = arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default();
-    let expected = arguments.expected.as_deref().map(values::read).transpose()?;
+    let given = Given::open(arguments.inputs.as_deref())?;
+    let expected = arguments.expected.as_deref().map(|path| Given::open(Some(path))).transpose()?;
     let files = read(arguments)?;
     let first = &files[0];
     if arguments.self_test && first.content != Content::Archive {
@@ -78,7 +83,7 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
         Some(mut expected) => {
             if let Some(rank) = transport.rank() {
                 let own = world::prefix(rank);
-                expected.retain(|name, _| name.starts_with(&own) || !name.starts_with("rank"));
+                expected.retain(|name| name.starts_with(&own) || !name.starts_with("rank"));
             }
             if let Some(buffers) = buffers {
                 values::set_aside(console, &mut expected, &found, &buffers)?;
@@ -133,8 +138,7 @@ fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
         ("--results", results.is_some()),
         ("--ark-accumulate", *ark_accumulate),
         ("--explain-fusion", explain_fusion.is_some()),
-        ("--backend cranelift", arguments.backend == Backend::Cranelift),
-        ("--backend reference", arguments.backend == Backend::Reference),
+        ("--backend", arguments.backend != irc_cli::GENERATORS[0].0),
     ];
     let name = &arguments.files[0];
     refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
@@ -154,9 +158,10 @@ pub fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
     }
 }
 
-fn run_library(console: &Console, arguments: &Run, mut given: Buffers) -> Result<Buffers, Stop> {
+fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffers, Stop> {
     refuse_to_compile(arguments)?;
     let library = Library::load(Path::new(&arguments.files[0]))?;
+    let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &library.interface().inputs, seed)?;
     }
@@ -171,13 +176,16 @@ fn run_model(
     console: &Console,
     arguments: &Run,
     input: &Input,
-    mut given: Buffers,
+    inputs: Given,
 ) -> Result<Buffers, Stop> {
     let results = models::run_results(input.content);
     let mut options =
         models::program_options(input, &arguments.graphs, &arguments.compile, results)?;
-    let mut expected = None;
-    if input.content == Content::Graph {
+    let (mut expected, mut inputs, mut given) = (None, Some(inputs), Buffers::new());
+    if input.content == Content::Graph
+        && let Some(inputs) = inputs.take()
+    {
+        given = models::given(input, &options, inputs)?;
         options.inputs = models::values(&given);
     }
     if let Some(folder) = &arguments.data_set {
@@ -189,7 +197,10 @@ fn run_model(
     }
     let session = Session::new();
     let model = models::open(console, &session, input, &options)?;
-    let compile = compile::options(&arguments.compile, generator(arguments.backend))?;
+    if let Some(inputs) = inputs {
+        given = inputs.read_for(&model.interface()?)?;
+    }
+    let compile = compile::options(&arguments.compile, target::backend(&arguments.backend))?;
     models::explain(console, &model, &compile, arguments.compile.explain_fusion)?;
     let found = evaluate(console, arguments, &model, &compile, given)?;
     if let Some(expected) = expected {
@@ -211,7 +222,7 @@ fn evaluate(
     options: &CompileOptions,
     mut given: Buffers,
 ) -> Result<Buffers, Stop> {
-    if arguments.backend == Backend::Reference {
+    if arguments.backend == REFERENCE {
         complete(console, arguments, &mut given, &model.inputs()?)?;
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
@@ -245,14 +256,6 @@ fn complete(
         console.note(&format!("zero, as no value is given: {names}; see --inputs and --seed"));
     }
     Ok(())
-}
-
-/// The code generator of a backend; what generates no code has none, and takes the default.
-pub fn generator(backend: Backend) -> irc::Backend {
-    match backend {
-        Backend::Cranelift => irc::Backend::Cranelift,
-        Backend::Llvm | Backend::Reference | Backend::Cuda => irc::Backend::Llvm,
-    }
 }
 
 /// Refuses a target whose code this machine cannot run.

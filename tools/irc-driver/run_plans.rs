@@ -7,10 +7,10 @@ use crate::{
     stop::Stop,
     target as processor,
     transport::Transport,
-    values::Buffers,
+    values::{Buffers, Given},
     world::{Preparation, World},
 };
-use irc_cli::{Backend, Run};
+use irc_cli::Run;
 use irc_diag::Source;
 use irc_executor::Options;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub fn run(
     console: &Console,
     arguments: &Run,
     files: &[(Source, Content)],
-    given: Buffers,
+    given: Given,
 ) -> Result<(Buffers, BTreeSet<String>), Stop> {
     refuse_without_effect(arguments, &files[0].1)?;
     let race_check = arguments.race_check;
@@ -33,13 +33,13 @@ pub fn run(
     let preparation = Preparation {
         target: processor::with_backend(
             processor::named(target_cpu.unwrap_or("native"))?,
-            run::generator(arguments.backend),
+            processor::backend(&arguments.backend),
         )?,
         race_check,
         rank: transport.rank(),
     };
     let world = World::open(console, files, &preparation)?;
-    let memories = world.memories(given, arguments.seed)?;
+    let memories = world.memories(world.read(given)?, arguments.seed)?;
     let trace = arguments.trace.as_deref().map(|path| transport.own(path));
     let timeline = trace.as_deref().map(output::Stream::open).transpose()?;
     let trace = timeline.as_ref().map(output::Stream::writer).transpose()?;
@@ -58,7 +58,7 @@ pub fn run(
 
 /// Refuses flags that say nothing about how plans run.
 fn refuse_without_effect(arguments: &Run, content: &Content) -> Result<(), Stop> {
-    if arguments.backend == Backend::Reference {
+    if arguments.backend == run::REFERENCE {
         return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
     }
     let irc_cli::Compile { target_cpu: _, results, ark_accumulate, explain_fusion } =

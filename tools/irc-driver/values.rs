@@ -4,27 +4,94 @@ use crate::{
     output::{self, Content},
     stop::Stop,
 };
-use irc_runtime::Port;
+use irc_runtime::{Interface, Port, RunError};
 use irc_tensor::{
-    DType, Tensor, TensorType, Tolerance, compare, read_npz_file, seed_for, write_npz,
+    DType, Npz, NpzError, Tensor, TensorType, Tolerance, compare, seed_for, write_npz,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Cursor,
-    path::Path,
+    fs::File,
+    io::{BufReader, Cursor},
+    path::{Path, PathBuf},
 };
 
 /// Buffers by name.
 pub type Buffers = BTreeMap<String, Tensor>;
 
-/// Reads an archive.
-pub fn read(path: &Path) -> Result<Buffers, Stop> {
-    read_npz_file(path).map_err(|error| {
-        let text = error.to_string();
-        let name = path.display().to_string();
-        let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
-        Stop::problem(text).help("expected an archive that numpy.savez wrote")
-    })
+/// Buffers in an `.npz` file, of which names and types alone have been read: data are inflated once these
+/// are known to fit, so that a small file does not take memory that the program has no use for.
+#[derive(Default)]
+pub struct Given(Option<(PathBuf, Npz<BufReader<File>>)>);
+
+impl Given {
+    /// Opens a file; `None` gives no buffer.
+    pub fn open(path: Option<&Path>) -> Result<Self, Stop> {
+        let Some(path) = path else { return Ok(Self(None)) };
+        let npz = Npz::open(path).map_err(|error| unreadable(path, &error))?;
+        Ok(Self(Some((path.to_owned(), npz))))
+    }
+
+    /// Leaves out the buffers that a predicate on names does not hold of.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        if let Some((_, npz)) = &mut self.0 {
+            npz.retain(|name, _| keep(name));
+        }
+    }
+
+    /// The names and types, in order.
+    pub fn types(&self) -> BTreeMap<String, TensorType> {
+        let npz = self.0.iter().flat_map(|(_, npz)| npz.types());
+        npz.map(|(name, ty)| (name.to_owned(), ty.clone())).collect()
+    }
+
+    /// All buffers, unless `expect` refuses the name or type of one.
+    pub fn read(
+        self,
+        mut expect: impl FnMut(&str, &TensorType) -> Result<(), Stop>,
+    ) -> Result<Buffers, Stop> {
+        let Some((path, npz)) = self.0 else { return Ok(Buffers::new()) };
+        npz.types().try_for_each(|(name, ty)| expect(name, ty))?;
+        npz.read_all().map_err(|error| unreadable(&path, &error))
+    }
+
+    /// All buffers, which are inputs or outputs of a program.
+    pub fn read_for(self, interface: &Interface) -> Result<Buffers, Stop> {
+        self.read(|name, ty| {
+            let ports = || interface.inputs.iter().chain(&interface.outputs);
+            let error = match ports().find(|port| port.name == name) {
+                Some(port) if is_stored_for(port, ty) => return Ok(()),
+                Some(port) => RunError::Input {
+                    name: name.to_owned(),
+                    expected: port.type_text(),
+                    found: ty.to_string(),
+                },
+                None => {
+                    let inputs = interface.inputs.iter().filter(|port| port.weight.is_none());
+                    let known: Vec<_> = inputs.map(|port| port.name.as_str()).collect();
+                    RunError::UnknownInput { name: name.to_owned(), known: known.join(", ") }
+                }
+            };
+            Err(error.into())
+        })
+    }
+}
+
+fn unreadable(path: &Path, error: &NpzError) -> Stop {
+    let (text, name) = (error.to_string(), path.display().to_string());
+    let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
+    Stop::problem(text).help("expected an archive that numpy.savez wrote")
+}
+
+/// Whether a port takes what a file holds as this type.
+pub fn is_stored_for(port: &Port, stored: &TensorType) -> bool {
+    let Some(dtype) = port.element_type() else { return false };
+    is_stored_as(dtype, stored.dtype) && port.takes(&TensorType { dtype, ..stored.clone() })
+}
+
+/// Whether files may hold elements of a type as those of another: bits of `bf16`, and of small types.
+pub fn is_stored_as(dtype: DType, stored: DType) -> bool {
+    let is_bits = stored == DType::U16 && dtype.size() == stored.size();
+    is_bits || dtype.npy_descr() == stored.npy_descr()
 }
 
 /// Writes an archive.
@@ -87,22 +154,22 @@ fn line(name: &str, width: usize, tensor: &Tensor) -> String {
 /// in buffers of its own, a plan may hold in shared ones, or not at all.
 pub fn set_aside(
     console: &Console,
-    expected: &mut Buffers,
+    expected: &mut Given,
     outputs: &Buffers,
     buffers: &BTreeSet<String>,
 ) -> Result<(), Stop> {
-    let is_here = |name: &String| buffers.contains(name);
-    let missing: Vec<_> = expected.keys().filter(|name| !is_here(name)).cloned().collect();
+    let (here, missing): (Vec<_>, Vec<_>) =
+        expected.types().into_keys().partition(|name| buffers.contains(name));
     if missing.is_empty() {
         return Ok(());
     }
-    if missing.len() == expected.len() {
+    if here.is_empty() {
         let problem = Stop::problem("--expected and the plan have no buffer in common");
         return Err(problem.help(listing(outputs)));
     }
-    expected.retain(|name, _| is_here(name));
+    expected.retain(|name| buffers.contains(name));
     let (left, names) = (missing.len(), missing.join(", "));
-    let all = left + expected.len();
+    let all = left + here.len();
     console.note(&format!(
         "{left} of {all} expected buffers are not in the plan and are left out: {names}"
     ));
@@ -115,16 +182,37 @@ pub fn set_aside(
 /// of the file.
 pub fn check(
     console: &Console,
+    expected: Given,
+    actual: &Buffers,
+    tolerance: Option<f64>,
+) -> Result<(), Stop> {
+    let types = expected.types();
+    if types.is_empty() {
+        return Err(Stop::problem("--expected holds no buffer").help(listing(actual)));
+    }
+    let mut fits = true;
+    for (name, stored) in &types {
+        if let Err(message) = expect(stored, actual.get(name)) {
+            fits = false;
+            console.error(&format!("{name}: {message}"), None);
+        }
+    }
+    if !fits {
+        return Err(Stop::problem("--expected does not fit the outputs").help(listing(actual)));
+    }
+    check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)
+}
+
+/// As [`check`], of buffers that fit.
+pub fn check_buffers(
+    console: &Console,
     expected: Buffers,
     actual: &Buffers,
     tolerance: Option<f64>,
 ) -> Result<(), Stop> {
-    if expected.is_empty() {
-        return Err(Stop::problem("--expected holds no buffer").help(listing(actual)));
-    }
-    let pairs = pair(console, expected, actual)?;
     let mut differs = false;
-    for (name, expected, actual) in &pairs {
+    for (name, expected) in expected {
+        let Some(actual) = actual.get(&name) else { continue };
         if let Err(message) = check_one(expected, actual, tolerance) {
             differs = true;
             console.error(&format!("{name}: {message}"), None);
@@ -133,41 +221,14 @@ pub fn check(
     if differs { Err(Stop::Mismatch) } else { Ok(()) }
 }
 
-/// What is expected beside what came out; every buffer that has no match is on the console.
-fn pair<'a>(
-    console: &Console,
-    expected: Buffers,
-    actual: &'a Buffers,
-) -> Result<Vec<(String, Tensor, &'a Tensor)>, Stop> {
-    let (mut pairs, mut fits) = (Vec::new(), true);
-    for (name, expected) in expected {
-        match pair_one(expected, actual.get(&name)) {
-            Ok((expected, actual)) => pairs.push((name, expected, actual)),
-            Err(message) => {
-                fits = false;
-                console.error(&format!("{name}: {message}"), None);
-            }
-        }
+/// Whether what is expected has the type of what came out; archives hold bfloat16 as its bits.
+fn expect(stored: &TensorType, actual: Option<&Tensor>) -> Result<(), String> {
+    let actual = actual.ok_or("expected, but not an output")?.ty();
+    let is_bits = stored.dtype == DType::U16 && actual.dtype == DType::BF16;
+    if actual.shape == stored.shape && (is_bits || actual.dtype == stored.dtype) {
+        return Ok(());
     }
-    if fits {
-        return Ok(pairs);
-    }
-    Err(Stop::problem("--expected does not fit the outputs").help(listing(actual)))
-}
-
-fn pair_one(expected: Tensor, actual: Option<&Tensor>) -> Result<(Tensor, &Tensor), String> {
-    let actual = actual.ok_or("expected, but not an output")?;
-    // Archives hold bfloat16 as its bits.
-    let expected = match (expected.dtype(), actual.dtype()) {
-        (DType::U16, DType::BF16) => {
-            expected.reinterpret(DType::BF16).map_err(|error| error.to_string())?
-        }
-        _ => expected,
-    };
-    if expected.ty() != actual.ty() {
-        return Err(format!("expected {}, but the output is {}", expected.ty(), actual.ty()));
-    }
-    Ok((expected, actual))
+    Err(format!("expected {stored}, but the output is {actual}"))
 }
 
 /// What can be expected: all outputs with their types.
@@ -177,9 +238,13 @@ fn listing(outputs: &Buffers) -> String {
     format!("outputs: {}", outputs.join(", "))
 }
 
-fn check_one(expected: &Tensor, actual: &Tensor, tolerance: Option<f64>) -> Result<(), String> {
+fn check_one(expected: Tensor, actual: &Tensor, tolerance: Option<f64>) -> Result<(), String> {
+    let expected = match expected.dtype() == actual.dtype() {
+        true => expected,
+        false => expected.reinterpret(actual.dtype()).map_err(|error| error.to_string())?,
+    };
     let bound = tolerance.map(|bound| Tolerance { abs: 0.0, rel: bound, rms: bound });
-    let found = compare(expected, actual, bound.unwrap_or(Tolerance::of(actual.dtype())))?;
+    let found = compare(&expected, actual, bound.unwrap_or(Tolerance::of(actual.dtype())))?;
     if found.is_match() { Ok(()) } else { Err(found.to_string()) }
 }
 
@@ -210,23 +275,27 @@ mod tests {
             },
         );
         let outputs = buffers(&[1.0]);
-        let mut expected = outputs.clone();
-        expected.insert("buffer_1".into(), outputs["buffer_0"].clone());
+        let mut all = outputs.clone();
+        all.insert("buffer_1".into(), outputs["buffer_0"].clone());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.npz");
+        write(&path, &all).expect("writable");
+        let mut expected = Given::open(Some(&path)).expect("readable");
         let here = |name: &str| BTreeSet::from([name.to_owned()]);
         assert!(set_aside(&console, &mut expected, &outputs, &here("buffer_2")).is_err());
         set_aside(&console, &mut expected, &outputs, &here("buffer_0")).expect("one in common");
-        assert_eq!(expected.keys().collect::<Vec<_>>(), ["buffer_0"]);
+        assert_eq!(expected.types().into_keys().collect::<Vec<_>>(), ["buffer_0"]);
     }
 
     #[test]
     fn an_output_that_is_missing_or_off_is_said() {
         let one = |values: &[f32]| buffers(values).remove("buffer_0").expect("one buffer");
         let (expected, short) = (one(&[1.0, 2.0]), one(&[1.0]));
-        assert_eq!(check_one(&expected, &one(&[1.0, 2.00001]), None), Ok(()));
-        assert!(check_one(&expected, &one(&[1.0, 2.1]), None).is_err());
-        assert!(pair_one(expected.clone(), Some(&expected)).is_ok());
-        assert!(pair_one(expected.clone(), Some(&short)).is_err());
-        assert!(pair_one(expected, None).is_err());
+        assert_eq!(check_one(expected.clone(), &one(&[1.0, 2.00001]), None), Ok(()));
+        assert!(check_one(expected.clone(), &one(&[1.0, 2.1]), None).is_err());
+        assert!(expect(expected.ty(), Some(&expected)).is_ok());
+        assert!(expect(expected.ty(), Some(&short)).is_err());
+        assert!(expect(expected.ty(), None).is_err());
         assert_eq!(listing(&buffers(&[1.0, 2.0])), "outputs: buffer_0 f32[2]");
     }
 }

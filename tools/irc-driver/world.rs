@@ -5,15 +5,15 @@ use crate::{
     output, plan,
     run::expect_runnable,
     stop::Stop,
-    values::{self, Buffers},
+    values::{self, Buffers, Given},
 };
-use irc::{Session, Target};
+use irc::{Interface, Session, Target};
 use irc_ark_format::{
     json as spans, model,
     plan::{self as format, Plan},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_executor::{Kernels, Memory, Options, Rank};
+use irc_executor::{Error, Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
 /// Diagnostics that only say what the named device or ARK's kernels on it lack: the host runs the plan
@@ -103,6 +103,41 @@ impl World {
     /// What precedes the names of a rank's buffers.
     fn prefix(&self, rank: &Rank) -> String {
         if self.several { prefix(rank.plan().rank) } else { String::new() }
+    }
+
+    /// What is given to the ranks of this process.
+    ///
+    /// # Errors
+    /// A name that is no rank's, a buffer of another type, or data that cannot be read.
+    pub fn read(&self, mut given: Given) -> Result<Buffers, Stop> {
+        let interfaces = self.ranks.iter().map(|rank| (self.prefix(rank), rank.interface()));
+        let interfaces: Vec<(String, &Interface)> = interfaces.collect();
+        let names = self.buffers();
+        let is_elsewhere = |name: &str| self.several && name.starts_with("rank");
+        if self.ranks.len() <= 1 {
+            given.retain(|name| names.contains(name) || !is_elsewhere(name));
+        }
+        given.read(|name, ty| {
+            if !names.contains(name) && !self.several {
+                let known = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                return Err(problem(Error::UnknownInput { name: name.to_owned(), known }));
+            }
+            if !names.contains(name) {
+                return Err(Stop::problem(format!("input '{name}' is no rank's"))
+                    .help("names are rank<r>/buffer_<Id> when there are several ranks"));
+            }
+            let port = interfaces.iter().find_map(|(prefix, interface)| {
+                let own = name.strip_prefix(prefix.as_str())?;
+                interface.inputs.iter().chain(&interface.outputs).find(|port| port.name == own)
+            });
+            match port.filter(|port| !values::is_stored_for(port, ty)) {
+                None => Ok(()),
+                Some(port) => {
+                    let expected = port.type_text();
+                    Err(Stop::problem(format!("input '{name}': expected {expected}, found {ty}")))
+                }
+            }
+        })
     }
 
     /// The memory of each rank with the buffers given, and random values with a seed.

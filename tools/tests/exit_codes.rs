@@ -3,6 +3,7 @@ use irc_tensor::{Tensor, read_npz_file, write_npz};
 use std::{
     collections::BTreeMap,
     fs::File,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -234,4 +235,98 @@ fn messages_are_coloured_when_asked_only() {
     assert!(check("--color=always").contains('\x1b'));
     assert!(!check("--color=never").contains('\x1b'));
     assert!(!check("--color=auto").contains('\x1b'));
+}
+
+#[test]
+fn a_machine_without_room_or_linker_is_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let compile = |command: &mut Command| {
+        let model = example("softmax.model.json");
+        run(command.arg("compile").arg(model).arg("-o").arg(folder.path().join("x.so")))
+    };
+    let (code, _, err) = compile(tool("irc").env("TMPDIR", "/nowhere/at/all"));
+    assert!(code == 1 && err.contains("/nowhere/at/all") && err.contains("TMPDIR"), "{err}");
+    let (code, _, err) = compile(tool("irc").env("PATH", "/nowhere/at/all"));
+    assert!(code == 1 && err.contains("no linker found"), "{err}");
+    // No file may be larger than 512 bytes: as on a full disk, only sooner.
+    let mut limited = Command::new("bash");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
+    let (code, _, err) = compile(limited.arg(tool("irc").get_program()));
+    assert!(code == 1 && err.contains("cannot write to") && err.contains("TMPDIR"), "{err}");
+}
+
+/// Libraries hold the constants of a model, however large: they are mapped.
+#[test]
+fn a_library_of_any_size_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = compiled(folder.path());
+    let file = File::options().write(true).open(&library).expect("writable");
+    file.set_len(257 << 20).expect("sparse");
+    let (code, _, err) = run(tool("irc").arg("run").arg(&library));
+    assert_eq!(code, 0, "{err}");
+    let flags = ["--iterations", "2", "--peak-gflops", "100"];
+    let (code, _, err) = run(tool("irc").arg("bench").arg(&library).args(flags));
+    assert_eq!(code, 0, "{err}");
+}
+
+#[test]
+fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.npz");
+    let model = example("softmax.model.json");
+    let refusal = |name: &str, flag: &str| {
+        let buffers = BTreeMap::from([(
+            name.to_owned(),
+            Tensor::from_values([3000], &[1.0_f64; 3000]).expect("a tensor"),
+        )]);
+        let mut bytes = std::io::Cursor::new(vec![]);
+        write_npz(&mut bytes, &buffers).expect("room");
+        // Data that cannot be read: their checksum differs.
+        let (mut bytes, middle) = (bytes.get_ref().clone(), 12_000);
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).expect("writable");
+        assert!(read_npz_file(&path).is_err());
+        let (code, _, err) = run(tool("irc").arg("run").arg(&model).arg(flag).arg(&path));
+        assert_eq!(code, 1, "{err}");
+        err
+    };
+    let unknown = refusal("nothing", "--inputs");
+    assert!(unknown.contains("no input is named 'nothing'"), "{unknown}");
+    let (_, out, err) = run(tool("irc").arg("run").arg(&model).args(["--seed", "1"]));
+    assert_eq!(err, "");
+    let output = out.split(' ').next().expect("a name");
+    let other = refusal(output, "--expected");
+    assert!(other.contains("expected f64[3000], but the output is"), "{other}");
+    let inputs = refusal(output, "--inputs");
+    assert!(inputs.contains("found f64[3000]"), "{inputs}");
+}
+
+/// The code of archives without a library is linked in a folder that is gone before it runs.
+#[test]
+fn code_of_archives_that_dies_leaves_no_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name);
+    let (archive, scratch) = (file("x.tar"), file("scratch"));
+    let mut compile = tool("irc");
+    compile.args(["compile", "--codegen", "c"]).arg(example("softmax.model.json"));
+    let (code, _, err) = run(compile.arg("-o").arg(&archive));
+    assert_eq!(code, 0, "{err}");
+    // A C compiler that makes everything die once it has run.
+    let die = "void abort(void); __attribute__((destructor)) static void die(void) { abort(); }\n";
+    std::fs::write(file("die.h"), die).expect("writable");
+    let path = std::env::var("PATH").expect("a PATH");
+    let cc = file("cc");
+    let script =
+        format!("#!/bin/sh\nPATH='{path}' exec cc -include '{}' \"$@\"\n", file("die.h").display());
+    std::fs::write(&cc, script).expect("writable");
+    std::fs::set_permissions(&cc, PermissionsExt::from_mode(0o755)).expect("executable");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let mut irc = tool("irc");
+    irc.arg("run").arg(&archive).env("TMPDIR", &scratch);
+    let (code, _, err) = run(irc.env("PATH", format!("{}:{path}", folder.path().display())));
+    assert!(code == 70 && err.contains("signal 6"), "{code}: {err}");
+    let left =
+        std::fs::read_dir(&scratch).expect("a folder").flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert!(left.iter().all(|name| name.starts_with("irc-reproducer-")), "{left:?}");
 }

@@ -5,7 +5,7 @@
 //! constants of the scalar and vector types in `types`. What C has no operator for is a function in
 //! the file's own prologue, `helpers`, printed where something uses it. An op without a translation
 //! is an error at that op. `docs/c-source.md` says what holds of the file.
-use super::CodegenError;
+use super::{CodegenError, Output, Row, llvm};
 use irc_mlir::Module;
 
 mod arithmetic;
@@ -26,11 +26,23 @@ mod reductions;
 mod types;
 mod unit;
 
+/// The row of C source.
+pub const ROW: Row = Row {
+    name: "c",
+    outputs: &[Output::C],
+    // A C compiler takes wider vectors than the processor has apart.
+    vector_bytes: |target| if target.has(&["avx"]) { (llvm::ROW.vector_bytes)(target) } else { 16 },
+    // The C compiler decides, and by itself needs none.
+    features: |_| Vec::new(),
+    expect: |_| Ok(()),
+    compile: |module, _, _| compile(module).map(String::into_bytes),
+};
+
 /// Prints a module in the `llvm` dialect as C.
 ///
 /// # Errors
 /// An op that has no translation, with a diagnostic at it.
-pub fn compile(module: &Module<'_>) -> Result<String, CodegenError> {
+fn compile(module: &Module<'_>) -> Result<String, CodegenError> {
     let mut unit = unit::Unit::default();
     module::translate(&mut unit, module)
 }

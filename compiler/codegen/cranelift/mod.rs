@@ -3,7 +3,7 @@
 //! Blocks become blocks, block arguments block parameters, and values lists of Cranelift values, as
 //! `types` says. Nothing is optimised: what the tier is for is to have code soon. An op without a
 //! translation is an error at that op.
-use super::{CodegenError, Target};
+use super::{CodegenError, Output, Row, Target};
 use irc_mlir::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,22 +23,23 @@ mod types;
 mod unit;
 mod vectors;
 
-pub use isa::features;
-
-/// Whether the quick tier has code for a target.
-///
-/// # Errors
-/// What the processor lacks, or that what it has is not known.
-pub fn expect_target(target: &Target) -> Result<(), CodegenError> {
-    isa::isa(target).map(drop)
-}
+/// Cranelift's row.
+pub const ROW: Row = Row {
+    name: "cranelift",
+    outputs: &[Output::Object],
+    // The only vectors that it has.
+    vector_bytes: |_| 16,
+    features: |target| isa::features(target).unwrap_or_default(),
+    expect: |target| isa::isa(target).map(drop),
+    compile: |module, target, _| compile(module, target),
+};
 
 /// Compiles a module in the `llvm` dialect to a relocatable object.
 ///
 /// # Errors
 /// An op that the quick tier does not translate, with a diagnostic at it; or a processor that it
 /// has no code for.
-pub fn compile(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, CodegenError> {
+fn compile(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, CodegenError> {
     let work = || {
         let mut unit = unit::Unit::new(target)?;
         unit.translate(module)?;

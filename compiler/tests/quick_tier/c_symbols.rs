@@ -4,7 +4,7 @@ use irc::Backend;
 
 /// Runs `irc_task_0`, which writes 64 bytes to its last argument, by LLVM and as C.
 fn agree(text: &str) -> Vec<u8> {
-    let [expected, found] = [Backend::Llvm, Backend::C].map(|backend| {
+    let [expected, found] = [Backend::LLVM, Backend::C].map(|backend| {
         let functions = Functions::compile(text, backend);
         let (mut a, mut out) = (vec![7_u8; 64], vec![0xa5_u8; 64]);
         let pointer = a.as_mut_ptr();

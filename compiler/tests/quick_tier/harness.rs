@@ -1,4 +1,5 @@
 //! Compiles small functions with every code generator and calls what comes out.
+use crate::support::levels::levels;
 use half::{bf16, f16};
 use irc::{
     Backend, Target,
@@ -236,17 +237,22 @@ pub fn agree(cases: &[Case]) {
 
 /// As [`agree`], with functions and globals that the cases use.
 pub fn agree_beside(others: &str, cases: &[Case]) {
-    let [llvm, others @ ..] = every(&(others.to_owned() + &functions(cases)));
+    let text = others.to_owned() + &functions(cases);
+    let llvm = Functions::compile(&text, Backend::LLVM);
+    let others: Vec<_> = rivals()
+        .into_iter()
+        .map(|target| (Functions::compile_for(&text, &target), target))
+        .collect();
     let mut differences = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let mut all = inputs(case).into_iter();
         let different = all.find_map(|operands| {
             let expected = llvm.call(index, case, &operands);
-            let found = others.each_ref().map(|library| library.call(index, case, &operands));
-            let mut pairs = found.into_iter().zip(OTHERS);
-            pairs.find_map(|(found, who)| {
+            others.iter().find_map(|(library, target)| {
+                let found = library.call(index, case, &operands);
                 let why = difference(case, &[expected.clone(), found])?;
-                Some(format!("{who:?}: {}({}): {why}", case.name, shown(case, &operands)))
+                let who = format!("{:?} for {}", target.backend, target.cpu);
+                Some(format!("{who}: {}({}): {why}", case.name, shown(case, &operands)))
             })
         });
         differences.extend(different);
@@ -392,12 +398,16 @@ pub struct Functions(libloading::Library, #[allow(dead_code)] tempfile::TempDir)
 impl Functions {
     /// Compiles a module in the `llvm` dialect.
     pub fn compile(text: &str, backend: Backend) -> Self {
+        Self::compile_for(text, &Target::host().with_backend(backend))
+    }
+
+    /// Compiles a module in the `llvm` dialect for a processor.
+    pub fn compile_for(text: &str, target: &Target) -> Self {
         let context = irc_dialects::new_context();
         let module = irc_mlir::parse_module(&context, text).expect("the module parses");
-        let target = Target::host().with_backend(backend);
-        let output = if backend == Backend::C { Output::C } else { Output::Object };
-        let code = compile(&module, &target, output)
-            .unwrap_or_else(|error| panic!("{backend:?}: {error}"));
+        let backend = target.backend;
+        let code = compile(&module, target, backend.outputs[0])
+            .unwrap_or_else(|error| panic!("{backend:?} for {}: {error}", target.cpu));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("test.so");
         if backend == Backend::C {
@@ -452,11 +462,17 @@ impl Functions {
 }
 
 /// The code generators that are compared with LLVM.
-pub const OTHERS: [Backend; 2] = [Backend::Cranelift, Backend::C];
+pub const OTHERS: [Backend; 2] = [Backend::CRANELIFT, Backend::C];
+
+/// What is compared with LLVM's code for this machine: LLVM's for every level below, and code of the others.
+fn rivals() -> Vec<Target> {
+    let others = OTHERS.map(|backend| Target::host().with_backend(backend));
+    levels().into_iter().filter(|target| *target != Target::host()).chain(others).collect()
+}
 
 /// A module in the `llvm` dialect through LLVM and through the others.
 pub fn every(text: &str) -> [Functions; 3] {
-    [Backend::Llvm, Backend::Cranelift, Backend::C].map(|backend| Functions::compile(text, backend))
+    [Backend::LLVM, Backend::CRANELIFT, Backend::C].map(|backend| Functions::compile(text, backend))
 }
 
 /// A module in the `llvm` dialect as C source.

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod graphs;
+pub mod levels;
 
 use irc::{ImportOptions, Results, Session, Target};
 use irc_runtime::Library;

@@ -126,6 +126,30 @@ fn ranges_lie_in_the_file() {
     assert!(said(0, Some(7), 2).ends_with("`length` is 7, yet its sizes need 8 bytes"));
 }
 
+/// As `sha1sum` prints it of the bytes 0 to 63.
+const DIGEST: &str = "c6138d514ffa2135bfce0ed0b8fac65669917ec7";
+
+#[test]
+fn a_stated_digest_is_that_of_the_file() {
+    let folder = folder();
+    let stating = |digest: &str| {
+        let mut tensor = tensor("w", "data.bin", 4, Some(4), 1);
+        let TensorData::External(external) = &mut tensor.data else { unreachable!() };
+        external.others = vec![("checksum".to_owned(), digest.to_owned())];
+        tensor
+    };
+    let sound = vec![stating(DIGEST), stating(&DIGEST.to_uppercase())];
+    assert_eq!(opened(folder.path(), sound).1, []);
+    for wrong in [&DIGEST.replace('c', "d"), "", "sha1"] {
+        let (code, message) = refused(folder.path(), stating(wrong));
+        assert_eq!(code, "cir-external-checksum");
+        assert!(
+            message.ends_with(&format!("the SHA1 digest of `data.bin` is {DIGEST}")),
+            "{message}"
+        );
+    }
+}
+
 #[test]
 fn ranges_do_not_overlap() {
     let folder = folder();

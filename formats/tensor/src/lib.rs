@@ -20,7 +20,7 @@ pub use dtype::DType;
 pub use element::Element;
 pub use error::TensorError;
 pub use half::{bf16, f16};
-pub use npz::{NpzError, read_npz, read_npz_file, write_npz};
+pub use npz::{Npz, NpzError, read_npz, read_npz_file, write_npz};
 pub use random::seed_for;
 pub use small::{
     F4E2M1, F8E4M3Fn, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0, I2, I4, SmallFloat, Special, U2, U4,

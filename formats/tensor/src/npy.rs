@@ -2,6 +2,7 @@
 
 use crate::{DType, Tensor, TensorType};
 use py_literal::Value;
+use std::cmp::Ordering;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -12,6 +13,45 @@ const MAX_HEADER: usize = 4096;
 /// Deepest bracket in a header: the shape inside the dictionary.
 const MAX_NESTING: usize = 2;
 
+/// Reads the type of an array that takes `size` bytes with its header, and none of its data.
+///
+/// # Errors
+/// What is wrong with the header, or that it does not go with the size; without the name of the array.
+pub(crate) fn read_type(source: &mut impl Read, size: u64) -> Result<TensorType, String> {
+    let mut counted = Counted { source, bytes: 0 };
+    let header = Header::parse(&read_header(&mut counted)?)?;
+    let ty = TensorType::new(header.dtype, header.shape);
+    let expected = ty.byte_size().map_err(|error| error.to_string())? as u64;
+    expect_size(&ty, expected, size.saturating_sub(counted.bytes))?;
+    Ok(ty)
+}
+
+fn expect_size(ty: &TensorType, expected: u64, found: u64) -> Result<(), String> {
+    match found.cmp(&expected) {
+        Ordering::Equal => Ok(()),
+        Ordering::Less => {
+            Err(format!("the header says {ty}, {expected} bytes, found only {found}"))
+        }
+        Ordering::Greater => {
+            Err(format!("the header says {ty}, {expected} bytes, but more data follows"))
+        }
+    }
+}
+
+/// Counts what is read.
+struct Counted<'s, R> {
+    source: &'s mut R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
 /// Reads one array. Memory grows with the data found, never with what the header claims.
 ///
 /// # Errors
@@ -19,19 +59,12 @@ const MAX_NESTING: usize = 2;
 pub(crate) fn read(source: &mut impl Read) -> Result<Tensor, String> {
     let header = Header::parse(&read_header(source)?)?;
     let ty = TensorType::new(header.dtype, header.shape);
-    let size = ty.byte_size().map_err(|error| error.to_string())?;
+    let size = ty.byte_size().map_err(|error| error.to_string())? as u64;
     let mut bytes = Vec::new();
-    source.take(size as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() > size {
-        return Err(format!("the header says {ty}, {size} bytes, but more data follows"));
-    }
-    if bytes.len() < size {
-        return Err(format!("the header says {ty}, {size} bytes, found only {}", bytes.len()));
-    }
-    if header.fortran_order {
-        bytes = to_row_major(&ty, &bytes);
-    }
-    Tensor::from_bytes(ty, &bytes).map_err(|error| error.to_string())
+    source.take(size + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    expect_size(&ty, size, bytes.len() as u64)?;
+    let tensor = Tensor::from_bytes(ty, &bytes).map_err(|error| error.to_string())?;
+    Ok(if header.fortran_order { to_row_major(tensor, &bytes) } else { tensor })
 }
 
 /// Writes one array, version 1.0, in C order, as `numpy.save` does.
@@ -132,17 +165,17 @@ fn read_header(source: &mut impl Read) -> Result<String, String> {
     String::from_utf8(text).map_err(|_| "the header is not utf-8".into())
 }
 
-fn to_row_major(ty: &TensorType, bytes: &[u8]) -> Vec<u8> {
-    let size = ty.dtype.size();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut index = vec![0i64; ty.rank()];
-    for _ in 0..bytes.len() / size {
+/// Overwrites a tensor with its elements in the order of Fortran.
+fn to_row_major(mut tensor: Tensor, columns: &[u8]) -> Tensor {
+    let (size, shape) = (tensor.dtype().size(), tensor.shape().to_vec());
+    let mut index = vec![0i64; shape.len()];
+    for element in tensor.bytes_mut().chunks_exact_mut(size) {
         let place = |sum: usize, (&at, &dim): (&i64, &i64)| sum * dim as usize + at as usize;
-        let linear = index.iter().zip(&ty.shape).rev().fold(0, place);
-        out.extend_from_slice(&bytes[linear * size..][..size]);
-        advance(&mut index, &ty.shape);
+        let linear = index.iter().zip(&shape).rev().fold(0, place);
+        element.copy_from_slice(&columns[linear * size..][..size]);
+        advance(&mut index, &shape);
     }
-    out
+    tensor
 }
 
 fn advance(index: &mut [i64], shape: &[i64]) {

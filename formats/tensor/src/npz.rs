@@ -1,6 +1,6 @@
 //! `.npz` files: named arrays in a zip archive.
 
-use crate::{Tensor, npy};
+use crate::{Tensor, TensorType, npy};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
@@ -36,36 +36,111 @@ pub enum NpzError {
     Write(String),
 }
 
-/// Reads every array of the `.npz` file at `path`; see [`read_npz`].
-///
-/// # Errors
-/// [`NpzError::Open`], or as [`read_npz`].
-pub fn read_npz_file(path: &Path) -> Result<BTreeMap<String, Tensor>, NpzError> {
-    let open = |source| NpzError::Open { path: path.display().to_string(), source };
-    read_npz(BufReader::new(File::open(path).map_err(open)?))
+/// An `.npz` archive of which the headers have been read: the names and types of its arrays, stored or
+/// deflated, in C or Fortran order. Data are inflated by [`Npz::read`] alone, so that a caller can refuse an
+/// array by name and type before it takes any memory.
+pub struct Npz<R> {
+    zip: ZipArchive<R>,
+    arrays: BTreeMap<String, Array>,
 }
 
-/// Reads every array of an `.npz` archive, stored or deflated, in C or Fortran order, by key.
-///
-/// Data of `bf16` arrives as `u16`: [`Tensor::reinterpret`] gives it its type back. Memory grows
-/// with the data really there, whatever the headers claim.
+struct Array {
+    /// Its number in the archive.
+    index: usize,
+    ty: TensorType,
+}
+
+impl Npz<BufReader<File>> {
+    /// Opens the `.npz` file at `path`; see [`Npz::new`].
+    ///
+    /// # Errors
+    /// [`NpzError::Open`], or as [`Npz::new`].
+    pub fn open(path: &Path) -> Result<Self, NpzError> {
+        let open = |source| NpzError::Open { path: path.display().to_string(), source };
+        Self::new(BufReader::new(File::open(path).map_err(open)?))
+    }
+}
+
+impl<R: Read + Seek> Npz<R> {
+    /// Reads the headers of every array.
+    ///
+    /// # Errors
+    /// [`NpzError::Archive`] or [`NpzError::Array`]: the first array that is wrong, in the archive's order.
+    pub fn new(source: R) -> Result<Self, NpzError> {
+        let archive = |error: zip::result::ZipError| NpzError::Archive(error.to_string());
+        let mut zip = ZipArchive::new(source).map_err(archive)?;
+        let mut arrays = BTreeMap::new();
+        for index in 0..zip.len() {
+            let mut entry = zip.by_index(index).map_err(archive)?;
+            let name = entry.name().map_err(archive)?.trim_end_matches(".npy").to_owned();
+            let bad = |message| NpzError::Array { name: name.clone(), message };
+            let size = entry.size();
+            let ty = npy::read_type(&mut entry, size).map_err(bad)?;
+            if arrays.insert(name.clone(), Array { index, ty }).is_some() {
+                return Err(NpzError::Array {
+                    name,
+                    message: "occurs twice in the archive".into(),
+                });
+            }
+        }
+        Ok(Self { zip, arrays })
+    }
+
+    /// The names of the arrays, in order, and their types. Data of `bf16` have the type `u16`.
+    pub fn types(&self) -> impl Iterator<Item = (&str, &TensorType)> {
+        self.arrays.iter().map(|(name, array)| (name.as_str(), &array.ty))
+    }
+
+    /// Leaves out the arrays that a predicate does not hold of.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &TensorType) -> bool) {
+        self.arrays.retain(|name, array| keep(name, &array.ty));
+    }
+
+    /// Reads one array; `None` if there is none of that name. Data of `bf16` arrive as `u16`:
+    /// [`Tensor::reinterpret`] gives them their type back.
+    ///
+    /// # Errors
+    /// [`NpzError::Archive`], or [`NpzError::Array`] when the data do not fit the header or do not fit
+    /// in memory.
+    pub fn read(&mut self, name: &str) -> Result<Option<Tensor>, NpzError> {
+        let Some(array) = self.arrays.get(name) else { return Ok(None) };
+        let entry = self.zip.by_index(array.index);
+        let mut entry = entry.map_err(|error| NpzError::Archive(error.to_string()))?;
+        let bad = |message| NpzError::Array { name: name.to_owned(), message };
+        npy::read(&mut entry).map(Some).map_err(bad)
+    }
+
+    /// Reads every array.
+    ///
+    /// # Errors
+    /// As [`Npz::read`], of the first array by name.
+    pub fn read_all(mut self) -> Result<BTreeMap<String, Tensor>, NpzError> {
+        let names: Vec<String> = self.arrays.keys().cloned().collect();
+        let mut tensors = BTreeMap::new();
+        for name in names {
+            if let Some(tensor) = self.read(&name)? {
+                tensors.insert(name, tensor);
+            }
+        }
+        Ok(tensors)
+    }
+}
+
+/// Reads every array of the `.npz` file at `path`, all of whose data may be wanted: [`Npz`] looks at names
+/// and types first.
 ///
 /// # Errors
-/// [`NpzError::Archive`] or [`NpzError::Array`]: the first array that is wrong, by name.
+/// As [`Npz::open`] and [`Npz::read`].
+pub fn read_npz_file(path: &Path) -> Result<BTreeMap<String, Tensor>, NpzError> {
+    Npz::open(path)?.read_all()
+}
+
+/// As [`read_npz_file`], of an archive from anywhere.
+///
+/// # Errors
+/// As [`Npz::new`] and [`Npz::read`].
 pub fn read_npz(source: impl Read + Seek) -> Result<BTreeMap<String, Tensor>, NpzError> {
-    let archive = |error: zip::result::ZipError| NpzError::Archive(error.to_string());
-    let mut zip = ZipArchive::new(source).map_err(archive)?;
-    let mut arrays = BTreeMap::new();
-    for index in 0..zip.len() {
-        let mut entry = zip.by_index(index).map_err(archive)?;
-        let name = entry.name().map_err(archive)?.trim_end_matches(".npy").to_owned();
-        let bad = |message| NpzError::Array { name: name.clone(), message };
-        let tensor = npy::read(&mut entry).map_err(bad)?;
-        if arrays.insert(name.clone(), tensor).is_some() {
-            return Err(NpzError::Array { name, message: "occurs twice in the archive".into() });
-        }
-    }
-    Ok(arrays)
+    Npz::new(source)?.read_all()
 }
 
 /// Writes `arrays` as an uncompressed `.npz` archive, `bf16` as its bits in `uint16`, small types as
@@ -145,5 +220,28 @@ mod tests {
         broken[at] = 0;
         let error = read_npz(Cursor::new(broken)).expect_err("no magic").to_string();
         assert!(error.starts_with("array `x`: not a .npy file"), "{error}");
+    }
+    #[test]
+    fn names_and_types_are_there_before_any_data_are_read() {
+        let mut file = Cursor::new(written(&sample()));
+        let mut npz = Npz::new(&mut file).expect("our own file");
+        let types: Vec<_> = npz.types().map(|(name, ty)| format!("{name} {ty}")).collect();
+        assert!(types.contains(&"f32 f32[3,1,5]".to_owned()), "{types:?}");
+        assert!(npz.read("nothing").expect("no error").is_none());
+        npz.retain(|name, _| name == "i8");
+        assert_eq!(npz.read_all().expect("its data").keys().collect::<Vec<_>>(), ["i8"]);
+    }
+
+    /// A header of any size before data that an archive does not have.
+    #[test]
+    fn a_size_that_is_not_the_headers_is_refused_before_data_are_inflated() {
+        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }\n";
+        let length = (header.len() as u16).to_le_bytes();
+        let array = [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes(), &[0; 8]].concat();
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("x.npy", SimpleFileOptions::default()).expect("room");
+        zip.write_all(&array).expect("room");
+        let error = Npz::new(zip.finish().expect("room")).err().expect("refused").to_string();
+        assert!(error.contains("4398046511104 bytes, found only 8"), "{error}");
     }
 }

@@ -1,5 +1,8 @@
 //! Flags that several commands share.
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 use std::path::PathBuf;
 
 /// How messages are printed; on standard error only.
@@ -37,14 +40,30 @@ pub enum Planner {
     Ark,
 }
 
-/// The code generator.
-#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Generator {
-    /// LLVM: the fastest code
-    #[default]
-    Llvm,
-    /// Cranelift: fast compilation, slower code
-    Cranelift,
+/// The code generators that write objects: their names, and what help says of them. The first is the
+/// default. They are those of the table of the crate `irc`, which a test of `irc-driver` holds.
+pub const GENERATORS: [(&str, &str); 2] =
+    [("llvm", "LLVM: the fastest code"), ("cranelift", "Cranelift: fast compilation, slower code")];
+
+/// What runs a model without compiling it for the host, beside the code generators.
+pub const ENGINES: [(&str, &str); 2] = [
+    ("reference", "The reference evaluator: slow, defines the correct results"),
+    ("cuda", "A GPU (not implemented yet)"),
+];
+
+/// Takes the name of a code generator.
+pub(crate) fn generators() -> PossibleValuesParser {
+    named(&GENERATORS)
+}
+
+/// Takes the name of what runs a model.
+pub(crate) fn engines() -> PossibleValuesParser {
+    named(&[GENERATORS, ENGINES].concat())
+}
+
+fn named(values: &[(&'static str, &'static str)]) -> PossibleValuesParser {
+    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values)
 }
 
 /// When messages are coloured.

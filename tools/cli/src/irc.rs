@@ -1,5 +1,8 @@
 //! `irc`: compile, run, check, benchmark, simulate.
-use crate::{Compile, Console, EXIT_CODES, Generator, Graphs, Planner};
+use crate::{
+    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Planner,
+    common::{engines, generators},
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -62,8 +65,8 @@ pub struct CompileTo {
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Code generator for .so and .o
-    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
-    pub backend: Generator,
+    #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
+    pub backend: String,
     /// Kind of output; overrides the suffix of the output file
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
@@ -203,8 +206,8 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub transport: Transport,
     /// Code generator, or the reference evaluator
-    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
-    pub backend: Backend,
+    #[arg(long, value_parser = engines(), default_value = GENERATORS[0].0, value_name = "NAME")]
+    pub backend: String,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
@@ -221,20 +224,6 @@ pub enum Transport {
     Inprocess,
     /// One process per rank, each with its own output files: y.rank0.npz for y.npz
     Mpi,
-}
-
-/// What executes a model.
-#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// LLVM: the fastest code
-    #[default]
-    Llvm,
-    /// The reference evaluator: slow, defines the correct results
-    Reference,
-    /// Cranelift: fast compilation, slower code
-    Cranelift,
-    /// A GPU (not implemented yet)
-    Cuda,
 }
 
 /// `irc check`.
@@ -320,8 +309,8 @@ pub struct Bench {
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_bandwidth: Option<f64>,
     /// Code generator
-    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
-    pub backend: Generator,
+    #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
+    pub backend: String,
     /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
     #[arg(long, default_value = "native", value_name = "CPU")]
     pub target_cpu: String,

@@ -8,11 +8,10 @@ mod irc;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, Explain, Functions, Generator, Graphs, Planner, Progress,
+    Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Planner,
+    Progress,
 };
-pub use irc::{
-    Backend, Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport,
-};
+pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
 /// The exit codes of all tools; printed at the end of every `--help`.

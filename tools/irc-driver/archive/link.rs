@@ -27,7 +27,7 @@ pub struct Linked {
     /// The library.
     pub library: PathBuf,
     /// Where it lies; removed with this.
-    pub folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 /// Links the objects and sources of an archive.
@@ -59,7 +59,7 @@ pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
         Stop::problem(problem).help("the archive holds no shared library: it needs a C compiler")
     })?;
     if done.status.success() {
-        return Ok(Linked { library, folder });
+        return Ok(Linked { library, _folder: folder });
     }
     let said = String::from_utf8_lossy(&done.stderr);
     let first: Vec<&str> = said.lines().filter(|line| line.contains("error")).take(3).collect();

@@ -2,7 +2,7 @@
 mod link;
 mod run;
 
-use crate::{console::Console, output::Stream, stop::Stop, values};
+use crate::{console::Console, output::Stream, stop::Stop, values::Given};
 use bytes::Bytes;
 use irc::{ArchiveOptions, CompileOptions, Model, Session};
 use irc_cli::CompileTo;
@@ -51,8 +51,8 @@ pub fn write(
     }
     drop(step);
     if arguments.with_test_vectors {
-        let given = arguments.inputs.as_deref().map(values::read).transpose()?;
-        let vector = run::test_vector(console, &package, given.unwrap_or_default())?;
+        let given = Given::open(arguments.inputs.as_deref())?;
+        let vector = run::test_vector(console, &package, given)?;
         contents.models.iter_mut().for_each(|model| model.vectors.push(vector.clone()));
         package = built(path, &contents)?;
     }

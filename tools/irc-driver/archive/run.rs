@@ -4,7 +4,7 @@ use crate::{
     console::Console,
     output,
     stop::Stop,
-    values::{self, Buffers},
+    values::{self, Buffers, Given},
 };
 use bytes::Bytes;
 use irc_cli::Run;
@@ -18,9 +18,10 @@ pub fn run(
     console: &Console,
     arguments: &Run,
     bytes: &Bytes,
-    mut given: Buffers,
+    given: Given,
 ) -> Result<Buffers, Stop> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
+    let mut given = given.read_for(loaded.model.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &loaded.model.interface().inputs, seed)?;
     }
@@ -48,7 +49,7 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
             port.map_or_else(|| number.to_owned(), |port| port.name.clone())
         };
         let expected = buffers(&package, &vector.outputs, output_name)?;
-        values::check(console, expected, &found, arguments.tolerance)?;
+        values::check_buffers(console, expected, &found, arguments.tolerance)?;
     }
     output::print(&format!("{} of {} test vectors agree\n", vectors.len(), vectors.len()))
 }
@@ -57,12 +58,13 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
 pub fn test_vector(
     console: &Console,
     package: &Package,
-    mut inputs: Buffers,
+    given: Given,
 ) -> Result<irc_mlf::TestVector, Stop> {
     /// Any will do.
     const SEED: u64 = 1;
     let loaded = Loaded::open(console, package)?;
     let interface = loaded.model.interface();
+    let mut inputs = given.read_for(interface)?;
     values::fill(&mut inputs, &interface.inputs, SEED)?;
     let outputs = loaded.run(&inputs)?;
     let param = |name: String, tensor: &Tensor| {
@@ -97,8 +99,6 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
 /// An archive whose code is loaded.
 pub struct Loaded {
     model: Arc<Model>,
-    /// Where code lies that was linked here; removed when the model is.
-    _folder: Option<tempfile::TempDir>,
 }
 
 impl Loaded {
@@ -109,7 +109,9 @@ impl Loaded {
         let library = linked.as_ref().map(|linked| linked.library.as_path());
         let options = OpenOptions { library, ..OpenOptions::default() };
         let model = Arc::new(Model::of_package(package, options).map_err(stopped)?);
-        Ok(Self { model, _folder: linked.map(|linked| linked.folder) })
+        // What is loaded needs its file no more: code that ends the process leaves nothing behind.
+        drop(linked);
+        Ok(Self { model })
     }
 
     /// Reads an archive, checks all of it, and loads its code.

@@ -5,17 +5,17 @@ mod roofline;
 mod work;
 
 use crate::{
-    archive, compile,
+    archive,
     console::Console,
     input::{self, Content, Input},
     models, output, run,
     stop::Stop,
     target as processor,
-    values::{self, Buffers},
+    values::{self, Buffers, Given},
     world::{Preparation, World},
 };
-use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
-use irc_cli::{Bench, Generator};
+use irc::{Backend, CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
+use irc_cli::Bench;
 use irc_runtime::Library;
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
@@ -29,7 +29,8 @@ use std::{
 pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let processor = processor::named(&arguments.target_cpu)?;
-    let target = processor::with_backend(processor.clone(), compile::backend(arguments.backend))?;
+    let target =
+        processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
     refuse_without_effect(arguments, &input)?;
     let threads = if input.content == Content::Plan { arguments.threads } else { 1 };
     if input.content != Content::Plan {
@@ -48,7 +49,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
         }
         Content::Library => {
             let library = Library::load(Path::new(&arguments.file))?;
-            let mut given = given(arguments)?;
+            let mut given = given(arguments)?.read_for(library.interface())?;
             let ports: Vec<Port> = library.interface().inputs.clone();
             expect_sizes(&ports, &given, "--inputs")?;
             values::fill(&mut given, &ports, arguments.seed)?;
@@ -82,7 +83,7 @@ fn refuse_without_effect(arguments: &Bench, input: &Input) -> Result<(), Stop> {
     let is_compiled = matches!(input.content, Content::Library | Content::Archive);
     let flags = [
         ("--ark-accumulate", arguments.ark_accumulate),
-        ("--backend", arguments.backend == Generator::Cranelift),
+        ("--backend", processor::backend(&arguments.backend) != Backend::default()),
     ];
     if is_compiled {
         let name = &arguments.file;
@@ -98,8 +99,8 @@ fn refuse_without_effect(arguments: &Bench, input: &Input) -> Result<(), Stop> {
 }
 
 /// The inputs that are given.
-fn given(arguments: &Bench) -> Result<Buffers, Stop> {
-    Ok(arguments.inputs.as_deref().map(values::read).transpose()?.unwrap_or_default())
+fn given(arguments: &Bench) -> Result<Given, Stop> {
+    Given::open(arguments.inputs.as_deref())
 }
 
 /// Compiles a model and runs it once.
@@ -109,14 +110,22 @@ fn model(
     input: &Input,
     compile: &CompileOptions,
 ) -> Result<Prepared, Stop> {
-    let given = given(arguments)?;
-    let options = ImportOptions {
+    let mut options = ImportOptions {
         accumulate: models::accumulate(arguments.ark_accumulate),
-        inputs: models::values(&given),
         ..models::options(&arguments.graphs)?
     };
+    let (mut inputs, mut given) = (Some(given(arguments)?), Buffers::new());
+    if input.content == Content::Graph
+        && let Some(inputs) = inputs.take()
+    {
+        given = models::given(input, &options, inputs)?;
+        options.inputs = models::values(&given);
+    }
     let session = Session::new();
     let model = models::open(console, &session, input, &options)?;
+    if let Some(inputs) = inputs {
+        given = inputs.read_for(&model.interface()?)?;
+    }
     let step = console.step("compiling");
     let program = model.compile(compile)?;
     drop(step);
@@ -177,7 +186,7 @@ struct Measured {
 
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Stop> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
-    let mut given = given(arguments)?;
+    let mut given = given(arguments)?.read_for(loaded.interface())?;
     values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
     let mut context = loaded.context(&given)?;
     let _step = console.step("measuring");

@@ -2,7 +2,8 @@
 use super::Assembled;
 use crate::{console::Console, stop::Stop, values};
 use irc_cli::Simulate;
-use irc_npu_network::{Error, Layout, fill, run};
+use irc_npu_network::{Error, Layout, expect, fill, ports, run};
+use irc_tensor::TensorType;
 use std::path::Path;
 
 /// Runs the program on tensors; writes the results of the network.
@@ -13,10 +14,13 @@ pub fn compute(
     assembled: &Assembled,
 ) -> Result<(), Stop> {
     let layout = Layout::new(&assembled.schedule, assembled.frontend.as_ref()).map_err(problem)?;
+    let ports = ports(&layout);
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
     let mut given = values::Buffers::new();
     for archive in archives {
-        given.extend(values::read(archive)?);
+        let archive = values::Given::open(Some(archive))?;
+        let fits = |name: &str, ty: &TensorType| expect(&layout, &ports, name, ty).map_err(problem);
+        given.extend(archive.read(fits)?);
     }
     if let Some(seed) = arguments.seed {
         fill(&layout, &mut given, seed).map_err(problem)?;

@@ -29,7 +29,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let mut command = Command::new(program);
     command.arg(data);
     if arguments.is_empty() {
-        command.args(["--backend", "llvm", "--backend", "cranelift", "--write"]);
+        command.args(irc_cli::GENERATORS.iter().flat_map(|(name, _)| ["--backend", name]));
+        command.arg("--write");
         command.arg(root.join("docs/conformance.md"));
     }
     succeed(command.args(arguments))

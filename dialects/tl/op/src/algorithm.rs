@@ -2,7 +2,7 @@
 
 mod boxes;
 
-use crate::values::Values;
+use crate::values::{Values, expect_memory};
 use crate::{DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
 
 /// An algorithm with one or more results.
@@ -91,6 +91,7 @@ impl Algorithm {
         let known: Option<Vec<TensorType>> = types.iter().map(Type::known).collect();
         let message = "expected known sizes".to_owned();
         let known = known.ok_or(InferError { op: self.name(), message })?;
+        expect_memory(operands, &known)?;
         match self {
             Self::TopK { axis, largest, .. } => top_k(*axis, *largest, operands[0], &known),
             Self::NonZero => non_zero(operands[0], &known),

@@ -26,6 +26,29 @@ impl Values {
     }
 }
 
+/// Fails where the widened operands and results of an op do not fit in memory: what holds them while the op
+/// is evaluated does not ask first.
+pub(crate) fn expect_memory(
+    operands: &[&Tensor],
+    results: &[TensorType],
+) -> Result<(), TensorError> {
+    let wide = |ty: &TensorType| if ty.dtype.is_float() { 8 } else { 16 };
+    let elements = |ty: &TensorType| ty.byte_size().map(|bytes| bytes / ty.dtype.size());
+    let mut bytes = 0_usize;
+    for operand in operands {
+        bytes = bytes.saturating_add(elements(operand.ty())?.saturating_mul(wide(operand.ty())));
+    }
+    for ty in results {
+        let each = wide(ty) + 2 * ty.dtype.size();
+        bytes = bytes.saturating_add(elements(ty)?.saturating_mul(each));
+    }
+    let memory = Vec::<u8>::new().try_reserve_exact(bytes);
+    match (memory, results.first().or(operands.first().map(|operand| operand.ty()))) {
+        (Err(_), Some(ty)) => Err(TensorError::OutOfMemory { ty: ty.clone(), bytes }),
+        _ => Ok(()),
+    }
+}
+
 /// Integers modulo 2^bits of the type of the result.
 fn wrap(ty: TensorType, values: &[i128]) -> Result<Tensor, TensorError> {
     assert!(!ty.dtype.is_float(), "integer values stay integers unless cast");
@@ -45,4 +68,18 @@ fn wrap(ty: TensorType, values: &[i128]) -> Result<Tensor, TensorError> {
         }
     }
     Tensor::from_bytes(ty, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use irc_tensor::DType;
+
+    #[test]
+    fn what_no_machine_has_memory_for_is_an_error() {
+        let huge = TensorType::new(DType::F16, [1 << 45]);
+        let error = expect_memory(&[], std::slice::from_ref(&huge)).expect_err("too much");
+        assert!(matches!(error, TensorError::OutOfMemory { ty, .. } if ty == huge));
+        assert_eq!(expect_memory(&[], &[TensorType::new(DType::F16, [1 << 10])]), Ok(()));
+    }
 }

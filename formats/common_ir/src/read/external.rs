@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
+use sha1::{Digest, Sha1};
 
 use crate::contain::{self, Error as ContainError};
 use crate::input;
@@ -24,7 +25,7 @@ struct FileRange {
 
 /// Maps the files that tensors name, and gives each tensor its bytes.
 pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
-    let mut files = Files { folder, root: None, open: BTreeMap::new() };
+    let mut files = Files { folder, root: None, open: BTreeMap::new(), digests: BTreeMap::new() };
     let mut taken = vec![];
     module.visit_tensors_mut(&mut |tensor, at| {
         let expected = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
@@ -78,6 +79,8 @@ struct Files<'f> {
     /// The folder without links.
     root: Option<PathBuf>,
     open: BTreeMap<String, Result<Bytes, ExternalError>>,
+    /// SHA1 digests of those whose tensors state one, in hexadecimal.
+    digests: BTreeMap<String, String>,
 }
 
 impl Files<'_> {
@@ -92,7 +95,25 @@ impl Files<'_> {
             self.open.insert(location.clone(), opened);
         }
         let file = self.open[location].clone()?;
+        self.verify(external, &file)?;
         range(&file, external, expected)
+    }
+
+    /// Compares a file with the SHA1 digest that a tensor may state of it: of the whole file, as ONNX's
+    /// specification of external data says. Each file is hashed once.
+    fn verify(&mut self, external: &External, file: &Bytes) -> Result<(), ExternalError> {
+        let stated = external.others.iter().find(|(key, _)| key == "checksum");
+        let Some((_, stated)) = stated else { return Ok(()) };
+        let digest = || Sha1::digest(file).iter().map(|byte| format!("{byte:02x}")).collect();
+        let location = &external.location;
+        let found = self.digests.entry(location.clone()).or_insert_with(digest);
+        if stated.eq_ignore_ascii_case(found) {
+            return Ok(());
+        }
+        let message =
+            format!("`checksum` is {stated}, yet the SHA1 digest of `{location}` is {found}");
+        let help = Some("the file was changed since the model was written");
+        Err(ExternalError { code: "cir-external-checksum", message, help })
     }
 
     fn map(&mut self, location: &str) -> Result<Bytes, ExternalError> {

@@ -35,18 +35,28 @@ pub fn ports(layout: &Layout) -> Vec<Port> {
 /// Rejects keys that name nothing, and tensors of another type.
 pub(crate) fn check(layout: &Layout, given: &Tensors) -> Result<(), Error> {
     let ports = ports(layout);
-    for (name, tensor) in given {
-        let Some(port) = ports.iter().find(|port| port.name == *name) else {
-            return Err(Error::Unknown { name: name.clone(), known: known(layout, &ports) });
-        };
-        if port.ty != *tensor.ty() {
-            let (expected, found) = (port.ty.clone(), tensor.ty().clone());
-            return Err(Error::Type { name: name.clone(), expected, found });
-        }
-    }
+    given.iter().try_for_each(|(name, tensor)| expect(layout, &ports, name, tensor.ty()))?;
     let missing = ports.iter().filter(|port| !given.contains_key(&port.name));
     let missing: Vec<&str> = missing.map(|port| port.name.as_str()).collect();
     if missing.is_empty() { Ok(()) } else { Err(Error::Missing(listed(&missing))) }
+}
+
+/// Refuses a key that names none of a layout's ports, and a tensor of another type than the port's.
+///
+/// # Errors
+/// [`Error::Unknown`] and [`Error::Type`].
+pub fn expect(
+    layout: &Layout,
+    ports: &[Port],
+    name: &str,
+    found: &TensorType,
+) -> Result<(), Error> {
+    let name = name.to_owned();
+    match ports.iter().find(|port| port.name == name) {
+        None => Err(Error::Unknown { name, known: known(layout, ports) }),
+        Some(port) if port.ty == *found => Ok(()),
+        Some(port) => Err(Error::Type { name, expected: port.ty.clone(), found: found.clone() }),
+    }
 }
 
 /// All keys; those of weights by their layers.

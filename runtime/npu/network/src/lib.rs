@@ -31,7 +31,7 @@ mod weights;
 pub use activations::{Activations, Role};
 pub use draw::fill;
 pub use error::Error;
-pub use given::{Port, Tensors, ports};
+pub use given::{Port, Tensors, expect, ports};
 pub use layout::Layout;
 pub use run::run;
 pub use timing::{layer_names, mesh, workload_times};

@@ -1,6 +1,7 @@
 //! The meaning of a [`Graph`].
 
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
+use crate::values::expect_memory;
 use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,6 +159,7 @@ impl State<'_> {
     fn run(&self, node: &Node) -> Result<Vec<Tensor>, GraphError> {
         let operands: Vec<&Tensor> = node.operands.iter().map(|value| self.value(*value)).collect();
         let at = |error| GraphError::Node { at: node.origin.clone(), error };
+        expect_memory(&operands, &[]).map_err(|error| at(error.into()))?;
         match &node.kind {
             NodeKind::Constant(constant) => Ok(vec![constant.tensor()?]),
             NodeKind::Op(Op::Compute(compute)) => {

@@ -337,6 +337,7 @@ impl Op {
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone()).collect();
         let ty = self.infer(&types)?;
+        crate::values::expect_memory(operands, std::slice::from_ref(&ty))?;
         self.eval_as(operands, ty)
     }
 

@@ -1,0 +1,101 @@
+//! The code generators, one row each.
+use super::{CodegenError, Output, Target, c, cranelift, llvm};
+use irc_mlir::Module;
+use std::fmt;
+
+/// A code generator: what takes the `llvm` dialect to machine code or to source. Each folder or file of one
+/// has its row as the constant `ROW`.
+pub struct Row {
+    /// Its name, as the command line has it.
+    pub name: &'static str,
+    /// What it writes. Of a model that is compiled to another form, the first of them is made.
+    pub outputs: &'static [Output],
+    /// Bytes of the widest vector register that code for a target should use.
+    pub vector_bytes: fn(&Target) -> u32,
+    /// The features of [`irc_runtime::processor::FEATURES`] that code for a target may use.
+    pub features: fn(&Target) -> Vec<&'static str>,
+    /// Whether it has code for a target; an error says what the processor lacks.
+    pub expect: fn(&Target) -> Result<(), CodegenError>,
+    /// Compiles a module in the `llvm` dialect to one of its outputs.
+    pub compile: fn(&Module<'_>, &Target, Output) -> Result<Vec<u8>, CodegenError>,
+}
+
+/// One of the code generators.
+#[derive(Clone, Copy)]
+pub struct Backend(&'static Row);
+
+impl Backend {
+    /// LLVM: the fast code.
+    pub const LLVM: Self = Self(&llvm::ROW);
+    /// Cranelift: the same lowered code, compiled quickly.
+    pub const CRANELIFT: Self = Self(&cranelift::ROW);
+    /// The same lowered code as C source, for a C compiler.
+    pub const C: Self = Self(&c::ROW);
+
+    /// All of them; the first is the default.
+    pub const ALL: [Self; 3] = [Self::LLVM, Self::CRANELIFT, Self::C];
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.name == name)
+    }
+
+    /// Those that write an output.
+    pub fn writing(output: Output) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |backend| backend.writes(output))
+    }
+
+    /// Whether it writes an output.
+    pub fn writes(self, output: Output) -> bool {
+        self.outputs.contains(&output)
+    }
+}
+
+impl std::ops::Deref for Backend {
+    type Target = Row;
+
+    fn deref(&self) -> &Row {
+        self.0
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Backend {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Backend {}
+
+impl std::hash::Hash for Backend {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_their_rows() {
+        for backend in Backend::ALL {
+            assert_eq!(Backend::named(backend.name), Some(backend));
+            assert!(!backend.outputs.is_empty(), "{backend:?}");
+        }
+        assert_eq!(Backend::named("abacus"), None);
+        assert_eq!(Backend::default(), Backend::LLVM);
+    }
+}
