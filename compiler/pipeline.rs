@@ -56,7 +56,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "import",
             passes: |_| String::new(),
-            leaves: &["ark", "common_ir", "func", "tl"],
+            leaves: &["ark", "common_ir", "func", "gemini", "tl"],
             why: "the file as written",
         },
         Stage {

@@ -9,7 +9,7 @@ use crate::{
     values::Given,
 };
 use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
-use irc_cli::{Codegen, CompileTo, Kind};
+use irc_cli::{Codegen, CompileTo, InputKind, Kind, Support};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -18,26 +18,37 @@ pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
         Some(kind) => kind,
         None => kind_of(&arguments.output)?,
     };
-    if kind == Kind::Ptx {
-        return Err(Stop::not_built("NVIDIA PTX (.ptx)"));
-    }
     refuse_without_effect(kind, arguments)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
     models::refuse_for(input.content, &arguments.graphs, arguments.compile.ark_accumulate)?;
-    match (input.content, kind) {
-        (Content::Plan, Kind::Mlir) => write_tasks(arguments, input.source()),
-        (Content::Schedule, Kind::Asm) => write_program(console, arguments),
-        _ if input.is_model() => write_model(console, arguments, &input, kind),
-        (content, _) => {
-            let stop = input::unexpected(input.shown(), "a model", content);
-            Err(match content {
-                Content::Plan => stop.help("plans compile to .mlir, and run with irc run"),
-                Content::Schedule => stop.help("schedules compile to NPU programs (.asm)"),
-                _ => stop,
-            })
-        }
+    let Some(input_kind) = input_kind(input.content) else {
+        return Err(input::unexpected(input.shown(), "a model", input.content));
+    };
+    if let Support::No(why) = input_kind.support(kind) {
+        let (name, words) = (input.shown(), input.content.words());
+        return Err(Stop::problem(format!("{name} is {words}: {why}")));
     }
+    match input.content {
+        Content::Plan => write_tasks(arguments, input.source()),
+        Content::Schedule => write_program(console, arguments),
+        _ => write_model(console, arguments, &input, kind),
+    }
+}
+
+/// The row of a file in the table of inputs and outputs.
+fn input_kind(content: Content) -> Option<InputKind> {
+    Some(match content {
+        Content::Model => InputKind::ArkModel,
+        Content::Graph => InputKind::CommonIr,
+        Content::Frontend => InputKind::Layers,
+        Content::Mlir => InputKind::Mlir,
+        Content::Plan => InputKind::Plan,
+        Content::Schedule => InputKind::Schedule,
+        Content::Listing | Content::Binary => InputKind::Program,
+        Content::Library | Content::Archive => InputKind::Compiled,
+        Content::Empty | Content::Unknown => return None,
+    })
 }
 
 /// Writes the NPU program of a schedule.
@@ -104,8 +115,7 @@ fn write_model(
         Kind::S => (model.emit(Output::Assembly, &options)?, output::Content::Text),
         Kind::C => (model.emit(Output::C, &options)?, output::Content::Text),
         Kind::Mlir => (model.stage(stage, &options)?.into_bytes(), output::Content::Text),
-        Kind::Asm => return Err(Stop::not_built("NPU programs of models (.asm)")),
-        Kind::Tar | Kind::Json | Kind::Ptx => unreachable!("written or refused above"),
+        Kind::Tar | Kind::Json | Kind::Asm | Kind::Ptx => unreachable!("written or rejected above"),
     };
     drop(step);
     output::write(&arguments.output, &bytes, content)

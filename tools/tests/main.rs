@@ -2,6 +2,7 @@
 
 mod exit_codes;
 mod launcher;
+mod matrix;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod onnx_models;

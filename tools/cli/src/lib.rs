@@ -5,6 +5,7 @@
 
 mod common;
 mod irc;
+mod matrix;
 mod translate;
 
 pub use common::{
@@ -12,6 +13,7 @@ pub use common::{
     Progress,
 };
 pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
+pub use matrix::{InputKind, Support, matrix_page};
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 
 /// The exit codes of all tools; printed at the end of every `--help`.

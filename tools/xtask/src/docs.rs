@@ -20,6 +20,9 @@ pub fn run() -> Result<(), String> {
         };
         write().map_err(|error| format!("cannot write {}: {error}", page.path.display()))?;
     }
+    let path = root()?.join("docs/matrix.md");
+    let written = fs::write(&path, irc_cli::matrix_page());
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     bless::cargo_test(&["--package", "irc", "--test", "main", "docs::"])?;
     bless::cargo_test(&["--package", "irc-onnx-ops", "--test", "main", "docs::"])
 }
