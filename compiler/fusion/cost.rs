@@ -14,6 +14,7 @@
 //! All in integers, so that ties and sums do not depend on order.
 use super::{
     form::{Form, Kind, is_statistic},
+    plan::is_fused,
     segment::{Segment, SegmentNode, Source},
 };
 use irc_tl::{Family, Op, TensorType};
@@ -76,7 +77,7 @@ pub fn kernel(priced: &Priced<'_>) -> Cost {
         let node = &priced.segment.nodes[index];
         work = work.saturating_add(evaluations(priced, node).saturating_mul(node.op.row().work));
         for (operand, edge) in node.operands.iter().enumerate() {
-            if priced.masks[index] >> operand & 1 == 0 {
+            if !is_fused(priced.masks[index], operand) {
                 let ty = priced.segment.type_of(edge.source);
                 let size = bytes_read(node, operand, ty);
                 let read: &mut u64 = reads.entry(edge.source).or_default();

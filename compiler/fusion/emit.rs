@@ -1,7 +1,7 @@
 //! Writes groups back into the function they were decided for.
 use super::{
     graph::{Function, Graph, NodeId, ValueId},
-    plan::{Kernel, Plan, kernel_of, loads},
+    plan::{Kernel, Plan, is_fused, kernel_of, loads},
     segment::{Placed, Source},
 };
 use irc_dialects::tl;
@@ -253,7 +253,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         for node in &kernel.body {
             let mut operands = Vec::new();
             for (operand, edge) in placed.segment.nodes[*node].operands.iter().enumerate() {
-                let fused = plan.masks[*node] >> operand & 1 == 1;
+                let fused = is_fused(plan.masks[*node], operand);
                 let value = match edge.source {
                     Source::Node(from) if fused => computed[&from],
                     source => {

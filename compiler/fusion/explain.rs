@@ -4,7 +4,7 @@ use super::{
     cost::{self, Cost, Priced, kernel},
     form::Form,
     graph::{Function, NodeId},
-    plan::{Kernel, with_edge},
+    plan::{Kernel, is_fused, with_edge},
     report::{FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
     rules::RULES,
     segment::{Placed, Source},
@@ -108,7 +108,8 @@ impl Explained<'_, '_, '_> {
         let (segment, plan) = (&self.placed.segment, &self.fusion.plan);
         let mut steps = Vec::new();
         for (operand, edge) in segment.nodes[node].operands.iter().enumerate() {
-            let (Source::Node(from), 1) = (edge.source, plan.masks[node] >> operand & 1) else {
+            let (Source::Node(from), true) = (edge.source, is_fused(plan.masks[node], operand))
+            else {
                 continue;
             };
             let (producer, together) = (&plan.forms[from], &plan.forms[node]);
@@ -131,7 +132,7 @@ impl Explained<'_, '_, '_> {
         let (segment, graph) = (&self.placed.segment, &self.function.graph);
         for (node, consumer) in segment.nodes.iter().enumerate() {
             for (operand, edge) in consumer.operands.iter().enumerate() {
-                if self.fusion.plan.masks[node] >> operand & 1 == 1 {
+                if is_fused(self.fusion.plan.masks[node], operand) {
                     continue;
                 }
                 let producer = match edge.source {

@@ -5,11 +5,17 @@
 //! depend on symbols become one kernel. Every step keeps its own rounding, so that no bit changes.
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of, read,
-    replace_all_uses, uses,
+    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
+    has_one_use, read, replace_all_uses, uses,
 };
 use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
+
+/// Operands of an op that others are written into at most.
+const MAX_OPERANDS: usize = 64;
+
+/// Parts of an expression that others are written into at most.
+const MAX_PARTS: usize = 2048;
 
 /// Makes a view of every general op that only reshapes what other ops compute with: its elements stay
 /// where they are. What is returned, or goes into a branch or loop, has memory of its own.
@@ -59,7 +65,9 @@ pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Str
         while let Some((at, producer)) = candidate(&reader, &operands) {
             let part = compute_of(producer).ok_or("expected loops around an expression")?;
             let more: Vec<Value> = producer.operands().collect();
-            let Some(joined) = joined(&reader, at, &part, operands.len()) else { break };
+            let room = operands.len() + more.len() <= MAX_OPERANDS;
+            let joined = room.then(|| joined(&reader, at, &part, operands.len())).flatten();
+            let Some(joined) = joined else { break };
             reader = joined;
             operands.extend(more);
             gone.push(producer);
@@ -99,7 +107,7 @@ fn candidate<'c: 'a, 'a>(
     operands.iter().enumerate().find_map(|(at, operand)| {
         let producer = read::defining_op(*operand)?;
         let once = operands.iter().filter(|other| *other == operand).count() == 1;
-        let alone = once && uses(*operand).len() == 1;
+        let alone = once && has_one_use(*operand);
         let is_map = || compute_of(producer).is_some_and(|part| part.reduction.is_none());
         (alone && is_map() && reads_each_once(reader, at)).then_some((at, producer))
     })
@@ -122,13 +130,14 @@ fn reads_each_once(reader: &Compute, operand: usize) -> bool {
 }
 
 /// The reader with what makes operand `at` in its place; the part's operands are behind the
-/// reader's. `None` where the expression would nest too deep to be written.
+/// reader's. `None` where the expression would nest too deep to be written, or be too large.
 fn joined(reader: &Compute, at: usize, part: &Compute, operands: usize) -> Option<Arc<Compute>> {
     let body = reader.body.replace(&mut |scalar| match scalar {
         Scalar::Load(from, index) if *from == at => Some(placed(&part.body, index, operands)),
         _ => None,
     });
-    (depth(&body) < MAX_DEPTH / 2).then(|| Arc::new(Compute { body, ..reader.clone() }))
+    let fits = depth(&body) < MAX_DEPTH / 2 && parts(&body) <= MAX_PARTS;
+    fits.then(|| Arc::new(Compute { body, ..reader.clone() }))
 }
 
 /// An expression at an index, with its operands numbered on from `operands`.
@@ -141,6 +150,12 @@ fn placed(body: &Scalar, index: &[Scalar], operands: usize) -> Scalar {
         }
         _ => None,
     })
+}
+
+fn parts(scalar: &Scalar) -> usize {
+    let mut parts = 0;
+    scalar.walk(&mut |_| parts += 1);
+    parts
 }
 
 fn depth(scalar: &Scalar) -> usize {

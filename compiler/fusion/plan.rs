@@ -50,6 +50,12 @@ impl Plan {
     }
 }
 
+/// Whether an operand is computed in the same kernel, by its node's mask. Ops with more operands than a
+/// mask has bits read theirs from memory.
+pub const fn is_fused(mask: u32, operand: usize) -> bool {
+    operand < u32::BITS as usize && mask >> operand & 1 == 1
+}
+
 /// Forms that single nodes are forced to take.
 type Forced = BTreeMap<usize, u32>;
 
@@ -114,7 +120,7 @@ fn may_pay(segment: &Segment, uses: &[usize], plan: &Plan, node: usize, mask: u3
     };
     let mut dropped = segment.nodes[node].operands.iter().enumerate();
     let only_plain = dropped.all(|(operand, edge)| match edge.source {
-        Source::Node(from) if now >> operand & 1 == 1 && mask >> operand & 1 == 0 => plain(from),
+        Source::Node(from) if is_fused(now, operand) && !is_fused(mask, operand) => plain(from),
         _ => true,
     });
     now != mask && (mask & !now != 0 || !only_plain)
@@ -173,7 +179,7 @@ fn form_of(segment: &Segment, forms: &[Form], node: usize, mask: u32) -> Result<
     let edges = segment.nodes[node].operands.iter().enumerate();
     let operands: Vec<_> = edges
         .map(|(operand, edge)| match edge.source {
-            Source::Node(from) if mask >> operand & 1 == 1 => Some(&forms[from]),
+            Source::Node(from) if is_fused(mask, operand) => Some(&forms[from]),
             _ => None,
         })
         .collect();
@@ -210,7 +216,7 @@ pub fn kernel_of(segment: &Segment, masks: &[u32], forms: &[Form], root: usize) 
             continue;
         }
         for (operand, edge) in segment.nodes[node].operands.iter().enumerate() {
-            if let (Source::Node(from), 1) = (edge.source, masks[node] >> operand & 1) {
+            if let (Source::Node(from), true) = (edge.source, is_fused(masks[node], operand)) {
                 inside[from] = true;
             }
         }
@@ -227,7 +233,7 @@ pub fn loads<'s>(
 ) -> impl Iterator<Item = (usize, Source)> + use<'s> {
     let mask = masks[node];
     let edges = segment.nodes[node].operands.iter().enumerate();
-    let loaded = edges.filter(move |(operand, _)| mask >> operand & 1 == 0);
+    let loaded = edges.filter(move |(operand, _)| !is_fused(mask, *operand));
     loaded.map(|(operand, edge)| (operand, edge.source))
 }
 

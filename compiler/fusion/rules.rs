@@ -8,7 +8,7 @@ use egg::{
     Applier, EGraph, Id, Language, Pattern, PatternAst, Rewrite, Runner, SimpleScheduler, Subst,
     Symbol, Var,
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 /// One rule: at a consumer, `(load (kernel ?p))` becomes `?p` when the producer's body has the
 /// form the rule is about and the two fit together (see `combine`).
@@ -61,7 +61,7 @@ pub const MAX_TERMS_PER_NODE: usize = 64;
 /// ascending (0 is always one); and every rule that fired.
 pub fn saturate(segment: &Segment) -> (Vec<Vec<u32>>, BTreeSet<Firing>) {
     let (egraph, bodies) = unfused(segment);
-    let rewrites: Vec<_> = RULES.iter().map(rewrite).collect();
+    let rewrites: Vec<_> = RULES.iter().zip(&*PATTERNS).map(rewrite).collect();
     let empty = Forms { segment, firings: BTreeSet::new() };
     let runner = Runner::<Term, Forms<'_>>::new(empty)
         .with_egraph(egraph)
@@ -84,9 +84,14 @@ fn variants(egraph: &EGraph<Term, Forms<'_>>, body: Id) -> Vec<u32> {
     masks.into_iter().collect()
 }
 
-fn rewrite<'s>(rule: &'static Rule) -> Rewrite<Term, Forms<'s>> {
-    let from: Pattern<Term> = rule.from.parse().expect("rules are patterns");
-    let to: Pattern<Term> = rule.to.parse().expect("rules are patterns");
+/// The two sides of each rule.
+static PATTERNS: LazyLock<Vec<[Pattern<Term>; 2]>> = LazyLock::new(|| {
+    let pattern = |text: &str| text.parse().expect("rules are patterns");
+    RULES.iter().map(|rule| [rule.from, rule.to].map(pattern)).collect()
+});
+
+fn rewrite<'s>((rule, patterns): (&'static Rule, &[Pattern<Term>; 2])) -> Rewrite<Term, Forms<'s>> {
+    let [from, to] = patterns.clone();
     Rewrite::new(rule.name, from, Fuse { rule, to }).expect("rules bind what they use")
 }
 

@@ -4,7 +4,9 @@
 //! depends on the [`Segment`] alone, which is plain data: equal segments are fused equally, in
 //! whatever function they stand. An edge is cut when its consumer can take no producer of that
 //! kind, or when the producer also reaches the consumer through memory: then they cannot share a
-//! kernel, and keeping such long skips inside would tie a whole residual network together.
+//! kernel, and keeping such long skips inside would tie a whole residual network together. A
+//! component of more than [`MAX_NODES`] ops is cut into several, in the order of its ops, so that
+//! what is decided for a program takes time linear in its length.
 //! Constants (`fill`) are copied into every segment that uses them.
 use super::{
     form::{Application, combine},
@@ -12,6 +14,16 @@ use super::{
 };
 use irc_tl::{Op, TensorType};
 use std::collections::BTreeMap;
+
+/// Ops of a segment at most, not counting the constants it copies.
+pub const MAX_NODES: usize = 256;
+
+/// Ops between a producer and a consumer in one segment at most.
+const MAX_SPAN: usize = 4096;
+
+/// Uses that are followed at most to find the paths around a segment; beyond, every later input is
+/// taken to depend on every output.
+const MAX_WALK: usize = 1 << 14;
 
 /// A part of a graph that is fused on its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,85 +83,109 @@ pub struct Placed {
 /// The segments of a graph, ordered by their first node. Every computing node whose value matters is
 /// in one; constants may be in several.
 pub fn segments(graph: &Graph) -> Vec<Placed> {
-    let edges = Edges::of(graph);
-    components(graph, &edges).iter().map(|nodes| place(graph, &edges, nodes)).collect()
+    let mut edges = Edges::of(graph);
+    components(graph, &mut edges).iter().map(|nodes| place(graph, &edges, nodes)).collect()
 }
 
 /// What segments need to know of the edges of a graph.
-pub struct Edges {
+struct Edges {
     cuts: Vec<Vec<Option<String>>>,
+    /// Per value: the live nodes that read it, ascending.
     users: Vec<Vec<NodeId>>,
-    reach: Vec<Bits>,
+    /// Per value: whether the function returns it.
+    returned: Vec<bool>,
     live: Vec<bool>,
 }
 
 impl Edges {
     /// The edges of a graph.
-    pub fn of(graph: &Graph) -> Self {
+    fn of(graph: &Graph) -> Self {
         let live = graph.live();
         let mut users = vec![Vec::new(); graph.types.len()];
         for (index, node) in graph.nodes.iter().enumerate().filter(|(node, _)| live[*node]) {
             node.operands.iter().for_each(|value| users[*value].push(index));
         }
+        let mut returned = vec![false; graph.types.len()];
+        graph.results.iter().for_each(|value| returned[*value] = true);
         let mut cuts: Vec<_> = (0..graph.nodes.len()).map(|node| local_cuts(graph, node)).collect();
-        let (reach, through_memory) = reaches(graph, &cuts);
-        cut_long_skips(graph, &mut cuts, &through_memory);
-        Self { cuts, users, reach, live }
+        cut_long_skips(graph, &mut cuts);
+        Self { cuts, users, returned, live }
     }
 
     /// Why an operand is read from memory whatever the cost; `None` when a rule may fuse it.
-    pub fn cut(&self, node: NodeId, operand: usize) -> Option<&str> {
+    fn cut(&self, node: NodeId, operand: usize) -> Option<&str> {
         self.cuts[node][operand].as_deref()
     }
 }
 
-fn cut_long_skips(graph: &Graph, cuts: &mut [Vec<Option<String>>], through_memory: &[Bits]) {
-    for (node, operands) in cuts.iter_mut().enumerate() {
-        for (operand, cut) in operands.iter_mut().enumerate() {
-            let maker = graph.makers[graph.nodes[node].operands[operand]];
-            let Some(maker) = maker.filter(|_| cut.is_none()) else { continue };
-            if !is_constant(graph, maker) && through_memory[maker].contains(node) {
-                *cut = Some("the producer also reaches the consumer through memory".into());
-            }
+/// The edges that may be fused so far: the operands of a node and the nodes that make them.
+fn uncut(
+    graph: &Graph,
+    cuts: &[Vec<Option<String>>],
+    node: NodeId,
+) -> impl Iterator<Item = (usize, NodeId)> {
+    let operands = graph.nodes[node].operands.iter().zip(&cuts[node]).enumerate();
+    operands.filter_map(|(operand, (value, cut))| {
+        let maker = graph.makers[*value].filter(|maker| !is_constant(graph, *maker))?;
+        cut.is_none().then_some((operand, maker))
+    })
+}
+
+/// Cuts the edges whose producer also reaches the consumer over a cut edge.
+///
+/// Consumers are looked at 64 at a time, a bit each: an edge spans at most [`MAX_SPAN`] ops, so that
+/// only those before them matter.
+fn cut_long_skips(graph: &Graph, cuts: &mut [Vec<Option<String>>]) {
+    for node in 0..graph.nodes.len() {
+        let far: Vec<_> =
+            uncut(graph, cuts, node).filter(|(_, maker)| node - maker > MAX_SPAN).collect();
+        for (operand, _) in far {
+            let fact = format!("the producer is more than {MAX_SPAN} ops before the consumer");
+            cuts[node][operand] = Some(fact);
         }
+    }
+    let mut skips = vec![];
+    for first in (0..graph.nodes.len()).step_by(64) {
+        let consumers = first..(first + 64).min(graph.nodes.len());
+        let edges = || {
+            let of = |node| uncut(graph, cuts, node).map(move |(at, maker)| (node, at, maker));
+            consumers.clone().flat_map(of)
+        };
+        let Some(lowest) = edges().map(|(.., maker)| maker).min() else { continue };
+        let through_memory = reached_through_memory(graph, cuts, lowest, consumers.clone());
+        let skip = edges()
+            .filter(|(node, _, maker)| through_memory[maker - lowest] >> (node - first) & 1 == 1);
+        skips.extend(skip.map(|(node, operand, _)| (node, operand)));
+    }
+    for (node, operand) in skips {
+        cuts[node][operand] = Some("the producer also reaches the consumer through memory".into());
     }
 }
 
-/// Per node: the nodes its value reaches, and those it reaches over at least one cut edge.
-fn reaches(graph: &Graph, cuts: &[Vec<Option<String>>]) -> (Vec<Bits>, Vec<Bits>) {
-    let count = graph.nodes.len();
-    let mut all = vec![Bits::new(count); count];
-    let mut through_memory = vec![Bits::new(count); count];
-    for node in (0..count).rev() {
-        let (mut own, own_memory) = (all[node].clone(), through_memory[node].clone());
-        own.insert(node);
-        for (operand, value) in graph.nodes[node].operands.iter().enumerate() {
-            let Some(maker) = graph.makers[*value] else { continue };
-            all[maker].union(&own);
-            let cut = cuts[node][operand].is_some();
-            through_memory[maker].union(if cut { &own } else { &own_memory });
+/// Per node from `lowest` to the last of at most 64 consumers: those that it reaches over at least one
+/// cut edge, a bit each.
+fn reached_through_memory(
+    graph: &Graph,
+    cuts: &[Vec<Option<String>>],
+    lowest: NodeId,
+    consumers: std::ops::Range<NodeId>,
+) -> Vec<u64> {
+    let mut reached = vec![0_u64; consumers.end - lowest];
+    let mut through_memory = reached.clone();
+    for node in (lowest..consumers.end).rev() {
+        let mut own = reached[node - lowest];
+        if node >= consumers.start {
+            own |= 1 << (node - consumers.start);
+        }
+        for (value, cut) in graph.nodes[node].operands.iter().zip(&cuts[node]) {
+            let maker = graph.makers[*value].and_then(|maker| maker.checked_sub(lowest));
+            let Some(maker) = maker else { continue };
+            reached[maker] |= own;
+            through_memory[maker] |=
+                if cut.is_some() { own } else { through_memory[node - lowest] };
         }
     }
-    (all, through_memory)
-}
-
-/// A set of node numbers.
-#[derive(Clone)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(count: usize) -> Self {
-        Self(vec![0; count.div_ceil(64)])
-    }
-    fn insert(&mut self, at: usize) {
-        self.0[at / 64] |= 1 << (at % 64);
-    }
-    fn contains(&self, at: usize) -> bool {
-        self.0[at / 64] >> (at % 64) & 1 == 1
-    }
-    fn union(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine |= theirs);
-    }
+    through_memory
 }
 
 fn is_constant(graph: &Graph, node: NodeId) -> bool {
@@ -195,9 +231,10 @@ fn with_types<R>(
     run(&operands, &graph.types[node.results[0]])
 }
 
-/// The members of every segment, ascending, with the constants they use.
-fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
-    let mut parents: Vec<NodeId> = (0..graph.nodes.len()).collect();
+/// The members of every segment, ascending, with the constants they use. Edges between the parts of a
+/// component that is too large are cut.
+fn components(graph: &Graph, edges: &mut Edges) -> Vec<Vec<NodeId>> {
+    let mut sets = Sets::new(graph.nodes.len());
     let mut needs_own = vec![false; graph.nodes.len()];
     let mut constants: Vec<(NodeId, NodeId)> = Vec::new();
     for value in &graph.results {
@@ -209,7 +246,12 @@ fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
             match (edges.cut(node, operand), is_constant(graph, maker)) {
                 (Some(_), _) => needs_own[maker] = true,
                 (None, true) => constants.push((node, maker)),
-                (None, false) => join(&mut parents, maker, node),
+                (None, false) => {
+                    if !sets.join(maker, node) {
+                        let fact = format!("together they would be more than {MAX_NODES} ops");
+                        edges.cuts[node][operand] = Some(fact);
+                    }
+                }
             }
         }
     }
@@ -217,11 +259,11 @@ fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
     let computes = |node: &NodeId| edges.live[*node] && graph.compute(*node).is_some();
     for node in (0..graph.nodes.len()).filter(computes) {
         if !is_constant(graph, node) || needs_own[node] {
-            members.entry(root(&mut parents, node)).or_default().push(node);
+            members.entry(sets.root(node)).or_default().push(node);
         }
     }
     for (user, constant) in constants {
-        let nodes = members.entry(root(&mut parents, user)).or_default();
+        let nodes = members.entry(sets.root(user)).or_default();
         if let Err(place) = nodes.binary_search(&constant) {
             nodes.insert(place, constant);
         }
@@ -229,34 +271,110 @@ fn components(graph: &Graph, edges: &Edges) -> Vec<Vec<NodeId>> {
     members.into_values().collect()
 }
 
-fn root(parents: &mut [NodeId], mut node: NodeId) -> NodeId {
-    while parents[node] != node {
-        parents[node] = parents[parents[node]];
-        node = parents[node];
-    }
-    node
+/// Disjoint sets of nodes, of at most [`MAX_NODES`] each. The first node of a set is its root, so that
+/// segments are ordered by their first node.
+struct Sets {
+    parents: Vec<NodeId>,
+    sizes: Vec<usize>,
 }
 
-/// The earlier root stays, so that segments are ordered by their first node.
-fn join(parents: &mut [NodeId], one: NodeId, other: NodeId) {
-    let (one, other) = (root(parents, one), root(parents, other));
-    parents[one.max(other)] = one.min(other);
+impl Sets {
+    fn new(count: usize) -> Self {
+        Self { parents: (0..count).collect(), sizes: vec![1; count] }
+    }
+
+    fn root(&mut self, mut node: NodeId) -> NodeId {
+        while self.parents[node] != node {
+            self.parents[node] = self.parents[self.parents[node]];
+            node = self.parents[node];
+        }
+        node
+    }
+
+    /// Makes one set of two; false when it would be too large.
+    fn join(&mut self, one: NodeId, other: NodeId) -> bool {
+        let (one, other) = (self.root(one), self.root(other));
+        if one == other {
+            return true;
+        }
+        let size = self.sizes[one] + self.sizes[other];
+        if size <= MAX_NODES {
+            self.parents[one.max(other)] = one.min(other);
+            self.sizes[one.min(other)] = size;
+        }
+        size <= MAX_NODES
+    }
 }
 
 fn place(graph: &Graph, edges: &Edges, nodes: &[NodeId]) -> Placed {
-    let mut placing = Placing { graph, edges, nodes, inputs: Vec::new() };
-    let placed = nodes.iter().map(|node| placing.node(*node)).collect();
+    let mut placing = Placing { graph, edges, nodes, inputs: Vec::new(), numbers: BTreeMap::new() };
+    let placed: Vec<SegmentNode> = nodes.iter().map(|node| placing.node(*node)).collect();
     let inputs = placing.inputs;
     let types = inputs.iter().map(|value| graph.types[*value].clone()).collect();
-    let mut segment = Segment { nodes: placed, inputs: types, paths: Vec::new() };
-    for (index, node) in nodes.iter().enumerate().filter(|(at, _)| segment.nodes[*at].output) {
-        for (input, value) in inputs.iter().enumerate() {
-            if graph.makers[*value].is_some_and(|maker| edges.reach[*node].contains(maker)) {
-                segment.paths.push((index, input));
+    let outputs: Vec<usize> = (0..nodes.len()).filter(|at| placed[*at].output).collect();
+    let paths = paths(graph, edges, nodes, &outputs, &inputs);
+    let segment = Segment { nodes: placed, inputs: types, paths };
+    Placed { segment, nodes: nodes.to_vec(), inputs }
+}
+
+/// Which inputs of a segment are computed from which of its outputs.
+fn paths(
+    graph: &Graph,
+    edges: &Edges,
+    nodes: &[NodeId],
+    outputs: &[usize],
+    inputs: &[ValueId],
+) -> Vec<(usize, usize)> {
+    let makers = inputs.iter().enumerate();
+    let makers: Vec<(usize, NodeId)> =
+        makers.filter_map(|(input, value)| Some((input, graph.makers[*value]?))).collect();
+    let last = makers.iter().map(|(_, maker)| *maker).max().unwrap_or(0);
+    // The outputs that each node depends on. Nodes are taken in their order: users stand behind.
+    let mut waiting: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
+    for output in outputs.iter().filter(|output| nodes[**output] < last) {
+        waiting.insert(nodes[*output], vec![*output]);
+    }
+    let mut reached: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
+    let mut walked = 0;
+    while let Some((node, from)) = waiting.pop_first() {
+        for result in &graph.nodes[node].results {
+            for user in edges.users[*result].iter().take_while(|user| **user <= last) {
+                walked += from.len();
+                if walked > MAX_WALK {
+                    return all_paths(nodes, outputs, &makers);
+                }
+                let known = waiting.entry(*user).or_default();
+                known.extend(&from);
+                known.sort_unstable();
+                known.dedup();
             }
         }
+        reached.insert(node, from);
     }
-    Placed { segment, nodes: nodes.to_vec(), inputs }
+    let mut found = vec![];
+    for (input, maker) in makers {
+        // A maker inside the segment makes a constant, which is read from memory.
+        let from = reached.get(&maker).into_iter().flatten();
+        found.extend(from.filter(|at| nodes[**at] != maker).map(|at| (*at, input)));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Every path that there may be, by the order of the ops.
+fn all_paths(
+    nodes: &[NodeId],
+    outputs: &[usize],
+    makers: &[(usize, NodeId)],
+) -> Vec<(usize, usize)> {
+    let later = |output: &usize| {
+        let (output, node) = (*output, nodes[*output]);
+        makers
+            .iter()
+            .filter(move |(_, maker)| *maker > node)
+            .map(move |(input, _)| (output, *input))
+    };
+    outputs.iter().flat_map(later).collect()
 }
 
 struct Placing<'g> {
@@ -264,6 +382,8 @@ struct Placing<'g> {
     edges: &'g Edges,
     nodes: &'g [NodeId],
     inputs: Vec<ValueId>,
+    /// The number of each input.
+    numbers: BTreeMap<ValueId, usize>,
 }
 
 impl Placing<'_> {
@@ -291,10 +411,11 @@ impl Placing<'_> {
         if let Some(at) = maker.and_then(|maker| self.nodes.binary_search(&maker).ok()) {
             return Source::Node(at);
         }
-        let at = self.inputs.iter().position(|input| *input == value).unwrap_or_else(|| {
+        let next = self.inputs.len();
+        let at = *self.numbers.entry(value).or_insert(next);
+        if at == next {
             self.inputs.push(value);
-            self.inputs.len() - 1
-        });
+        }
         Source::Input(at)
     }
 
@@ -305,6 +426,6 @@ impl Placing<'_> {
         }
         let result = self.graph.nodes[node].results[0];
         let outside = |user: &NodeId| self.nodes.binary_search(user).is_err();
-        self.graph.results.contains(&result) || self.edges.users[result].iter().any(outside)
+        self.edges.returned[result] || self.edges.users[result].iter().any(outside)
     }
 }

@@ -3,6 +3,10 @@
 //! Before: functions of `tl` ops. After: equal functions, bit for bit, with no more ops: equal ops
 //! are one, ops whose value nobody needs are gone, and every rule of [`algebra`] has been applied
 //! where it makes the function smaller. Groups and ops of other dialects are left alone.
+//!
+//! A function of more than [`MAX_NODES`] ops is rewritten in pieces of so many ops in a row, the last
+//! one first, so that an op whose value a later piece no longer needs is gone: the time is linear
+//! in the length of the function. Equal ops are one across pieces too.
 use super::{
     algebra::{AlgebraRule, Expr, Match, Types, When, add_op, add_parameters, algebra, applied_op},
     explain::name_op,
@@ -21,9 +25,10 @@ use irc_mlir::{
     Attribute, BlockLike, Erase, Location, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Value, context_of, move_before_terminator, rebind, set_operand,
 };
-use irc_tl::Family;
+use irc_tl::{Family, Op};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
     time::Duration,
 };
 
@@ -32,6 +37,9 @@ const MAX_ITERATIONS: usize = 32;
 
 /// Terms per op of the function after which rewriting stops.
 const MAX_TERMS_PER_OP: usize = 32;
+
+/// Ops that are rewritten together: choosing the smallest terms takes time quadratic in them.
+const MAX_NODES: usize = 1024;
 
 /// The pass `simplify-tl`.
 pub struct SimplifyTl;
@@ -85,15 +93,122 @@ pub fn applied_rules(
 
 /// The smallest graph the rules find, and which rule rewrote which node of the old one.
 pub fn simplify(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
+    if graph.nodes.len() <= MAX_NODES {
+        return simplify_piece(graph);
+    }
+    let same = earlier_equals(graph);
+    let nodes: Vec<NodeId> = (0..graph.nodes.len())
+        .filter(|node| graph.nodes[*node].results.iter().all(|result| same[*result] == *result))
+        .collect();
+    let (mut pieces, mut applied) = (vec![], vec![]);
+    let mut needed = vec![false; graph.types.len()];
+    graph.results.iter().for_each(|result| needed[same[*result]] = true);
+    for nodes in nodes.chunks(MAX_NODES).rev() {
+        let piece = Piece::cut(graph, &same, nodes, &needed);
+        let (simple, rules) = simplify_piece(&piece.graph);
+        applied.extend(rules.into_iter().map(|(rule, node)| (rule, nodes[node])));
+        let used = simple.nodes.iter().flat_map(|node| &node.operands).chain(&simple.results);
+        for value in used.filter(|value| **value < piece.inputs.len()) {
+            needed[piece.inputs[*value]] = true;
+        }
+        pieces.push(Piece { graph: simple, ..piece });
+    }
+    applied.sort_unstable_by_key(|(rule, node)| (*node, *rule));
+    pieces.reverse();
+    (joined(graph, &same, &pieces), applied)
+}
+
+/// Per value: the first one that an equal op on equal operands makes.
+fn earlier_equals(graph: &Graph) -> Vec<ValueId> {
+    let mut same: Vec<ValueId> = (0..graph.types.len()).collect();
+    let mut known: BTreeMap<(&Op, Vec<ValueId>), ValueId> = BTreeMap::new();
+    for node in &graph.nodes {
+        let (Some(op), [result]) = (&node.op, &node.results[..]) else { continue };
+        let operands = node.operands.iter().map(|operand| same[*operand]).collect();
+        same[*result] = *known.entry((op, operands)).or_insert(*result);
+    }
+    same
+}
+
+/// Some nodes of a graph as a graph of their own. Its first values are its inputs.
+struct Piece {
+    graph: Graph,
+    /// The values of the whole graph that its inputs are.
+    inputs: Vec<ValueId>,
+    /// The values of the whole graph that its results are.
+    results: Vec<ValueId>,
+}
+
+impl Piece {
+    fn cut(graph: &Graph, same: &[ValueId], nodes: &[NodeId], needed: &[bool]) -> Self {
+        let made: BTreeSet<ValueId> =
+            nodes.iter().flat_map(|node| &graph.nodes[*node].results).copied().collect();
+        let read = nodes.iter().flat_map(|node| &graph.nodes[*node].operands);
+        let read: BTreeSet<ValueId> = read.map(|operand| same[*operand]).collect();
+        let inputs: Vec<ValueId> = read.difference(&made).copied().collect();
+        let results: Vec<ValueId> = made.iter().copied().filter(|value| needed[*value]).collect();
+        let mut piece = Graph::default();
+        let mut own: BTreeMap<ValueId, ValueId> = BTreeMap::new();
+        for input in &inputs {
+            own.insert(*input, piece.add_value(graph.types[*input].clone(), None));
+        }
+        for (index, node) in nodes.iter().map(|node| &graph.nodes[*node]).enumerate() {
+            let operands = node.operands.iter().map(|operand| own[&same[*operand]]).collect();
+            for result in &node.results {
+                let id = piece.add_value(graph.types[*result].clone(), Some(index));
+                own.insert(*result, id);
+            }
+            let results = node.results.iter().map(|result| own[result]).collect();
+            piece.nodes.push(Node { operands, results, ..node.clone() });
+        }
+        piece.results = results.iter().map(|result| own[result]).collect();
+        Self { graph: piece, inputs, results }
+    }
+}
+
+/// Pieces of a graph as one again.
+fn joined(graph: &Graph, same: &[ValueId], pieces: &[Piece]) -> Graph {
+    let mut whole = Graph::default();
+    let mut found: Vec<Option<ValueId>> = vec![None; graph.types.len()];
+    for value in (0..graph.types.len()).filter(|value| graph.makers[*value].is_none()) {
+        found[value] = Some(whole.add_value(graph.types[value].clone(), None));
+    }
+    for Piece { graph: piece, inputs, results } in pieces {
+        let known = inputs.iter().map(|input| found[*input]);
+        let mut own: Vec<Option<ValueId>> = known.collect();
+        own.resize(piece.types.len(), None);
+        let value = |own: &[Option<ValueId>], value: ValueId| {
+            own[value].expect("pieces come behind those that make what they need")
+        };
+        for node in &piece.nodes {
+            let operands = node.operands.iter().map(|operand| value(&own, *operand)).collect();
+            let index = whole.nodes.len();
+            for result in &node.results {
+                let id = whole.add_value(piece.types[*result].clone(), Some(index));
+                own[*result] = Some(id);
+            }
+            let results = node.results.iter().map(|result| value(&own, *result)).collect();
+            whole.nodes.push(Node { operands, results, ..node.clone() });
+        }
+        for (result, place) in results.iter().zip(&piece.results) {
+            found[*result] = own[*place];
+        }
+    }
+    let value = |result: &ValueId| found[same[*result]].expect("results are needed");
+    whole.results = graph.results.iter().map(value).collect();
+    whole
+}
+
+/// As [`simplify`], of a graph whose nodes are all looked at together.
+fn simplify_piece(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     let (egraph, classes) = to_egraph(graph);
-    let rewrites: Vec<_> = algebra().iter().map(rewrite).collect();
     let runner = Runner::<Expr, Types>::new(Types::default())
         .with_egraph(egraph)
         .with_scheduler(SimpleScheduler)
         .with_iter_limit(MAX_ITERATIONS)
         .with_node_limit(MAX_TERMS_PER_OP * (graph.nodes.len() + MAX_TERMS_PER_OP))
         .with_time_limit(Duration::MAX)
-        .run(&rewrites);
+        .run(REWRITES.iter());
     let egraph = runner.egraph;
     let mut origins: BTreeMap<Id, Vec<NodeId>> = BTreeMap::new();
     for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.op.is_some()) {
@@ -142,6 +257,10 @@ fn to_egraph(graph: &Graph) -> (EGraph<Expr, Types>, Vec<Id>) {
     egraph.rebuild();
     (egraph, classes)
 }
+
+/// The rules for egg.
+static REWRITES: LazyLock<Vec<Rewrite<Expr, Types>>> =
+    LazyLock::new(|| algebra().iter().map(rewrite).collect());
 
 fn rewrite(rule: &'static AlgebraRule) -> Rewrite<Expr, Types> {
     let from: Pattern<Expr> = rule.from.parse().expect("rules are patterns");

@@ -26,6 +26,7 @@ use irc_tl::{
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use weights::Weights;
 
 /// The module of a graph; its main function has the given name, and those inside begin with it. Ops
 /// are located by the names of what they stand for.
@@ -51,17 +52,17 @@ pub fn graph_to_tl_at<'c>(
     locate: &dyn Fn(&str) -> Option<Location<'c>>,
 ) -> Result<Module<'c>, String> {
     let module = Module::new(Location::unknown(context));
-    let table = weights(graph);
+    let weights = Weights::of(graph);
+    let used = weights.used(graph);
     let mut writer = Writer {
         context,
         body: module.body(),
-        table: &table,
+        weights: &weights,
         name,
         locate,
         functions: 0,
-        called: vec![],
+        called: BTreeMap::new(),
     };
-    let used = weights::used(graph, &table);
     writer.function(graph, name, &used, true)?;
     Ok(module)
 }
@@ -69,12 +70,12 @@ pub fn graph_to_tl_at<'c>(
 struct Writer<'c, 'a, 'g> {
     context: &'c Context,
     body: BlockRef<'c, 'a>,
-    table: &'g [Constant],
+    weights: &'g Weights<'g>,
     name: &'g str,
     locate: &'g dyn Fn(&str) -> Option<Location<'c>>,
     functions: usize,
-    /// What calls name, and what they call; equal ones are one function.
-    called: Vec<(Arc<str>, Arc<Graph>, String)>,
+    /// What calls of a name call; equal graphs are one function.
+    called: BTreeMap<Arc<str>, Vec<(Arc<Graph>, String)>>,
 }
 
 impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
@@ -89,7 +90,7 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let location = Location::unknown(self.context);
         let mut inputs = types(self.context, graph, graph.inputs.iter().map(|(_, value)| *value));
         for weight in used {
-            inputs.push(tl::tensor_type_to_mlir(self.context, &self.table[*weight].ty));
+            inputs.push(tl::tensor_type_to_mlir(self.context, &self.weights.table[*weight].ty));
         }
         let outputs = types(self.context, graph, graph.outputs.iter().map(|(_, value)| *value));
         let arguments: Vec<_> = inputs.iter().map(|ty| (*ty, location)).collect();
@@ -141,10 +142,11 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
         let weights = used.iter().copied().zip(weights.iter().copied()).collect();
         let pending = Pending::of(graph);
         let mut body = Body { writer: self, graph, block, values, weights, pending };
-        body.settle()?;
+        let inputs: Vec<ValueId> = graph.inputs.iter().map(|(_, value)| *value).collect();
+        body.settle(&inputs)?;
         for node in weights::live_nodes(graph) {
             body.node(node).map_err(|message| located(node, &message))?;
-            body.settle()?;
+            body.settle(&node.results)?;
         }
         body.finish()
     }
@@ -173,32 +175,69 @@ fn types<'c>(
     values.map(|value| tl::type_to_mlir(context, graph.ty(value))).collect()
 }
 
-/// What waits for symbols.
+/// What waits for symbols of a graph that values give, as others are known from the start.
 struct Pending<'g> {
-    /// Symbols that sizes may depend on from here on.
-    known: BTreeSet<Arc<str>>,
-    /// Symbols of this graph that are not known yet; every other one comes from outside.
-    own: BTreeSet<Arc<str>>,
+    /// By value, the symbols that it gives: by position in the graph.
+    given: BTreeMap<ValueId, Vec<usize>>,
+    /// Symbols that are not known yet, and the checks that wait for each.
+    waiting: BTreeMap<Arc<str>, Vec<usize>>,
     checks: Vec<Cow<'g, Check>>,
+    /// Per check, how many symbols it waits for.
+    missing: Vec<usize>,
+    /// Checks that wait for nothing and are not written yet, in order.
+    ready: BTreeSet<usize>,
 }
 
 impl<'g> Pending<'g> {
     fn of(graph: &'g Graph) -> Self {
-        let from_values = graph.symbols.iter().filter(|symbol| match symbol.source {
-            SymbolSource::Element(..) => true,
-            SymbolSource::Extent(value, _) => graph.inputs.iter().all(|(_, input)| *input != value),
-        });
-        Pending {
-            known: BTreeSet::new(),
-            own: from_values.map(|symbol| symbol.name.clone()).collect(),
-            checks: graph.checks.iter().map(Cow::Borrowed).chain(divisions(graph)).collect(),
+        let inputs: BTreeSet<ValueId> = graph.inputs.iter().map(|(_, input)| *input).collect();
+        let mut given: BTreeMap<ValueId, Vec<usize>> = BTreeMap::new();
+        let mut waiting: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+        for (index, symbol) in graph.symbols.iter().enumerate() {
+            let value = match symbol.source {
+                SymbolSource::Extent(value, _) if inputs.contains(&value) => continue,
+                SymbolSource::Extent(value, _) | SymbolSource::Element(value, _) => value,
+            };
+            given.entry(value).or_default().push(index);
+            waiting.insert(symbol.name.clone(), vec![]);
         }
+        let checks: Vec<_> =
+            graph.checks.iter().map(Cow::Borrowed).chain(divisions(graph)).collect();
+        let (mut missing, mut ready) = (vec![0; checks.len()], BTreeSet::new());
+        for (index, check) in checks.iter().enumerate() {
+            let mut symbols = check.left.symbols();
+            symbols.extend(check.right.symbols());
+            for symbol in symbols {
+                if let Some(checks) = waiting.get_mut(&symbol) {
+                    checks.push(index);
+                    missing[index] += 1;
+                }
+            }
+            if missing[index] == 0 {
+                ready.insert(index);
+            }
+        }
+        Pending { given, waiting, checks, missing, ready }
+    }
+
+    /// Notes that a symbol is known; false when it was before.
+    fn learn(&mut self, symbol: &Arc<str>) -> bool {
+        let Some(checks) = self.waiting.remove(symbol) else { return false };
+        for check in checks {
+            self.missing[check] -= 1;
+            if self.missing[check] == 0 {
+                self.ready.insert(check);
+            }
+        }
+        true
     }
 }
 
 /// Sizes that divide need divisors above zero.
 fn divisions(graph: &Graph) -> impl Iterator<Item = Cow<'_, Check>> {
-    let mut found: Vec<Check> = vec![];
+    let (mut found, mut known) = (vec![], BTreeSet::new());
+    // A graph that was read from MLIR has them among its own.
+    let stated: BTreeSet<&str> = graph.checks.iter().map(|check| check.message.as_str()).collect();
     let dims = graph.types.iter().flat_map(|ty| &ty.dims);
     for dim in dims.filter(|dim| dim.known().is_none()) {
         for (_, factors) in dim.terms() {
@@ -206,15 +245,16 @@ fn divisions(graph: &Graph) -> impl Iterator<Item = Cow<'_, Check>> {
                 let Factor::Call(SizeFunction::FloorDiv | SizeFunction::Mod, parts) = factor else {
                     continue;
                 };
+                let positive = parts[1].known().is_some_and(|divisor| divisor > 0);
+                if positive || !known.insert((dim, &parts[1])) {
+                    continue;
+                }
                 let (left, right) = (Dim::Known(1), parts[1].clone());
                 let message = format!("the size {dim} cannot be computed");
-                let check = Check { left, right, relation: Relation::AtMost, message };
-                let positive = parts[1].known().is_some_and(|divisor| divisor > 0);
-                // A graph that was read from MLIR has them among its own.
-                let stated = graph.checks.contains(&check);
-                if !positive && !stated && !found.contains(&check) {
-                    found.push(check);
+                if stated.contains(message.as_str()) {
+                    continue;
                 }
+                found.push(Check { left, right, relation: Relation::AtMost, message });
             }
         }
     }
@@ -263,7 +303,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
                 let mut operands = operands;
                 let results = node.results.len();
                 fits(body, operands.len().saturating_sub(1), results + 1)?;
-                let used = weights::used(body, self.writer.table);
+                let used = self.writer.weights.used(body);
                 operands.extend(used.iter().map(|weight| self.weights[weight]));
                 let body = self.writer.nested(body, &used)?;
                 let spec = OpSpec::new(context, tl::LOOP, location)
@@ -282,13 +322,14 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         mut operands: Vec<Value<'c, 'a>>,
         location: Location<'c>,
     ) -> Result<(), String> {
-        let (context, table) = (self.writer.context, self.writer.table);
+        let context = self.writer.context;
         for graph in graphs {
             fits(graph, operands.len().saturating_sub(1), node.results.len())?;
         }
         // Both functions take the same arguments: the weights of either.
-        let used = graphs.iter().flat_map(|graph| weights::used(graph, table));
-        let used: Vec<usize> = used.collect::<BTreeSet<_>>().into_iter().collect();
+        let used = graphs.map(|graph| self.writer.weights.used(graph));
+        let used: BTreeSet<usize> = used.iter().flat_map(|used| used.iter().copied()).collect();
+        let used: Vec<usize> = used.into_iter().collect();
         operands.extend(used.iter().map(|weight| self.weights[weight]));
         let [then, otherwise] = graphs.map(|graph| self.writer.nested(graph, &used));
         let spec = OpSpec::new(context, tl::IF, location)
@@ -308,14 +349,15 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         location: Location<'c>,
     ) -> Result<(), String> {
         fits(body, operands.len(), node.results.len())?;
-        let used = weights::used(body, self.writer.table);
+        let used = self.writer.weights.used(body);
         operands.extend(used.iter().map(|weight| self.weights[weight]));
-        let known = self.writer.called.iter().find(|(own, graph, _)| own == name && graph == body);
-        let callee = match known {
-            Some((.., callee)) => callee.clone(),
+        let known = self.writer.called.get(name).into_iter().flatten();
+        let callee = match known.into_iter().find(|(graph, _)| graph == body) {
+            Some((_, callee)) => callee.clone(),
             None => {
                 let callee = self.writer.nested(body, &used)?;
-                self.writer.called.push((name.clone(), body.clone(), callee.clone()));
+                let called = self.writer.called.entry(name.clone()).or_default();
+                called.push((body.clone(), callee.clone()));
                 callee
             }
         };
@@ -333,7 +375,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         location: Location<'c>,
     ) -> Result<(), String> {
         let context = self.writer.context;
-        if let Some(weight) = weights::position(self.writer.table, constant) {
+        if let Some(weight) = self.writer.weights.number(constant) {
             self.values.insert(node.results[0], self.weights[&weight]);
             return Ok(());
         }
@@ -368,35 +410,28 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         values.iter().map(find).collect()
     }
 
-    /// Gives symbols their values, and checks what can be checked by now.
-    fn settle(&mut self) -> Result<(), String> {
+    /// Gives the symbols of values that have been computed their values, and checks what can be checked
+    /// by now.
+    fn settle(&mut self, values: &[ValueId]) -> Result<(), String> {
         let context = self.writer.context;
         let location = Location::unknown(context);
-        for symbol in &self.graph.symbols {
-            let (SymbolSource::Element(from, _) | SymbolSource::Extent(from, _)) = symbol.source;
-            let Some(value) = self.values.get(&from) else { continue };
-            if !self.pending.own.contains(&symbol.name)
-                || !self.pending.known.insert(symbol.name.clone())
-            {
+        let mut given: Vec<usize> =
+            values.iter().filter_map(|value| self.pending.given.remove(value)).flatten().collect();
+        given.sort_unstable();
+        for symbol in given.into_iter().map(|index| &self.graph.symbols[index]) {
+            if !self.pending.learn(&symbol.name) {
                 continue;
             }
-            if let SymbolSource::Element(_, index) = symbol.source {
+            if let SymbolSource::Element(from, index) = symbol.source {
                 OpSpec::new(context, tl::SIZE, location)
-                    .operands(&[*value])
+                    .operands(&self.operands(&[from])?)
                     .attr("index", attr::i64(context, index as i64))
                     .attr("symbol", attr::string(context, &symbol.name))
                     .append(&self.block);
             }
         }
-        let Pending { known, own, checks } = &mut self.pending;
-        let waits = |check: &Cow<'_, Check>| {
-            let mut symbols = check.left.symbols();
-            symbols.extend(check.right.symbols());
-            symbols.iter().any(|symbol| own.contains(symbol) && !known.contains(symbol))
-        };
-        let (waiting, ready): (Vec<_>, Vec<_>) = checks.drain(..).partition(waits);
-        *checks = waiting;
-        for check in ready {
+        for check in std::mem::take(&mut self.pending.ready) {
+            let check = &self.pending.checks[check];
             let text = |text: &str| attr::string(context, text);
             OpSpec::new(context, tl::CHECK, location)
                 .attr("left", text(&check.left.to_string()))

@@ -1,6 +1,8 @@
 //! Which constants of a graph stay out of the IR.
 use irc_tl::{Constant, Graph, Node, NodeKind, SymbolSource, TensorType, ValueId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use std::rc::Rc;
 
 /// Constants of at most this many bytes stand in the IR.
 const SMALL: usize = 1024;
@@ -8,54 +10,81 @@ const SMALL: usize = 1024;
 /// The large constants of a graph and of the graphs inside it, each once: what the arguments
 /// with `irc.weight` number.
 pub fn weights(graph: &Graph) -> Vec<Constant> {
-    let mut table = vec![];
-    collect(graph, &mut table);
-    table
+    Weights::of(graph).table
 }
 
-fn collect(graph: &Graph, table: &mut Vec<Constant>) {
-    for node in live_nodes(graph) {
-        match &node.kind {
-            NodeKind::Constant(constant)
-                if is_large(constant) && position(table, constant).is_none() =>
-            {
-                table.push(constant.clone());
-            }
-            NodeKind::If { then, otherwise } => {
-                collect(then, table);
-                collect(otherwise, table);
-            }
-            NodeKind::Loop { body, .. } => collect(body, table),
-            NodeKind::Call { body, .. } => collect(body, table),
-            _ => {}
-        }
+/// The weights of a program, and which of its graphs uses which.
+pub struct Weights<'g> {
+    /// Each large constant once.
+    pub table: Vec<Constant>,
+    numbers: BTreeMap<Identity, usize>,
+    /// Per graph, by address, what [`Weights::used`] gives; the graphs are borrowed meanwhile.
+    used: BTreeMap<usize, Rc<[usize]>>,
+    graphs: PhantomData<&'g Graph>,
+}
+
+/// What tells constants apart: where their elements lie and what they are. Elements are not compared.
+type Identity = (usize, TensorType);
+
+fn identity(constant: &Constant) -> Identity {
+    (constant.bytes.as_ptr() as usize, constant.ty.clone())
+}
+
+impl<'g> Weights<'g> {
+    /// The weights of a graph and of the graphs inside it.
+    pub fn of(graph: &'g Graph) -> Self {
+        let (numbers, used) = (BTreeMap::new(), BTreeMap::new());
+        let mut weights = Self { table: vec![], numbers, used, graphs: PhantomData };
+        weights.collect(graph);
+        weights
     }
-}
 
-/// The numbers of the weights that a graph and the graphs inside it use, increasing.
-pub fn used(graph: &Graph, table: &[Constant]) -> Vec<usize> {
-    let mut own = vec![];
-    collect(graph, &mut own);
-    let found: BTreeSet<usize> =
-        own.iter().filter_map(|constant| position(table, constant)).collect();
-    found.into_iter().collect()
+    fn collect(&mut self, graph: &'g Graph) -> Rc<[usize]> {
+        let address = std::ptr::from_ref(graph) as usize;
+        if let Some(known) = self.used.get(&address) {
+            return known.clone();
+        }
+        let mut used = BTreeSet::new();
+        for node in live_nodes(graph) {
+            match &node.kind {
+                NodeKind::Constant(constant) if is_large(constant) => {
+                    let next = self.table.len();
+                    let number = *self.numbers.entry(identity(constant)).or_insert(next);
+                    if number == next {
+                        self.table.push(constant.clone());
+                    }
+                    used.insert(number);
+                }
+                NodeKind::If { then, otherwise } => {
+                    used.extend(self.collect(then).iter());
+                    used.extend(self.collect(otherwise).iter());
+                }
+                NodeKind::Loop { body, .. } => used.extend(self.collect(body).iter()),
+                NodeKind::Call { body, .. } => used.extend(self.collect(body).iter()),
+                _ => {}
+            }
+        }
+        let used: Rc<[usize]> = used.into_iter().collect();
+        self.used.insert(address, used.clone());
+        used
+    }
+
+    /// The numbers of the weights that a graph of the program and the graphs inside it use, increasing.
+    pub fn used(&self, graph: &Graph) -> Rc<[usize]> {
+        let address = std::ptr::from_ref(graph) as usize;
+        self.used.get(&address).cloned().unwrap_or_default()
+    }
+
+    /// The number of a constant; `None` for one that is in the IR.
+    pub fn number(&self, constant: &Constant) -> Option<usize> {
+        self.numbers.get(&identity(constant)).copied()
+    }
 }
 
 /// Whether a constant is an argument of the compiled program: it is large, and not one value
 /// everywhere.
 pub fn is_large(constant: &Constant) -> bool {
     constant.bytes.len() > SMALL && splat(constant).is_none()
-}
-
-/// Where a constant stands in the table. Equal means the same memory: elements are not compared.
-pub fn position(table: &[Constant], constant: &Constant) -> Option<usize> {
-    let same = |other: &Constant| {
-        let places = [other, constant].map(|constant| constant.bytes.as_ptr());
-        places[0] == places[1]
-            && other.bytes.len() == constant.bytes.len()
-            && other.ty == constant.ty
-    };
-    table.iter().position(same)
 }
 
 /// The number that every element of a constant is, when an `f64` holds it exactly.

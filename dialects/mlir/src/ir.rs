@@ -43,6 +43,16 @@ pub fn uses<'c, 'a>(value: Value<'c, 'a>) -> Vec<(OperationRef<'c, 'a>, usize)> 
     found
 }
 
+/// Whether a value is used exactly once. Unlike [`uses`], this takes no longer for more uses.
+pub fn has_one_use(value: Value<'_, '_>) -> bool {
+    // Safety: the use list is walked without changing it.
+    unsafe {
+        let first = mlir_sys::mlirValueGetFirstUse(value.to_raw());
+        !mlir_sys::mlirOpOperandIsNull(first)
+            && mlir_sys::mlirOpOperandIsNull(mlir_sys::mlirOpOperandGetNextUse(first))
+    }
+}
+
 /// Ops below `op` (itself included) for which `keep` holds, in pre-order.
 pub fn walk_collect<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
@@ -103,9 +113,12 @@ pub fn to_bytecode(module: &Module<'_>) -> Vec<u8> {
     module.as_operation().write_bytecode()
 }
 
-/// The op in custom syntax, with locations.
+/// The op in custom syntax, with locations. Of an op in a module, only that op is looked at.
 pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> String {
     let flags = OperationPrintingFlags::new().enable_debug_info(locations, false);
+    // Safety: the op is live.
+    let parent = unsafe { mlir_sys::mlirOperationGetParentOperation(op.to_raw()) };
+    let flags = if parent.ptr.is_null() { flags } else { flags.use_local_scope() };
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 

@@ -81,12 +81,14 @@ impl InputKind {
             (_, Asm) => No("scheduling models for the NPU is not implemented yet"),
             (Self::Plan, Mlir) => Yes,
             (Self::Plan, Json) => No("it is a plan already"),
-            (Self::Plan, _) => No(
-                "the executor runs its tasks (irc run); a library is made of its model",
-            ),
+            (Self::Plan, _) => {
+                No("the executor runs its tasks (irc run); a library is made of its model")
+            }
             (Self::ArkModel, Json) => If("the architecture has kernels for its ops"),
             (_, Json) => If("ARK has the ops, and the sizes are known"),
-            (Self::Mlir, Kind::Tar) => If("the module is at the tensor level, and the sizes are known"),
+            (Self::Mlir, Kind::Tar) => {
+                If("the module is at the tensor level, and the sizes are known")
+            }
             (_, Kind::Tar) => If("the sizes are known"),
             (Self::Mlir, Mlir) => If("the stage is not before that of the module"),
             _ => Yes,

@@ -16,9 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const DEEPEST: usize = 64;
 
 /// Names of one graph or function body, with those around a graph.
-#[derive(Clone)]
 pub(crate) struct Scope<'m> {
     functions: &'m Functions<'m>,
+    /// The names around a graph.
+    around: Option<&'m Scope<'m>>,
     /// The domain of the function whose body this is.
     home: Option<&'m str>,
     opsets: BTreeMap<String, i64>,
@@ -39,6 +40,7 @@ impl<'m> Scope<'m> {
     ) -> Self {
         let mut scope = Self {
             functions,
+            around: None,
             home: None,
             opsets,
             values: BTreeMap::new(),
@@ -49,6 +51,34 @@ impl<'m> Scope<'m> {
         };
         scope.declare(graph);
         scope
+    }
+
+    /// The scope of a graph inside, which sees the names of this one.
+    fn inside(&self) -> Scope<'_> {
+        Scope {
+            functions: self.functions,
+            around: Some(self),
+            home: self.home,
+            opsets: self.opsets.clone(),
+            values: BTreeMap::new(),
+            declared: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            made: BTreeMap::new(),
+            depth: self.depth + 1,
+        }
+    }
+
+    /// What this scope says, else what the nearest around it does that says something.
+    fn nearest<'s, T>(&'s self, find: impl Fn(&'s Scope<'s>) -> Option<T>) -> Option<T> {
+        let mut scope: Option<&'s Scope<'s>> = Some(self);
+        while let Some(here) = scope {
+            let found = find(here);
+            if found.is_some() {
+                return found;
+            }
+            scope = here.around;
+        }
+        None
     }
 
     /// Remembers the types that a graph states.
@@ -74,15 +104,15 @@ impl<'m> Scope<'m> {
     }
 
     pub(crate) fn is_failed(&self, name: &str) -> bool {
-        self.failed.contains(name)
+        self.nearest(|scope| scope.failed.get(name)).is_some()
     }
 
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {
-        self.values.get(name)
+        self.nearest(|scope| scope.values.get(name))
     }
 
     pub(crate) fn declared(&self, name: &str) -> Option<Type> {
-        self.declared.get(name).cloned()
+        self.nearest(|scope| scope.declared.get(name)).cloned()
     }
 
     /// What the model says of a value and is not so.
@@ -133,7 +163,7 @@ impl<'m> Scope<'m> {
             let mut missing = inputs.filter(|name| self.item(name).is_none());
             if let Some(name) = missing.next() {
                 // What a node needs and did not come about was told where it did not.
-                if !self.failed.contains(name) {
+                if !self.is_failed(name) {
                     let message = format!("nothing before it makes its input '{name}'");
                     diagnostics.push(diagnostic(node, &path, NodeDiagnosticKind::Invalid, message));
                 }
@@ -157,7 +187,8 @@ impl<'m> Scope<'m> {
 
     /// Makes a node's inputs wait for the nodes that its control inputs name: the inputs as they were.
     fn order(&mut self, builder: &mut Builder, node: &Node) -> BTreeMap<String, Item> {
-        let before = node.control_inputs.iter().filter_map(|name| self.made.get(name)).flatten();
+        let made = |name: &String| self.nearest(|scope| scope.made.get(name));
+        let before = node.control_inputs.iter().filter_map(made).flatten();
         let before = before.filter_map(|name| self.item(name)).flat_map(Item::tensors);
         let before: Vec<ValueId> = before.collect();
         let mut unordered = BTreeMap::new();
@@ -234,7 +265,7 @@ impl<'m> Scope<'m> {
 
     /// Sizes that are computed when the program runs are what the model says they are.
     fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
-        let Some(stated) = self.declared.get(name) else { return Ok(value) };
+        let Some(stated) = self.declared(name) else { return Ok(value) };
         let dims = builder.dims(value);
         if stated.rank() != dims.len() {
             return Ok(value);
@@ -284,8 +315,7 @@ impl<'m> Scope<'m> {
         inputs: &[Item],
         path: &Path<'_>,
     ) -> Result<Vec<Item>, LowerError> {
-        let mut inside = self.clone();
-        inside.depth += 1;
+        let mut inside = self.inside();
         inside.write(builder, graph, inputs, path)
     }
 
@@ -298,8 +328,7 @@ impl<'m> Scope<'m> {
         inputs: &[Item],
         path: &Path<'_>,
     ) -> Result<Vec<Item>, LowerError> {
-        let mut inside = self.clone();
-        inside.depth += 1;
+        let mut inside = self.inside();
         for name in free_names(graph) {
             let Some(item) = self.item(&name) else { continue };
             let within = item.map(&mut |value| Ok(region.capture(around, value)));
@@ -347,7 +376,7 @@ impl<'m> Scope<'m> {
         if !diagnostics.is_empty() {
             return Err(LowerError::Inside(diagnostics));
         }
-        let lost = |output: &Value| self.failed.contains(output.name());
+        let lost = |output: &Value| self.is_failed(output.name());
         if graph.outputs.iter().any(lost) {
             return Err(LowerError::Inside(vec![]));
         }

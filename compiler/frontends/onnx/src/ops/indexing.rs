@@ -91,6 +91,10 @@ pub(super) fn along(
     slice(b, x, &parts)
 }
 
+/// Values that one op joins at most: what joins more of them joins what others have joined, so that no
+/// kernel has thousands of operands.
+const MAX_JOINED: usize = 32;
+
 /// Values one after another along an axis; at least one.
 pub(super) fn concat(
     b: &mut Builder,
@@ -100,6 +104,11 @@ pub(super) fn concat(
     let Some(first) = values.first() else {
         return Err(LowerError::invalid("expected a value to join, found none"));
     };
+    if values.len() > MAX_JOINED {
+        let parts = values.chunks(MAX_JOINED).map(|part| concat(b, part, axis));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        return concat(b, &parts, axis);
+    }
     let mut dims = b.dims(*first);
     let mut ends = vec![dims[axis].clone()];
     for value in &values[1..] {

@@ -168,7 +168,7 @@ pub struct Check {
 }
 
 /// How two sizes must relate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relation {
     /// They are equal.
     Equal,

@@ -2,7 +2,7 @@
 
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::{Algorithm, Dim, Op, Scalar};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Graph {
@@ -23,7 +23,9 @@ impl Graph {
                 | NodeKind::After => {}
             }
         }
-        let mut needs = Needs { graph: self, symbols: BTreeSet::new(), values: BTreeSet::new() };
+        let own = self.symbols.iter().map(|symbol| (symbol.name.clone(), symbol.source)).collect();
+        let (symbols, values) = (BTreeSet::new(), BTreeSet::new());
+        let mut needs = Needs { graph: self, own, symbols, values };
         needs.ends();
         let mut kept = vec![false; self.nodes.len()];
         // Nodes stand behind what they read, and behind what their symbols are read from.
@@ -42,6 +44,8 @@ impl Graph {
 
 struct Needs<'g> {
     graph: &'g Graph,
+    /// Where the symbols of the graph come from.
+    own: BTreeMap<Arc<str>, SymbolSource>,
     symbols: BTreeSet<Arc<str>>,
     values: BTreeSet<ValueId>,
 }
@@ -73,10 +77,9 @@ impl Needs<'_> {
 
     fn size(&mut self, size: &Dim) {
         for name in size.symbols() {
-            let own = self.graph.symbols.iter().find(|symbol| symbol.name == name);
-            if let Some(symbol) = own.filter(|_| self.symbols.insert(name)) {
-                let (SymbolSource::Extent(value, _) | SymbolSource::Element(value, _)) =
-                    symbol.source;
+            let own = self.own.get(&name).copied();
+            if let Some(source) = own.filter(|_| self.symbols.insert(name)) {
+                let (SymbolSource::Extent(value, _) | SymbolSource::Element(value, _)) = source;
                 self.values.insert(value);
             }
         }

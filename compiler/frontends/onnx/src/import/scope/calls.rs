@@ -115,6 +115,7 @@ impl<'m> Scope<'m> {
         }
         Scope {
             functions: self.functions,
+            around: None,
             home: function.domain.as_deref(),
             opsets,
             values: BTreeMap::new(),

@@ -13,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 use fold::{elements_of, is_small};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -68,6 +68,12 @@ pub struct Builder {
     prefix: String,
     /// Symbols of the graphs around this one, and whether each is an extent.
     around: BTreeMap<Arc<str>, bool>,
+    /// Where the symbols of the graph stand in it.
+    symbols: BTreeMap<Arc<str>, usize>,
+    /// What is required already.
+    required: BTreeSet<(Dim, Relation, Dim)>,
+    /// The inputs of the graph.
+    inputs: BTreeSet<ValueId>,
 }
 
 /// What is known of a value.
@@ -118,7 +124,7 @@ impl Builder {
             return (self.constant(constant), false);
         }
         let own = self.value(around.ty(value).clone(), facts);
-        self.graph.inputs.push((name.to_owned(), own));
+        self.push_input(name, own);
         (own, true)
     }
 
@@ -127,7 +133,7 @@ impl Builder {
     pub fn parameter(&mut self, around: &Self, value: ValueId, name: &str) -> ValueId {
         let facts = Facts { constant: None, ..around.facts[value.0].clone() };
         let own = self.value(around.ty(value).clone(), facts);
-        self.graph.inputs.push((name.to_owned(), own));
+        self.push_input(name, own);
         own
     }
 
@@ -140,8 +146,13 @@ impl Builder {
     pub fn input(&mut self, name: impl Into<String>, ty: Type) -> ValueId {
         let value = self.value(ty, Facts::default());
         self.define_extents(value);
-        self.graph.inputs.push((name.into(), value));
+        self.push_input(name, value);
         value
+    }
+
+    fn push_input(&mut self, name: impl Into<String>, value: ValueId) {
+        self.graph.inputs.push((name.into(), value));
+        self.inputs.insert(value);
     }
 
     /// A result of the graph.

@@ -32,9 +32,19 @@ impl Builder {
     }
 
     pub(super) fn symbol_is_extent(&self, name: &str) -> Option<bool> {
-        let own = self.graph.symbols.iter().find(|symbol| *symbol.name == *name);
+        let own = self.own_symbol(name);
         let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
         own.or_else(|| self.around.get(name).copied())
+    }
+
+    /// A symbol of this graph.
+    fn own_symbol(&self, name: &str) -> Option<&Symbol> {
+        self.symbols.get(name).map(|place| &self.graph.symbols[*place])
+    }
+
+    fn push_symbol(&mut self, name: Arc<str>, source: SymbolSource) {
+        self.symbols.insert(name.clone(), self.graph.symbols.len());
+        self.graph.symbols.push(Symbol { name, source });
     }
 
     /// What of the inputs a value is computed from.
@@ -56,7 +66,7 @@ impl Builder {
             };
             if self.symbol_is_extent(name).is_none() {
                 let source = SymbolSource::Extent(value, axis);
-                self.graph.symbols.push(Symbol { name: name.clone(), source });
+                self.push_symbol(name.clone(), source);
             }
         }
     }
@@ -138,19 +148,17 @@ impl Builder {
     /// Whether a symbol of this graph is the extent of what a choice or loop gives back: only the type
     /// of that says what the symbol is.
     pub(super) fn is_given_back(&self, name: &Arc<str>) -> bool {
-        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let own = self.own_symbol(name);
         let given = own.is_some_and(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
         given && self.is_computed(name)
     }
 
     /// Whether a symbol of this graph is not the extent of an input.
     pub(super) fn is_computed(&self, name: &Arc<str>) -> bool {
-        let own = self.graph.symbols.iter().find(|symbol| symbol.name == *name);
+        let own = self.own_symbol(name);
         own.is_some_and(|symbol| match symbol.source {
             SymbolSource::Element(..) => true,
-            SymbolSource::Extent(from, _) => {
-                !self.graph.inputs.iter().any(|(_, input)| *input == from)
-            }
+            SymbolSource::Extent(from, _) => !self.inputs.contains(&from),
         })
     }
 
@@ -165,7 +173,7 @@ impl Builder {
     pub fn symbol(&mut self, source: SymbolSource) -> Dim {
         let name = self.fresh_name();
         let dim = Dim::symbol(&name);
-        self.graph.symbols.push(Symbol { name, source });
+        self.push_symbol(name, source);
         dim
     }
 
@@ -196,10 +204,7 @@ impl Builder {
             (Some(a), Some(b)) if relation.holds(a, b) => Ok(()),
             (Some(a), Some(b)) => Err(format!("{message}: found {a} and {b}").into()),
             _ => {
-                let same = |check: &Check| {
-                    check.left == left && check.right == right && check.relation == relation
-                };
-                if !self.graph.checks.iter().any(same) {
+                if self.required.insert((left.clone(), relation, right.clone())) {
                     let message = self.at_origin(message);
                     self.graph.checks.push(Check { left, right, relation, message });
                 }
