@@ -14,7 +14,6 @@
 //! All in integers, so that ties and sums do not depend on order.
 use super::{
     form::{Form, Kind, is_statistic},
-    plan::is_fused,
     segment::{Segment, SegmentNode, Source},
 };
 use irc_tl::{Family, Op, TensorType};
@@ -141,4 +140,10 @@ impl Segment {
             Source::Node(node) => &self.nodes[node].ty,
         }
     }
+}
+
+/// Whether an operand is computed in the same kernel, by its node's mask. Ops with more operands than a
+/// mask has bits read theirs from memory.
+pub const fn is_fused(mask: u32, operand: usize) -> bool {
+    operand < u32::BITS as usize && mask >> operand & 1 == 1
 }

@@ -1,7 +1,8 @@
 //! Writes groups back into the function they were decided for.
 use super::{
+    cost::is_fused,
     graph::{Function, Graph, NodeId, ValueId},
-    plan::{Kernel, Plan, is_fused, kernel_of, loads},
+    plan::{Kernel, Plan, kernel_of, loads},
     segment::{Placed, Source},
 };
 use irc_dialects::tl;

@@ -1,10 +1,10 @@
 //! Makes the [`FusionReport`] of what was decided.
 use super::{
     SegmentFusion,
-    cost::{self, Cost, Priced, kernel},
+    cost::{self, Cost, Priced, is_fused, kernel},
     form::Form,
     graph::{Function, NodeId},
-    plan::{Kernel, is_fused, with_edge},
+    plan::{Kernel, with_edge},
     report::{FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
     rules::RULES,
     segment::{Placed, Source},

@@ -6,7 +6,7 @@
 //! [`SEARCH_BUDGET`] is spent. A kernel whose value is also computed inside another one is folded
 //! into it as one more result when no cycle of kernels comes of it.
 use super::{
-    cost::{Cost, Priced, kernel},
+    cost::{Cost, Priced, is_fused, kernel},
     form::{Form, Kind},
     segment::{Segment, Source},
 };
@@ -48,12 +48,6 @@ impl Plan {
     fn total(&self) -> u64 {
         self.cost.total().saturating_add(self.repeated_matmuls.saturating_mul(BROKEN))
     }
-}
-
-/// Whether an operand is computed in the same kernel, by its node's mask. Ops with more operands than a
-/// mask has bits read theirs from memory.
-pub const fn is_fused(mask: u32, operand: usize) -> bool {
-    operand < u32::BITS as usize && mask >> operand & 1 == 1
 }
 
 /// Forms that single nodes are forced to take.

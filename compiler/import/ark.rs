@@ -48,7 +48,7 @@ impl Document for ArkModel {
             if let Some(span) = self.span(&path) {
                 *diagnostic = diagnostic.clone().at(span, "this op");
             }
-            diagnostic.path = Some(self.model.source_path(&path).into());
+            diagnostic.path = Some(self.model.source_path(&path));
         }
     }
 

@@ -352,11 +352,16 @@ impl<'s> Model<'s> {
         Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
     }
 
-    /// What the model takes and returns, without compiling it.
+    /// What the model takes and returns. A module that is past the graph is compiled to say it, for this
+    /// machine; nothing else is.
     ///
     /// # Errors
     /// Errors in the file; tensors larger than can be counted.
     pub fn interface(&self) -> Result<Interface, Error> {
+        if queries::stage_of(&self.session.database, self.input).is_some() {
+            let compiled = self.library(CompileOptions::default())?;
+            return Ok(compiled.interface.clone());
+        }
         let imported = self.imported()?;
         let graph = &imported.graph;
         let port = |(name, value): &(String, _)| {

@@ -75,6 +75,9 @@ impl Batch {
     }
 }
 
+/// The part of a program in the library, or why there is none.
+type Program = Result<Entry, QueryError>;
+
 /// A program that is being compiled.
 struct Part {
     program: String,
@@ -108,7 +111,7 @@ impl Session {
         &self,
         inputs: &[Input],
         options: &CompileOptions,
-    ) -> Result<(Vec<u8>, Vec<Result<Entry, QueryError>>), QueryError> {
+    ) -> Result<(Vec<u8>, Vec<Program>), QueryError> {
         let target = &options.target;
         let fused = Mutex::new(BTreeMap::new());
         self.share((0..inputs.len()).collect(), |database, index| {
@@ -135,7 +138,7 @@ impl Session {
                 Err(error) => drop(broken.insert(symbol, error)),
             }
         }
-        let mut results: BTreeMap<usize, Result<Entry, QueryError>> = BTreeMap::new();
+        let mut results: BTreeMap<usize, Program> = BTreeMap::new();
         let mut parts: Vec<(usize, Part)> = vec![];
         for (index, fused) in fused {
             let part = fused.and_then(|fused| self.part(inputs[index], &fused, &compiled, &broken));

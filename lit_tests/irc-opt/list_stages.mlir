@@ -2,7 +2,7 @@
 // RUN: %irc-opt --list-stages | FileCheck %s
 
 // CHECK: host-cpu:
-// CHECK-NEXT: import {{.*}}leaves ark, common_ir, func, tl
+// CHECK-NEXT: import {{.*}}leaves ark, common_ir, func, gemini, tl
 // CHECK-NEXT: tensor {{.*}}leaves func, tl
 // CHECK-NEXT: fuse {{.*}}leaves
 // CHECK-NEXT: kernels {{.*}}leaves

@@ -187,7 +187,7 @@ fn flags_without_effect_are_wrong_usage() {
 fn help_and_errors_name_flags_that_the_command_has() {
     for command in ["compile", "run"] {
         let (_, help, _) = run(tool("irc").args([command, "--help"]));
-        assert!(help.contains("[default: outputs for irc compile, all for irc run]"), "{help}");
+        assert!(help.contains("[default: outputs; irc run of ARK: all]"), "{help}");
     }
     let arguments = ["run", "m.json", "--outputs", "/nowhere/at/all.npz"];
     let (code, _, err) = run(tool("irc").args(arguments));
@@ -196,12 +196,13 @@ fn help_and_errors_name_flags_that_the_command_has() {
 
 #[test]
 fn what_is_not_built_says_so() {
+    let model = example("softmax.model.json").display().to_string();
     let cases: [&[&str]; 2] =
-        [&["run", "m.json", "--backend", "cuda"], &["compile", "m.json", "-o", "m.ptx"]];
+        [&["run", &model, "--backend", "cuda"], &["compile", &model, "-o", "m.ptx"]];
     for arguments in cases {
         let (code, out, err) = run(tool("irc").args(arguments));
         assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");
-        assert!(err.starts_with("irc: error: not implemented yet: "), "{err}");
+        assert!(err.contains("not implemented yet"), "{err}");
     }
 }
 

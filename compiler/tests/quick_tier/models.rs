@@ -4,8 +4,7 @@ use irc_runtime::{Interface, Library, Port};
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{collections::BTreeMap, path::Path};
 
-#[path = "../support/files.rs"]
-pub mod files;
+pub use crate::support::files;
 
 /// Buffers by name.
 pub type Buffers = BTreeMap<String, Tensor>;

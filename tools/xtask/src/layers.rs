@@ -158,7 +158,10 @@ mod tests {
     }
 
     /// A workspace of packages with their folders, and what each uses and how.
-    fn workspace(packages: &[(&str, &str, &[(&str, Option<&str>)])]) -> Value {
+    /// A package: its name, its folder, and what it depends on, each with its kind.
+    type Package<'p> = (&'p str, &'p str, &'p [(&'p str, Option<&'p str>)]);
+
+    fn workspace(packages: &[Package<'_>]) -> Value {
         let package = |(name, folder, _): &(&str, &str, _)| json!({ "id": name, "name": name, "manifest_path": format!("/w/{folder}/Cargo.toml") });
         let node = |(name, _, used): &(&str, _, &[(&str, Option<&str>)])| {
             let used = used.iter();
