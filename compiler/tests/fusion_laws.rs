@@ -107,16 +107,64 @@ fn a_long_chain_is_one_kernel() {
     assert_eq!((report.before.kernels, report.after.kernels), (200, 1));
 }
 
-/// A network as deep as the largest models, all one segment: the search must end in time.
+/// Kernels hold so many ops and no more, however long the chain is.
 #[test]
-fn a_deep_residual_network_fuses() {
-    // Kernels have a bounded number of ops, so that the time to fuse is linear in the depth.
-    assert_eq!(residual_kernels(200), 1, "both results come from one kernel");
-    assert!(residual_kernels(1000) <= 6);
+fn a_chain_of_ten_thousand_ops_is_kernels_of_bounded_size() {
+    let context = context();
+    let ty = TensorType::new(DType::F32, [64]);
+    let chain = |at: usize| match at % 2 {
+        0 => (Op::Unary(Unary::Exp), vec![at]),
+        _ => (Op::Unary(Unary::Neg), vec![at]),
+    };
+    let program = Program {
+        inputs: vec![ty.clone()],
+        steps: (0..10_000).map(chain).collect(),
+        types: vec![ty; 10_001],
+        results: vec![10_000],
+    };
+    let module = program.module(&context);
+    fusion::fuse_function(func(&module)).expect("the program fuses");
+    let groups = walk_collect(module.as_operation(), |op| read::op_name(&op) == "tl.group");
+    let sizes: Vec<usize> = groups.iter().map(|group| read::body_ops(*group).len() - 1).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 10_000);
+    assert_eq!(sizes.len(), 10_000_usize.div_ceil(fusion::MAX_NODES), "{sizes:?}");
 }
 
-/// How many kernels a chain of ops with a residual at every second one becomes.
-fn residual_kernels(depth: usize) -> usize {
+/// Longer than what is simplified together, with equal ops and values that are read from afar.
+#[test]
+fn a_long_function_keeps_every_bit() {
+    let ty = TensorType::new(DType::F32, [8]);
+    let step = |at: usize| match at % 6 {
+        _ if at > 700 && at % 97 == 0 => (Op::Binary(Binary::Max), vec![at, at - 700]),
+        0 => (Op::Unary(Unary::Sigmoid), vec![at]),
+        1 => (Op::Binary(Binary::Sub), vec![at, at - 1]),
+        2 => (Op::Unary(Unary::Relu), vec![at]),
+        // Equal to the last one.
+        3 => (Op::Unary(Unary::Relu), vec![at - 1]),
+        4 => (Op::Binary(Binary::Add), vec![at, at - 1]),
+        _ => (Op::Binary(Binary::Max), vec![at, at / 2]),
+    };
+    let program = Program {
+        inputs: vec![ty.clone()],
+        steps: (0..3000).map(step).collect(),
+        types: vec![ty; 3001],
+        results: vec![3000, 1500, 2],
+    };
+    let context = context();
+    let module = program.module(&context);
+    let inputs = program.inputs();
+    let expected = evaluate(func(&module), &inputs).expect("the program evaluates");
+    fusion::simplify_function(func(&module)).expect("the program simplifies");
+    assert!(read::body_ops(func(&module)).len() < 2600, "equal ops are one");
+    assert_eq!(expected, evaluate(func(&module), &inputs).expect("the result evaluates"));
+    fusion::fuse_function(func(&module)).expect("the program fuses");
+    assert!(module.as_operation().verify());
+    assert_eq!(expected, evaluate(func(&module), &inputs).expect("the groups evaluate"));
+}
+
+/// A network as deep as the largest models: the search must end in time.
+#[test]
+fn a_deep_residual_network_fuses() {
     let context = context();
     let ty = TensorType::new(DType::F32, [64, 64]);
     let layer = |at: usize| match at % 2 {
@@ -125,14 +173,14 @@ fn residual_kernels(depth: usize) -> usize {
     };
     let program = Program {
         inputs: vec![ty.clone()],
-        steps: (0..depth).map(layer).collect(),
-        types: vec![ty; depth + 1],
-        results: vec![depth, depth / 2 + 1],
+        steps: (0..1000).map(layer).collect(),
+        types: vec![ty; 1001],
+        results: vec![1000, 501],
     };
     let module = program.module(&context);
     fusion::fuse_function(func(&module)).expect("the program fuses");
     let groups = walk_collect(module.as_operation(), |op| read::op_name(&op) == "tl.group");
-    groups.len()
+    assert_eq!(groups.len(), 1000_usize.div_ceil(fusion::MAX_NODES), "as few as there can be");
 }
 
 #[test]

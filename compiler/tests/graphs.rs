@@ -2,8 +2,8 @@
 use crate::support;
 use crate::support::graphs::{agree, compile, f32s, i64s, run, truth};
 use irc::{Session, Target};
-use irc_tl::{Binary, Builder, Comparison, Constant, DType, Dim, NodeKind, Reduction, TensorType};
-use irc_tl::{Graph, Relation, Type, Unary, ValueId};
+use irc_tl::{Binary, Builder, Comparison, Compute, Constant, DType, Dim, NodeKind, Reduction};
+use irc_tl::{Graph, Relation, Scalar, TensorType, Type, Unary, ValueId};
 use std::sync::Arc;
 
 fn matrix(dims: [i64; 2]) -> Type {
@@ -26,6 +26,44 @@ fn ops_in_a_row() {
     b.output("z", z);
     b.output("sum", sum);
     agree(&b.finish(), &[("x", f32s([4, 8], 1))]);
+}
+
+/// What takes time quadratic in the number of nodes does not end here.
+#[test]
+fn thousands_of_nodes_compile() {
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([1, 16]));
+    let w = b.tensor(&f32s([1, 16], 3));
+    let mut y = x;
+    for at in 0..5000 {
+        y = match at % 2 {
+            0 => b.binary(Binary::Add, y, w).unwrap(),
+            _ => b.unary(Unary::Relu, y).unwrap(),
+        };
+    }
+    b.output("y", y);
+    let graph = b.finish();
+    let inputs = [("x", f32s([1, 16], 1))];
+    let expected = graph.eval(&[("x".into(), inputs[0].1.clone())].into()).unwrap();
+    assert_eq!(run(&compile(&graph), &inputs).unwrap()["y"], expected[0]);
+}
+
+/// More operands than a mask of fused operands has bits.
+#[test]
+fn an_op_of_many_operands() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [Dim::Known(4)]));
+    let values: Vec<ValueId> = (0..40)
+        .map(|at| {
+            let by = b.scalar(f64::from(at), DType::F32).unwrap();
+            b.binary(Binary::Mul, x, by).unwrap()
+        })
+        .collect();
+    let load = |operand| Scalar::load(operand, [Scalar::Loop(0)]);
+    let sum = (0..40).map(load).reduce(|sum, next| sum + next).unwrap();
+    let y = b.compute(Compute::map([Dim::Known(4)], sum), &values).unwrap();
+    b.output("y", y);
+    agree(&b.finish(), &[("x", f32s([4], 1))]);
 }
 
 #[test]

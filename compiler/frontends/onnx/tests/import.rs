@@ -52,6 +52,31 @@ fn imported(module: &Module) -> Imported {
     import(module, &ImportOptions::default()).unwrap_or_else(|found| panic!("{found:#?}"))
 }
 
+/// No kernel has thousands of operands.
+#[test]
+fn what_joins_many_values_joins_few_at_a_time() {
+    let names: Vec<String> = (0..1100).map(|index| format!("x{index}")).collect();
+    let module = onnx(
+        13,
+        Graph {
+            inputs: names.iter().map(|name| ints(name, &[1])).collect(),
+            outputs: vec![ints("y", &[1100])],
+            nodes: vec![with(
+                Node::new("Concat", names.clone(), ["y"]),
+                "axis",
+                AttributeValue::Int(0),
+            )],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let most = imported.graph.nodes.iter().map(|node| node.operands.len()).max();
+    assert!(most.is_some_and(|most| most <= 32), "{most:?} operands");
+    let inputs: Vec<_> = names.iter().zip(0..).map(|(name, at)| (&**name, whole(&[at]))).collect();
+    let found = run(&imported, &inputs).expect("numbers");
+    assert_eq!(found[0], (0..1100).map(f64::from).collect::<Vec<_>>());
+}
+
 #[test]
 fn one_program_serves_all_bounds_of_a_slice() {
     let module = onnx(
