@@ -476,7 +476,7 @@ _irc() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "llvm reference cranelift cuda" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "llvm cranelift reference cuda" -- "${cur}"))
                     return 0
                     ;;
                 --format)

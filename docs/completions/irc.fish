@@ -73,7 +73,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of a
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an ARK model: all]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -103,8 +103,8 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a tim
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator' -r -f -a "llvm\t'LLVM: the fastest code'
-reference\t'The reference evaluator: slow, defines the correct results'
 cranelift\t'Cranelift: fast compilation, slower code'
+reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'A GPU (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
@@ -113,7 +113,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an in
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs, or names separated by commas [default: outputs; irc run of an ARK model: all]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'

@@ -71,7 +71,7 @@ c\:"C source, which needs only a C compiler"))' \
 '--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs, or names separated by commas \[default\: outputs; irc run of an ARK model\: all\]]:WHICH:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -108,8 +108,8 @@ _arguments "${_arguments_options[@]}" : \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
 '--backend=[Code generator, or the reference evaluator]:NAME:((llvm\:"LLVM\: the fastest code"
-reference\:"The reference evaluator\: slow, defines the correct results"
 cranelift\:"Cranelift\: fast compilation, slower code"
+reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"A GPU (not implemented yet)"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
@@ -118,7 +118,7 @@ cuda\:"A GPU (not implemented yet)"))' \
 '--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs, or names separated by commas \[default\: outputs; irc run of an ARK model\: all\]]:WHICH:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"

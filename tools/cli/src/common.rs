@@ -97,7 +97,7 @@ pub struct Compile {
     /// Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]
     #[arg(long, value_name = "CPU")]
     pub target_cpu: Option<String>,
-    /// Values to return: all, outputs, or names with commas [default: outputs; irc run of ARK: all]
+    /// Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]
     #[arg(long, value_name = "WHICH")]
     pub results: Option<String>,
     /// Accumulate like ARK's kernels on CUDA_80: f16 sums in f16, f32 products in TF32
