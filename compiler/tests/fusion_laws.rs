@@ -135,7 +135,7 @@ fn a_chain_of_ten_thousand_ops_is_kernels_of_bounded_size() {
 fn a_long_function_keeps_every_bit() {
     let ty = TensorType::new(DType::F32, [8]);
     let step = |at: usize| match at % 6 {
-        _ if at > 700 && at % 97 == 0 => (Op::Binary(Binary::Max), vec![at, at - 700]),
+        _ if at > 700 && at.is_multiple_of(97) => (Op::Binary(Binary::Max), vec![at, at - 700]),
         0 => (Op::Unary(Unary::Sigmoid), vec![at]),
         1 => (Op::Binary(Binary::Sub), vec![at, at - 1]),
         2 => (Op::Unary(Unary::Relu), vec![at]),
