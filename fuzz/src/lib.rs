@@ -1,9 +1,10 @@
-//! What must hold of every reader on any bytes: no panic, no hang, what is refused is explained, and what
+//! What must hold of every reader on any bytes: no panic, no hang, what is rejected has a diagnostic, and what
 //! is accepted is written and read again as it was.
 //!
-//! `./irc-dev fuzz` searches for bytes of which it does not hold, with libFuzzer, led by coverage;
-//! `./irc-dev fuzz ark_model 600` does so for ten minutes with one target. The tests of this crate try each
-//! target on its seeds and on seeds with a few bytes changed.
+//! `./irc-dev fuzz` searches for bytes of which it does not hold, with libFuzzer, led by coverage: the same
+//! inputs each time. `./irc-dev fuzz ark_model 600` searches for ten minutes with one target, and continues
+//! where the last such search ended. The tests of this crate try each target on its seeds and on seeds with a
+//! few bytes changed.
 
 pub mod ark_model;
 pub mod ark_plan;
@@ -23,7 +24,8 @@ use irc_common_format::Encoding;
 /// What is tried on bytes: it panics where something does not hold.
 pub type Check = fn(&[u8]);
 
-/// The targets by name. The file `fuzz/targets` has a line for each, with the folders of its seeds.
+/// The targets by name. The file `fuzz/targets` has a line for each: how many inputs are tried
+/// when no time is given, and the folders of its seeds.
 pub const TARGETS: [(&str, Check); 13] = [
     ("ark_model", ark_model::check),
     ("ark_plan", ark_plan::check),

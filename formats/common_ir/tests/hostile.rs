@@ -14,6 +14,21 @@ fn try_read(bytes: &[u8], format: Format) -> (Option<Document>, Vec<Diagnostic>)
     (document, sink.into_diagnostics())
 }
 
+#[test]
+fn a_byte_order_mark_moves_no_place() {
+    for encoding in [Encoding::Json, Encoding::Text] {
+        let plain = bytes(&small::graph(), Target::CommonIr, encoding);
+        let marked = [b"\xef\xbb\xbf", &*plain].concat();
+        let place = |bytes: &[u8]| {
+            let (document, found) = try_read(bytes, Format::default());
+            assert_eq!(found, []);
+            document.expect("a graph").input.locate("node[0]").expect("a node")
+        };
+        let (before, after) = (place(&plain), place(&marked));
+        assert_eq!(plain[before], marked[after], "{encoding:?}");
+    }
+}
+
 /// Diagnostics about the whole file, which have no place in it.
 const WHOLE: [&str; 2] = ["cir-ambiguous", "cir-root"];
 

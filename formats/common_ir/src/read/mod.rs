@@ -88,7 +88,12 @@ pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document>
 
 /// Reads a file that is in memory, as [`open`] does; [`ExternalData::Beside`] leaves external data.
 pub fn read(name: &str, bytes: Bytes, options: &Options, sink: &mut Sink) -> Option<Document> {
-    let form = sniff::form(&bytes, options.format, sink)?;
+    let encoding = options.format.encoding.unwrap_or_else(|| sniff::encoding(&bytes));
+    let bytes = match encoding {
+        Encoding::Binary => bytes,
+        Encoding::Json | Encoding::Text => text::blank_mark(bytes),
+    };
+    let form = sniff::form(&bytes, encoding, options.format.root, sink)?;
     let input = Input::new(name, bytes, form);
     let mut found = Sink::new();
     let mut module = module(&input, &mut found);

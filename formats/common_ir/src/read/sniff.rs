@@ -12,17 +12,21 @@ use serde_json::value::RawValue;
 
 use super::{ambiguous, text};
 use crate::locate::{text_excess, text_names};
-use crate::{Encoding, Form, Format, Root, schema};
+use crate::{Encoding, Form, Root, schema};
 
-/// The form of a file, as far as `format` leaves it open.
-pub(super) fn form(bytes: &Bytes, format: Format, sink: &mut Sink) -> Option<Form> {
-    let encoding = format.encoding.unwrap_or_else(|| encoding(bytes));
+/// The form of a file of that encoding; `root` is what the user says it holds.
+pub(super) fn form(
+    bytes: &Bytes,
+    encoding: Encoding,
+    root: Option<Root>,
+    sink: &mut Sink,
+) -> Option<Form> {
     let fits = match encoding {
         Encoding::Binary => binary_roots(bytes),
-        Encoding::Json => named_roots(&json_names(&text::text(bytes, sink)?, sink)?),
-        Encoding::Text => named_roots(&text_names_of(&text::text(bytes, sink)?)),
+        Encoding::Json => named_roots(&json_names(text::text(bytes, sink)?, sink)?),
+        Encoding::Text => named_roots(&text_names_of(text::text(bytes, sink)?)),
     };
-    let root = match format.root {
+    let root = match root {
         Some(root) => forced(root, &fits, sink)?,
         None => only(&fits, encoding, sink)?,
     };
@@ -72,14 +76,14 @@ fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
 }
 
 /// Text has no control characters but white space, of which even short messages have some.
-fn encoding(bytes: &Bytes) -> Encoding {
+pub(super) fn encoding(bytes: &Bytes) -> Encoding {
     const LOOK: usize = 4096;
     let start = &bytes[..bytes.len().min(LOOK)];
     let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
     if start.iter().any(is_control) {
         return Encoding::Binary;
     }
-    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let text = start.strip_prefix(text::BYTE_ORDER_MARK).unwrap_or(start);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => Encoding::Json,
         _ => Encoding::Text,

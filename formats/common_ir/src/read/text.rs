@@ -1,7 +1,5 @@
 //! The JSON and text forms to messages.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use miette::Diagnostic as _;
@@ -12,6 +10,9 @@ use crate::locate::{json_excess, text_excess};
 use crate::schema::{self, LimitError};
 use crate::{Encoding, Form, Root};
 
+/// What some editors begin a text with: U+FEFF in UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Largest file in one of these forms. Binary files, which are mapped, have no such bound.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -19,14 +20,22 @@ const MAX_BYTES: usize = 256 << 20;
 pub(super) fn message(bytes: &Bytes, form: Form, sink: &mut Sink) -> Option<Bytes> {
     let text = text(bytes, sink)?;
     let message = match form.encoding {
-        Encoding::Json => json(&text, form, sink)?,
-        Encoding::Text | Encoding::Binary => proto_text(&text, form, sink)?,
+        Encoding::Json => json(text, form, sink)?,
+        Encoding::Text | Encoding::Binary => proto_text(text, form, sink)?,
     };
     Some(message.encode_to_vec().into())
 }
 
-/// The text of a file: UTF-8, of bounded size, a byte order mark replaced by spaces.
-pub(super) fn text<'b>(bytes: &'b Bytes, sink: &mut Sink) -> Option<Cow<'b, str>> {
+/// The bytes of a text without the byte order mark it may begin with: spaces in its place keep offsets.
+pub(super) fn blank_mark(bytes: Bytes) -> Bytes {
+    match bytes.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) if bytes.len() <= MAX_BYTES => [b"   ", rest].concat().into(),
+        _ => bytes,
+    }
+}
+
+/// The text of a file: UTF-8, of bounded size.
+pub(super) fn text<'b>(bytes: &'b Bytes, sink: &mut Sink) -> Option<&'b str> {
     if bytes.len() > MAX_BYTES {
         let message = format!("{} bytes of text are too many to read", bytes.len());
         let help = "models of that size are kept in binary form";
@@ -34,10 +43,7 @@ pub(super) fn text<'b>(bytes: &'b Bytes, sink: &mut Sink) -> Option<Cow<'b, str>
         return None;
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) => Some(match text.strip_prefix('\u{feff}') {
-            Some(rest) => format!("   {rest}").into(),
-            None => text.into(),
-        }),
+        Ok(text) => Some(text),
         Err(error) => {
             let at = error.valid_up_to();
             let diagnostic = Diagnostic::error("cir-encoding", "the file is not UTF-8 text");
