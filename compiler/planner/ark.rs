@@ -1,7 +1,7 @@
 //! ARK's own planner, reproduced: one op after another, each on processors from 0.
 //!
-//! `Planner::Impl::plan` of ARK at commit `d8bbaebd`, with the default config of each op. Its faults
-//! are reproduced too: what the checks of the plan format find is a warning here.
+//! `Planner::Impl::plan` of ARK at commit `d8bbaebd`, with the default config of each op. Its bugs
+//! are reproduced too: errors that the checks of the plan format report are warnings here.
 use crate::{
     NodeDiagnostic, Planned, Target,
     kernels::{self, KernelRequest},
@@ -15,7 +15,7 @@ use irc_ark_format::{
     },
 };
 
-/// Plans a model as ARK would, with what is pinned for each node.
+/// Plans a model as ARK would, with the pins of each node.
 ///
 /// # Errors
 /// Ops that ARK's planner rejects, in its words.
@@ -50,7 +50,7 @@ struct PlanBuilder {
     plan: Plan,
     nodes: Vec<Vec<usize>>,
     processors: i64,
-    /// The task that the op before was pinned to.
+    /// The task to which the previous op is pinned.
     task: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl PlanBuilder {
 
     fn add(&mut self, node: usize, op: &Op, config: Config, pins: &Pins) -> Result<(), String> {
         let need = |key: &str| {
-            let missing = || refusal(format!("Config field not found: {key} in {}", op.name));
+            let missing = || rejection(format!("Config field not found: {key} in {}", op.name));
             config.int(key).ok_or_else(missing)
         };
         let (warps, tasks, sram) = (need("NumWarps")?, need("NumTasks")?, need("SramBytes")?);
@@ -108,33 +108,33 @@ impl PlanBuilder {
 }
 
 /// An error of ARK's planner, marked as such to distinguish it from our own.
-fn refusal(message: String) -> String {
-    format!("ARK's planner refuses this model: {message}")
+fn rejection(message: String) -> String {
+    format!("ARK's planner rejects this model: {message}")
 }
 
-/// What is pinned, whole or over the default.
+/// The pinned config, alone or laid over the default.
 fn config(op: &Op, architecture: Architecture, pins: &Pins) -> Result<Config, String> {
     let Some(pinned) = &pins.config else {
-        return default_config(op, architecture).map_err(refusal);
+        return default_config(op, architecture).map_err(rejection);
     };
     if !pins.is_merged {
         return Ok(pinned.clone());
     }
     let wanted = KernelRequest::of(pinned);
     let mut config = match op.kind {
-        // ARK's own tile is not asked whether it divides the product.
+        // It is not checked that ARK's own tile divides the product.
         OpKind::Matmul if wanted.tile.is_some() => {
             let dtype = op.results[0].dtype;
             let whole =
                 wanted.whole().map_or_else(|| kernels::pinned(architecture, dtype, wanted), Ok);
             tiled_by(whole?, 0)
         }
-        _ => default_config(op, architecture).map_err(refusal)?,
+        _ => default_config(op, architecture).map_err(rejection)?,
     };
     for (key, value) in &pinned.0 {
         set(&mut config, key, value.clone());
     }
-    // With other tiles there are other tasks.
+    // Other tiles change the number of tasks.
     if pinned.get("NumTasks").is_none() {
         let plan_op = PlanOp { op: op.clone(), config };
         let tasks = plan::derived_tasks(&plan_op);
@@ -144,10 +144,10 @@ fn config(op: &Op, architecture: Architecture, pins: &Pins) -> Result<Config, St
     Ok(config)
 }
 
-/// The config that ARK gives an op by itself, its keys in ARK's order.
+/// ARK's default config of an op, its keys in ARK's order.
 ///
 /// # Errors
-/// What ARK's planner raises.
+/// The messages of ARK's exceptions.
 pub(crate) fn default_config(op: &Op, architecture: Architecture) -> Result<Config, String> {
     let int = ConfigValue::Int;
     let text = |value: &str| ConfigValue::Text(value.to_owned());

@@ -1,10 +1,10 @@
-//! Which matrix kernels an architecture has, and what is said where it has none that fits.
+//! The matrix kernels of each architecture, and the messages where none fits.
 use irc_ark_format::{
     model::DataType,
     plan::{Architecture, Config, MatmulKernel, matmul_kernels},
 };
 
-/// The device whose kernels and memory stand for an architecture.
+/// The device whose kernels and memory represent an architecture.
 pub(crate) fn device(architecture: Architecture) -> Architecture {
     match architecture {
         Architecture::Any | Architecture::Cuda => Architecture::Cuda80,
@@ -13,7 +13,7 @@ pub(crate) fn device(architecture: Architecture) -> Architecture {
     }
 }
 
-/// Whether an architecture is none of a device, so that plans for it may have tiles no device has.
+/// Whether an architecture stands for no single device, so that plans for it may have any tiles.
 pub(crate) fn is_family(architecture: Architecture) -> bool {
     device(architecture) != architecture
 }
@@ -30,7 +30,7 @@ pub(crate) fn of(architecture: Architecture, dtype: DataType) -> Vec<MatmulKerne
     }
 }
 
-/// What is asked of a kernel; `None` where any will do.
+/// Requirements on a kernel; `None` accepts any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KernelRequest {
     /// Its tile.
@@ -42,30 +42,30 @@ pub(crate) struct KernelRequest {
 }
 
 impl KernelRequest {
-    /// What the keys of a config ask.
+    /// The requirements that the keys of a config express.
     pub fn of(config: &Config) -> Self {
         let tile = config.ints("TileShapeMNK").and_then(|tile| tile.try_into().ok());
         Self { tile, warps: config.int("NumWarps"), sram: config.int("SramBytes") }
     }
 
-    /// Whether all that is asked is had.
+    /// Whether a kernel meets all requirements.
     pub fn fits(self, had: KernelRequest) -> bool {
         (self.tile.is_none() || self.tile == had.tile)
             && (self.warps.is_none() || self.warps == had.warps)
             && (self.sram.is_none() || self.sram == had.sram)
     }
 
-    /// The kernel, when all of it is said.
+    /// The kernel, if all properties are required.
     pub fn whole(self) -> Option<MatmulKernel> {
         let [m, n, k] = self.tile?;
         Some(MatmulKernel { m, n, k, warps: self.warps?, sram: self.sram? })
     }
 }
 
-/// The kernel of a tile: of the warps and bytes that are pinned, or else those it has.
+/// The kernel of a tile, with pinned warps and bytes where given, else those of the device.
 ///
 /// # Errors
-/// The kernels there are.
+/// The kernels that exist.
 pub(crate) fn pinned(
     architecture: Architecture,
     dtype: DataType,
@@ -75,12 +75,12 @@ pub(crate) fn pinned(
     if let Some(kernel) = of(architecture, dtype).into_iter().find(fits) {
         return Ok(kernel);
     }
-    // Where not every kernel is known, who says all of it may know of one.
+    // Where not every kernel is known, a complete config may name one that is not in the table.
     let whole = wanted.whole().filter(|_| is_open(architecture));
     whole.ok_or_else(|| other(architecture, dtype, wanted))
 }
 
-/// Whether an architecture may have kernels that are not known here.
+/// Whether an architecture may have kernels that are not in the table.
 fn is_open(architecture: Architecture) -> bool {
     use Architecture::{Any, Cuda, Rocm, Rocm90a, Rocm942};
     matches!(architecture, Any | Cuda | Rocm | Rocm90a | Rocm942)
@@ -94,7 +94,7 @@ fn asked(kernel: &MatmulKernel) -> KernelRequest {
     }
 }
 
-/// No kernel is as asked: those there are.
+/// The message when no kernel meets the requirements: it lists those that exist.
 pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: KernelRequest) -> String {
     let kernels = of(architecture, dtype);
     if kernels.is_empty() {
@@ -123,17 +123,17 @@ pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: KernelR
     )
 }
 
-/// An architecture has no kernel for products of a type.
+/// The message when an architecture has no kernel for products of a type.
 pub(crate) fn none(architecture: Architecture, dtype: DataType) -> String {
     let name = architecture.name();
     let help = match dtype.is_float() {
         true => "ARK has them for CUDA_80 and ROCM_942",
         false => "ARK has them for FP32, FP16 and BF16",
     };
-    format!("Matmul of {dtype} has no kernel that is known on {name}; {help}")
+    format!("Matmul of {dtype} has no known kernel on {name}; {help}")
 }
 
-/// No tile divides a product: what to pad it to.
+/// The message when no tile divides a product: the extents to pad it to.
 pub(crate) fn undivided(architecture: Architecture, dtype: DataType, size: [i64; 3]) -> String {
     let options = nearest(&of(architecture, dtype), size);
     let option = |(tile, [m, n, k]): &Padded| format!("M={m} N={n} K={k} for {}", shown(*tile));
@@ -150,7 +150,7 @@ pub(crate) fn undivided(architecture: Architecture, dtype: DataType, size: [i64;
 /// A tile, and the extents of a product padded to multiples of it.
 type Padded = ([i64; 3], [i64; 3]);
 
-/// The tiles that a product is padded least for, each extent; the least padding first.
+/// The tiles for which a product needs least padding of each extent; the least padding first.
 fn nearest(kernels: &[MatmulKernel], size: [i64; 3]) -> Vec<Padded> {
     let padded = |kernel: &MatmulKernel| {
         let tile = [kernel.m, kernel.n, kernel.k];

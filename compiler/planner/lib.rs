@@ -4,7 +4,7 @@
 //! others made run back to back in one task: elementwise chains on one grid of tiles, row groups
 //! (reductions along the last axis and elementwise ops, a task a row) and matmuls with their
 //! elementwise epilogue. Every other step waits for all processors. The plan is checked by the
-//! rules of the plan format; what they prove wrong is an error at the node.
+//! rules of the plan format; violations are errors at the node.
 mod ark;
 pub mod cost;
 mod kernels;
@@ -19,7 +19,7 @@ pub use target::{Target, architecture};
 use irc_ark_format::{model::Model, plan::Plan};
 use irc_diag::Diagnostic;
 
-/// Which planner makes a plan.
+/// A planner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Planner {
     /// The optimising one.
@@ -30,10 +30,10 @@ pub enum Planner {
 }
 
 impl Planner {
-    /// The planner of a name.
+    /// Parses the name of a planner.
     ///
     /// # Errors
-    /// The names there are.
+    /// The valid names.
     pub fn from_name(name: &str) -> Result<Self, String> {
         match name {
             "irc" => Ok(Planner::Irc),
@@ -43,49 +43,49 @@ impl Planner {
     }
 }
 
-/// How to plan.
+/// Options of planning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What for.
+    /// The target.
     pub target: Target,
-    /// Which planner.
+    /// The planner.
     pub planner: Planner,
-    /// What is pinned.
+    /// Pinned configs, ranges and tasks.
     pub rules: Rules,
 }
 
 impl Options {
-    /// The optimising planner for a target, nothing pinned.
+    /// The optimising planner for a target, without pins.
     pub fn new(target: Target) -> Self {
         Self { target, planner: Planner::default(), rules: Rules::default() }
     }
 }
 
-/// Something about one node of a model, or about all of it.
+/// A message about one node of a model, or about the whole model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeDiagnostic {
     /// Index of the node.
     pub node: Option<usize>,
-    /// What about it.
+    /// The message.
     pub message: String,
 }
 
-/// A plan and where its ops come from.
+/// A plan and the origins of its ops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     /// By task and op, the index of the node.
     pub nodes: Vec<Vec<usize>>,
-    /// What costs or cannot be proven.
+    /// Warnings: what is slow, or could not be proven.
     pub warnings: Vec<NodeDiagnostic>,
 }
 
-/// Makes the plan of a valid model.
+/// Plans a valid model.
 ///
 /// # Errors
-/// Nodes that the architecture has no kernel for, or that ARK's kernels compute wrongly, or for
-/// which what is pinned cannot be.
+/// Nodes without a kernel on the architecture, nodes that ARK's kernels compute wrongly, and pins that
+/// cannot be satisfied.
 pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<NodeDiagnostic>> {
     let pins = options.rules.pins(model);
     match options.planner {
@@ -94,7 +94,7 @@ pub fn plan(model: &Model, options: &Options) -> Result<Planned, Vec<NodeDiagnos
     }
 }
 
-/// Diagnostics in a plan as diagnostics in its model.
+/// Diagnostics of a plan, attributed to the nodes of its model.
 fn diagnostics(found: &[Diagnostic], nodes: &[Vec<usize>]) -> Vec<NodeDiagnostic> {
     let diagnostic = |diagnostic: &Diagnostic| {
         let node = diagnostic.path.as_deref().and_then(|path| node_of(path, nodes));

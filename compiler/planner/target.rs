@@ -1,11 +1,11 @@
-//! What a plan is made for.
+//! The target of a plan.
 use crate::cost::machine;
 use irc_ark_format::plan::Architecture;
 
-/// Processors no device has; a plan that names more is rejected by its checks.
+/// More processors than any device has; the checks reject a plan that names more.
 const MAX_PROCESSORS: i64 = 4096;
 
-/// What a plan is made for.
+/// The target of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The architecture.
@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A target; without a number of processors all of the architecture's largest device.
+    /// A target; by default with all processors of the architecture's largest device.
     ///
     /// # Errors
     /// No processors, or more than the architecture has.
@@ -30,13 +30,13 @@ impl Target {
     }
 }
 
-/// The architecture of a name.
+/// Parses the name of an architecture.
 ///
 /// # Errors
-/// The names there are.
+/// The valid names.
 pub fn architecture(name: &str) -> Result<Architecture, String> {
     Architecture::from_name(name).ok_or_else(|| {
         let known: Vec<_> = Architecture::ALL.iter().map(|known| known.name()).collect();
-        format!("expected an architecture of {}, found '{name}'", known.join(", "))
+        format!("expected one of {}, found '{name}'", known.join(", "))
     })
 }

@@ -24,7 +24,7 @@ fn verify_program(op: OperationRef<'_, '_>) -> Result<(), String> {
     let name = op_text(op, "architecture")?;
     if Architecture::from_name(&name).is_none() {
         let known: Vec<_> = Architecture::ALL.iter().map(|known| known.name()).collect();
-        return Err(format!("expected an architecture of {}, found '{name}'", known.join(", ")));
+        return Err(format!("expected one of {}, found '{name}'", known.join(", ")));
     }
     positive(op, "processors").and_then(|()| positive(op, "warps_per_processor"))
 }

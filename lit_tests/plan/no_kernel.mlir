@@ -5,8 +5,8 @@
 // What an architecture has no kernel for is said at the node; so is a wrong option.
 //
 // HOPPER: m.json:5:7
-// HOPPER-SAME: error: 'ark.matmul' op Matmul of FP16 has no kernel that is known on CUDA_90; ARK has them for CUDA_80 and ROCM_942
-// NAME: error: {{.*}}option of plan-ark: expected an architecture of ANY, CUDA, {{.*}}, found 'CUDA_86'
+// HOPPER-SAME: error: 'ark.matmul' op Matmul of FP16 has no known kernel on CUDA_90; ARK has them for CUDA_80 and ROCM_942
+// NAME: error: {{.*}}option of plan-ark: expected one of ANY, CUDA, {{.*}}, found 'CUDA_86'
 // MANY: error: {{.*}}option of plan-ark: expected 1 to 108 processors on CUDA_80, found 200
 
 !t0 = !ark.tensor<f16, [128, 64], strides [128, 64], offsets [0, 0], padded [128, 64]>

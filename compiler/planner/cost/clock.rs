@@ -7,15 +7,15 @@ use irc_ark_format::plan::{Barriers, Range};
 pub(crate) struct Share<'a> {
     /// What a task does.
     pub work: &'a Work,
-    /// How many there are.
+    /// Number of tasks.
     pub tasks: i64,
-    /// Consecutive tasks of one processor.
+    /// Consecutive tasks that go to one processor.
     pub granularity: i64,
-    /// Tasks of a processor side by side.
+    /// Tasks that a processor runs side by side.
     pub slots: i64,
     /// The processors.
     pub processors: Range,
-    /// The place in the range of the processor with the first task.
+    /// Index, within the range, of the processor with the first task.
     pub start: i64,
 }
 
@@ -25,7 +25,7 @@ impl Share<'_> {
         (self.tasks + self.granularity - 1) / self.granularity
     }
 
-    /// Tasks of the processor at a place of the range.
+    /// Number of tasks of the processor at an index of the range.
     fn tasks_at(&self, place: i64) -> i64 {
         let len = self.processors.len();
         let first = (place - self.start).rem_euclid(len);
@@ -34,7 +34,7 @@ impl Share<'_> {
     }
 }
 
-/// What a processor group takes.
+/// The cost of a processor group, by resource.
 pub(crate) struct Parts {
     /// Nanoseconds.
     pub time: f64,
@@ -44,9 +44,9 @@ pub(crate) struct Parts {
     pub bytes: f64,
     /// Floating-point operations.
     pub flops: f64,
-    /// Times the busiest processor fills its slots.
+    /// How often the busiest processor fills its slots.
     pub waves: i64,
-    /// What takes most of the time.
+    /// The resource that takes most of the time.
     pub bound: Bound,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn time(shares: &[Share<'_>], processors: i64, machine: Machine) -> f
     Clock::new(processors, machine).run(Range::new(0, processors), shares).time
 }
 
-/// When each processor is free, in nanoseconds.
+/// The time at which each processor becomes free, in nanoseconds.
 pub(super) struct Clock {
     machine: Machine,
     free: Vec<f64>,
@@ -74,7 +74,7 @@ impl Clock {
         self.barriers
     }
 
-    /// When the last processor is free.
+    /// The time at which the last processor becomes free.
     pub fn end(&self) -> f64 {
         self.free.iter().copied().fold(0.0, f64::max)
     }
@@ -100,7 +100,7 @@ impl Clock {
             for (spent, part) in spent.iter_mut().zip(full.by_bound) {
                 *spent += part * rounds as f64;
             }
-            // Few different numbers of tasks occur; each is priced once.
+            // Few distinct numbers of tasks occur; each is priced once.
             let mut known: Option<(i64, f64)> = None;
             for place in 0..share.processors.len() {
                 let tasks = share.tasks_at(place);
@@ -167,10 +167,10 @@ impl Clock {
     }
 }
 
-/// Tasks side by side, one in each of so many slots.
+/// Tasks that run side by side, one in each slot.
 struct Round {
     time: f64,
-    /// Of that, by latency, matrix units, vector units and cache.
+    /// The parts of it due to latency, matrix units, vector units and cache.
     by_bound: [f64; 4],
 }
 
@@ -187,13 +187,13 @@ fn round(share: &Share<'_>, tasks: i64, machine: &Machine) -> Round {
     Round { time: by_bound.iter().sum(), by_bound }
 }
 
-/// What an op of tasks side by side takes of each resource of a processor, in nanoseconds.
+/// The time, in nanoseconds, that an op of tasks side by side takes on each resource of a processor.
 fn parts(op: &OpWork, tasks: i64, warps: i64, machine: &Machine) -> [f64; 4] {
     let side_by_side = tasks as f64;
     let cycles = 1.0 / machine.clock;
     let active = (tasks * warps) as f64;
-    // A warp alone leaves its matrix unit idle while it loads operands from on-chip memory: two
-    // warps a unit keep it busy, one two thirds of the time.
+    // A single warp leaves its matrix unit idle while it loads operands from on-chip memory: two
+    // warps keep a unit busy, one keeps it busy two thirds of the time.
     let matrix = op.product_rate * ((active + 4.0) / 12.0).min(1.0);
     let vector = machine.vector.min(active * machine.lanes as f64);
     let latency = if op.is_cached { machine.cache_latency } else { machine.latency };

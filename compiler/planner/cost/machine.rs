@@ -1,52 +1,52 @@
 //! What each architecture can do, with the source of every number.
 //!
-//! The numbers are of the largest device of each architecture; `docs/cost-model.md` lists them with
-//! their sources.
+//! The numbers are those of the largest device of each architecture; `docs/cost-model.md` lists them
+//! with their sources.
 use irc_ark_format::{model::DataType, plan::Architecture};
 
 /// Rates and times of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Name of the device the numbers are of.
+    /// Name of the device.
     pub device: &'static str,
     /// Processors: SMs or CUs.
     pub processors: i64,
-    /// Cycles in a nanosecond.
+    /// Cycles per nanosecond.
     pub clock: f64,
-    /// Threads of a warp.
+    /// Threads per warp.
     pub lanes: i64,
-    /// 16-bit multiply-adds of a processor's matrix units in a cycle.
+    /// 16-bit multiply-adds of a processor's matrix units per cycle.
     pub matrix_half: f64,
-    /// 32-bit multiply-adds of a processor's matrix units in a cycle.
+    /// 32-bit multiply-adds of a processor's matrix units per cycle.
     pub matrix_single: f64,
-    /// 32-bit operations of a processor's vector units in a cycle.
+    /// 32-bit operations of a processor's vector units per cycle.
     pub vector: f64,
-    /// Bytes a processor moves to and from the L2 cache in a cycle.
+    /// Bytes a processor moves to and from the L2 cache per cycle.
     pub processor_bytes: f64,
-    /// Bytes all processors together move to and from the L2 cache in a nanosecond.
+    /// Bytes all processors together move to and from the L2 cache per nanosecond.
     pub cache_bytes: f64,
-    /// Bytes of the last cache that all processors share.
+    /// Bytes of the last-level cache that all processors share.
     pub cache_size: f64,
-    /// Bytes moved to and from device memory in a nanosecond.
+    /// Bytes moved to and from device memory per nanosecond.
     pub memory_bytes: f64,
-    /// Cycles from a load to its value, caches missed.
+    /// Latency in cycles of a load that misses all caches.
     pub latency: f64,
-    /// Cycles from a load to its value, found in the shared cache.
+    /// Latency in cycles of a load that hits the shared cache.
     pub cache_latency: f64,
-    /// Cycles between two tasks of a warp: the call, the index, the addresses.
+    /// Cycles between two tasks of a warp: call, index and address computation.
     pub task: f64,
-    /// Nanoseconds of a barrier however few processors take part.
+    /// Fixed cost of a barrier, in nanoseconds.
     pub barrier: f64,
-    /// Nanoseconds more for each processor that takes part: one atomic on one counter.
+    /// Cost of a barrier per processor that takes part, in nanoseconds: one atomic on one counter.
     pub barrier_processor: f64,
-    /// Bytes to another rank in a nanosecond.
+    /// Bytes to another rank per nanosecond.
     pub link_bytes: f64,
-    /// Nanoseconds until a message arrives.
+    /// Latency of a message, in nanoseconds.
     pub link_latency: f64,
 }
 
 impl Machine {
-    /// Multiply-adds of a processor's matrix units in a cycle for operands of a type.
+    /// Multiply-adds of a processor's matrix units per cycle for operands of a type.
     pub fn matrix(&self, dtype: DataType) -> f64 {
         if dtype.bytes() <= 2 { self.matrix_half } else { self.matrix_single }
     }
@@ -138,7 +138,7 @@ const MI300X: Machine = Machine {
     ..A100
 };
 
-/// The machine whose numbers stand for an architecture; of no device in particular, an A100's.
+/// The machine that represents an architecture; an A100 where no device is meant in particular.
 pub fn machine(architecture: Architecture) -> Machine {
     match architecture {
         Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => A100,

@@ -1,4 +1,4 @@
-//! Bytes of buffers that only the plan itself sees.
+//! Bytes of buffers that are visible only inside the plan.
 use irc_ark_format::{
     model::{OpKind, buffer_bytes},
     plan::Plan,
@@ -6,12 +6,12 @@ use irc_ark_format::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of intermediate buffers: written before they are read, read after they are last written,
-/// and neither kept by a `Noop` nor seen by another rank.
+/// and neither preserved by a `Noop` nor seen by another rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Of all of them together.
     pub arena: u64,
-    /// The most that processor groups need at a time.
+    /// The maximum that processor groups need at a time.
     pub live_peak: u64,
 }
 
@@ -24,7 +24,7 @@ struct Use {
     is_visible: bool,
 }
 
-/// What a plan's intermediate buffers take.
+/// The memory of a plan's intermediate buffers.
 pub fn memory(plan: &Plan) -> Memory {
     let ops = || plan.task_infos.iter().flat_map(|info| &info.ops);
     let sizes = buffer_bytes(ops().flat_map(|plan_op| plan_op.op.tensors()));

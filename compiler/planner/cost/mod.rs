@@ -1,4 +1,4 @@
-//! What a plan costs: a roofline of the device, its processors followed through barriers.
+//! The cost of a plan: a roofline of the device, its processors followed through barriers.
 //!
 //! `docs/cost-model.md` has the formulas. Everything follows from tiles and ranges, so the price of
 //! a task group does not depend on how many tasks it has.
@@ -22,16 +22,16 @@ use irc_ark_format::{
 };
 use std::fmt;
 
-/// What takes most of the time of a processor group.
+/// The resource that takes most of the time of a processor group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
-    /// Waiting for loads, with too few warps to hide it.
+    /// Latency of loads, with too few warps to hide it.
     Latency,
     /// Matrix units.
     Matrix,
     /// Vector units.
     Vector,
-    /// A processor's way to the shared cache, or that of all processors.
+    /// The bandwidth of the shared cache, of one processor or of all together.
     Cache,
     /// Device memory.
     Memory,
@@ -52,12 +52,12 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Some of a processor group's work, on processors of its own.
+/// A part of a processor group's work that has processors of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceCost {
     /// The processors.
     pub processors: Range,
-    /// The ops it runs, task after task.
+    /// Its ops, one list per task.
     pub ops: Vec<OpKind>,
     /// Number of tasks.
     pub tasks: i64,
@@ -70,21 +70,21 @@ pub struct GroupCost {
     pub processors: Range,
     /// By resource group, in order.
     pub resources: Vec<ResourceCost>,
-    /// The ops it runs, task after task.
+    /// Its ops, one list per task.
     pub ops: Vec<OpKind>,
     /// Number of tasks.
     pub tasks: i64,
-    /// Times the busiest processor fills its slots.
+    /// How often the busiest processor fills its slots.
     pub waves: i64,
     /// Bytes read from and written to memory, each once.
     pub traffic: f64,
-    /// Bytes of device memory, with what the cache cannot hold until it is read again.
+    /// Bytes of device memory, including reloads of what the cache cannot hold.
     pub bytes: f64,
     /// Floating-point operations.
     pub flops: f64,
-    /// What takes most of the time.
+    /// The resource that takes most of the time.
     pub bound: Bound,
-    /// Nanoseconds, without barriers.
+    /// Nanoseconds, excluding barriers.
     pub time: f64,
 }
 
@@ -99,9 +99,9 @@ pub struct Estimate {
     pub barriers: i64,
     /// Number of tasks.
     pub tasks: i64,
-    /// Bytes that groups read from and write to memory, each once a group.
+    /// Bytes that groups read from and write to memory, each once per group.
     pub traffic: f64,
-    /// Bytes of device memory that are moved.
+    /// Bytes moved to and from device memory.
     pub bytes: f64,
     /// Floating-point operations.
     pub flops: f64,
@@ -111,7 +111,7 @@ pub struct Estimate {
     pub time: f64,
 }
 
-/// Estimates a plan whose checks find no error.
+/// Estimates the cost of a valid plan.
 pub fn estimate(plan: &Plan) -> Estimate {
     let machine = machine(plan.architecture);
     let work = |info: &irc_ark_format::plan::TaskInfo| {

@@ -1,16 +1,16 @@
-//! An estimate for people.
+//! An estimate as a table of text.
 use super::{Estimate, GroupCost, ResourceCost};
 use irc_ark_format::{model::OpKind, plan::Range};
 use std::fmt::Write as _;
 
-/// Ops named in a row before the rest is only counted.
+/// Maximum number of ops named in a row; the rest is counted.
 const NAMED: usize = 4;
 
 /// A row of the table: its cells, and its ops.
 type Row = ([String; 8], String);
 
-/// A table of an estimate: a row a processor group, followed by one for each of its resource groups
-/// where those have other processors; and totals.
+/// The table of an estimate: a row per processor group, followed by one per resource group where
+/// their processors differ; and totals.
 pub fn table(estimate: &Estimate) -> String {
     let mut text = String::new();
     let groups = estimate.groups.iter().enumerate();

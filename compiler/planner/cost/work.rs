@@ -1,4 +1,4 @@
-//! What one kind of task does, from its tiles alone.
+//! The work of one kind of task, derived from its tiles.
 use super::Machine;
 use irc_ark_format::{
     model::{Op, OpKind, Region, Tensor, shape},
@@ -8,30 +8,30 @@ use irc_ark_format::{
     },
 };
 
-/// Bytes of the longest access of a thread.
+/// Bytes of the widest access of a thread.
 const VECTOR: i64 = 16;
 
-/// By how much an operand is smaller than the result when waiting for it does not count.
+/// An operand smaller than the result by this factor adds no latency.
 const SMALL: f64 = 8.0;
 
 /// Elements that one thread of an elementwise reduction has in flight: its loop is unrolled.
 const UNROLLED: f64 = 4.0;
 
-/// Vector operations of one element of an exponential, a root or a quotient.
+/// Vector operations per element of an exponential, a root or a quotient.
 const FUNCTION: f64 = 8.0;
 
 /// The mean work of a task of one op.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OpWork {
-    /// Loads that wait for one another.
+    /// Loads that depend on one another.
     pub rounds: f64,
-    /// Whether what is loaded was written by the same task, and so is in the shared cache.
+    /// Whether the operands were written by the same task, and so are in the shared cache.
     pub is_cached: bool,
     /// Bytes moved to and from the shared cache.
     pub bytes: f64,
-    /// Multiply-adds on matrix units, as those of the first operand's type take.
+    /// Multiply-adds on matrix units, counted in those of the first operand's type.
     pub products: f64,
-    /// Multiply-adds of a matrix unit in a cycle.
+    /// Multiply-adds of a matrix unit per cycle.
     pub product_rate: f64,
     /// Operations on vector units.
     pub operations: f64,
@@ -44,9 +44,9 @@ pub(super) struct OpWork {
 /// An operand of all tasks together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Traffic {
-    /// Bytes of it.
+    /// Its bytes.
     pub unique: f64,
-    /// Bytes that the tasks move, some of them again and again.
+    /// Bytes that the tasks move, including repeated loads.
     pub moved: f64,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Work {
     pub(super) traffic: Vec<Traffic>,
     /// Number of tasks.
     pub(super) tasks: i64,
-    /// Warps of a task.
+    /// Warps per task.
     pub(super) warps: i64,
-    /// Bytes of on-chip memory of a task.
+    /// Bytes of on-chip memory per task.
     pub(super) sram: i64,
 }
 
 impl Work {
-    /// The work of ops that run as one task of so many warps and bytes of on-chip memory.
+    /// The work of ops that run as one task with these warps and bytes of on-chip memory.
     pub(crate) fn of(ops: &[PlanOp], warps: i64, sram: i64, machine: &Machine) -> Self {
         let tasks = ops.first().and_then(tiling::num_tasks).unwrap_or(0);
         let (traffic, cached) = traffic(ops, tasks);
@@ -77,12 +77,12 @@ impl Work {
         self.tasks
     }
 
-    /// Warps of a task.
+    /// Warps per task.
     pub(crate) fn warps(&self) -> i64 {
         self.warps
     }
 
-    /// Bytes of on-chip memory of a task.
+    /// Bytes of on-chip memory per task.
     pub(crate) fn sram(&self) -> i64 {
         self.sram
     }
@@ -112,7 +112,7 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
             let padded = product(&four(&result.padded_shape)) / grid.tasks() as f64;
             work.products = padded * depth;
             work.product_rate = machine.matrix(op.reads[0].dtype);
-            // The first operands are waited for and the result is written; between, loads run ahead.
+            // Loads of the first operands and the store of the result are exposed; other loads overlap.
             work.rounds = 2.0;
         }
         kind if kind.is_reduce() => {
@@ -149,28 +149,28 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
     work
 }
 
-/// Elements that a thread of a transposition loads before it waits for any.
+/// Elements that a thread of a transposition loads before it waits for any of them.
 fn gathered(width: i64) -> f64 {
     [8, 4, 2].into_iter().find(|count| width % count == 0).unwrap_or(1) as f64
 }
 
-/// Elements of one access when rows of so many bytes are moved.
+/// Elements per access when rows of `row` bytes are moved.
 fn lanes_of(row: i64, result: &Tensor) -> f64 {
     let vector = if row == 0 { VECTOR } else { (row & -row).min(VECTOR) };
     (vector as f64 / result.dtype.bytes() as f64).max(1.0)
 }
 
-/// Bytes of a row of a tile; of a column of tiles one wide, all of it.
+/// Bytes of a row of a tile; of a whole tile where it is one element wide.
 fn row_bytes(grid: &Grid, result: &Tensor) -> i64 {
     let shape = four(&result.shape);
     let row = if shape[3] == 1 { grid.tile[2].min(shape[2]) } else { grid.tile[3].min(shape[3]) };
     row * result.dtype.bytes().cast_signed()
 }
 
-/// Mean bytes a task reads of an operand.
+/// Mean number of bytes of an operand that a task reads.
 fn read_bytes(op: &Op, grid: &Grid, index: usize) -> f64 {
     let tensor = &op.reads[index];
-    // Rows of a table are read one a task, whatever the size of the table.
+    // A task reads one row of a table, whatever the size of the table.
     if op.kind == OpKind::Embedding && index == 1 {
         return (tensor.shape.last().copied().unwrap_or(1) as f64) * tensor.dtype.bytes() as f64;
     }
@@ -212,8 +212,8 @@ fn bytes(tensor: &Tensor) -> f64 {
     product(&tensor.shape) * tensor.dtype.bytes() as f64
 }
 
-/// What all tasks move together: each region once, and none that a task reads of its own writing.
-/// By op, whether it reads nothing but that.
+/// The traffic of all tasks together, each region counted once, without what a task wrote itself.
+/// Also, for each op, whether it reads only what its task wrote.
 fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
     let mut seen: Vec<(Region, bool)> = vec![];
     let mut found = vec![];
@@ -234,7 +234,7 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
             let all = each.map_or_else(|| bytes(tensor), |each| each * tasks as f64);
             let unique = (region.bytes() as f64).min(all);
             found.push(Traffic { unique, moved: all });
-            // A row added to every other one is in the cache after the first.
+            // A broadcast row is in the cache after its first use.
             let is_large = unique * SMALL > op.writes.first().map_or(0.0, bytes);
             cached.last_mut().into_iter().for_each(|cached| *cached &= !is_large);
             seen.push((region, false));

@@ -1,16 +1,16 @@
-//! Where blocks of memory lie that are used for some steps of a program.
+//! Memory planning: blocks of memory that are live for some steps of a program.
 //!
-//! Blocks whose live ranges meet never share bytes. All strategies are greedy and deterministic; they
-//! differ in what memory there is:
+//! Blocks whose live ranges overlap never share bytes. All strategies are greedy and deterministic; they
+//! differ in the memory that they allocate from:
 //!
-//! | memory | order | where a block lies |
+//! | memory | order of blocks | placement of a block |
 //! |---|---|---|
 //! | [`arena`]: one buffer | largest first | at the lowest offset that is free: first fit |
 //! | [`buffers`]: buffers as large as their first block | largest first | where it leaves the smallest gap: best fit |
-//! | [`storages`]: whole buffers, which can grow | as they are made | in the smallest that is free and fits, else in the largest that is free |
+//! | [`storages`]: whole buffers, which can grow | in order of first use | the smallest free buffer that fits, else the largest free one |
 //!
-//! By size is what needs least memory (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
-//! Net Inference", 2020); whole buffers are for formats in which no two tensors lie in one.
+//! Placing by size needs least memory (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
+//! Net Inference", 2020); whole buffers are for formats in which two tensors cannot share a buffer.
 mod occupancy;
 
 pub use occupancy::Runs;
@@ -21,10 +21,10 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
 };
 
-/// A block of memory and the steps it is used in.
+/// A block of memory and its live range, in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
     /// The first step that uses it.
     pub first: usize,
@@ -33,7 +33,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Whether a step uses both blocks, or lies between uses of both.
+    /// Whether the live ranges of two blocks overlap.
     pub fn meets(&self, other: &Block) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -42,22 +42,22 @@ impl Block {
 /// Blocks in one buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arena {
-    /// The bytes of the buffer: a multiple of the alignment.
+    /// Size of the buffer in bytes: a multiple of the alignment.
     pub bytes: u64,
-    /// Where each block starts: multiples of the alignment.
+    /// Offset of each block: multiples of the alignment.
     pub offsets: Vec<u64>,
 }
 
-/// Places blocks in one buffer, largest first, each at the lowest offset that is free while it is used.
+/// Places blocks in one buffer, largest first, each at the lowest offset that is free while it is live.
 pub fn arena(blocks: &[Block], alignment: u64) -> Arena {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|block| (Reverse(blocks[*block].bytes), *block));
     let mut arena = Arena { bytes: 0, offsets: vec![0; blocks.len()] };
     let mut occupancy = Occupancy::new(blocks);
-    // An empty block lies anywhere.
+    // An empty block can have any offset.
     for index in order.into_iter().filter(|index| blocks[*index].bytes > 0) {
         let block = &blocks[index];
-        // As ends are aligned too, so is where every gap begins.
+        // Ends are aligned, so every gap starts aligned.
         let bytes = block.bytes.next_multiple_of(alignment);
         let gap = occupancy.gaps(block).find(|(begin, end)| end - begin >= bytes);
         let begin = gap.map_or(0, |(begin, _)| begin);
@@ -68,26 +68,26 @@ pub fn arena(blocks: &[Block], alignment: u64) -> Arena {
     arena
 }
 
-/// Where a block lies among several buffers.
+/// The place of a block among several buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The number of the buffer.
     pub buffer: usize,
-    /// Bytes from its start.
+    /// Offset in bytes from its start.
     pub offset: u64,
 }
 
-/// A block and the offsets it can have within a buffer.
+/// A block and the offsets that are allowed for it within a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Movable {
     /// The block.
     pub block: Block,
-    /// Multiples of so many bytes; `None` for offset 0 alone.
+    /// Allowed offsets are the multiples of this; `None` for offset 0 alone.
     pub granule: Option<u64>,
 }
 
 /// Places blocks in buffers, largest first, each where it leaves the smallest gap; where it fits in none,
-/// it gets a buffer of its size. Blocks that are no multiple of `alignment` come after all that are.
+/// it gets a buffer of its size. Blocks that are not a multiple of `alignment` come last.
 pub fn buffers(blocks: &[Movable], alignment: u64) -> Vec<Place> {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|index| {
@@ -120,7 +120,7 @@ pub fn buffers(blocks: &[Movable], alignment: u64) -> Vec<Place> {
     places
 }
 
-/// The gaps of a buffer that a block fits in: what it leaves of each, and its offset there.
+/// The gaps of a buffer that a block fits in: the bytes left over in each, and the offset there.
 fn fits(
     occupancy: &Occupancy,
     bytes: u64,
@@ -138,14 +138,14 @@ fn fits(
     })
 }
 
-/// The buffer that each block has while it is used, by number; blocks in the order of their first use.
-/// Buffers grow to the largest block that they hold. A block that is alone shares its buffer with no
-/// other, before or after.
+/// The number of the buffer of each block; blocks are given in order of first use.
+/// Buffers grow to the largest block that they hold. A block for which `is_alone` is true shares its
+/// buffer with no other, before or after.
 pub fn storages(blocks: &[Block], is_alone: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut sizes: Vec<u64> = vec![];
-    // Buffers that nobody uses, by size.
+    // Free buffers, by size.
     let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
-    // Those in use, by the step that is the last to use them.
+    // Used buffers, by the last step that uses them.
     let mut used: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
     let mut place = |(index, block): (usize, &Block)| {
         if is_alone(index) {
@@ -159,7 +159,7 @@ pub fn storages(blocks: &[Block], is_alone: impl Fn(usize) -> bool) -> Vec<usize
             free.insert((sizes[storage], storage));
         }
         let fits = free.range((block.bytes, 0)..).next();
-        // Of the largest, the first.
+        // The first of the largest.
         let largest = || free.range((free.last()?.0, 0)..).next();
         let storage = match fits.or_else(largest).copied() {
             Some(found) => {
@@ -247,7 +247,7 @@ mod tests {
         })
     }
 
-    /// That blocks which meet share no bytes, and that the buffers are no larger than all blocks.
+    /// Asserts that overlapping blocks share no bytes, and that the buffers are no larger than all blocks.
     fn check(blocks: &[Block], places: &[Place]) {
         for (index, (block, place)) in blocks.iter().zip(places).enumerate() {
             for (other, at) in blocks.iter().zip(places).take(index) {
@@ -264,7 +264,7 @@ mod tests {
         assert!(sizes.iter().sum::<u64>() <= blocks.iter().map(|block| block.bytes).sum());
     }
 
-    /// The lowest offset for each block, found by trying all others.
+    /// The lowest offset for each block, by exhaustive search.
     fn slow_arena(blocks: &[Block], alignment: u64) -> Vec<u64> {
         let mut order: Vec<usize> = (0..blocks.len()).collect();
         order.sort_by_key(|block| (Reverse(blocks[*block].bytes), *block));
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn many_blocks_are_placed_in_time() {
-        // Half of them live all the time, the others for a step each.
+        // Half of them are live all the time, the others for one step each.
         let blocks: Vec<Block> = (0..20_000)
             .map(|step| block(64, step, if step % 2 == 0 { 20_000 } else { step }))
             .collect();

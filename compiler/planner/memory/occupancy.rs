@@ -1,21 +1,21 @@
-//! Which bytes of a buffer are taken, and when.
+//! The bytes of a buffer that are occupied, by step.
 use super::Block;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A set of numbers, as runs of them that do not touch.
+/// A set of integers, as disjoint runs that are not adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
-    /// The end of each run, which is not in it, by its start.
+    /// The exclusive end of each run, by its start.
     ends: BTreeMap<u64, u64>,
 }
 
 impl Runs {
-    /// Adds the numbers from `start` to before `end`.
+    /// Inserts the range `start..end`.
     pub fn insert(&mut self, mut start: u64, mut end: u64) {
         if start >= end {
             return;
         }
-        // What it touches becomes one run with it.
+        // Runs that overlap or touch the new one are merged with it.
         while let Some((begin, other)) = self.up_to(end)
             && other >= start
         {
@@ -25,55 +25,55 @@ impl Runs {
         self.ends.insert(start, end);
     }
 
-    /// Whether any of the numbers from `start` to before `end` is in it.
+    /// Whether the set intersects `start..end`.
     pub fn meets(&self, start: u64, end: u64) -> bool {
         end > start && self.up_to(end - 1).is_some_and(|(_, other)| other > start)
     }
 
-    /// The last run that starts at a number or before.
+    /// The last run that starts at or before a number.
     fn up_to(&self, number: u64) -> Option<(u64, u64)> {
         self.ends.range(..=number).next_back().map(|(start, end)| (*start, *end))
     }
 
-    /// The end of the run that a number is in.
+    /// The end of the run that contains a number.
     fn end_of(&self, number: u64) -> Option<u64> {
         self.up_to(number).map(|(_, end)| end).filter(|end| *end > number)
     }
 
-    /// The first number of the set from one on.
+    /// The first number of the set that is not below a bound.
     fn next(&self, number: u64) -> Option<u64> {
         self.ends.range(number..).next().map(|(start, _)| *start)
     }
 }
 
-/// The bytes taken in steps that a node of the tree stands for.
+/// The bytes occupied in the steps below a node of the tree.
 #[derive(Default)]
 struct Node {
-    /// In all of them.
+    /// In all of those steps.
     whole: Runs,
-    /// In some of them: the union of those below it.
+    /// In at least one of them: the union of its children.
     parts: Runs,
 }
 
-/// Bytes taken by step: a segment tree over the steps.
+/// Occupied bytes by step: a segment tree over the steps.
 ///
-/// A range of steps is a logarithmic number of nodes, and so are those above them; bytes that lie
-/// side by side are one run. Both keep what has to be looked at short.
+/// A range of steps is a logarithmic number of nodes, and so are their ancestors; adjacent
+/// bytes are one run. Both keep searches short.
 pub struct Occupancy {
-    /// Leaves of the tree; the node above `2 n` and `2 n + 1` is `n`.
+    /// Number of leaves; the parent of nodes `2 n` and `2 n + 1` is `n`.
     leaves: usize,
     /// Nodes with bytes.
     nodes: BTreeMap<usize, Node>,
 }
 
 impl Occupancy {
-    /// Of a buffer that is to hold some of these blocks.
+    /// The occupancy of an empty buffer for some of these blocks.
     pub fn new(blocks: &[Block]) -> Self {
         let steps = blocks.iter().map(|block| block.last + 1).max().unwrap_or(0);
         Self { leaves: steps.next_power_of_two(), nodes: BTreeMap::new() }
     }
 
-    /// Takes bytes while a block is used.
+    /// Occupies bytes while a block is live.
     pub fn take(&mut self, block: &Block, start: u64, end: u64) {
         let nodes = self.nodes_of(block);
         for node in above(&nodes) {
@@ -84,8 +84,8 @@ impl Occupancy {
         }
     }
 
-    /// The bytes that are free while a block is used, from low to high, as starts and ends of gaps; the
-    /// last one does not end.
+    /// The gaps that are free while a block is live, as starts and ends in ascending order; the
+    /// last one is unbounded.
     pub fn gaps(&self, block: &Block) -> impl Iterator<Item = (u64, u64)> + use<'_> {
         let nodes = self.nodes_of(block);
         let known = |node: &usize| self.nodes.get(node);
@@ -104,7 +104,7 @@ impl Occupancy {
         })
     }
 
-    /// The nodes that stand for the steps of a block together.
+    /// The nodes that together cover the steps of a block.
     fn nodes_of(&self, block: &Block) -> Vec<usize> {
         let (mut first, mut end) = (block.first + self.leaves, block.last + 1 + self.leaves);
         let mut nodes = vec![];
@@ -123,7 +123,7 @@ impl Occupancy {
     }
 }
 
-/// The nodes above any of these, which are not above each other.
+/// The ancestors of these nodes; none of the nodes is an ancestor of another.
 fn above(nodes: &[usize]) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     for node in nodes {

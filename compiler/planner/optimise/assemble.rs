@@ -1,15 +1,14 @@
-//! Steps become processor groups.
+//! Makes processor groups of steps.
 //!
-//! Each group starts at processor 0, so that it waits for those before it. Several kinds of task of
+//! Each group starts at processor 0, so that it waits for all groups before it. Several kinds of task of
 //! a step run in one resource group over all processors, each kind starting at the processor after
-//! the last task of the one before; a few tasks have processors of their own instead.
+//! the last task of the previous kind; kinds with few tasks have processors of their own instead.
 //!
-//! A processor's warps do not wait for each other between task groups. So kinds of several warps run
+//! A processor's warps do not wait for each other between task groups. So kinds with several warps run
 //! in turn on one processor only when they split its warps and its memory in the same way
-//! ([`side_by_side`]): else the named barriers of the one would count warps of the other, and a task
-//! would write on-chip memory that another still reads. Other kinds get a group of their own, save
-//! where they are pinned to other processors: such kinds are resource groups of one group, side by
-//! side.
+//! ([`side_by_side`]): otherwise the named barriers of one would count warps of the other, and a task
+//! would write on-chip memory that another still reads. Other kinds get a group of their own, unless
+//! they are pinned to other processors: such kinds are resource groups of one group, side by side.
 use super::{
     group::Draft,
     schedule::Step,
@@ -20,7 +19,7 @@ use irc_ark_format::{
     plan::{Plan, ProcessorGroup, Range, ResourceGroup, TaskGroup, TaskInfo, tiling::num_tasks},
 };
 
-/// The plan of drafts in steps, and by task and op the index of the node. Drafts in no step run
+/// The plan of drafts in steps; also, by task and op, the index of the node. Drafts in no step run
 /// nothing and come last.
 pub fn assemble(
     model: &Model,
@@ -69,12 +68,12 @@ pub fn assemble(
 pub type Split = (i64, i64);
 
 /// How tasks split the warps and the memory of a processor; `None` for tasks of one warp without
-/// memory, which wait for no other warp and are beside any.
+/// on-chip memory, which wait for no other warp and may run beside any task.
 pub fn side_by_side(warps: i64, sram: i64) -> Option<Split> {
     (warps > 1 || sram > 0).then_some((warps, sram))
 }
 
-/// Drafts that may run in one group, in their order.
+/// Partitions drafts into groups that may run together, in their order.
 fn split(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
     let mut groups: Vec<Vec<Draft>> = vec![];
     for draft in drafts {
@@ -99,7 +98,7 @@ fn joins(one: &Draft, other: &Draft) -> bool {
         side_by_side(warps, sram)
     };
     let (own, others) = (kind(one), kind(other));
-    // Pinned warps and memory split a processor in a way of their own.
+    // Pinned warps and memory are a split of their own.
     let is_free = !has_split(one) && !has_split(other);
     is_free && (own.is_none() || others.is_none() || own == others)
 }
@@ -134,7 +133,7 @@ fn add_infos(drafts: Vec<Draft>, plan: &mut Plan, nodes: &mut Vec<Vec<usize>>) {
     }
 }
 
-/// Tasks of one kind and what they need.
+/// Tasks of one kind and their resources.
 struct Kind<'a> {
     id: i64,
     tasks: i64,
@@ -211,7 +210,7 @@ fn in_turn(kinds: &[Kind<'_>], all: i64, setting: &Setting<'_>) -> Vec<ResourceG
 fn share(kinds: &[&Kind<'_>], processors: Range, setting: &Setting<'_>) -> ResourceGroup {
     let total: i64 = kinds.iter().map(|kind| kind.tasks).sum();
     let each = (total + processors.len() - 1) / processors.len().max(1);
-    // No more side by side than there is to run.
+    // No more slots than tasks.
     let slots = |kind: &&Kind<'_>| setting.slots(kind.warps, kind.sram).min(each.max(1));
     let warps = kinds.iter().map(|kind| slots(kind) * kind.warps).max().unwrap_or(1);
     let sram = kinds.iter().map(|kind| slots(kind) * kind.sram).max().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Tiles and warps for all tasks of a step together.
 //!
 //! Tasks that run side by side fill waves together: three products of 64 tiles take two waves of
-//! 108 processors, not three. So the tile that is best for one alone need not be best for the step.
+//! 108 processors, not three. So the tile that is best for one op need not be best for its step.
 use super::{
     assemble::{Split, side_by_side},
     group::Draft,
@@ -17,21 +17,21 @@ use irc_ark_format::{
 /// Maximum number of drafts of a step that are chosen for together.
 const MOST: usize = 64;
 
-/// Rounds over the kinds of draft of a step.
+/// Number of rounds over the kinds of draft of a step.
 const ROUNDS: usize = 2;
 
-/// How much less time makes up for more tasks.
+/// Relative time saved that justifies more tasks.
 const WORTH: f64 = 0.995;
 
-/// Drafts that can be cut in the same ways, whose configs are always the same.
+/// Drafts with the same variants, which always have the same configs.
 struct Class {
     drafts: Vec<usize>,
-    /// By variant, the configs of the ops, and what a task does.
+    /// By variant: the configs of the ops, and the work of a task.
     variants: Vec<(Vec<Config>, Work)>,
     chosen: usize,
 }
 
-/// Chooses for every step.
+/// Chooses the variants for every step.
 pub fn choose(drafts: &mut [Draft], steps: &[Step], setting: &Setting<'_>) {
     for step in steps.iter().filter(|step| step.len() <= MOST) {
         let (mut classes, fixed) = classes(drafts, step, setting);
@@ -101,7 +101,7 @@ fn improve(classes: &mut [Class], class: usize, fixed: &[Work], setting: &Settin
 }
 
 /// Nanoseconds of a step whose tasks run in turn on all processors, each kind starting where the
-/// last one ended; kinds that cannot run in turn wait for each other.
+/// previous one ended; kinds that cannot run in turn wait for each other.
 fn step_time(works: &[&Work], setting: &Setting<'_>) -> f64 {
     let kind = |work: &Work| side_by_side(work.warps(), work.sram());
     let mut kinds: Vec<_> = works.iter().filter_map(|work| kind(work)).collect();

@@ -1,15 +1,15 @@
-//! The config of each op: how its tasks cut it.
+//! The config of each op: how it is divided into tasks.
 use crate::{Target, kernels};
 use irc_ark_format::{
     model::{DataType, Op, OpKind, shape},
     plan::{Config, ConfigValue, MatmulKernel, PlanOp, derived_tasks, tiling::four},
 };
 
-/// Tiles of transpositions, ARK's own first, and the warps that run them.
+/// Tiles of transpositions, ARK's own first, and their numbers of warps.
 const TRANSPOSE_TILES: [([i64; 2], i64); 5] =
     [([8, 8], 1), ([16, 64], 1), ([32, 64], 1), ([64, 64], 2), ([64, 64], 4)];
 
-/// A config of so many warps, bytes of SRAM and further keys, with its number of tasks.
+/// A config with these warps, bytes of SRAM and further keys, and its number of tasks.
 fn config(op: &Op, warps: i64, sram: i64, keys: Vec<(&str, ConfigValue)>) -> PlanOp {
     let mut config = Config::default()
         .with("NumWarps", ConfigValue::Int(warps))
@@ -30,16 +30,16 @@ pub fn tiled(op: &Op, tile: [i64; 2], warps: i64) -> PlanOp {
     config(op, warps, 0, vec![("Tile", ConfigValue::Ints(tile.to_vec()))])
 }
 
-/// Bytes of on-chip memory in which the warps of a row meet.
+/// Bytes of on-chip memory through which the warps of a row communicate.
 const ROW_SRAM: i64 = 256;
 
-/// A reduction along the last axis, a row to so many warps.
+/// A reduction along the last axis with `warps` warps per row.
 pub fn row(op: &Op, warps: i64) -> PlanOp {
     let sram = if warps == 1 { 0 } else { ROW_SRAM };
     config(op, warps, sram, vec![("ImplType", ConfigValue::Text("WarpWise".into()))])
 }
 
-/// A reduction a thread for each element of the result, which reads element by element.
+/// A reduction with one thread per element of the result, which reads element by element.
 pub fn reduction(op: &Op) -> PlanOp {
     config(op, 1, 0, vec![("ImplType", ConfigValue::Text("ElementWise".into()))])
 }
@@ -50,12 +50,12 @@ pub fn reduces_rows(op: &Op) -> bool {
     op.kind.is_reduce() && op.int_arg("Axis").map(i64::from) == last
 }
 
-/// Whether tiles of the result are all that an op's config says.
+/// Whether an op's config consists of a tile of the result only.
 pub fn is_elementwise(op: &Op) -> bool {
     op.kind.is_unary() || op.kind.is_binary() || op.kind == OpKind::ScalarAssign
 }
 
-/// The config of an op that can be cut in one way only.
+/// The config of an op that can be divided in one way only.
 ///
 /// # Errors
 /// The architecture has no kernel for the op.
@@ -79,7 +79,7 @@ fn size(op: &Op) -> shape::Mnk {
     )
 }
 
-/// Whether two matrix products take the same kernels.
+/// Whether two matrix products have the same kernels.
 pub fn same_product(one: &Op, other: &Op) -> bool {
     size(one) == size(other)
         && one.reads[0].dtype == other.reads[0].dtype
@@ -134,7 +134,7 @@ pub fn pinned_matmuls(op: &Op, target: &Target, pinned: &Config) -> Result<Vec<P
     }
 }
 
-/// A tile that divides a product that no kernel's does; no known device has it.
+/// A tile for a product that no kernel's tile divides; no known device has it.
 fn dividing(size: shape::Mnk, dtype: DataType) -> MatmulKernel {
     let divisor = |extent: i64, most: i64| (1..=most.min(extent)).rev().find(|d| extent % d == 0);
     let (m, n) = (divisor(size.m, 64).unwrap_or(1), divisor(size.n, 64).unwrap_or(1));
@@ -143,7 +143,7 @@ fn dividing(size: shape::Mnk, dtype: DataType) -> MatmulKernel {
     MatmulKernel { m, n, k, warps: 4, sram: (bytes + 63) / 64 * 64 }
 }
 
-/// A transposition by several tiles.
+/// The configs of a transposition, by tile.
 pub fn transposes(op: &Op) -> Vec<PlanOp> {
     let [_, _, height, width] = four(&op.results[0].shape);
     let whole = |([h, w], _): &([i64; 2], i64)| *h == 8 || (height % h == 0 && width % w == 0);
@@ -151,24 +151,24 @@ pub fn transposes(op: &Op) -> Vec<PlanOp> {
     tiles.map(|(tile, warps)| tiled(op, tile, warps)).collect()
 }
 
-/// Rows of a table, each to so many warps.
+/// The configs of an embedding: rows of a table, by warps per row.
 pub fn embeddings(op: &Op) -> Vec<PlanOp> {
     [1, 2, 4, 8].into_iter().map(|warps| config(op, warps, 0, vec![])).collect()
 }
 
-/// How ranks know that data has come.
+/// How ranks learn that data has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Each `Send` signals and each `Recv` waits: ARK's defaults.
     Signals,
-    /// A `DeviceSync` after the sends, none of which is followed by a `SendDone`, says so. A signal
-    /// of a send would be taken for that of the barrier, so sends give none and nobody waits for
-    /// them; processors write into the peer's memory themselves, for a proxy would be late.
+    /// A `DeviceSync` follows the sends, none of which has a `SendDone`. A signal of a send would
+    /// be taken for that of the barrier, so sends do not signal and nobody waits for them;
+    /// processors write into the peer's memory themselves, as a proxy would be late.
     Barriers,
 }
 
 impl Protocol {
-    /// The protocol that the ops of a model follow.
+    /// The protocol of the ops of a model.
     pub fn of(ops: &[(usize, Op)]) -> Self {
         let has = |kind: OpKind| ops.iter().any(|(_, op)| op.kind == kind);
         match has(OpKind::DeviceSync) && !has(OpKind::SendDone) {
@@ -178,10 +178,10 @@ impl Protocol {
     }
 }
 
-/// Elements that a task writes to a peer by itself.
+/// Elements that a task writes to a peer without a proxy.
 const SENT: i64 = 4096;
 
-/// ARK's own defaults, one task through the proxy or packets tile by tile; or what a protocol of
+/// ARK's defaults, one task through the proxy or packets tile by tile; or what a protocol with
 /// barriers needs.
 fn communication(op: &Op, target: &Target, protocol: Protocol) -> PlanOp {
     let text = |value: &str| ConfigValue::Text(value.to_owned());
@@ -198,8 +198,8 @@ fn communication(op: &Op, target: &Target, protocol: Protocol) -> PlanOp {
         let tile = ConfigValue::Ints(vec![1, width]);
         [("Tile", tile), ("NumTasks", ConfigValue::Int(tasks))]
     };
-    // The longest part of a row that divides it, of whole packets of so many elements: what reduces
-    // goes by tiles alone, past the end of a row if they do.
+    // The longest part of a row that divides it, in whole packets of so many elements: reductions
+    // proceed by whole tiles, past the end of a row if necessary.
     let part = |longest: i64, packet: i64| {
         let width = op.results[0].shape.last().copied().unwrap_or(1);
         let fits = |tile: &i64| width % tile == 0 && tile % packet == 0;

@@ -1,17 +1,17 @@
-//! Which op waits for which.
+//! Dependencies between ops.
 use irc_ark_format::model::{Model, Op, hazards};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By position of an op, the positions of those it waits for, sorted.
+/// By position of an op, the sorted positions of the ops it depends on.
 ///
-/// Conflicts on memory and edges of the file, those through virtual nodes included. Ops that
-/// another rank sees the work of keep their order: which message is the first is part of what the
-/// ranks agreed on, and so is when a buffer may be overwritten from afar.
+/// Dependencies are conflicts on memory and edges of the file, including those through virtual nodes.
+/// Ops visible to other ranks keep their order: the order of messages, and when a buffer may be
+/// overwritten by a peer, is part of what the ranks agreed on.
 pub fn of(model: &Model, ops: &[(usize, Op)]) -> Vec<Vec<usize>> {
     let position: BTreeMap<usize, usize> =
         ops.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
     let mut waits: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); ops.len()];
-    // For each virtual node, the real ones before it.
+    // For each virtual node, the real nodes before it.
     let mut behind: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for hazard in
         hazards(model).into_iter().map(|hazard| (hazard.to, hazard.from)).collect::<BTreeSet<_>>()
@@ -39,7 +39,7 @@ pub fn of(model: &Model, ops: &[(usize, Op)]) -> Vec<Vec<usize>> {
     waits.into_iter().enumerate().map(earlier).collect()
 }
 
-/// Whether other ranks see an op's work, or it sees theirs.
+/// Whether other ranks see the effects of an op, or it sees theirs.
 pub fn is_seen(op: &Op) -> bool {
     let is_shared = |tensor: &irc_ark_format::model::Tensor| {
         let buffer = &tensor.buffer;

@@ -1,4 +1,4 @@
-//! Which ops share a task.
+//! Groups ops that share a task.
 use super::{
     configs,
     variants::{Setting, needs, variants},
@@ -24,9 +24,9 @@ pub struct Draft {
     pub nodes: Vec<usize>,
     /// Whether the configs are pinned.
     pub is_fixed: bool,
-    /// What is pinned for the task: ranges.
+    /// The ranges that are pinned for the task.
     pub pins: Pins,
-    /// Nanoseconds by itself.
+    /// Nanoseconds when it runs alone.
     pub(super) price: f64,
 }
 
@@ -37,25 +37,25 @@ impl Draft {
     }
 }
 
-/// Drafts, and which wait for which.
+/// Drafts and the dependencies between them.
 pub struct Drafts {
     /// The drafts.
     pub drafts: Vec<Draft>,
-    /// What costs or cannot be proven.
+    /// Warnings: what is slow, or could not be proven.
     pub warnings: Vec<NodeDiagnostic>,
     before: Vec<Bits>,
 }
 
 impl Drafts {
-    /// Indices of drafts, each after all that it waits for.
+    /// Indices of drafts in topological order.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
-        // Who waits for another also waits for all that the other waits for, and so for more.
+        // A draft's dependencies are closed under transitivity, so their number is a topological key.
         order.sort_by_key(|index| (self.before[*index].count(), self.drafts[*index].nodes[0]));
         order
     }
 
-    /// All drafts that one waits for, at one remove or several.
+    /// All drafts that one depends on, directly or indirectly.
     pub fn waits(&self, index: usize) -> impl Iterator<Item = usize> {
         self.before[index].iter()
     }
@@ -101,11 +101,11 @@ impl Bits {
     }
 }
 
-/// Groups ops in list order: each joins drafts whose results it uses, when its tasks line up with
+/// Groups ops in list order: each joins drafts whose results it uses, if its tasks correspond to
 /// theirs, no third draft is between, and it costs no more than a step of its own.
 ///
 /// # Errors
-/// Every node that the architecture has no kernel for, or whose pins cannot be obeyed.
+/// All nodes without a kernel on the architecture, or with pins that cannot be satisfied.
 pub fn group<'m>(
     ops: &'m [(usize, Op)],
     waits: &[Vec<usize>],
@@ -123,7 +123,7 @@ pub fn group<'m>(
             ),
             Err(message) => {
                 errors.push(NodeDiagnostic { node: Some(*node), message });
-                // Those after it can still be looked at.
+                // Continue, to report errors of later ops too.
                 grouping.home.push(usize::MAX);
             }
         }
@@ -134,7 +134,7 @@ pub fn group<'m>(
     Ok((grouping, warnings))
 }
 
-/// By position of an op, the positions of those that wait for it.
+/// By position of an op, the positions of those that depend on it.
 pub(super) fn after(waits: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut users = vec![vec![]; waits.len()];
     for (user, waits) in waits.iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn after(waits: &[Vec<usize>]) -> Vec<Vec<usize>> {
     users
 }
 
-/// What is said of a matrix product whose kernel no known device confirms.
+/// The warning about a matrix product whose kernel is not confirmed on any known device.
 fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
     if op.kind != OpKind::Matmul {
         return None;
@@ -172,9 +172,9 @@ fn unproven(op: &Op, setting: &Setting<'_>) -> Option<String> {
 pub(super) struct Grouping<'a> {
     ops: &'a [(usize, Op)],
     setting: &'a Setting<'a>,
-    /// Drafts; `None` where one was joined to another.
+    /// Drafts; `None` where one was merged into another.
     slots: Vec<Option<Draft>>,
-    /// By slot, all slots that it waits for.
+    /// By slot, all slots that it depends on.
     before: Vec<Bits>,
     /// By position of an op, its slot.
     home: Vec<usize>,
@@ -232,12 +232,12 @@ impl Grouping<'_> {
         self.home.push(slot);
     }
 
-    /// The time of the quickest variant by itself, and that variant.
+    /// The fastest variant when it runs alone, and its time.
     fn price(&self, ops: &[&Op]) -> Result<(f64, Vec<PlanOp>), String> {
         self.quickest(variants(ops, self.setting)?)
     }
 
-    /// The quickest of some variants by itself, and its time.
+    /// The fastest of some variants when it runs alone, and its time.
     fn quickest(&self, variants: Vec<Vec<PlanOp>>) -> Result<(f64, Vec<PlanOp>), String> {
         let mut best: Option<(f64, Vec<PlanOp>)> = None;
         for variant in variants {
@@ -246,7 +246,7 @@ impl Grouping<'_> {
                 best = Some((price, variant));
             }
         }
-        best.ok_or_else(|| "no way to cut the op into tasks was found".to_owned())
+        best.ok_or_else(|| "the op cannot be divided into tasks".to_owned())
     }
 
     fn time(&self, ops: &[PlanOp]) -> f64 {
@@ -254,7 +254,7 @@ impl Grouping<'_> {
         alone(&work, self.setting)
     }
 
-    /// The draft that an op makes with some that it uses, and which those are.
+    /// The draft of an op merged with drafts that it uses, and the slots of those.
     fn join(&self, position: usize, needed: &[usize], price: f64) -> Option<(Draft, Vec<usize>)> {
         let op = &self.ops[position].1;
         let is_open = |slot: &usize| {
@@ -287,7 +287,7 @@ impl Grouping<'_> {
         None
     }
 
-    /// The draft of ops that run as one task, in the order given; `None` when they cannot.
+    /// The draft of ops that run as one task, in the order given; `None` if they cannot.
     pub(super) fn draft(&self, members: &[(usize, &Op)]) -> Option<Draft> {
         let all: Vec<&Op> = members.iter().map(|(_, op)| *op).collect();
         let (price, ops) = self.price(&all).ok()?;
@@ -300,7 +300,7 @@ impl Grouping<'_> {
         self.slots.len()
     }
 
-    /// The draft in a slot, when ops may be moved to and from it.
+    /// The draft in a slot, if ops may be moved to and from it.
     pub(super) fn open(&self, slot: usize) -> Option<&Draft> {
         self.slots.get(slot)?.as_ref().filter(|draft| !draft.is_fixed)
     }
@@ -326,17 +326,17 @@ impl Grouping<'_> {
         self.slots[slot] = Some(draft);
     }
 
-    /// Says in which slot an op is.
+    /// Sets the slot of an op.
     pub(super) fn rehome(&mut self, position: usize, slot: usize) {
         self.home[position] = slot;
     }
 
-    /// Whether a slot waits for another.
+    /// Whether a slot depends on another.
     pub(super) fn waits_for(&self, slot: usize, other: usize) -> bool {
         self.before[slot].contains(other)
     }
 
-    /// Lets a slot, and all that wait for it, wait for another.
+    /// Makes a slot, and all that depend on it, depend on another.
     pub(super) fn wait(&mut self, slot: usize, other: usize) {
         let mut more = self.before[other].clone();
         more.insert(other);
@@ -347,7 +347,7 @@ impl Grouping<'_> {
         }
     }
 
-    /// Finds anew which slot waits for which; whether none waits for itself.
+    /// Recomputes the dependencies between slots; returns whether they are acyclic.
     pub(super) fn follow(&mut self, waits: &[Vec<usize>]) -> bool {
         let mut direct: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.slots.len()];
         for (position, waits) in waits.iter().enumerate() {
@@ -381,14 +381,14 @@ impl Grouping<'_> {
         done == self.slots.len()
     }
 
-    /// Whether drafts can become one with an op that waits for others: nothing that any of them
-    /// waits for waits for one of them.
+    /// Whether drafts can be merged with an op that depends on others: no dependency of any of them
+    /// may depend on one of them.
     fn is_free(&self, set: &[usize], needed: &[usize]) -> bool {
         let between = self.all_before(set, needed);
         between.iter().all(|slot| !set.iter().any(|member| self.before[slot].contains(*member)))
     }
 
-    /// All that some drafts and an op wait for, themselves left out.
+    /// All dependencies of some drafts and an op, except the drafts themselves.
     fn all_before(&self, set: &[usize], needed: &[usize]) -> Bits {
         let mut before = Bits::default();
         set.iter().for_each(|slot| before.extend(&self.before[*slot]));
@@ -400,7 +400,7 @@ impl Grouping<'_> {
         before
     }
 
-    /// Puts a draft in the place of those it was made of.
+    /// Replaces drafts by the draft that they were merged into.
     fn merge(&mut self, draft: Draft, set: &[usize], needed: &[usize]) {
         let slot = set[set.len() - 1];
         let before = self.all_before(set, needed);
@@ -424,7 +424,7 @@ impl Grouping<'_> {
         self.home.push(slot);
     }
 
-    /// A draft of one op with what is pinned for it.
+    /// A draft of one op with its pins.
     fn pinned(&self, position: usize, pins: &Pins) -> Result<Draft, String> {
         let (node, op) = &self.ops[position];
         let ops = vec![self.config(op, pins)?];
@@ -439,11 +439,11 @@ impl Grouping<'_> {
         Ok(draft)
     }
 
-    /// An op with what is pinned of its config, the rest chosen.
+    /// An op with its pinned config keys, the others chosen.
     fn config(&self, op: &Op, pins: &Pins) -> Result<PlanOp, String> {
         let Some(pinned) = &pins.config else {
             let (_, mut ops) = self.price(&[op])?;
-            return ops.pop().ok_or_else(|| "no config was found".to_owned());
+            return ops.pop().ok_or_else(|| "the op has no config".to_owned());
         };
         let kernels_of = |op: &Op| -> Result<Vec<Vec<PlanOp>>, String> {
             let found = configs::pinned_matmuls(op, self.setting.target, pinned)?;
@@ -455,7 +455,7 @@ impl Grouping<'_> {
                     OpKind::Matmul => self.quickest(kernels_of(op)?)?,
                     _ => self.price(&[op])?,
                 };
-                ops.pop().ok_or_else(|| "no config was found".to_owned())?
+                ops.pop().ok_or_else(|| "the op has no config".to_owned())?
             }
             false => {
                 if op.kind == OpKind::Matmul {
@@ -473,7 +473,7 @@ impl Grouping<'_> {
         Ok(plan_op)
     }
 
-    /// Joins an op to the task that the op before it is pinned to.
+    /// Joins an op to the task that the previous op is pinned to.
     fn force(&mut self, position: usize, needed: &[usize], pins: &Pins) -> Result<(), String> {
         let name = pins.task.as_deref().unwrap_or_default();
         let set = vec![self.home[position - 1]];
@@ -488,8 +488,8 @@ impl Grouping<'_> {
         let ops = self.together(&draft, op, pins)?;
         if !fuses(&ops) {
             return Err(format!(
-                "task `{name}` cannot hold this op: its tasks do not use only what the same \
-                 tasks of the ops before it make"
+                "task `{name}` cannot hold this op: its tasks use more than the \
+                 corresponding tasks of the ops before it compute"
             ));
         }
         let mut all = draft.pins.clone();
@@ -502,7 +502,7 @@ impl Grouping<'_> {
         Ok(())
     }
 
-    /// The ops of a pinned task with one more; where no config is pinned, those that line up.
+    /// The ops of a pinned task and one more; where no config is pinned, they must correspond.
     fn together(&self, draft: &Draft, op: &Op, pins: &Pins) -> Result<Vec<PlanOp>, String> {
         let own: Vec<PlanOp> = [draft.ops.clone(), vec![self.config(op, pins)?]].concat();
         if pins.config.is_some() || draft.pins.config.is_some() || fuses(&own) {
@@ -512,7 +512,7 @@ impl Grouping<'_> {
         Ok(self.price(&all).map_or(own, |(_, ops)| ops))
     }
 
-    /// Whether pinned ranges hold what their task needs.
+    /// Checks that pinned ranges are large enough for their task.
     fn check(&self, draft: &Draft) -> Result<(), String> {
         let (warps, sram) = needs(&draft.ops);
         let all = Range::new(0, self.setting.target.processors);
@@ -526,20 +526,20 @@ impl Grouping<'_> {
         }
         if let Some(range) = draft.pins.warp_range.filter(|range| range.len() < warps) {
             return Err(format!(
-                "`WarpRange` is pinned to {} warps, a task needs {warps}",
+                "`WarpRange` is pinned to {} warps, but a task needs {warps}",
                 range.len()
             ));
         }
         if let Some(range) = draft.pins.sram_range.filter(|range| range.len() < sram) {
             return Err(format!(
-                "`SramRange` is pinned to {} bytes, a task needs {sram}",
+                "`SramRange` is pinned to {} bytes, but a task needs {sram}",
                 range.len()
             ));
         }
         Ok(())
     }
 
-    /// The drafts, with what is said of their ops.
+    /// The drafts, with the warnings about their ops.
     pub fn finish(self, warnings: Vec<NodeDiagnostic>) -> Drafts {
         let mut place = vec![usize::MAX; self.slots.len()];
         let live = self.slots.iter().enumerate().filter(|(_, draft)| draft.is_some());
@@ -555,7 +555,7 @@ impl Grouping<'_> {
     }
 }
 
-/// Nanoseconds of tasks that run by themselves.
+/// Nanoseconds of tasks that run alone.
 pub fn alone(work: &Work, setting: &Setting<'_>) -> f64 {
     let tasks = work.tasks();
     let processors = setting.target.processors.min(tasks).max(1);
@@ -570,7 +570,7 @@ pub fn alone(work: &Work, setting: &Setting<'_>) -> f64 {
     cost::time(&[share], processors, setting.machine)
 }
 
-/// Whether an op reads what the task wrote; else nothing is gained by joining them.
+/// Whether an op reads what the task wrote; otherwise joining them saves nothing.
 fn uses(ops: &[PlanOp], op: &Op) -> bool {
     let written = |id: u64| ops.iter().any(|old| old.op.writes.iter().any(|w| w.buffer.id == id));
     op.reads.iter().any(|tensor| written(tensor.buffer.id))

@@ -1,10 +1,10 @@
-//! Ops rewritten, with the same meaning, to what ARK's kernels compute rightly.
+//! Rewrites ops, preserving their meaning, to forms that ARK's kernels compute correctly.
 //!
 //! | op | becomes | why |
 //! |---|---|---|
 //! | `Transpose` that moves nothing | `Copy` | there is no such kernel |
-//! | `Cast` of rows that are no whole pairs | on views with one more dimension, of 1, at the end | the kernel takes elements two by two, but one by one of a row of one |
-//! | reduction without `KeepDim` | with it, onto a view of the output with the axis as 1 | of fewer than 4 dimensions the kernel takes a wrong axis |
+//! | `Cast` of rows of odd length | on views with one more dimension, of 1, at the end | the kernel converts elements in pairs, but rows of one element singly |
+//! | reduction without `KeepDim` | with it, into a view of the output with the axis as 1 | with fewer than 4 dimensions the kernel reduces a wrong axis |
 use super::tile::takes_pairs;
 use irc_ark_format::model::{Arg, Model, Op, OpKind, Tensor};
 
@@ -36,7 +36,7 @@ fn keep_dim(op: &Op, next_id: &mut u64) -> Op {
     let axis = op.int_arg("Axis").and_then(|axis| usize::try_from(axis).ok()).unwrap_or(0);
     let mut kept = |tensor: &Tensor| {
         let mut tensor = tensor.clone();
-        // A vector reduced to one element keeps its one dimension.
+        // A vector reduced to one element keeps its dimension.
         if tensor.rank() < op.reads[0].rank() {
             insert(&mut tensor, axis);
             tensor.id = *next_id;
@@ -51,8 +51,8 @@ fn keep_dim(op: &Op, next_id: &mut u64) -> Op {
     rewritten
 }
 
-/// The op on views whose last dimension is 1. Of four dimensions two must be seen as one for that;
-/// `None` when no two can be.
+/// The op on views whose last dimension is 1. An op of four dimensions must have two that can be
+/// merged; `None` if it has none.
 fn column(op: &Op, next_id: &mut u64) -> Option<Op> {
     let mut column = op.clone();
     for tensor in column.reads.iter_mut().chain(&mut column.writes).chain(&mut column.results) {
@@ -82,12 +82,12 @@ fn column(op: &Op, next_id: &mut u64) -> Option<Op> {
     Some(column)
 }
 
-/// Whether a dimension and the next are one to those who go through their elements.
+/// Whether a dimension and the next are contiguous, so that they can be merged.
 fn is_one(tensor: &Tensor, dim: usize) -> bool {
     tensor.shape[dim] == 1 || tensor.strides[dim + 1] == tensor.shape[dim + 1]
 }
 
-/// Makes one dimension of two.
+/// Merges two dimensions.
 fn join(tensor: &mut Tensor, dim: usize) {
     let inner = tensor.strides.remove(dim + 1);
     tensor.strides[dim] *= inner;

@@ -1,12 +1,12 @@
-//! Which buffers a plan must keep, and where the executor puts them.
+//! Which buffers a plan must preserve, and where the executor places them.
 //!
-//! The executor lays buffers back to back by id. Those that are kept have their ids; those that are
-//! pooled come after them under new ids, so where the kept ones lie does not depend on how the pool
-//! is used.
+//! The executor places buffers one after another by id. Preserved buffers keep their ids; pooled
+//! buffers come after them under new ids, so the places of the preserved ones do not depend on how the
+//! pool is used.
 use irc_ark_format::model::{Buffer, Op, OpKind, Region, Tensor, buffer_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that every buffer starts at a multiple of.
+/// Alignment of every buffer in bytes.
 pub const ALIGNMENT: u64 = 16;
 
 /// Buffers and their places.
@@ -31,7 +31,7 @@ impl Layout {
     }
 }
 
-/// What is known of a buffer so far.
+/// The uses of a buffer so far.
 #[derive(Default)]
 struct BufferUses {
     writes: Vec<(Region, bool)>,
@@ -39,7 +39,7 @@ struct BufferUses {
 }
 
 /// Buffers whose every byte is written before it is read and read after it is last written, and
-/// that no `Noop` keeps and no other rank sees: whoever runs the plan cannot tell where they are.
+/// that no `Noop` preserves and no other rank sees: the user of the plan cannot observe where they are.
 fn hidden(ops: &[(usize, Op)]) -> BTreeSet<u64> {
     let mut seen: BTreeMap<u64, BufferUses> = BTreeMap::new();
     for (_, op) in ops {
@@ -59,7 +59,7 @@ fn hidden(ops: &[(usize, Op)]) -> BTreeSet<u64> {
             let region = Region::of(tensor);
             let seen = seen.entry(tensor.buffer.id).or_default();
             seen.is_visible |= pads(tensor);
-            // What is overwritten whole is seen by nobody later.
+            // Nothing reads a region later that is overwritten as a whole.
             seen.writes.retain(|(write, is_read)| !*is_read || !region.covers(write));
             seen.writes.push((region, false));
         }
@@ -73,7 +73,7 @@ fn is_shared(buffer: &Buffer) -> bool {
     buffer.rank >= 0 || !buffer.send_tags.is_empty() || !buffer.recv_tags.is_empty()
 }
 
-/// Whether computation may touch more than the elements.
+/// Whether computation may access more than the elements.
 fn pads(tensor: &Tensor) -> bool {
     tensor.padded_shape != tensor.shape
 }

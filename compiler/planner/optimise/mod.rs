@@ -1,17 +1,17 @@
 //! The optimising planner.
 //!
-//! 1. [`kernel_form`]: ops become what ARK's kernels compute rightly.
-//! 2. [`dependencies`]: which op waits for which, by regions and edges.
-//! 3. [`group`]: ops whose tasks line up share a task, wherever they are in the list.
+//! 1. [`kernel_form`]: ops are rewritten to forms that ARK's kernels compute correctly.
+//! 2. [`dependencies`]: which op depends on which, by regions and edges.
+//! 3. [`group`]: ops whose tasks correspond share a task, wherever they are in the list.
 //!    [`refine`] then moves ops from the end of one task to the task that uses them.
-//! 4. [`schedule`]: tasks that wait for none of each other share a step; steps wait for all before.
-//! 5. [`choose`]: of each step's tiles and warps, those of the shortest time.
-//! 6. [`reuse`]: intermediate buffers share memory, now that it is known when they are used.
+//! 4. [`schedule`]: independent tasks share a step; a step waits for all before it.
+//! 5. [`choose`]: the fastest tiles and warps for each step.
+//! 6. [`reuse`]: intermediate buffers share memory, now that their live ranges are known.
 //! 7. [`assemble`]: steps become processor groups.
 //! 8. [`padding`]: every buffer starts aligned.
 //!
-//! Every step starts at processor 0, so a barrier orders it after all steps before it. Whatever
-//! comes out is checked by the rules of the plan format.
+//! Every step starts at processor 0, so a barrier orders it after all steps before it. The result is
+//! checked by the rules of the plan format.
 mod assemble;
 mod choose;
 mod configs;
@@ -39,11 +39,11 @@ use irc_ark_format::{
 use irc_diag::Diagnostic;
 use schedule::Step;
 
-/// Plans a model with what is pinned for each node.
+/// Plans a model with the pins of each node.
 ///
 /// # Errors
-/// Ops without a kernel, pins that cannot be obeyed, and what the checks of the plan format prove
-/// wrong.
+/// Ops without a kernel, pins that cannot be satisfied, and violations of the rules of the plan
+/// format.
 pub(crate) fn plan(
     model: &Model,
     target: &Target,
@@ -84,10 +84,10 @@ pub(crate) fn plan(
     Ok(Planned { plan, nodes, warnings })
 }
 
-/// How much of its time a plan may lose for each share of memory that it saves.
+/// The relative time that a plan may lose for each share of memory that it saves.
 const TIME_FOR_MEMORY: f64 = 0.4;
 
-/// Whether a plan saves more memory than it loses time for.
+/// Whether a plan saves enough memory for the time it loses.
 fn is_better(one: &Estimate, other: &Estimate) -> bool {
     let of = |estimate: &Estimate| estimate.memory.arena.max(1) as f64;
     let saved = 1.0 - of(one) / of(other);

@@ -1,9 +1,9 @@
-//! Every buffer starts at a multiple of the longest vector access.
+//! Aligns the start of every buffer to the widest vector access.
 //!
-//! The executor lays buffers back to back by id, and a kernel faults on a device where what it moves
-//! at once does not start at a multiple of its bytes. How large a buffer is, the largest view of it
-//! says, whether or not anything runs on it: so a `Noop` on a longer view, in a task that no group
-//! runs, moves all that comes after and costs nothing else.
+//! The executor places buffers one after another by id, and a kernel faults on a device where a vector
+//! access is not aligned to its size. The size of a buffer is that of its largest view, whether or not
+//! anything runs on it: so a `Noop` on a longer view, in a task that no group runs, moves all buffers
+//! after it and costs nothing else.
 use super::layout::ALIGNMENT;
 use irc_ark_format::{
     model::{Op, OpKind, Tensor, buffer_bytes},
@@ -11,8 +11,8 @@ use irc_ark_format::{
 };
 use std::collections::BTreeMap;
 
-/// Lengthens buffers that others come after, where the next would not start aligned. The node of what
-/// is added is one that uses the buffer.
+/// Lengthens buffers where the next would not start aligned. The node of an added op is one that uses
+/// the buffer.
 pub fn pad(plan: &mut Plan, nodes: &mut Vec<Vec<usize>>) {
     let tensors =
         || plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors());

@@ -1,26 +1,26 @@
-//! Ops at the end of a task move to the task that uses them, where that is quicker.
+//! Moves ops from the end of a task to the task that uses them, where that is faster.
 //!
-//! Grouping looks at what comes before an op only. An elementwise op after a product joins it, even
-//! where the rows that are reduced next would rather read the product once and compute the op again
-//! in registers' reach; here it is moved.
+//! Grouping considers only the ops before an op. An elementwise op after a product joins it, even
+//! where the row reduction that follows would better read the product once and recompute the op
+//! in registers; here it is moved.
 use super::group::{Grouping, after};
 use irc_ark_format::model::Op;
 
-/// How much less time a move must take.
+/// A move must reduce the time to this share.
 const WORTH: f64 = 0.999;
 
-/// Moves ops while it pays, from the first draft to the last.
+/// Moves ops while that is faster, from the first draft to the last.
 pub(super) fn refine(grouping: &mut Grouping<'_>, waits: &[Vec<usize>]) {
     let users = after(waits);
     for slot in 0..grouping.len() {
         while move_tail(grouping, slot, &users) {}
     }
-    // Moves only add to what drafts are known to wait for; what they no longer wait for goes here.
+    // Moves only add dependencies; those that no longer exist are removed here.
     let is_sound = grouping.follow(waits);
-    assert!(is_sound, "a draft waits for itself");
+    assert!(is_sound, "a draft depends on itself");
 }
 
-/// Moves the last op of a draft; whether it did.
+/// Moves the last op of a draft; returns whether it did.
 fn move_tail(grouping: &mut Grouping<'_>, slot: usize, users: &[Vec<usize>]) -> bool {
     let Some(draft) = grouping.open(slot).filter(|draft| draft.nodes.len() > 1) else {
         return false;

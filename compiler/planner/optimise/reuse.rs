@@ -1,8 +1,8 @@
-//! Memory of intermediate buffers, shared over time.
+//! Intermediate buffers that share memory over time.
 //!
 //! Two buffers of the pool share memory when every step that uses one ends before the first that
-//! uses the other: a barrier is between any two steps, so nothing new must be waited for. An
-//! elementwise op whose operand nobody uses later writes over it.
+//! uses the other: there is a barrier between any two steps, so no wait is added. An
+//! elementwise op whose operand has no later use overwrites it.
 use super::{
     group::Draft,
     layout::{ALIGNMENT, Layout},
@@ -12,7 +12,7 @@ use crate::memory::{self, Block, Movable};
 use irc_ark_format::{model::Tensor, plan::fuses};
 use std::collections::BTreeMap;
 
-/// A use of a buffer: step, draft and place of the op in it.
+/// A use of a buffer: step, draft and index of the op in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     step: usize,
@@ -56,7 +56,7 @@ fn uses(drafts: &[Draft], steps: &[Step], layout: &Layout) -> BTreeMap<u64, Vec<
     uses
 }
 
-/// Lets elementwise ops write over operands that nobody uses later.
+/// Makes elementwise ops overwrite operands without later uses.
 fn overwrite(
     drafts: &mut [Draft],
     steps: &[Step],
@@ -95,7 +95,7 @@ fn candidates(draft: &Draft, op: usize) -> Vec<(u64, u64)> {
     op.reads.iter().filter(same).map(|tensor| (tensor.buffer.id, output.buffer.id)).collect()
 }
 
-/// Whether no use of a buffer comes after this op; those of the same task come before it in turn.
+/// Whether this op has the last use of a buffer; those of the same task precede it in order.
 fn is_last(places: Option<&Vec<Place>>, at: Place) -> bool {
     let before = |place: &Place| {
         place.step < at.step
@@ -104,7 +104,7 @@ fn is_last(places: Option<&Vec<Place>>, at: Place) -> bool {
     places.is_some_and(|places| places.iter().all(before))
 }
 
-/// Whether no use of a buffer comes before this op.
+/// Whether this op has the first use of a buffer.
 fn is_first(places: Option<&Vec<Place>>, at: Place) -> bool {
     let after = |place: &Place| {
         place.step > at.step
@@ -113,7 +113,7 @@ fn is_first(places: Option<&Vec<Place>>, at: Place) -> bool {
     places.is_some_and(|places| places.iter().all(after))
 }
 
-/// Puts one buffer in the place of another, unless tasks would then use what other tasks write.
+/// Replaces one buffer by another, unless tasks would then use what other tasks write.
 fn take_over(
     drafts: &mut [Draft],
     uses: &mut BTreeMap<u64, Vec<Place>>,
@@ -156,7 +156,7 @@ fn tensors(draft: &mut Draft) -> impl Iterator<Item = &mut Tensor> {
     })
 }
 
-/// The buffers to be placed: of each its id, its bytes, its steps and where it may start.
+/// The buffers to be placed, each with its id, size, live range and alignment.
 fn blocks(
     drafts: &mut [Draft],
     uses: &BTreeMap<u64, Vec<Place>>,
@@ -178,14 +178,14 @@ fn blocks(
     uses.iter().filter_map(block).collect()
 }
 
-/// Bytes by which a tensor can be moved within its buffer: those of one index of its first
-/// dimension. `None` for a matrix, whose first stride kernels of products use as the rows of it.
+/// Allowed shifts of a tensor within its buffer, in bytes: multiples of one index of its first
+/// dimension. `None` for a matrix, whose first stride is the row stride for kernels of products.
 fn row(tensor: &Tensor) -> Option<u64> {
     let inner: i64 = tensor.strides.iter().skip(1).product();
     (tensor.rank() > 2).then(|| inner.cast_unsigned() * tensor.dtype.bytes())
 }
 
-/// Moves a tensor by bytes that its row divides.
+/// Shifts a tensor by a multiple of the bytes of its row.
 fn shift(tensor: &mut Tensor, bytes: u64) {
     let Some(rows) = row(tensor).map(|row| (bytes / row).cast_signed()).filter(|rows| *rows > 0)
     else {

@@ -1,4 +1,4 @@
-//! Steps: tasks that wait for none of each other run side by side.
+//! Steps: independent tasks run side by side.
 use super::{
     dependencies::is_seen,
     group::{Draft, Drafts},
@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Drafts of one step, by index, in the order in which they are listed.
 pub type Step = Vec<usize>;
 
-/// Puts every draft into the first step in which all it waits for is done. There are as many steps
-/// as the longest chain of drafts is long, and fewer there cannot be. Drafts of `Noop` alone, which
-/// run nothing, are in none.
+/// Puts every draft into the first step after all its dependencies. The number of steps is the length
+/// of the longest chain of drafts, which is the minimum. Drafts of `Noop` only, which run nothing,
+/// are in no step.
 pub fn steps(drafts: &Drafts) -> Vec<Step> {
     listed(drafts, &levels(drafts))
 }
 
-/// As many steps, but drafts run as late as those that wait for them allow, where memory is not
-/// needed longer for what they read than it is needed shorter for what they write.
+/// As many steps, but drafts run as late as their users allow, unless that lengthens the live ranges
+/// of their operands by more than it shortens those of their results.
 pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
     let mut levels = levels(drafts);
     let touched: Vec<BufferAccesses> =
@@ -52,7 +52,7 @@ pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
     listed(drafts, &levels)
 }
 
-/// Intermediate buffers that a draft reads from others, and those that it makes.
+/// Intermediate buffers that a draft reads from others, and those that it writes.
 struct BufferAccesses {
     reads: BTreeSet<u64>,
     writes: BTreeSet<u64>,
@@ -75,7 +75,7 @@ impl BufferAccesses {
     }
 }
 
-/// By draft, its step: the first in which all it waits for is done.
+/// By draft, its step: the first after all its dependencies.
 fn levels(drafts: &Drafts) -> Vec<usize> {
     let mut levels = vec![0; drafts.drafts.len()];
     for index in drafts.order() {
@@ -85,7 +85,7 @@ fn levels(drafts: &Drafts) -> Vec<usize> {
     levels
 }
 
-/// The steps of drafts, those that run nothing left out.
+/// The drafts of each step, without those that run nothing.
 fn listed(drafts: &Drafts, levels: &[usize]) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![];
     for index in drafts.order().into_iter().filter(|index| !is_idle(drafts, *index)) {
@@ -95,7 +95,7 @@ fn listed(drafts: &Drafts, levels: &[usize]) -> Vec<Step> {
         steps[levels[index]].push(index);
     }
     for step in &mut steps {
-        // What a peer waits for is sent first, and what waits for a peer comes last.
+        // Sends come first, as a peer waits for them; waits for a peer come last.
         step.sort_by_key(|index| (rank(drafts, *index), drafts.drafts[*index].nodes[0]));
     }
     steps

@@ -1,31 +1,31 @@
 //! Tiles of elementwise ops.
 //!
-//! A thread moves as many elements at once as the bytes of a tile's row allow, 16 bytes at most. So
-//! a tile must be such that rows hold a whole number of those vectors and every operand is aligned
-//! to them: else ARK's kernels fault, or write past the end of a row. Buffers themselves are aligned
+//! A thread moves as many elements at once as the bytes of a tile's row allow, at most 16 bytes. So
+//! the rows of a tile must hold a whole number of those vectors, and every operand must be aligned
+//! to them: otherwise ARK's kernels fault, or write past the end of a row. Buffers themselves are aligned
 //! ([`super::padding`]); rows need not be.
 //!
-//! Kernels of `Cast` and `Rope` go through the elements of a tile two by two instead, and every
-//! pair must lie in one row: their tiles are of even width. Only where a row is one element does a
-//! `Cast` take elements one by one.
+//! Kernels of `Cast` and `Rope` process the elements of a tile in pairs instead, and every
+//! pair must be in one row: their tiles have even width. Only where a row is one element does a
+//! `Cast` process elements singly.
 use irc_ark_format::{
     model::{Op, OpKind, Tensor},
     plan::tiling::four,
 };
 
-/// Bytes of the longest vector access.
+/// Bytes of the widest vector access.
 const VECTOR: i64 = 16;
 
-/// Places of the last two of four dimensions.
+/// Indices of the last two of four dimensions.
 const ROWS: usize = 2;
 const COLUMNS: usize = 3;
 
 /// The tile `[height, width]` of about so many elements for ops that share a grid; all have results
-/// of one shape. `None` when an op is exact with none.
+/// of one shape. `None` if no tile is exact for every op.
 pub fn tile(ops: &[&Op], elements: i64) -> Option<[i64; 2]> {
     let [_, _, height, width] = four(&ops[0].results[0].shape);
     if width == 1 && ops.iter().any(|op| in_pairs(op)) {
-        // The second of each pair is beside the row, and nobody takes it.
+        // The second element of each pair is outside of the row and unused.
         return Some([elements.min(height), 2]);
     }
     if width == 1 {
@@ -35,26 +35,26 @@ pub fn tile(ops: &[&Op], elements: i64) -> Option<[i64; 2]> {
     Some([(elements / tile_width).clamp(1, height), tile_width])
 }
 
-/// The tile of an op that is exact with none: of even width, it leaves nothing out. The checks of the
-/// plan format say what it touches besides.
+/// The tile of an op that has no exact one: of even width, it covers all elements. The checks of the
+/// plan format report what it accesses beyond them.
 pub fn least_wrong(op: &Op, elements: i64) -> [i64; 2] {
     let [_, _, height, width] = four(&op.results[0].shape);
     let tile_width = (width + width % 2).min(elements);
     [(elements / tile_width).clamp(1, height), tile_width]
 }
 
-/// The longest extent of a tile along a dimension of `extent` that every op can take.
+/// The longest extent of a tile along a dimension of `extent` that is valid for every op.
 fn along(extent: i64, elements: i64, ops: &[&Op], dim: usize) -> Option<i64> {
     let fits = |length: &i64| ops.iter().all(|op| suits_along(op, *length, extent, dim));
     (1..=extent.min(elements)).rev().find(fits)
 }
 
-/// Whether whole rows of a width suit an op's kernel.
+/// Whether whole rows of a width are valid for an op's kernel.
 pub fn along_rows(op: &Op, width: i64, longest: i64) -> bool {
     width <= longest && suits(op, width, width)
 }
 
-/// Whether tiles with rows of `length` of the `extent` elements of a row suit an op's kernel.
+/// Whether tiles with rows of `length` of the `extent` elements of a row are valid for an op's kernel.
 pub fn suits(op: &Op, length: i64, extent: i64) -> bool {
     suits_along(op, length, extent, COLUMNS)
 }
@@ -63,7 +63,7 @@ fn suits_along(op: &Op, length: i64, extent: i64, dim: usize) -> bool {
     if in_pairs(op) {
         return takes_pairs(op) && (length % 2 == 0 || extent == 1);
     }
-    // Columns are moved by vectors only where they are all there is of every operand's view.
+    // Columns are moved by vectors only where every operand's view is a single column.
     let is_column = |tensor: &Tensor| four(&tensor.strides)[COLUMNS] == 1;
     if dim == ROWS && !op.results.iter().chain(&op.reads).all(is_column) {
         return true;
@@ -71,25 +71,25 @@ fn suits_along(op: &Op, length: i64, extent: i64, dim: usize) -> bool {
     op.results.iter().chain(&op.reads).all(|tensor| {
         let size = tensor.dtype.bytes().cast_signed();
         let vector = power_of_two(length * size);
-        // One element for all is read alone.
+        // A single broadcast element is read by itself.
         let is_stretched = four(&tensor.shape)[dim] == 1 && extent != 1;
         is_stretched || (extent * size % vector == 0 && alignment(tensor, dim) % vector == 0)
     })
 }
 
-/// Whether an op's kernel takes elements two by two, whatever the tile.
+/// Whether an op's kernel processes elements in pairs, whatever the tile.
 pub fn in_pairs(op: &Op) -> bool {
     matches!(op.kind, OpKind::Cast | OpKind::Rope)
 }
 
-/// Whether tiles of even width are exact for an op whose kernel takes elements two by two.
+/// Whether tiles of even width are exact for an op whose kernel processes elements in pairs.
 pub fn takes_pairs(op: &Op) -> bool {
     let [_, _, _, width] = four(&op.results[0].shape);
     if width == 1 {
         return true;
     }
     let mut tensors = op.results.iter().chain(&op.reads);
-    // Pairs of bytes are moved byte by byte, and those that are turned element by element.
+    // Pairs of bytes are moved byte by byte, and rotated pairs element by element.
     let is_moved = op.kind == OpKind::Cast && tensors.clone().all(|t| t.dtype.bytes() > 1);
     width % 2 == 0
         && tensors.all(|tensor| {
@@ -99,12 +99,12 @@ pub fn takes_pairs(op: &Op) -> bool {
         })
 }
 
-/// The largest power of two that divides a number of bytes, at most a vector.
+/// The largest power of two that divides a number of bytes, at most the size of a vector.
 fn power_of_two(bytes: i64) -> i64 {
     if bytes == 0 { VECTOR } else { (bytes & -bytes).min(VECTOR) }
 }
 
-/// The alignment in bytes of everywhere that a tensor's elements along a dimension start.
+/// The alignment in bytes of all positions at which a tensor's elements along a dimension start.
 fn alignment(tensor: &Tensor, dim: usize) -> i64 {
     let size = tensor.dtype.bytes().cast_signed();
     let mut stride = size;

@@ -1,4 +1,4 @@
-//! The ways in which ops of one task can be cut.
+//! The variants of a task: the ways to divide its ops.
 use super::{
     configs::{self, Protocol, is_elementwise, reduces_rows},
     tile::{along_rows, in_pairs, least_wrong, suits, tile},
@@ -13,42 +13,42 @@ use irc_ark_format::{
     plan::{Architecture, PlanOp, fuses, tiling::four},
 };
 
-/// Warps of a processor where a matrix product needs most of the registers.
+/// Warps per processor with a matrix product, which needs most of the registers.
 const WARPS_OF_PRODUCTS: i64 = 8;
 
-/// Warps of a processor elsewhere: with more, a thread has too few registers for an unrolled loop.
+/// Warps per processor otherwise: with more, a thread has too few registers for an unrolled loop.
 const WARPS: i64 = 16;
 
-/// Rows longer than this are too much for the warps of one task.
+/// Rows longer than this are too long for the warps of one task.
 const MAX_ROW: i64 = 65_536;
 
-/// Bytes of on-chip memory the executor keeps for itself.
+/// Bytes of on-chip memory that the executor reserves.
 const RESERVED_SRAM: i64 = 128;
 
-/// Bytes of on-chip memory of a block where the format knows no limit: what every device has.
+/// Bytes of on-chip memory per block where the format defines no limit: every device has as much.
 const SMALLEST_SRAM: i64 = 49_152;
 
-/// Bytes of on-chip memory of a block on V100 and on MI300.
+/// Bytes of on-chip memory per block on V100 and on MI300.
 const LARGER_SRAM: [(Architecture, i64); 2] =
     [(Architecture::Cuda70, 98_304), (Architecture::Rocm942, 65_536)];
 
-/// Elements of an elementwise task.
+/// Elements per elementwise task.
 const ELEMENTS: [i64; 6] = [256, 512, 1024, 2048, 4096, 16_384];
 
-/// Warps of an elementwise task, or of a row.
+/// Warps per elementwise task, or per row.
 const TASK_WARPS: [i64; 4] = [1, 2, 4, 8];
 
-/// What all choices depend on.
+/// The inputs that all choices depend on.
 pub struct Setting<'a> {
-    /// What the plan is for.
+    /// The target of the plan.
     pub target: &'a Target,
-    /// The device that prices are of.
+    /// The device whose rates are used.
     pub machine: Machine,
-    /// Warps of a processor.
+    /// Warps per processor.
     pub warps: i64,
     /// Bytes of on-chip memory that tasks may use.
     pub sram: i64,
-    /// How ranks know that data has come.
+    /// How ranks learn that data has arrived.
     pub protocol: Protocol,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Tasks of these warps and bytes that fit on a processor side by side.
+    /// Number of tasks with these warps and bytes that fit on a processor side by side.
     pub fn slots(&self, warps: i64, sram: i64) -> i64 {
         let by_warps = (self.warps / warps.max(1)).max(1);
         if sram > 0 { (self.sram / sram).clamp(1, by_warps) } else { by_warps }
@@ -88,16 +88,16 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Warps and bytes of on-chip memory of a task: the most any of its ops needs.
+/// Warps and bytes of on-chip memory of a task: the maximum over its ops.
 pub fn needs(ops: &[PlanOp]) -> (i64, i64) {
     let most = |key: &str| ops.iter().filter_map(|op| op.config.int(key)).max();
     (most("NumWarps").unwrap_or(1), most("SramBytes").unwrap_or(0))
 }
 
-/// Every way to run ops as one task; none when they cannot be.
+/// Every way to run ops as one task; empty if they cannot be one.
 ///
 /// # Errors
-/// An op by itself has no kernel.
+/// A single op has no kernel.
 pub fn variants(ops: &[&Op], setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
     if let [op] = ops {
         return alone(op, setting);
@@ -174,7 +174,7 @@ fn tiles(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
             (None, _) => return vec![],
         };
         for warps in TASK_WARPS {
-            // A warp without a lane's worth of elements waits for the others only.
+            // A warp without a full vector of elements would only wait for the others.
             let is_idle = warps > 1 && tile[0] * tile[1] < warps * setting.machine.lanes * 8;
             if is_idle || known.contains(&(tile, warps)) {
                 continue;

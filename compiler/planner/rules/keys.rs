@@ -1,16 +1,16 @@
-//! The keys of a rule's config, against the ops that the rule is for.
+//! Checks the keys of a rule's config against the ops that the rule matches.
 use irc_ark_format::{
     model::OpKind,
     plan::{ConfigValue, config_keys, expected_config},
 };
 use irc_diag::{Diagnostic, nearest};
 
-/// Kinds named in a message before the rest is left out.
+/// Maximum number of kinds named in a message.
 const NAMED: usize = 4;
 
-/// A key that means `None` to ops of these kinds.
-pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
-    // A product's `Tile` is read of plans of the newest generation, and never written.
+/// The diagnostic of a key that no op of these kinds has.
+pub(super) fn check_key(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
+    // A product's `Tile` is read in plans of the newest generation, but never written.
     let is_old = |kind: OpKind, key: &str| kind != OpKind::Matmul || key != "Tile";
     let keys = kinds
         .iter()
@@ -31,24 +31,28 @@ pub(super) fn unread(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
         .or_else(|| known.iter().copied().find(begins))
         .map(|near| format!("did you mean `{near}`? "));
     let near = near.unwrap_or_default();
-    let help = format!("{near}the keys here are {}", known.join(", "));
+    let help = format!("{near}valid keys: {}", known.join(", "));
     Some(Diagnostic::error("rules-unknown-key", message).help(help))
 }
 
-/// A value that an op of these kinds cannot have.
-pub(super) fn unfit(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
+/// The diagnostic of a value that is invalid for an op of these kinds.
+pub(super) fn check_value(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
     let wrong = |kind: &OpKind| Some((*kind, expected_config(*kind, key, value)?));
     let (kind, expected) = kinds.iter().find_map(wrong)?;
     let message = format!("`{key}` of {kind}: expected {expected}, found {}", shown(value));
     Some(Diagnostic::error("rules-value", message))
 }
 
-/// A value that no op of these kinds can have.
-pub(super) fn unfit_all(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
+/// The diagnostic of a value that is invalid for all ops of these kinds.
+pub(super) fn check_value_for_any(
+    key: &str,
+    value: &ConfigValue,
+    kinds: &[OpKind],
+) -> Option<Diagnostic> {
     let has = |kind: &&OpKind| config_keys(**kind).iter().any(|known| known.name == key);
     let fits = |kind: &OpKind| expected_config(*kind, key, value).is_none();
     let fits = kinds.iter().filter(has).any(fits);
-    if fits { None } else { unfit(key, value, kinds) }
+    if fits { None } else { check_value(key, value, kinds) }
 }
 
 fn names(kinds: &[OpKind]) -> String {

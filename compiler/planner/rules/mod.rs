@@ -1,6 +1,6 @@
-//! What a user pins: configs, ranges and tasks of the ops that a pattern matches.
+//! Config rules: configs, ranges and tasks that a user pins for the ops that a pattern matches.
 //!
-//! The same as ARK's `install_config_rule` and `PlannerContext`, in a file: `docs/config-rules.md`.
+//! They correspond to ARK's `install_config_rule` and `PlannerContext`: `docs/config-rules.md`.
 mod keys;
 mod read;
 
@@ -19,22 +19,22 @@ pub struct Rules {
     rules: Vec<Rule>,
 }
 
-/// What matching ops are given.
+/// A rule: a pattern, and the pins of matching ops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     pattern: Pattern,
     pins: Pins,
     /// Where the rule is in its file.
     span: Span<usize>,
-    /// Where the keys of its config stand, in their order.
+    /// Location of each key of its config, in order.
     keys: Vec<Span<usize>>,
 }
 
-/// Which ops a rule is for: those that agree with all that is said.
+/// A pattern of ops: all fields that are given must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Pattern {
     kinds: Option<Vec<OpKind>>,
-    /// A name in which `*` stands for any text and `?` for any character.
+    /// A name in which `*` matches any text and `?` any character.
     name: Option<String>,
     /// The element type of the first result.
     dtype: Option<DataType>,
@@ -44,12 +44,12 @@ struct Pattern {
     nodes: Option<Range>,
 }
 
-/// What is pinned for an op.
+/// The pins of an op.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
     /// Keys of the config.
     pub config: Option<Config>,
-    /// Whether the keys are laid over the planner's own config, rather than being all of it.
+    /// Whether the keys override those of the planner's own config, rather than replacing it.
     pub is_merged: bool,
     /// Processors of the task.
     pub processor_range: Option<Range>,
@@ -57,7 +57,7 @@ pub struct Pins {
     pub warp_range: Option<Range>,
     /// On-chip memory of the task's resource group.
     pub sram_range: Option<Range>,
-    /// Ops of one name in a row run in one task.
+    /// Consecutive ops with the same name run in one task.
     pub task: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Pins {
         self.processor_range.is_some() || self.warp_range.is_some() || self.sram_range.is_some()
     }
 
-    /// A later rule wins, key by key.
+    /// Merges the pins of a later rule, which override key by key.
     fn extend(&mut self, later: &Pins) {
         if let Some(config) = &later.config {
             match self.config.as_mut().filter(|_| later.is_merged) {
@@ -87,7 +87,7 @@ impl Pins {
     }
 }
 
-/// Sets a key of a config, in its place when it is there.
+/// Sets a key of a config, in place if it exists.
 pub(crate) fn set(config: &mut Config, key: &str, value: ConfigValue) {
     match config.0.iter_mut().find(|(name, _)| name == key) {
         Some((_, old)) => *old = value,
@@ -96,12 +96,12 @@ pub(crate) fn set(config: &mut Config, key: &str, value: ConfigValue) {
 }
 
 impl Rules {
-    /// Whether there is no rule.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What is pinned for each node of a model.
+    /// The pins of each node of a model.
     pub fn pins(&self, model: &Model) -> Vec<Pins> {
         let of = |node: &Node| {
             let mut pins = Pins::default();
@@ -112,9 +112,9 @@ impl Rules {
         model.nodes.iter().map(of).collect()
     }
 
-    /// What is wrong with the rules for a model, placed in their file: a warning for each rule that
-    /// matches no op, an error for each key of a config that means nothing to any op it matches or
-    /// has a value that one of them cannot have.
+    /// Diagnostics of the rules for a model, located in their file: a warning for each rule that
+    /// matches no op, an error for each key of a config that no matching op has or
+    /// whose value is invalid for one of them.
     pub fn diagnostics(&self, model: &Model) -> Vec<Diagnostic> {
         self.rules.iter().flat_map(|rule| rule.diagnostics(model)).collect()
     }
@@ -134,7 +134,7 @@ impl Rule {
         let config = self.pins.config.iter().flat_map(|config| &config.0);
         let diagnostic = |((key, value), span): (&(String, ConfigValue), &Span<usize>)| {
             let diagnostic =
-                keys::unread(key, &kinds).or_else(|| keys::unfit(key, value, &kinds))?;
+                keys::check_key(key, &kinds).or_else(|| keys::check_value(key, value, &kinds))?;
             Some(diagnostic.at(span.clone(), "this key"))
         };
         config.zip(&self.keys).filter_map(diagnostic).collect()
@@ -164,13 +164,13 @@ fn fits_shape(pattern: &[Option<i64>], shape: &[i64]) -> bool {
     pattern.len() == shape.len() && pattern.iter().zip(shape).all(fits)
 }
 
-/// Whether a text fits a pattern of `*` and `?`; in time linear in both for one star, and never
-/// more than their product.
+/// Whether a text matches a pattern of `*` and `?`; in time linear in both for one star, and at
+/// most their product.
 fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last star does not fit: the star takes one more.
+    // Where to continue when what follows the last star does not match: the star consumes one more.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

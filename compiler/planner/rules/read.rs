@@ -1,4 +1,4 @@
-//! Rules from JSON, every diagnostic placed.
+//! Reads rules from JSON, with located diagnostics.
 use super::{Pattern, Pins, Rule, Rules, Span, keys};
 use irc_ark_format::{
     model::{DataType, OpKind},
@@ -7,7 +7,7 @@ use irc_ark_format::{
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Format, Node, Object, Reader, Value};
 
-/// How rules name what is wrong with a text, and how much of one is read.
+/// Diagnostic codes of rules, and limits on their text.
 static FORMAT: Format = Format {
     holds: "an array of rules",
     levels: Some("four"),
@@ -18,7 +18,7 @@ static FORMAT: Format = Format {
     ..Format::of("rules-syntax")
 };
 
-/// Keys that say which ops a rule is for.
+/// Keys of a pattern.
 const MATCH_KEYS: [&str; 5] = ["Type", "Name", "DataType", "Shape", "Nodes"];
 
 /// Keys of a rule.
@@ -33,12 +33,12 @@ pub fn read(source: &Source, sink: &mut Sink) -> Option<Rules> {
     (sink.error_count() == before).then_some(Rules { rules })
 }
 
-/// Reports a value that means nothing here.
+/// Reports an invalid value.
 fn error(r: &mut Reader<'_>, message: impl Into<String>, node: &Node<'_>, at: &At<'_>) {
     r.report(Diagnostic::error("rules-value", message), node.shown(), at, "here");
 }
 
-/// An object with these keys.
+/// An object with no keys but these.
 fn object<'n, 't, 'p>(
     r: &mut Reader<'_>,
     node: &'n Node<'t>,
@@ -49,7 +49,7 @@ fn object<'n, 't, 'p>(
     for member in object.members.iter().filter(|member| !known.contains(&&*member.key)) {
         let message = format!("unknown key `{}`", irc_diag::clip(&member.key));
         let diagnostic = Diagnostic::error("rules-unknown-key", message)
-            .help(format!("the keys here are {}", known.join(", ")));
+            .help(format!("valid keys: {}", known.join(", ")));
         r.report(diagnostic, member.key_span(), &at.key(&member.key), "this key");
     }
     Some(object)
@@ -73,7 +73,7 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
     let pattern = match object.get("Match") {
         Some(value) => pattern(r, value, &at.key("Match")),
         None => {
-            let message = "a rule needs `Match`, the ops that it is for";
+            let message = "expected `Match`, the pattern of a rule";
             let diagnostic = Diagnostic::error(FORMAT.missing_key, message)
                 .help("`\"Match\": {}` matches every op");
             r.report(diagnostic, node.shown(), at, "this rule");
@@ -86,7 +86,7 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
     let is_merged = field(r, &object, "Merge", |r, node, at| r.boolean(node, at));
     let has_config = object.get("Config").is_some();
     if object.get("Merge").is_some() && !has_config {
-        error(r, "`Merge` says how `Config` is used, and there is none", node, at);
+        error(r, "`Merge` requires `Config`", node, at);
     }
     let [processor_range, warp_range, sram_range] =
         ["ProcessorRange", "WarpRange", "SramRange"].map(|key| field(r, &object, key, range));
@@ -101,7 +101,7 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
         task: task?,
     };
     if pins.is_empty() {
-        error(r, "the rule fixes nothing", node, at);
+        error(r, "the rule pins nothing", node, at);
     }
     Some(Rule { pattern: pattern?, pins, span: node.span(), keys: keys.unwrap_or_default() })
 }
@@ -166,7 +166,7 @@ fn range(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Range> {
     }
 }
 
-/// A config for ops of some kinds, and where its keys stand.
+/// A config for ops of some kinds, and the locations of its keys.
 fn config(
     r: &mut Reader<'_>,
     node: &Node<'_>,
@@ -175,13 +175,14 @@ fn config(
 ) -> Option<(Config, Vec<Span<usize>>)> {
     let object = r.object(node, at)?;
     if object.members.is_empty() {
-        error(r, "the config pins no key", node, at);
+        error(r, "the config is empty", node, at);
     }
     let (mut config, mut keys) = (Config::default(), vec![]);
     for member in object.members {
         let (key, span) = (&*member.key, member.key_span());
         let value = config_value(r, &member.value, &at.key(key))?;
-        let diagnostic = keys::unread(key, kinds).or_else(|| keys::unfit_all(key, &value, kinds));
+        let diagnostic =
+            keys::check_key(key, kinds).or_else(|| keys::check_value_for_any(key, &value, kinds));
         if let Some(diagnostic) = diagnostic {
             r.report(diagnostic, span.clone(), &at.key(key), "this key");
         }

@@ -1,4 +1,4 @@
-//! `--planner=ark` gives the plans that ARK's planner gave.
+//! `--planner=ark` writes the same plans as ARK's planner.
 
 use crate::support::{corpus, name, pinned, read_model, read_plan, read_rules, root, text};
 use irc_ark_format::{
@@ -59,7 +59,7 @@ fn plans_that_need_rules_differ_without() {
 }
 
 #[test]
-fn products_without_a_default_are_refused_in_arks_words() {
+fn products_without_a_default_are_rejected_in_arks_words() {
     let model = read_model(&root().join("examples/ffn.model.json"));
     for (architecture, expected) in [
         (Architecture::Cuda70, "no default config of Matmul on CUDA_70 (InternalError: Unexpected"),
@@ -69,12 +69,12 @@ fn products_without_a_default_are_refused_in_arks_words() {
     ] {
         let target = Target::new(architecture, None).expect("a target");
         let options = Options { planner: Planner::Ark, ..Options::new(target) };
-        let diagnostics = irc_planner::plan(&model, &options).expect_err("a refusal");
+        let diagnostics = irc_planner::plan(&model, &options).expect_err("a rejection");
         let is_product = |node: usize| model.nodes[node].op.kind == OpKind::Matmul;
         for diagnostic in &diagnostics {
             assert!(diagnostic.node.is_some_and(is_product), "{diagnostic:?}");
             assert!(diagnostic.message.contains(expected), "{diagnostic:?}");
-            let told = "ARK's planner refuses this model: ";
+            let told = "ARK's planner rejects this model: ";
             assert!(diagnostic.message.starts_with(told), "{diagnostic:?}");
         }
     }
@@ -103,7 +103,7 @@ fn a_pinned_tile_is_asked_in_place_of_arks() {
     assert_eq!(products(tile), [[4, 49_152, 8], [4, 49_152, 2]]);
     let counted = r#"{"TileShapeMNK": [64, 64, 32], "NumTasks": 3}"#;
     assert_eq!(products(counted), [[4, 49_152, 3], [4, 49_152, 3]]);
-    let refused = with(r#"{"TileShapeMNK": [32, 32, 32]}"#).expect_err("a refusal");
+    let rejected = with(r#"{"TileShapeMNK": [32, 32, 32]}"#).expect_err("a rejection");
     let expected = "CUDA_80 has no FP32 kernel for the tile 32x32x32; its tiles are";
-    assert!(refused[0].message.starts_with(expected), "{refused:?}");
+    assert!(rejected[0].message.starts_with(expected), "{rejected:?}");
 }

@@ -1,4 +1,4 @@
-//! The cost model says what it must of any plan.
+//! Properties of the cost model that hold for any plan.
 
 use crate::support::{
     corpus, files,
@@ -11,7 +11,7 @@ use irc_planner::{
     cost::{Bound, estimate, machine, table},
 };
 
-/// Plans of ARK's planner: of the models that the repository has, and of the corpus.
+/// Plans of ARK's planner, for the models of the repository and of the corpus.
 fn plans() -> Vec<Plan> {
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let options = Options { planner: Planner::Ark, ..Options::new(target) };

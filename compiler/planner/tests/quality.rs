@@ -1,4 +1,4 @@
-//! Plans are no worse than ARK's, by every count.
+//! Plans are no worse than ARK's, by every measure.
 
 use crate::support::{
     compressed, corpus,
@@ -17,7 +17,7 @@ use irc_planner::{
 
 fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan> {
     let target = Target::new(architecture, None).expect("a target");
-    // What was pinned for ARK's plan, where it says how ranks talk.
+    // The pins of ARK's plan, where it states how ranks communicate.
     let rules = pinned(what).filter(|file| file.contains("_s")).map(read_rules).unwrap_or_default();
     match irc_planner::plan(model, &Options { rules, ..Options::new(target) }) {
         Ok(planned) => {
@@ -41,7 +41,7 @@ fn faults(ours: &Estimate, arks: &Estimate, product_tasks: i64) -> Vec<String> {
         ("traffic", ours.traffic, arks.traffic),
         ("time", ours.time, arks.time),
     ];
-    // Smaller tiles of products fill processors that larger ones leave idle; no other op is cut finer.
+    // Smaller tiles of products fill processors that larger ones leave idle; no other op gets smaller tiles.
     let is_quicker = ours.time < arks.time && ours.tasks <= arks.tasks + product_tasks;
     let counts = counts.into_iter().filter(|(what, ..)| *what != "tasks" || !is_quicker);
     let worse = counts.filter(|(_, ours, arks)| ours > arks);

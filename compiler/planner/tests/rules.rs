@@ -1,4 +1,4 @@
-//! What is pinned is obeyed, or rejected with a reason.
+//! Pins are satisfied, or rejected with a reason.
 
 use crate::support::{read_model, root};
 use irc_ark_format::{
@@ -48,8 +48,8 @@ fn ours(model: &Model, text: &str) -> Plan {
     plan
 }
 
-fn refusal(model: &Model, text: &str) -> NodeDiagnostic {
-    let mut diagnostics = planned(model, Planner::Irc, text).expect_err("a refusal");
+fn rejection(model: &Model, text: &str) -> NodeDiagnostic {
+    let mut diagnostics = planned(model, Planner::Irc, text).expect_err("a rejection");
     assert!(diagnostics.iter().all(|diagnostic| diagnostic.node.is_some()), "{diagnostics:?}");
     diagnostics.remove(0)
 }
@@ -170,22 +170,22 @@ fn ops_of_one_task_share_it() {
 
 #[test]
 fn what_cannot_be_obeyed_says_why() {
-    let refused = |text: &str| refusal(&softmax(), text).message;
-    let found = refused(r#"[{"Match": {"Type": "Exp"}, "ProcessorRange": [100, 200]}]"#);
+    let rejected = |text: &str| rejection(&softmax(), text).message;
+    let found = rejected(r#"[{"Match": {"Type": "Exp"}, "ProcessorRange": [100, 200]}]"#);
     assert_eq!(found, "`ProcessorRange` is pinned to [100, 200), and there are 108 processors");
     let text = r#"[{"Match": {"Type": "Exp"}, "Config": {"NumWarps": 4}, "WarpRange": [0, 2]}]"#;
-    assert_eq!(refused(text), "`WarpRange` is pinned to 2 warps, a task needs 4");
-    let found = refusal(&ffn(), r#"[{"Match": {}, "Task": "everything"}]"#).message;
+    assert_eq!(rejected(text), "`WarpRange` is pinned to 2 warps, but a task needs 4");
+    let found = rejection(&ffn(), r#"[{"Match": {}, "Task": "everything"}]"#).message;
     assert!(found.starts_with("task `everything` cannot hold this op"), "{found}");
     let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [32, 32, 32]}}]"#;
-    let found = refusal(&ffn(), text).message;
+    let found = rejection(&ffn(), text).message;
     let expected = "CUDA_80 has no FP32 kernel for the tile 32x32x32; its tiles are \
                     128x256x32 (8 warps, 147456 bytes), 128x128x32 (4 warps, 98304 bytes), \
                     64x64x32 (4 warps, 49152 bytes)";
     assert_eq!(found, expected);
     let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [64, 64, 32],
                    "NumWarps": 8}}]"#;
-    let found = refusal(&ffn(), text).message;
+    let found = rejection(&ffn(), text).message;
     assert!(found.contains("for the tile 64x64x32 with 8 warps; its tiles are"), "{found}");
 }
 
@@ -218,7 +218,7 @@ fn a_rule_that_matches_nothing_is_told() {
     assert_eq!((found[0].code, found[0].is_error()), ("rules-unmatched", false));
 }
 
-/// The text that a diagnostic in rules points at, and what it says.
+/// The text that a diagnostic in rules points at, and its message.
 fn placed(text: &str, found: &[Diagnostic]) -> Vec<(String, &'static str, String)> {
     let of = |diagnostic: &Diagnostic| {
         let span = diagnostic.primary_span().expect("a place");
@@ -240,7 +240,7 @@ fn keys_that_no_op_has_are_told_at_the_key() {
     assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
     let found = told(r#"[{"Match": {"Type": "ReduceSum"}, "Config": {"Tile": [1, 64]}}]"#);
     assert!(found[0].2.contains("no config of ReduceSum has a key `Tile`"), "{found:?}");
-    assert!(found[0].2.contains("the keys here are Granularity, ImplType"), "{found:?}");
+    assert!(found[0].2.contains("valid keys: Granularity, ImplType"), "{found:?}");
     let found = told(r#"[{"Match": {}, "Config": {"NumWarps": 0, "TileShapeMNK": "big"}}]"#);
     let places: Vec<&str> = found.iter().map(|(place, ..)| place.as_str()).collect();
     assert_eq!(places, [r#""NumWarps""#, r#""TileShapeMNK""#]);

@@ -1,4 +1,4 @@
-//! Every plan is valid: by the checks of the plan format, and by what the model says.
+//! Every plan is valid by the checks of the plan format, and computes what the model computes.
 
 use crate::support::{corpus, files, name, read_model, root};
 use irc_ark_format::{
@@ -26,18 +26,18 @@ fn planned(model: &Model, architecture: Architecture, processors: Option<i64>) -
         Err(diagnostics) => {
             diagnostics
                 .iter()
-                .for_each(|diagnostic| assert_refusal(model, architecture, diagnostic));
+                .for_each(|diagnostic| assert_rejection(model, architecture, diagnostic));
             None
         }
     }
 }
 
-/// A rejection names a matrix product, and says that there is no kernel or that ARK's would be wrong.
-fn assert_refusal(model: &Model, architecture: Architecture, diagnostic: &NodeDiagnostic) {
+/// A rejection names a matrix product, and states that there is no kernel or that ARK's would be wrong.
+fn assert_rejection(model: &Model, architecture: Architecture, diagnostic: &NodeDiagnostic) {
     let NodeDiagnostic { node, message } = diagnostic;
     let kind = node.map(|node| model.nodes[node].op.kind);
     assert_eq!(kind, Some(OpKind::Matmul), "{architecture:?}: {message}");
-    let is_known = ["has no kernel", "tile for Matmul", "are stepped as if"];
+    let is_known = ["has no known kernel", "tile for Matmul", "are stepped as if"];
     assert!(is_known.iter().any(|known| message.contains(known)), "{architecture:?}: {message}");
     let without = [Architecture::Cuda90, Architecture::Rocm90a];
     if without.contains(&architecture) {
@@ -144,7 +144,7 @@ fn assert_meaning(path: &Path, model: &Model, planned: &Planned) {
     }
 }
 
-/// The plan says nothing that the executor ignores.
+/// The plan contains nothing that the executor ignores.
 fn assert_heard(path: &Path, plan: &Plan) {
     for group in &plan.processor_groups {
         assert_eq!((group.processor_range.begin, group.processor_range.step), (0, None));
@@ -195,7 +195,7 @@ fn assert_vectors(path: &Path, plan: &Plan) {
     }
 }
 
-/// What the user gives and gets has its buffer, and lies where it lay.
+/// The user's buffers exist in the plan, at their places.
 fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
     let ops = || model.nodes.iter().map(|node| &node.op).filter(|op| !op.is_virtual);
     let read: BTreeSet<u64> =
@@ -284,9 +284,9 @@ fn virtual_nodes_change_nothing() {
 }
 
 #[test]
-fn no_processors_and_too_many_are_refused() {
+fn no_processors_and_too_many_are_rejected() {
     for processors in [0, -1, 109, 4096] {
-        let found = Target::new(Architecture::Cuda80, Some(processors)).expect_err("a refusal");
+        let found = Target::new(Architecture::Cuda80, Some(processors)).expect_err("a rejection");
         assert!(found.contains("expected 1 to 108 processors on CUDA_80"), "{found}");
     }
     assert!(Target::new(Architecture::Any, Some(4096)).is_ok());

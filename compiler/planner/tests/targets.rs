@@ -1,4 +1,4 @@
-//! What architectures have kernels for, and what is said where they have none.
+//! Which architectures have kernels for what, and the messages where they have none.
 use irc_ark_format::{
     model::{Arg, Buffer, DataType, Model, Node, Op, OpKind, Tensor},
     plan::{Architecture, Plan, PlanOp, matmul_kernels},
@@ -91,37 +91,35 @@ fn cuda_70_has_one_kernel() {
             .iter()
             .any(|diagnostic| diagnostic.message.contains("no device has confirmed"))
     );
-    let refused = self::planned(&product(DataType::Fp32, [256, 512, 64]), Architecture::Cuda70);
-    let diagnostics = refused.expect_err("a refusal");
-    assert!(
-        diagnostics[0].message.contains("Matmul of FP32 has no kernel that is known on CUDA_70")
-    );
+    let rejected = self::planned(&product(DataType::Fp32, [256, 512, 64]), Architecture::Cuda70);
+    let diagnostics = rejected.expect_err("a rejection");
+    assert!(diagnostics[0].message.contains("Matmul of FP32 has no known kernel on CUDA_70"));
 }
 
 #[test]
 fn products_without_a_kernel_are_named() {
     for architecture in [Architecture::Cuda90, Architecture::Rocm90a] {
-        let refused = planned(&product(DataType::Fp16, [256, 256, 128]), architecture);
-        let diagnostics = refused.expect_err("a refusal");
+        let rejected = planned(&product(DataType::Fp16, [256, 256, 128]), architecture);
+        let diagnostics = rejected.expect_err("a rejection");
         let [NodeDiagnostic { node: Some(0), message }] = &diagnostics[..] else {
             panic!("{diagnostics:?}")
         };
         let expected = format!(
-            "Matmul of FP16 has no kernel that is known on {}; ARK has them for CUDA_80 and ROCM_942",
+            "Matmul of FP16 has no known kernel on {}; ARK has them for CUDA_80 and ROCM_942",
             architecture.name()
         );
         assert_eq!(*message, expected);
     }
-    let refused = planned(&product(DataType::Fp16, [100, 256, 128]), Architecture::Cuda80);
-    let message = &refused.expect_err("a refusal")[0].message;
+    let rejected = planned(&product(DataType::Fp16, [100, 256, 128]), Architecture::Cuda80);
+    let message = &rejected.expect_err("a rejection")[0].message;
     assert!(message.contains("divides M=100 N=256 K=128; pad the operands"), "{message}");
 }
 
 #[test]
 fn products_no_tile_divides_are_told_the_nearest() {
     let told = |dtype: DataType, size: [i64; 3], architecture: Architecture| {
-        let refused = planned(&product(dtype, size), architecture).expect_err("a refusal");
-        let (_, advice) = refused[0].message.split_once("multiples of a tile: ").expect("advice");
+        let rejected = planned(&product(dtype, size), architecture).expect_err("a rejection");
+        let (_, advice) = rejected[0].message.split_once("multiples of a tile: ").expect("advice");
         advice.to_owned()
     };
     let advice = told(DataType::Fp16, [512, 128, 512], Architecture::Cuda70);

@@ -104,13 +104,13 @@ fn rows_that_split_pairs_are_cast_one_by_one() {
 }
 
 #[test]
-fn odd_rows_of_four_strided_dimensions_are_refused() {
+fn odd_rows_of_four_strided_dimensions_are_rejected() {
     let input = boxed(0, &[2, 3, 4, 5], &[2, 4, 5, 6]);
     let output = dense(1, DataType::Fp32, &[2, 3, 4, 5]);
     let cast = op(OpKind::Cast, &[&input], &output);
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
-    let refused = irc_planner::plan(&model(vec![cast]), &Options::new(target));
-    let diagnostics = refused.expect_err("a refusal");
+    let rejected = irc_planner::plan(&model(vec![cast]), &Options::new(target));
+    let diagnostics = rejected.expect_err("a rejection");
     let [diagnostic] = &diagnostics[..] else { panic!("{diagnostics:?}") };
     assert_eq!(diagnostic.node, Some(0));
     assert!(diagnostic.message.ends_with("1 past the end of rows of 5"), "{}", diagnostic.message);
