@@ -2,7 +2,7 @@
 //!
 //!     cargo run -p irc-npu-emit --example assemble -- SCHEDULE.json [FRONTEND.json [LISTING.txt]]
 //!
-//! With a published listing, the instructions of it that differ instead.
+//! With a published listing, prints the instructions that differ from it instead.
 
 use irc_diag::{Sink, Source, render};
 use irc_gemini_format::{FileKind, Options, frontend, schedule, source};
@@ -64,7 +64,7 @@ fn compare(plan: &str, layers: &str, published: &str) -> Result<String, String> 
     let ours = assemble(plan, Some(layers))?;
     let published = read(published)?;
     let theirs = listing::parse(&published, Limits::default(), &mut Sink::new());
-    let theirs = theirs.ok_or("the listing is not sound")?;
+    let theirs = theirs.ok_or("the listing is valid")?;
     let mut sink = Sink::new();
     irc_npu::compare(&theirs.program, Some(&theirs.spans), &ours, &mut sink);
     Ok(render(&published, &sink.into_diagnostics(), false, 100))

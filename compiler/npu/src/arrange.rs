@@ -1,17 +1,17 @@
 //! The order of a core's instructions.
 //!
-//! Every workload has its tiles in order, and gaps before, between and after them into which loads
-//! and stores go, as early as the program in front of them allows:
+//! Every workload has its tiles in order, and gaps before, between and after them for loads
+//! and stores, which are issued as early as the order of the program allows:
 //!
-//! * Copies of a workload's result run before what the next workload does.
-//! * Weights that come from L2 tile by tile use two halves of WL0 in turn: those of tile `t` go
-//!   behind tile `t - 2`, which reads the same half. Tile 1's go before tile 0 when the convolution
-//!   that last read its half is none earlier than that of tile 0's half, as the wait for one is
-//!   then that for both; else between the first two tiles. In a gap the later tile's come first.
-//! * Movements from and to DRAM keep the order of the schedule. What the workload reads comes
-//!   before its first tile. Loads ahead take one gap each: that before the first tile when
-//!   something already fills it, and that behind it. The others, and all stores, follow the
-//!   workload; but a PE workload lets stores of older results go first.
+//! * Copies of a workload's result run before the next workload.
+//! * Weights that come from L2 tile by tile use two halves of WL0 in turn: those of tile `t` are
+//!   loaded after tile `t - 2`, which reads the same half. Those of tile 1 are loaded before tile 0 if
+//!   the last convolution to read their half is no earlier than that of tile 0's half, as the wait for
+//!   one then covers both; otherwise between the first two tiles. In a gap the later tile's come first.
+//! * Movements to and from DRAM keep the order of the schedule. What the workload reads is loaded
+//!   before its first tile. Loads for later workloads take one gap each: that before the first tile if
+//!   it has other movements, and that after it. Other loads, and all stores, follow the
+//!   workload; but a PE workload issues stores of older results first.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ use crate::rings;
 use crate::step::Step;
 use crate::tensors::{View, lengths};
 
-/// The instructions of a core between the begin of its task and the end.
+/// The instructions of a core between the begin and the end of its task.
 pub fn arrange(view: &View<'_>) -> Result<Vec<Step>> {
     let moves = moves(view)?;
     let flat: Vec<&Move<'_>> = moves.iter().flatten().collect();
@@ -53,11 +53,11 @@ pub fn arrange(view: &View<'_>) -> Result<Vec<Step>> {
     Ok(all)
 }
 
-/// How often the last bank is written again when a table changes, as the one published program
+/// How often the last bank is rewritten when a table changes, as in the one published program
 /// with several tables does.
 const SETTLING: usize = 14;
 
-/// The ring table of a workload, when it is another than that of the workload before.
+/// The ring table of a workload, if it differs from that of the previous workload.
 fn new_rings(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     let regions = view.workload(index).regions();
     if index == 0 || view.workload(index - 1).regions() == regions {
@@ -70,7 +70,7 @@ fn new_rings(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     Ok(banks.into_iter().chain(last.into_iter().cycle().take(SETTLING)).map(step).collect())
 }
 
-/// Copies of a workload's result to everywhere but its first place.
+/// Copies of a workload's result to all its places but the first.
 fn copies_of(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     let mut all = vec![];
     for part in view.workload(index).ofmaps() {
@@ -84,29 +84,29 @@ fn copies_of(view: &View<'_>, index: usize) -> Result<Vec<Step>> {
     Ok(all)
 }
 
-/// What convolutions have read of WL0 so far, in units.
+/// The convolutions that have read WL0 so far, by unit.
 #[derive(Default)]
 struct Rows {
     read: Vec<(i64, i64)>,
 }
 
 impl Rows {
-    /// The last convolution that read some of a range; later ones are greater.
+    /// The last convolution that read some of a range; later ones have larger numbers.
     fn last(&self, (start, end): (i64, i64)) -> Option<usize> {
         self.read.iter().rposition(|(from, to)| *from < end && start < *to)
     }
 }
 
-/// A workload's tiles and what goes between them.
+/// A workload's tiles and the movements between them.
 struct Gaps {
-    /// Weights by gap: before the first tile, behind each.
+    /// Weights by gap: before the first tile, after each.
     weights: Vec<VecDeque<Step>>,
     tiles: Vec<Step>,
     /// Whether weights come from L2.
     by_tile: bool,
-    /// Whether a load ahead may go before the first tile.
+    /// Whether a load for a later workload may precede the first tile.
     is_open: bool,
-    /// Whether stores of older results go first.
+    /// Whether stores of older results come first.
     stores_first: bool,
 }
 
@@ -150,7 +150,7 @@ impl Gaps {
 
     fn fill(self, mut queue: VecDeque<(Move<'_>, Step)>) -> Vec<Step> {
         let mut all = vec![];
-        // Weights in L2 must be there before they go on to WL0.
+        // Weights must be in L2 before they are copied to WL0.
         let needed = |movement: &Move<'_>| match movement.what {
             Movement::Weights(_) => movement.is_read,
             _ => movement.is_read && !self.by_tile,
@@ -188,7 +188,7 @@ fn written(op: &Op, format: DataFmt) -> (i64, i64) {
     (op.dt_addr, op.dt_addr + units)
 }
 
-/// Takes all up to the last that is wanted.
+/// Takes all movements up to the last that is needed.
 fn take_through(
     queue: &mut VecDeque<(Move<'_>, Step)>,
     all: &mut Vec<Step>,
@@ -199,7 +199,7 @@ fn take_through(
     all.extend(queue.drain(..count).map(|(_, step)| step));
 }
 
-/// Takes the next movement when it is a load.
+/// Takes the next movement if it is a load.
 fn take_load(queue: &mut VecDeque<(Move<'_>, Step)>, all: &mut Vec<Step>) {
     if queue.front().is_some_and(|(movement, _)| !matches!(movement.what, Movement::Store { .. })) {
         all.extend(queue.pop_front().map(|(_, step)| step));

@@ -1,4 +1,4 @@
-//! Instructions that compute: convolutions, vector operations, one for each tile.
+//! Compute instructions: convolutions and vector operations, one per tile.
 
 use irc_gemini_format::Nullable;
 use irc_gemini_format::frontend::{Activation, FrontendLayer};
@@ -9,20 +9,20 @@ use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
 use crate::diagnostic::{
-    FileDiagnostic, Result, fault, layer_fault, layer_word, signed, word, words,
+    FileDiagnostic, Result, error, layer_error, layer_word, signed, word, words,
 };
 use crate::instructions::VectorSetup;
 use crate::movement::{cut_mode, place};
 use crate::step::Step;
 use crate::tensors::{TensorOffset, View, corner, lengths};
 
-/// The instructions of a workload's tiles, in the order of their keys as strings. Their place in it
-/// says in which half of WL0 their weights are.
+/// The instructions of a workload's tiles, in the order of their keys as strings. The position of a
+/// tile selects the half of WL0 of its weights.
 pub fn tiles<'s>(view: &View<'s>, index: usize) -> Result<Vec<(&'s Tile, Step)>> {
     let workload = view.workload(index);
     let path = view.at(index);
     let Some(info) = &workload.tile_info else {
-        return Err(fault("emit-tile", &path, "the workload has no tiles"));
+        return Err(error("emit-tile", &path, "the workload has no tiles"));
     };
     let tiles = info.by_key();
     let mut origins = [None; 2];
@@ -50,7 +50,7 @@ pub fn tiles<'s>(view: &View<'s>, index: usize) -> Result<Vec<(&'s Tile, Step)>>
         let step = match workload.layer_type {
             Some(LayerKind::Pe) => work.convolution(tile, number, position)?,
             Some(LayerKind::Vp) => work.vector(tile, number)?,
-            _ => return Err(fault("emit-kind", &work.path, "only pe and vp workloads are known")),
+            _ => return Err(error("emit-kind", &work.path, "expected a pe or vp workload")),
         };
         all.push((tile, step));
     }
@@ -68,9 +68,9 @@ fn inputs(view: &View<'_>, index: usize) -> Result<Vec<TensorOffset>> {
     view.workload(index).ifmaps().iter().map(|ifmap| view.input(index, ifmap)).collect()
 }
 
-/// Where the first element of the whole result is written.
+/// The place of the first element of the whole result.
 fn output(view: &View<'_>, index: usize) -> Result<TensorOffset> {
-    let missing = || fault("emit-output", &view.at(index), "the result has no place in the buffer");
+    let missing = || error("emit-output", &view.at(index), "the result has no place in the buffer");
     let part = view.workload(index).ofmaps().first().ok_or_else(missing)?;
     let mut spot = *view.outputs(index, part)?.first().ok_or_else(missing)?;
     let skipped = corner(&part.extent());
@@ -78,14 +78,14 @@ fn output(view: &View<'_>, index: usize) -> Result<TensorOffset> {
     Ok(spot)
 }
 
-/// A workload with what its tiles share.
+/// A workload and the state that its tiles share.
 struct Work<'v, 's> {
     view: &'v View<'s>,
     index: usize,
     path: String,
     layer: &'s FrontendLayer,
     inputs: Vec<TensorOffset>,
-    /// Which operand of the layer each is, as the frontend has them.
+    /// The index of each operand among those of the frontend's layer.
     operands: Vec<usize>,
     /// First element of each operand over all tiles, absolute in the layer's operand.
     origins: [Option<[i64; 4]>; 2],
@@ -95,13 +95,13 @@ struct Work<'v, 's> {
 impl Work<'_, '_> {
     fn lacks(&self, module: &str) -> Box<FileDiagnostic> {
         let message = format!("the layer has no module `{module}`");
-        layer_fault("emit-frontend", (&self.layer.name, "module_list"), message)
+        layer_error("emit-frontend", (&self.layer.name, "module_list"), message)
     }
 
     fn input(&self, operand: usize) -> Result<&TensorOffset> {
         self.inputs
             .get(operand)
-            .ok_or_else(|| fault("emit-input", &self.path, "the workload lacks an operand"))
+            .ok_or_else(|| error("emit-input", &self.path, "the workload has too few operands"))
     }
 
     /// A tile's first element relative to that of the workload.
@@ -146,7 +146,7 @@ impl Work<'_, '_> {
         self.step(configs, op.into(), number)
     }
 
-    /// The row and column of the operand at which a tile's first window begins, negative in padding.
+    /// The row and column of the operand at which a tile's first window starts, negative in padding.
     fn first_pixel(&self, tile: &Tile, kernel: [u32; 2]) -> Result<[i32; 2]> {
         let [top, _, left, _] = tile.tile_padding_tblr;
         let row = self.begin(tile, 2, top, kernel[0])?;
@@ -154,10 +154,10 @@ impl Work<'_, '_> {
         Ok([signed(row, &self.path)?, signed(column, &self.path)?])
     }
 
-    /// Where a tile's first window begins along an axis `[N, C, H, W]`, with some padding before it.
+    /// The start of a tile's first window along an axis `[N, C, H, W]`, with some padding before it.
     ///
     /// It is counted from the first element that the tile reads, as in published programs, unless
-    /// windows go on into padding behind the last: where that is, only its place in the operand tells.
+    /// windows extend into padding after the last element: then only the place in the operand determines it.
     fn begin(&self, tile: &Tile, axis: usize, before: i64, kernel: u32) -> Result<i64> {
         let input = self.input(0)?;
         let first = input.at[axis] + self.within(0, corner(&tile.ifmap()))[axis];
@@ -171,15 +171,16 @@ impl Work<'_, '_> {
         if ends && (first == 0 || before == 0) {
             return Ok(first - before);
         }
-        let message = "windows of a tile go past what it reads, where its operand does not end";
-        Err(fault("emit-tile", &self.path, message))
+        let message =
+            "windows of a tile extend past what it reads, but its operand does not end there";
+        Err(error("emit-tile", &self.path, message))
     }
 
     fn no_tile(&self, what: &str) -> Box<FileDiagnostic> {
-        fault("emit-tile", &self.path, format!("a tile has no {what}"))
+        error("emit-tile", &self.path, format!("a tile has no {what}"))
     }
 
-    /// Where the weights of a tile are in WL0: whole, or in turn in either half.
+    /// The place of a tile's weights in WL0: whole, or alternating between the halves.
     fn weight_address(&self, tile: &Tile, position: usize) -> Result<i64> {
         let row = self.view.wl0_row(self.index)?;
         if row.source == Wl0Source::Core {
@@ -203,7 +204,7 @@ impl Work<'_, '_> {
             sf: input.format,
             wf: weights.format,
             df: output.format,
-            // Padding is the real 0, whose integer is minus the zero point.
+            // Padding has the real value 0, whose integer is minus the zero point.
             padv: zero.map_or(Number::Int(0), |zero| negated(number(zero))),
             s_tile: input.shape,
             d_tile: output.shape,
@@ -229,14 +230,14 @@ impl Work<'_, '_> {
         })
     }
 
-    /// Extents of a kernel or steps; 1 for layers that have none.
+    /// Extents of a kernel or its strides; 1 for layers that have none.
     fn pair(&self, key: &str, values: Option<[i64; 2]>) -> Result<[u32; 2]> {
         let [rows, columns] = values.unwrap_or([1, 1]);
         let place = (self.layer.name.as_str(), key);
         Ok([layer_word(rows, place)?, layer_word(columns, place)?])
     }
 
-    /// Where a tile's result begins in that of the workload.
+    /// The start of a tile's result in that of the workload.
     fn made_at(&self, tile: &Tile) -> [i64; 4] {
         let whole = corner(&self.view.workload(self.index).extent);
         let part = corner(&tile.ofmap());
@@ -248,7 +249,7 @@ impl Work<'_, '_> {
         Ok(Step { configs, op, origin, workload: self.index })
     }
 
-    /// One operation for each image. It has no batch, and its addresses are those of the first.
+    /// One operation per image. It has no batch, and its addresses are those of the first image.
     fn vector(&self, tile: &Tile, number: u32) -> Result<Step> {
         let is_pool = matches!(self.layer.operation.as_str(), "max_pool2d" | "avg_pool2d");
         let [top, _, left, _] = tile.tile_padding_tblr;
@@ -304,8 +305,8 @@ impl Work<'_, '_> {
         self.step(self.vector_configs(tile, &operation)?, op, number)
     }
 
-    /// Ring regions and addresses of what a tile reads, element by element: that at `STaddr`, and
-    /// that at `STaddr1`, which is the first operand of the layer. With one operand both are the same.
+    /// Ring regions and addresses that a tile reads element by element: that of `STaddr`, and
+    /// that of `STaddr1`, the first operand of the layer. With one operand both are the same.
     fn sources(&self, tile: &Tile) -> Result<((u32, i64), (u32, i64))> {
         let place = |operand: usize, part: Extent| -> Result<(u32, i64)> {
             let input = self.input(operand)?;
@@ -316,20 +317,21 @@ impl Work<'_, '_> {
         let is_sum = self.layer.operation == "element_wise_add";
         match (tile.ifmap2(), &self.operands[..]) {
             (Some(_), [_, _]) if is_sum && !self.are_alike() => {
-                let message = "the operands of a sum lie in tensors of other pixels or rows";
-                Err(fault("emit-operands", &self.path, message))
+                let message =
+                    "the operands of a sum are in tensors with different pixel or row strides";
+                Err(error("emit-operands", &self.path, message))
             }
             (Some(other), [1, _]) if is_sum => Ok((first, place(1, other)?)),
             (Some(other), [_, _]) if is_sum => Ok((place(1, other)?, first)),
             (None, [_]) if !is_sum => Ok((first, first)),
             _ => {
-                let message = "a sum has two operands, other vector operations have one";
-                Err(fault("emit-operands", &self.path, message))
+                let message = "expected two operands of a sum, or one of another vector operation";
+                Err(error("emit-operands", &self.path, message))
             }
         }
     }
 
-    /// Whether one register can say of both operands how they lie.
+    /// Whether one register can describe the layout of both operands.
     fn are_alike(&self) -> bool {
         let images = self.view.workload(self.index).extent.axis(0);
         let shape = |spot: &TensorOffset| {
@@ -355,9 +357,8 @@ impl Work<'_, '_> {
                 Ok(Operation { path, function: 18, cmps: Cmps::Default, outside: 0 })
             }
             other if self.has_relu() => {
-                let message =
-                    format!("the vector processor's code for `{other}` with a ReLU is not known");
-                Err(layer_fault("emit-operation", (&self.layer.name, "operation"), message))
+                let message = format!("unknown vector processor code for `{other}` with a ReLU");
+                Err(layer_error("emit-operation", (&self.layer.name, "operation"), message))
             }
             "quantize" => Ok(Operation { path: 4, function: 16, cmps: Cmps::Default, outside: 0 }),
             // Padding must lose every comparison.
@@ -371,8 +372,8 @@ impl Work<'_, '_> {
                 Ok(Operation { path: 4, function: 56, cmps: Cmps::Default, outside: 0 })
             }
             other => {
-                let message = format!("the vector processor's code for `{other}` is not known");
-                Err(layer_fault("emit-operation", (&self.layer.name, "operation"), message))
+                let message = format!("unknown vector processor code for `{other}`");
+                Err(layer_error("emit-operation", (&self.layer.name, "operation"), message))
             }
         }
     }
@@ -431,7 +432,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// What the vector processor's fields are for an operation.
+/// The vector processor's fields for an operation.
 struct Operation {
     path: u32,
     function: u32,
@@ -439,7 +440,7 @@ struct Operation {
     outside: i64,
 }
 
-/// A bit for each axis of an operand that is in use.
+/// A bit for each axis of an operand that is used.
 fn axes(lut: Option<[i64; 3]>) -> u32 {
     lut.unwrap_or([1; 3]).iter().fold(0, |bits, used| bits << 1 | u32::from(*used != 0))
 }
@@ -449,7 +450,7 @@ pub fn half_of(address: i64, size: i64, position: usize) -> i64 {
     if position.is_multiple_of(2) { address } else { address + size / 2 }
 }
 
-/// A constant, whole or not as it is written.
+/// Parses a constant, which may be written as an integer or not.
 fn number(value: &irc_json::Number) -> Number {
     match value.text().parse() {
         Ok(whole) => Number::Int(whole),

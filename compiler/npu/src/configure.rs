@@ -1,4 +1,4 @@
-//! Configuration: what writes registers is issued only where it changes them.
+//! Configuration: elides register writes that change nothing.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use irc_npu::{Instruction, Op};
 use crate::step::Step;
 use crate::tokens::IssuedInstruction;
 
-/// The steps with the configuration they need in front of them.
+/// The steps, each preceded by the configuration it needs.
 ///
-/// Registers stay until written again, so one is left out that would write what is there.
+/// Registers keep their value, so a write of the current value is omitted.
 pub fn configure(steps: impl Iterator<Item = Step>) -> Vec<IssuedInstruction> {
     let mut registers: BTreeMap<&'static str, Op> = BTreeMap::new();
     let mut code = vec![];

@@ -1,4 +1,4 @@
-//! What goes around the instructions of a core: the begin and the end of its task, registers,
+//! The frame around the instructions of a core: the begin and the end of its task, registers,
 //! tokens.
 
 use irc_npu::op::{CtEd, CtSt};
@@ -10,25 +10,25 @@ use crate::rings;
 use crate::step::Step;
 use crate::tokens::{Rules, synchronize};
 
-/// What a core's program needs beside its instructions.
+/// The parts of a core's program other than its instructions.
 pub struct Frame<'p> {
     /// Number of the core.
     pub id: u32,
     /// Path of the core in the schedule's file.
     pub path: &'p str,
-    /// Where the begin comes from, and its workload.
+    /// Origin of the begin, and its workload.
     pub begin: (Origin, usize),
     /// The first ring table.
     pub regions: &'p [[i64; 2]],
-    /// Where the end comes from, and its workload.
+    /// Origin of the end, and its workload.
     pub end: (Origin, usize),
-    /// How tokens are chosen.
+    /// The rules for tokens.
     pub rules: Rules,
 }
 
 impl Frame<'_> {
     /// The program of the core.
-    pub fn around(self, steps: Vec<Step>) -> Result<Core> {
+    pub fn wrap(self, steps: Vec<Step>) -> Result<Core> {
         let control = |op, (origin, workload)| Step { configs: vec![], op, origin, workload };
         let first_path = format!("{}[{}]", self.path, self.begin.1);
         let table = rings::table(self.regions, &first_path)?;

@@ -6,8 +6,8 @@ use irc_gemini_format::schedule::{Core, Schedule, Transfers};
 
 /// The group of every workload of a core, numbered from 0.
 ///
-/// A group ends where a workload reads from DRAM what its own group has stored. What older groups
-/// stored may be read at any time.
+/// A group ends where a workload reads from DRAM a tensor that its own group has stored. Tensors stored
+/// by earlier groups may be read at any time.
 pub fn groups(schedule: &Schedule, transfers: &Transfers<'_>, core: &Core) -> Vec<u32> {
     let ins: BTreeMap<i64, i64> = schedule
         .dram

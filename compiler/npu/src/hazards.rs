@@ -1,30 +1,30 @@
-//! Which instructions must have ended before another starts, for the bytes they share.
+//! Hazards: which instructions must have ended before another starts, due to shared bytes.
 
 use std::collections::BTreeMap;
 
 use irc_npu::Engine;
 use irc_npu::access::Space;
 
-/// Streams of instructions that run in order: engines, and LW's loads from L2 apart.
+/// Number of in-order instruction streams: engines, with LW's loads from L2 separate.
 pub const STREAMS: usize = Engine::COUNT + 1;
 
-/// Instructions by stream: the last of each.
+/// The last instruction of each stream.
 pub type LastByStream = [Option<usize>; STREAMS];
 
-/// An instruction with its stream.
+/// A stream and the index of an instruction.
 pub type StreamIndex = (usize, usize);
 
-/// Bytes with the same history.
+/// Bytes with the same history of accesses.
 #[derive(Clone, Copy, Default)]
 struct Run {
     end: i64,
-    /// The last to write them.
+    /// The last writer.
     writer: Option<StreamIndex>,
-    /// The last of every stream to read them since.
+    /// The last reader of each stream since.
     readers: LastByStream,
 }
 
-/// Who has last written and read every byte of a core's memories.
+/// The last writer and readers of every byte of a core's memories.
 #[derive(Default)]
 pub struct Hazards {
     /// By memory, by first byte; runs do not overlap.
@@ -32,9 +32,9 @@ pub struct Hazards {
 }
 
 impl Hazards {
-    /// Reads bytes: what must precede is added to `last`.
+    /// Records a read, and adds the instructions that must precede it to `last`.
     ///
-    /// A reader that is not `kept` does not hold up who writes the bytes next.
+    /// A reader that is not `kept` is not recorded, so later writers do not wait for it.
     pub fn read(&mut self, bytes: &Bytes, by: StreamIndex, is_kept: bool, last: &mut LastByStream) {
         let memory = self.memory(bytes);
         let mut from = bytes.start;
@@ -61,8 +61,8 @@ impl Hazards {
         }
     }
 
-    /// Writes bytes: what must precede is added to `last`. That is who read what was there, or who
-    /// wrote it when nobody did.
+    /// Records a write, and adds the instructions that must precede it to `last`: the readers of the
+    /// old value, or its writer if there was none.
     pub fn write(&mut self, bytes: &Bytes, by: StreamIndex, last: &mut LastByStream) {
         let memory = self.memory(bytes);
         let over: Vec<i64> =
@@ -86,7 +86,7 @@ impl Hazards {
         memory.insert(bytes.start, run);
     }
 
-    /// The memory, with runs cut where the bytes begin and end.
+    /// The runs of the memory, split where the bytes begin and end.
     fn memory(&mut self, bytes: &Bytes) -> &mut BTreeMap<i64, Run> {
         let memory = self.memories.entry(bytes.space).or_default();
         for at in [bytes.start, bytes.end] {
@@ -112,7 +112,7 @@ pub struct Bytes {
     pub end: i64,
 }
 
-/// Notes an instruction unless a later one of its stream is there.
+/// Records an instruction unless a later one of its stream is present.
 pub fn join(last: &mut LastByStream, (stream, index): StreamIndex) {
     let slot = &mut last[stream];
     *slot = (*slot).max(Some(index));

@@ -1,4 +1,4 @@
-//! Instructions of programs of one core and of several, each behind what writes its registers.
+//! Instructions for one core and for several, each preceded by its register writes.
 
 use irc_npu::enums::{
     Cmps, DataSign, Float2Fixed, Mg0s, Qsmd, Sg0m, Sg1m, Summ, XCutMode, YCutMode,
@@ -12,7 +12,7 @@ use irc_npu::{Number, Op};
 use crate::layers::{DramTensor, Weights};
 use crate::tensors::{Tensor, TensorOffset};
 
-/// An instruction and what writes its registers.
+/// An instruction and its register writes.
 pub type ConfiguredOp = (Vec<Op>, Op);
 
 /// Base register of activations in DRAM.
@@ -53,7 +53,7 @@ pub fn load(
     (vec![config.into()], op.into())
 }
 
-/// Stores a tile `[N, C, H, W]` to a byte of a dense tensor; `sme` is 1 for stores that say so.
+/// Stores a tile `[N, C, H, W]` to a byte of a dense tensor; `sme` is the field of that name.
 pub fn store(
     from: &Tensor,
     sme: u32,
@@ -73,7 +73,7 @@ pub fn store(
     (vec![config.into()], op.into())
 }
 
-/// Order of a copy that keeps dimensions as they are.
+/// Order of a copy that keeps the dimensions.
 pub const AS_IT_IS: u32 = 0;
 
 /// Order of a copy that exchanges channels and rows.
@@ -94,7 +94,7 @@ pub fn copy(order: u32, from: &TensorOffset, to: &TensorOffset, tile: [u32; 4]) 
     (vec![config.into()], op.into())
 }
 
-/// Loads the weights of `count` output channels from the `first` on to a byte of L2.
+/// Loads the weights of `count` output channels, starting at `first`, to a byte of L2.
 pub fn load_weights(
     weights: &Weights,
     (first, count): (i64, u32),
@@ -115,7 +115,7 @@ pub fn load_weights(
     (vec![config.into()], op.into())
 }
 
-/// Where WL0 takes weights from.
+/// The source of weights for WL0.
 #[derive(Clone, Copy, Debug)]
 pub enum WeightSource {
     /// A byte of L2, in a ring region.
@@ -149,13 +149,13 @@ pub fn to_wl0(
     (vec![config.into()], op.into())
 }
 
-/// What a vector operation needs of registers; the rest is neutral.
+/// Registers of a vector operation; those not given are neutral.
 pub struct VectorSetup {
     /// Comparison.
     pub cmps: Cmps,
     /// Factor.
     pub factor: Number,
-    /// How results are rounded.
+    /// Rounding of results.
     pub rounding: Float2Fixed,
     /// Factor and summand of the result.
     pub quantise: [Number; 2],
@@ -167,15 +167,15 @@ pub struct VectorSetup {
     pub input: Tensor,
     /// The result.
     pub output: Tensor,
-    /// From one window to the next, in rows and columns.
+    /// Strides of windows, in rows and columns.
     pub stride: [u32; 2],
-    /// Rows and columns of a window.
+    /// Extents of a window in rows and columns.
     pub kernel: [u32; 2],
-    /// Channels, height, width made.
+    /// Channels, height and width of the result.
     pub tile: [u32; 3],
-    /// Axes of the two operands that are in use, a bit for each.
+    /// Axes of the two operands that are used, one bit each.
     pub axes: [u32; 2],
-    /// What is read outside the input.
+    /// The value read outside the input.
     pub outside: i64,
 }
 

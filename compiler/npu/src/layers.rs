@@ -1,7 +1,7 @@
-//! What instructions need of the frontend file, and where tensors lie in DRAM.
+//! The data of the frontend file that instructions need, and the places of tensors in DRAM.
 //!
-//! DRAM is not in the schedule. Weights follow one another by layer index, each layer's whole. So
-//! do activations: first the inputs of the network, then every layer of which some is stored.
+//! The schedule does not describe DRAM. Weights are placed in the order of layer indices, each layer's
+//! as a whole. So are activations: first the inputs of the network, then every layer with a stored result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use irc_gemini_format::schedule::{DramOut, Schedule, Transfers};
 use irc_npu::enums::DataFmt;
 use irc_npu::layout::weight_row;
 
-use crate::diagnostic::{Result, fault, layer_fault, layer_word};
+use crate::diagnostic::{Result, error, layer_error, layer_word};
 
-/// A tensor `[N, C, H, W]` in DRAM, packed.
+/// A dense tensor `[N, C, H, W]` in DRAM.
 #[derive(Clone, Copy, Debug)]
 pub struct DramTensor {
-    /// First byte, from the base register.
+    /// First byte, relative to the base register.
     pub base: i64,
     /// Format of its elements.
     pub format: DataFmt,
@@ -37,7 +37,7 @@ impl DramTensor {
 /// Weights `[K, C, R, S]` in DRAM.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
-    /// First byte, from the base register.
+    /// First byte, relative to the base register.
     pub base: i64,
     /// Format of the elements.
     pub format: DataFmt,
@@ -48,13 +48,13 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Bytes of an output channel.
+    /// Bytes per output channel.
     pub fn row(&self) -> i64 {
         weight_row(self.format, self.size)
     }
 }
 
-/// The layers, and where their tensors lie in DRAM.
+/// The layers, and the places of their tensors in DRAM.
 pub struct Layers<'f> {
     frontend: &'f Frontend,
     weights: BTreeMap<&'f str, Weights>,
@@ -65,7 +65,7 @@ impl<'f> Layers<'f> {
     /// Lays out DRAM.
     ///
     /// # Errors
-    /// When a layer lacks a shape or has elements that the NPU does not know.
+    /// When a layer has no shape, or an element type that the NPU does not support.
     pub fn new(
         frontend: &'f Frontend,
         schedule: &Schedule,
@@ -97,7 +97,7 @@ impl<'f> Layers<'f> {
         Ok(all)
     }
 
-    /// Inputs of the network that a layer reads.
+    /// The inputs of the network that a layer reads.
     fn place_inputs(
         &mut self,
         layer: &'f FrontendLayer,
@@ -133,30 +133,30 @@ impl<'f> Layers<'f> {
         Ok(())
     }
 
-    /// The layer of that name.
+    /// The layer with a name.
     pub fn layer(&self, name: &str, path: &str) -> Result<&'f FrontendLayer> {
-        let missing = || fault("emit-layer", path, format!("the frontend has no layer `{name}`"));
+        let missing = || error("emit-layer", path, format!("the frontend has no layer `{name}`"));
         self.frontend.layer(name).ok_or_else(missing)
     }
 
-    /// The index of the layer of that name.
+    /// The index of the layer with a name.
     pub fn index(&self, name: &str, path: &str) -> Result<u32> {
         layer_word(self.layer(name, path)?.layer_index, (name, "layer_index"))
     }
 
-    /// Where the weights of a layer lie.
+    /// The place of the weights of a layer.
     pub fn weights(&self, name: &str, path: &str) -> Result<Weights> {
-        let missing = || fault("emit-weights", path, format!("layer `{name}` has no weights"));
+        let missing = || error("emit-weights", path, format!("layer `{name}` has no weights"));
         self.weights.get(name).copied().ok_or_else(missing)
     }
 
-    /// Where the result of a layer, or an input of the network, lies.
+    /// The place of the result of a layer, or of an input of the network.
     pub fn stored(&self, name: &str, path: &str) -> Result<DramTensor> {
-        let missing = || fault("emit-dram", path, format!("`{name}` is not in DRAM"));
+        let missing = || error("emit-dram", path, format!("`{name}` is not in DRAM"));
         self.stored.get(name).copied().ok_or_else(missing)
     }
 
-    /// The tensor that DRAM gives out some of: a result, or what `reader` reads as `operand`.
+    /// The tensor in DRAM that a block is part of: a result, or what `reader` reads as `operand`.
     pub fn origin(
         &self,
         transfers: &Transfers<'_>,
@@ -177,7 +177,7 @@ impl<'f> Layers<'f> {
     }
 }
 
-/// Operands of layers, as the frontend has them, that are loaded and that nothing has stored before,
+/// Operands, as the frontend lists them, that are loaded without having been stored before,
 /// by layer.
 fn network_inputs<'s>(
     schedule: &'s Schedule,
@@ -209,7 +209,7 @@ pub fn format_of(name: Option<&String>, place: (&str, &str)) -> Result<DataFmt> 
         other => {
             let found = other.unwrap_or("nothing");
             let message = format!("expected elements of int8 or float16, found {found}");
-            Err(layer_fault("emit-format", place, message))
+            Err(layer_error("emit-format", place, message))
         }
     }
 }

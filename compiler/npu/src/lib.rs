@@ -1,8 +1,8 @@
-//! From Gemini schedules to programs of the NPU.
+//! Compiles Gemini schedules to programs of the NPU.
 //!
-//! A schedule says what each core runs, what lies in its buffers and in which order DRAM is used;
-//! the frontend file says what each layer computes. [`emit`] makes of both the instructions of
-//! every core, as the published assembler does.
+//! A schedule describes the workloads of each core, the contents of its buffers and the order of DRAM
+//! accesses; the frontend file describes what each layer computes. [`emit`] compiles both to the
+//! instructions of every core, as the published assembler does.
 
 mod arrange;
 mod compute;
@@ -27,15 +27,15 @@ use irc_gemini_format::schedule::{Core, Dialect, Schedule, Transfers};
 use irc_npu::{Core as CoreCode, Program};
 
 pub use diagnostic::FileDiagnostic;
-use diagnostic::{Result, fault};
+use diagnostic::{Result, error};
 use frame::Frame;
 use layers::Layers;
 use tensors::View;
 
-/// The programs of all cores of a schedule.
+/// Compiles the programs of all cores of a schedule.
 ///
 /// # Errors
-/// What is wrong, each with its file.
+/// Diagnostics, each with the file it is about.
 pub fn emit(
     schedule: &Schedule,
     frontend: Option<&Frontend>,
@@ -43,7 +43,7 @@ pub fn emit(
     let sound = limits::check(schedule, frontend);
     let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
-        (Dialect::A, None) => Err(fault(
+        (Dialect::A, None) => Err(error(
             "emit-no-frontend",
             "$",
             "the schedule needs the frontend file of its layers",
@@ -82,7 +82,7 @@ fn made_by_first_tools(core: &Core) -> bool {
 /// The program of a core.
 fn code_of(view: &View<'_>, id: i64) -> Result<CoreCode> {
     let Some(last) = view.core.workloads.len().checked_sub(1) else {
-        return Err(fault("emit-empty", &view.path, "the core has no workload"));
+        return Err(error("emit-empty", &view.path, "the core has no workload"));
     };
     let frame = Frame {
         id: diagnostic::word(id, &view.path)?,
@@ -92,5 +92,5 @@ fn code_of(view: &View<'_>, id: i64) -> Result<CoreCode> {
         end: (movement::place(view, last, -1)?, last),
         rules: if view.first_tools { tokens::Rules::First } else { tokens::Rules::Later },
     };
-    frame.around(arrange::arrange(view)?)
+    frame.wrap(arrange::arrange(view)?)
 }

@@ -1,38 +1,38 @@
-//! Quantities within which no sum or product of this crate overflows.
+//! Limits on quantities, so that no sum or product in this crate overflows.
 
 use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::{Extent, Schedule, Workload};
 
-use crate::diagnostic::{Result, fault, layer_fault};
+use crate::diagnostic::{Result, error, layer_error};
 
-/// Largest coordinate.
+/// Maximum coordinate.
 const COORDINATE: i64 = 1 << 20;
 
-/// Maximum number of elements of a tensor, and the largest address.
+/// Maximum number of elements of a tensor, and maximum address.
 const VOLUME: i64 = 1 << 40;
 
-/// Rejects quantities beyond any machine.
+/// Rejects quantities that exceed the limits.
 pub fn check(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<()> {
     for (core, index, workload) in schedule.workloads() {
         if !is_small(workload) {
             let path = schedule.workload_path((core, index));
-            return Err(fault("emit-range", &path, "a size is negative or beyond any machine"));
+            return Err(error("emit-range", &path, "a size is negative or too large"));
         }
     }
     let groups = || schedule.dram.iter();
     let outs = groups().flat_map(|group| &group.outs).map(|block| block.extent());
     let ins = groups().flat_map(|group| &group.ins).filter_map(|block| block.extent());
     if !outs.chain(ins).all(|extent| is_small_extent(&extent)) {
-        let message = "the size of a block of DRAM is negative or beyond any machine";
-        return Err(fault("emit-range", "$", message));
+        let message = "the size of a block of DRAM is negative or too large";
+        return Err(error("emit-range", "$", message));
     }
     for (name, layer) in frontend.iter().flat_map(|frontend| &frontend.layers) {
         for (key, shapes) in
             [("input_shape", &layer.input_shape), ("output_shape", &layer.output_shape)]
         {
             if !shapes.iter().all(|shape| is_small_shape(shape)) {
-                let message = "an extent of the layer is negative or beyond any machine";
-                return Err(layer_fault("emit-range", (name, key), message));
+                let message = "an extent of the layer is negative or too large";
+                return Err(layer_error("emit-range", (name, key), message));
             }
         }
     }

@@ -6,7 +6,7 @@ use irc_gemini_format::schedule::{CutMode, DramOut, Resident, Source, Tile, Tile
 use irc_npu::Origin;
 use irc_npu::enums::{XCutMode, YCutMode};
 
-use crate::diagnostic::{Result, fault, signed, word, words};
+use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, ConfiguredOp, WeightSource};
 use crate::layers::DramTensor;
 use crate::moves::{Move, Movement};
@@ -21,13 +21,13 @@ pub fn movement(
     next: Option<&Move<'_>>,
 ) -> Result<Step> {
     let mut users = Users::default();
-    // Weights in L2 are read by LW alone, whose instructions name the layer.
+    // Only LW reads weights in L2, and its instructions name the layer.
     match movement.what {
         Movement::Load(_, source) => users.add(view, source.transfer_id)?,
         Movement::Row(row) => row.transfer_id.iter().try_for_each(|id| users.add(view, id))?,
         Movement::Weights(_) | Movement::Store { .. } => {}
     }
-    // Weights that come to WL0 ahead of their workload count as used by the movement before, too.
+    // Weights loaded to WL0 before their workload count as used by the previous movement, too.
     if let Some(Move { what: Movement::Row(row), is_read: false, .. }) = next
         && !matches!(movement.what, Movement::Store { .. })
     {
@@ -65,7 +65,7 @@ impl Users {
     }
 }
 
-/// Where an instruction of a workload comes from.
+/// The origin of an instruction of a workload.
 pub fn place(view: &View<'_>, index: usize, tile: i32) -> Result<Origin> {
     let number = |value: i64| signed(value, &view.at(index));
     Ok(Origin {
@@ -85,7 +85,7 @@ fn load(
     origin: Origin,
 ) -> Result<Step> {
     let path = view.at(index);
-    let missing = || fault("emit-dram", &path, "a tensor comes from a block that DRAM lacks");
+    let missing = || error("emit-dram", &path, "a tensor comes from a block that is not in DRAM");
     let block = view.transfers.dram_out(source.transfer_id).ok_or_else(missing)?;
     let from = stored_source(view, source.transfer_id, block, &path)?;
     let tensor = view.tensor(index, resident)?;
@@ -102,7 +102,7 @@ fn step((configs, op): ConfiguredOp, origin: Origin, workload: usize) -> Step {
     Step { configs, op, origin, workload }
 }
 
-/// The tensor in DRAM that a block is of.
+/// The tensor in DRAM of which a block is part.
 fn stored_source(
     view: &View<'_>,
     transfer: i64,
@@ -114,21 +114,21 @@ fn stored_source(
         let place = ifmaps.position(|map| map.transfer_id.iter().any(|id| id == transfer))?;
         Some((index, place))
     });
-    let missing = || fault("emit-dram", path, "nothing reads what is loaded");
+    let missing = || error("emit-dram", path, "nothing reads what is loaded");
     let (index, place) = reader.ok_or_else(missing)?;
     let operand = view.operands(index)?[place];
     let reader = view.workload(index).layer_name.as_str();
     view.layers.origin(view.transfers, block, (reader, operand), path)
 }
 
-/// The layer of weights that DRAM gives out, and their first and last output channel.
+/// The layer of the weights that a block of DRAM holds, and their first and last output channel.
 fn weight_block<'s>(
     view: &View<'s>,
     index: usize,
     mut transfers: impl Iterator<Item = i64>,
 ) -> Result<(&'s str, i64, i64)> {
     let path = view.at(index);
-    let missing = || fault("emit-dram", &path, "weights come from a block that DRAM lacks");
+    let missing = || error("emit-dram", &path, "weights come from a block that is not in DRAM");
     let block = transfers.find_map(|id| view.transfers.dram_out(id)).ok_or_else(missing)?;
     let layer = block.destination.iter().find_map(|to| to.layer_name.as_deref());
     let (first, last) = block.extent().axis(1);
@@ -144,7 +144,7 @@ fn load_weights(
     let path = view.at(index);
     let (layer, first, last) = weight_block(view, index, resident.transfers())?;
     let weights = view.layers.weights(layer, &path)?;
-    let missing = || fault("emit-resident", &path, "weights in the buffer have no address");
+    let missing = || error("emit-resident", &path, "weights in the buffer have no address");
     let address = resident.address.ok_or_else(missing)?;
     let rows = (first, word(last - first + 1, &path)?);
     let place = (view.region(index, address)?, address);
@@ -155,7 +155,7 @@ fn load_row(view: &View<'_>, index: usize, row: &Wl0Row, origin: Origin) -> Resu
     let path = view.at(index);
     let (layer, first, last) = weight_block(view, index, row.transfer_id.iter())?;
     let weights = view.layers.weights(layer, &path)?;
-    // WL0 is filled as the workload that reads it will share the work over the array.
+    // The layout of WL0 depends on how the workload that reads it divides the work over the array.
     let reader = view.core.workloads[index..].iter().find(|workload| {
         let own = workload.weight.iter().flat_map(|weight| weight.transfers());
         own.into_iter().any(|id| row.transfer_id.iter().any(|other| other == id))
@@ -168,12 +168,12 @@ fn load_row(view: &View<'_>, index: usize, row: &Wl0Row, origin: Origin) -> Resu
     Ok(step(instructions::to_wl0(&weights, count, mode, from, row.address), origin, index))
 }
 
-/// The weights of a tile from L2 to its half of WL0.
+/// Moves the weights of a tile from L2 to its half of WL0.
 pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Result<Step> {
     let path = view.at(index);
     let weights = view.layers.weights(&view.workload(index).layer_name, &path)?;
     let (resident, first) = view.resident_weights(index)?;
-    let missing = || fault("emit-resident", &path, "weights in the buffer have no address");
+    let missing = || error("emit-resident", &path, "weights in the buffer have no address");
     let address = resident.address.ok_or_else(missing)?;
     let (low, high) = tile.ofmap().axis(1);
     let count = word(high - low + 1, &path)?;
@@ -188,7 +188,7 @@ pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Resul
     Ok(step(instructions::to_wl0(&weights, count, mode, from, half), origin, index))
 }
 
-/// How the array shares the work of a tile.
+/// How the array divides a tile.
 pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Result<(XCutMode, YCutMode)> {
     let y = match tile.and_then(|tile| tile.cut_mode) {
         Some(CutMode::Kc) => YCutMode::CutC,
@@ -196,7 +196,7 @@ pub fn cut_mode(tile: Option<&Tile>, path: &str) -> Result<(XCutMode, YCutMode)>
         Some(CutMode::Kk) => YCutMode::CutK,
         Some(CutMode::Kn) => YCutMode::CutN,
         Some(CutMode::Kw) => YCutMode::CutW,
-        None => return Err(fault("emit-tile", path, "a tile does not say how it is cut")),
+        None => return Err(error("emit-tile", path, "a tile has no cut mode")),
     };
     Ok((XCutMode::CutK, y))
 }
@@ -209,15 +209,15 @@ fn store(view: &View<'_>, index: usize, resident: &Resident, producer: usize) ->
     let into = view.layers.stored(&made.layer_name, &path)?;
     let first = part.extent().moved_by(&made.extent.lower);
     let tile = words(lengths(&part.extent()), &path)?;
-    // The first tools say that channels stay padded, although they store whole words only.
+    // The first tools state that channels stay padded, although they store whole words only.
     let sme = u32::from(!view.first_tools);
     let stored = instructions::store(&tensor, sme, &into, into.address(corner(&first)), tile);
-    // The first tools name the workload that the store is issued with, the later its producer.
+    // The first tools name the workload that the store is issued with, later ones its producer.
     let named = if view.first_tools { index } else { producer };
     Ok(step(stored, place(view, named, -1)?, index))
 }
 
-/// The copy of a part of a workload's result to where it is also needed.
+/// Copies a part of a workload's result to another place that needs it.
 pub fn copy(
     view: &View<'_>,
     index: usize,

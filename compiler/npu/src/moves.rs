@@ -1,4 +1,4 @@
-//! What comes into a core's buffers and leaves them for DRAM, workload by workload.
+//! Movements between a core's buffers and DRAM, by workload.
 
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{PlaceKind, Resident, ResidentKind, Source, Wl0Row, Wl0Source};
@@ -9,15 +9,15 @@ use crate::tensors::View;
 /// A movement between DRAM and a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'s> {
-    /// Place among all movements of the core.
+    /// Index among all movements of the core.
     pub order: i64,
-    /// What moves.
+    /// The kind of movement.
     pub what: Movement<'s>,
-    /// Whether the workload with which it comes reads it.
+    /// Whether the workload with which it is listed reads it.
     pub is_read: bool,
 }
 
-/// What moves.
+/// A kind of movement.
 #[derive(Clone, Copy, Debug)]
 pub enum Movement<'s> {
     /// Activations to L2.
@@ -30,21 +30,21 @@ pub enum Movement<'s> {
     Store {
         /// The tensor in L2.
         resident: &'s Resident,
-        /// The workload that makes it.
+        /// The producer.
         producer: usize,
     },
 }
 
 impl Move<'_> {
-    /// A store of what an earlier workload made.
+    /// Whether it stores a result of an earlier workload.
     pub fn is_delayed(&self, index: usize) -> bool {
         matches!(self.what, Movement::Store { producer, .. } if producer != index)
     }
 }
 
-/// The movements of every workload of a core, in the order that the schedule gives them.
+/// The movements of every workload of a core, in the order of the schedule.
 ///
-/// A tensor is loaded when it is first in the buffer, and stored when `start_send` is first set.
+/// A tensor is loaded when it first appears in the buffer, and stored when `start_send` is first set.
 pub fn moves<'s>(view: &View<'s>) -> Result<Vec<Vec<Move<'s>>>> {
     (0..view.core.workloads.len()).map(|index| moves_of(view, index)).collect()
 }

@@ -1,15 +1,15 @@
-//! An instruction before configuration is elided.
+//! Instructions before redundant configuration is elided.
 
 use irc_npu::{Op, Origin};
 
-/// An instruction with all the registers it needs.
+/// An instruction with all the register writes it needs.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What writes the registers, in the order of listings.
+    /// Its register writes, in the order of listings.
     pub configs: Vec<Op>,
     /// The instruction.
     pub op: Op,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
     /// Workload with which it is issued.
     pub workload: usize,

@@ -1,4 +1,4 @@
-//! Tensors in the L2 buffer of a core, and which of them a workload reads and writes.
+//! Tensors in the L2 buffer of a core, and those that a workload reads and writes.
 
 use irc_gemini_format::operands;
 use irc_gemini_format::schedule::{
@@ -7,7 +7,7 @@ use irc_gemini_format::schedule::{
 };
 use irc_npu::enums::DataFmt;
 
-use crate::diagnostic::{Result, fault, word};
+use crate::diagnostic::{Result, error, word};
 use crate::layers::Layers;
 
 /// A tensor `[N, H, W, C]` in L2.
@@ -32,7 +32,7 @@ impl Tensor {
     }
 }
 
-/// A place in a tensor where something begins.
+/// A position in a tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorOffset {
     /// The tensor.
@@ -42,22 +42,22 @@ pub struct TensorOffset {
 }
 
 impl TensorOffset {
-    /// The byte of an element relative to the place.
+    /// The byte of an element relative to the position.
     pub fn address(&self, [n, k, h, w]: [i64; 4]) -> i64 {
         let [n0, k0, h0, w0] = self.at;
         self.tensor.address([n0 + n, k0 + k, h0 + h, w0 + w])
     }
 }
 
-/// A core of a schedule with all that its instructions need to know.
+/// A core of a schedule with the context that its instructions need.
 pub struct View<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
-    /// Who makes and uses what.
+    /// Producers and users of transfers.
     pub transfers: &'s Transfers<'s>,
     /// The core.
     pub core: &'s Core,
-    /// Its place in the schedule.
+    /// Its index in the schedule.
     pub place: usize,
     /// Path of the core in the schedule's file.
     pub path: String,
@@ -65,7 +65,7 @@ pub struct View<'s> {
     pub layers: &'s Layers<'s>,
     /// Fusion group of every workload.
     pub groups: Vec<u32>,
-    /// Whether the first published tool chain made it.
+    /// Whether the first published tool chain wrote the schedule.
     pub first_tools: bool,
 }
 
@@ -91,11 +91,11 @@ impl<'s> View<'s> {
         self.layers.index(&self.workload(index).layer_name, &self.at(index))
     }
 
-    /// A tensor of the buffer as instructions see it.
+    /// A tensor of the buffer in the form of instructions.
     pub fn tensor(&self, index: usize, resident: &Resident) -> Result<Tensor> {
         let path = self.at(index);
         let lacks = |what: &str| {
-            fault("emit-resident", &path, format!("a tensor of the buffer has no {what}"))
+            error("emit-resident", &path, format!("a tensor of the buffer has no {what}"))
         };
         let base = resident.address.ok_or_else(|| lacks("address"))?;
         let format = match resident.bitwidth {
@@ -114,22 +114,22 @@ impl<'s> View<'s> {
         let regions = self.workload(index).regions();
         let found = regions.iter().position(|[start, end]| (*start..*end).contains(&address));
         let path = self.at(index);
-        let missing = || fault("emit-region", &path, format!("no ring region has byte {address}"));
+        let missing =
+            || error("emit-region", &path, format!("byte {address} is in no ring region"));
         word(found.ok_or_else(missing)? as i64, &path)
     }
 
-    /// Which of its layer's operands, as the frontend has them, each that a workload reads is.
+    /// For each operand that a workload reads, its index among those of the frontend's layer.
     pub fn operands(&self, index: usize) -> Result<Vec<usize>> {
         let (workload, path) = (self.workload(index), self.at(index));
         let layer = self.layers.layer(&workload.layer_name, &path)?;
         operands(self.schedule, self.transfers, workload, layer).ok_or_else(|| {
-            let message =
-                "nothing tells which operand of its layer each of the two that it reads is";
-            fault("emit-operands", &path, message)
+            let message = "the two operands cannot be matched with those of the layer";
+            error("emit-operands", &path, message)
         })
     }
 
-    /// Where a workload reads one of its operands.
+    /// The place at which a workload reads one of its operands.
     pub fn input(&self, index: usize, ifmap: &Ifmap) -> Result<TensorOffset> {
         let buffer = &self.workload(index).buffer;
         let is_input = |resident: &&Resident| {
@@ -139,13 +139,13 @@ impl<'s> View<'s> {
         let mut found: Vec<&Resident> = buffer.iter().filter(is_input).collect();
         found.sort_by_key(|resident| resident.cur_wl_ifmap != Some(true));
         let path = self.at(index);
-        let missing = || fault("emit-input", &path, "what the workload reads is not in the buffer");
+        let missing = || error("emit-input", &path, "what the workload reads is not in the buffer");
         let tensor = self.tensor(index, found.first().ok_or_else(missing)?)?;
         Ok(TensorOffset { tensor, at: corner(&ifmap.extent()) })
     }
 
-    /// Where a part of a workload's result goes: first where it is written, then where it is
-    /// copied to. What is stored is written first, as it lies by itself.
+    /// The places of a part of a workload's result: first where it is written, then where it is
+    /// copied to. A part that is stored is written first to the tensor that holds only this part.
     pub fn outputs(&self, index: usize, ofmap: &Ofmap) -> Result<Vec<TensorOffset>> {
         let mut all = vec![];
         if let Some(stored) = self.kept(index, ofmap) {
@@ -166,7 +166,7 @@ impl<'s> View<'s> {
         Ok(all)
     }
 
-    /// The tensor of the buffer that is kept to be stored, when the part goes to DRAM.
+    /// The tensor of the buffer from which the part is stored, if it goes to DRAM.
     fn kept(&self, index: usize, ofmap: &Ofmap) -> Option<&'s Resident> {
         let place = self.stored_parts(index).position(|part| std::ptr::eq(part, ofmap))?;
         self.new_results(index).get(place).copied()
@@ -178,7 +178,7 @@ impl<'s> View<'s> {
         parts.filter(|part| part.destination.iter().any(|to| to.kind == PlaceKind::Dram))
     }
 
-    /// Results that come into the buffer with a workload, oldest first.
+    /// Results that enter the buffer with a workload, oldest first.
     fn new_results(&self, index: usize) -> Vec<&'s Resident> {
         let results = self.workload(index).buffer.iter();
         let mut new: Vec<&Resident> = results
@@ -189,7 +189,7 @@ impl<'s> View<'s> {
         new
     }
 
-    /// The part of a workload's result that a tensor of the buffer keeps for DRAM: the workload
+    /// The part of a workload's result that a tensor of the buffer holds for DRAM: the workload
     /// and the part.
     pub fn part_of(&self, index: usize, resident: &Resident) -> Result<(usize, &'s Ofmap)> {
         let producer = self.first_seen(index, resident);
@@ -197,11 +197,11 @@ impl<'s> View<'s> {
         let place = new.iter().position(|other| other.tensor_id == resident.tensor_id);
         let part = place.and_then(|place| self.stored_parts(producer).nth(place));
         let missing =
-            || fault("emit-store", &self.at(index), "a result to be stored has no producer");
+            || error("emit-store", &self.at(index), "a result to be stored has no producer");
         Ok((producer, part.ok_or_else(missing)?))
     }
 
-    /// The first workload of an unbroken stay in the buffer.
+    /// The workload with which a tensor last entered the buffer.
     pub fn first_seen(&self, index: usize, resident: &Resident) -> usize {
         let stays = |at: &usize| {
             let buffer = &self.workload(*at).buffer;
@@ -220,7 +220,7 @@ impl<'s> View<'s> {
             })
         };
         let missing =
-            || fault("emit-wl0", &self.at(index), "the weights of the workload are not in WL0");
+            || error("emit-wl0", &self.at(index), "the weights of the workload are not in WL0");
         workload.wl0().iter().find(is_own).ok_or_else(missing)
     }
 
@@ -235,7 +235,7 @@ impl<'s> View<'s> {
                 })
         };
         let missing =
-            || fault("emit-weights", &self.at(index), "the weights of the workload are not in L2");
+            || error("emit-weights", &self.at(index), "the weights of the workload are not in L2");
         let found = workload.buffer.iter().find(is_own).ok_or_else(missing)?;
         let block = found.transfers().find_map(|id| self.transfers.dram_out(id));
         Ok((found, block.map_or(0, |block| block.extent().axis(1).0)))
@@ -247,7 +247,7 @@ pub fn corner(extent: &Extent) -> [i64; 4] {
     [0, 1, 2, 3].map(|axis| extent.axis(axis).0)
 }
 
-/// Lengths along the four axes; 1 where there is none.
+/// Lengths along the four axes; 1 for absent axes.
 pub fn lengths(extent: &Extent) -> [i64; 4] {
     let mut all = [1; 4];
     all.iter_mut().zip(extent.lengths()).for_each(|(slot, length)| *slot = length);

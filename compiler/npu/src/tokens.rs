@@ -1,48 +1,48 @@
-//! Tokens: which instruction waits for which.
+//! Tokens: the waits between instructions.
 //!
-//! What an instruction must wait for:
+//! An instruction must wait:
 //!
-//! * for the bytes it shares with others, one of them writing ([`hazards`](crate::hazards)). The
-//!   tiles of a vector workload count as touching all that the workload does;
-//! * movements from and to DRAM for the one before, as they share DRAM and keep its order; the
-//!   first of a workload for the last result of the workload before, so as not to come too early;
-//! * the first tile of a workload for the last of the workload before;
-//! * the first instruction of an engine for the ring table; the end for the last store.
+//! * for other accesses to its bytes, one of the two writing ([`hazards`](crate::hazards)). The
+//!   tiles of a vector workload count as accessing all bytes of the workload;
+//! * if it is a movement to or from DRAM, for the previous one, which may use the same bytes of DRAM; the
+//!   first of a workload for the last result of the previous workload, so as not to run too early;
+//! * if it is the first tile of a workload, for the last of the previous workload;
+//! * if it is the first instruction of an engine, for the ring table; the end for the last store.
 //!
-//! An instruction waits for the last of each engine only. Of two waits between the same engines,
-//! one of which begins later and ends earlier, the other is left out, so tokens are taken in the
-//! order in which they are given, and at most one of an engine.
+//! An instruction waits only for the last of each engine. A wait is redundant if another between
+//! the same engines begins no earlier and ends no later, so tokens are taken in the
+//! order in which they are given, and at most one per engine.
 //!
-//! The later tools also leave out what follows from other waits and the order of engines. They
-//! take LW's loads from DRAM and from L2 as two engines there. The first tools leave nothing out,
+//! The later tools also omit waits that follow from other waits and the order of engines, where they
+//! treat LW's loads from DRAM and from L2 as two engines. The first tools omit none,
 //! and have PE and VP wait for themselves.
 
 use irc_npu::access::{Space, accesses};
 use irc_npu::registers::Registers;
 use irc_npu::{Engine, Instruction, Op};
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::hazards::{Bytes, Hazards, LastByStream, STREAMS, StreamIndex, join};
 
 /// An instruction of a core with the workload it is issued with.
 pub type IssuedInstruction = (Instruction, usize);
 
-/// How tokens are chosen.
+/// Rules for the choice of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// As the first published tools do.
+    /// Those of the first published tools.
     First,
-    /// As the later ones do.
+    /// Those of the later tools.
     Later,
-    /// For several cores: as the later ones, but movements go as early as they can, and stores are
-    /// announced to other cores.
+    /// For several cores: those of the later tools, but movements are issued as early as possible, and
+    /// stores are announced to other cores.
     Mesh,
 }
 
-/// Gives the instructions of a core their tokens.
+/// Assigns tokens to the instructions of a core.
 ///
 /// # Errors
-/// When an instruction touches what its memory does not have.
+/// When an instruction accesses bytes outside of its memory.
 pub fn synchronize(code: &mut [IssuedInstruction], rules: Rules, path: &str) -> Result<()> {
     let effects = effects(code, path)?;
     let waits = waits(code, &effects, rules);
@@ -58,12 +58,12 @@ pub fn synchronize(code: &mut [IssuedInstruction], rules: Rules, path: &str) -> 
     Ok(())
 }
 
-/// What an instruction touches.
+/// The accesses of an instruction.
 #[derive(Clone, Default)]
 struct Effect {
     reads: Vec<Bytes>,
     writes: Vec<Bytes>,
-    /// Whether it moves from or to DRAM.
+    /// Whether it moves data to or from DRAM.
     is_dram: bool,
 }
 
@@ -81,11 +81,11 @@ fn effects(code: &[IssuedInstruction], path: &str) -> Result<Vec<Effect>> {
     let mut registers = Registers::default();
     let mut all: Vec<Effect> = Vec::with_capacity(code.len());
     for (instruction, workload) in code {
-        let refused = |why: String| fault("emit-access", &format!("{path}[{workload}]"), why);
-        registers.write(instruction).map_err(|why| refused(why.into()))?;
+        let rejected = |why: String| error("emit-access", &format!("{path}[{workload}]"), why);
+        registers.write(instruction).map_err(|why| rejected(why.into()))?;
         let mut effect = Effect::default();
         let touched = accesses(&registers, &instruction.op);
-        for access in touched.map_err(|trouble| refused(format!("{trouble:?}")))? {
+        for access in touched.map_err(|trouble| rejected(format!("{trouble:?}")))? {
             effect.is_dram |= matches!(access.space, Space::Dram(_));
             let (start, end) = (access.area.start, access.area.end());
             let bytes = Bytes { space: access.space, start, end };
@@ -98,7 +98,7 @@ fn effects(code: &[IssuedInstruction], path: &str) -> Result<Vec<Effect>> {
     Ok(all)
 }
 
-/// Lets every tile of a vector workload touch what any of them does.
+/// Extends the accesses of every tile of a vector workload to those of all its tiles.
 fn share_vector_effects(code: &[IssuedInstruction], all: &mut [Effect]) {
     let tiles: Vec<usize> = (0..code.len()).filter(|i| is_run(&code[*i], Engine::Vp)).collect();
     for tiles in tiles.chunk_by(|a, b| code[*a].1 == code[*b].1).filter(|tiles| tiles.len() > 1) {
@@ -121,7 +121,7 @@ fn is_tile(issued: &IssuedInstruction) -> bool {
     is_run(issued, Engine::Pe) || is_run(issued, Engine::Vp)
 }
 
-/// The last instruction of each engine that every instruction waits for.
+/// For every instruction, the last instruction of each engine that it waits for.
 fn waits(code: &[IssuedInstruction], effects: &[Effect], rules: Rules) -> Vec<LastByStream> {
     let mut hazards = Hazards::default();
     let mut all = Vec::with_capacity(code.len());
@@ -131,9 +131,9 @@ fn waits(code: &[IssuedInstruction], effects: &[Effect], rules: Rules) -> Vec<La
         let engine = issued.0.op.engine();
         if !issued.0.op.is_config() {
             let effect = &effects[index];
-            // The first tools do not know that LW reads L2: what follows LW's readers is enough.
+            // The first tools ignore that LW reads L2: waits for LW's readers suffice.
             let is_kept = !(rules == Rules::First && engine == Engine::Lw);
-            // Without several cores, the order of movements covers DRAM.
+            // On one core, the order of movements covers DRAM.
             let counts =
                 |bytes: &&Bytes| rules == Rules::Mesh || !matches!(bytes.space, Space::Dram(_));
             for bytes in effect.reads.iter().filter(counts) {
@@ -149,18 +149,18 @@ fn waits(code: &[IssuedInstruction], effects: &[Effect], rules: Rules) -> Vec<La
     all
 }
 
-/// What orders instructions beside the bytes they touch.
+/// Constraints on the order of instructions other than shared bytes.
 #[derive(Default)]
 struct State {
-    /// The last movement from or to DRAM.
+    /// The last movement to or from DRAM.
     dram: Option<usize>,
     /// The last tile of the current workload and of the one before it.
     tiles: [Option<usize>; 2],
     /// The last instruction of each engine, by its number.
     engines: LastByStream,
-    /// The last word of another core that what it stores is there.
+    /// The last announcement by another core that its store has ended.
     told: Option<usize>,
-    /// The first instruction: it begins the task.
+    /// The first instruction, which begins the task.
     begin: Option<usize>,
 }
 
@@ -222,7 +222,7 @@ impl State {
         self.tiles.into_iter().flatten().find(|tile| code[*tile].1 != workload)
     }
 
-    /// The end waits for stores and for what goes to other cores; without any, for all.
+    /// The end waits for stores and transfers to other cores; without any, for all instructions.
     fn end(&self, last: &mut LastByStream) {
         let out = [Engine::St, Engine::So, Engine::Si];
         let is_out = |engine: Engine| out.contains(&engine);
@@ -235,8 +235,8 @@ impl State {
     }
 }
 
-/// Every wait; those on the same engine only of engines that the first tools do not take as
-/// running in order.
+/// All waits; those within an engine only for engines that the first tools do not treat as
+/// in order.
 fn all(code: &[IssuedInstruction], waits: &[LastByStream]) -> Vec<(usize, usize)> {
     let mut edges = vec![];
     let mut begun = [false; Engine::COUNT];
@@ -250,7 +250,7 @@ fn all(code: &[IssuedInstruction], waits: &[LastByStream]) -> Vec<(usize, usize)
             if giver == engine && !matches!(engine, Engine::Pe | Engine::Vp) {
                 continue;
             }
-            // Of the first ring table, the first of every engine waits that does not follow others.
+            // The first instruction of every engine waits for the first table, unless it follows another wait.
             let follows = matches!(engine, Engine::St | Engine::Dt);
             if giver == Engine::Ct && *from < first_table && (!is_first || follows) {
                 continue;
@@ -273,7 +273,7 @@ fn reduced(
     let stream = |index: usize| effects[index].by(code[index].0.op.engine(), index).0;
     let mut edges = vec![];
     let mut done: [Clock; STREAMS] = [[0; STREAMS]; STREAMS];
-    // What has ended when an instruction has, with itself.
+    // The instructions that have ended when an instruction has, including itself.
     let mut clocks: Vec<Clock> = vec![[0; STREAMS]; code.len()];
     for to in (0..code.len()).filter(|index| !code[*index].0.op.is_config()) {
         let own = stream(to);
@@ -297,7 +297,7 @@ fn reduced(
     edges
 }
 
-/// The waits without those that another between the same engines makes needless.
+/// The waits without those that another between the same engines makes redundant.
 fn in_turn(code: &[IssuedInstruction], edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     let pair = |(from, to): &(usize, usize)| (code[*from].0.op.engine(), code[*to].0.op.engine());
     let mut by_pair: Vec<Vec<(usize, usize)>> = vec![vec![]; Engine::COUNT * Engine::COUNT];
@@ -309,14 +309,14 @@ fn in_turn(code: &[IssuedInstruction], edges: Vec<(usize, usize)>) -> Vec<(usize
     for mut edges in by_pair {
         edges.sort_unstable();
         edges.dedup();
-        // From the last: a wait is needless when one that begins no earlier ends no later.
+        // From the last: a wait is redundant if one that begins no earlier ends no later.
         let mut earliest = usize::MAX;
         let first = kept.len();
         for (from, to) in edges.into_iter().rev() {
             if to >= earliest {
                 continue;
             }
-            // Of two that begin together, the one that ends first was met last.
+            // Of two waits with the same begin, the one that ends first was visited last.
             if kept.len() > first && kept.last().is_some_and(|(other, _)| *other == from) {
                 kept.pop();
             }

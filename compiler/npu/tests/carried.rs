@@ -1,4 +1,4 @@
-//! The small schedules that the project carries.
+//! The small schedules in the repository.
 
 use crate::support::{diagnostics, layers, plan};
 use irc_diag::Source;
@@ -40,7 +40,7 @@ fn a_transfer_goes_once_to_each_core() {
     let code = || program.cores.iter().flat_map(|core| &core.code);
     let count =
         |is_it: fn(&Op) -> bool| code().filter(|instruction| is_it(&instruction.op)).count();
-    // Two workloads of the second core read what the first sends.
+    // Two workloads of the second core read the result that the first sends.
     assert_eq!(count(|op| matches!(op, Op::SoMov(_))), 1);
     assert_eq!(count(|op| matches!(op, Op::SiMov(_))), 1);
     assert_eq!(count(|op| matches!(op, Op::DtCal(_))), 1);
@@ -91,7 +91,7 @@ fn tiles_go_in_the_order_of_their_keys() {
     assert_eq!(irc_npu_emit::emit(&schedule, Some(&frontend)).expect("a program"), sorted);
 }
 
-/// Place of `l2_add` in `rings.json` and in `frontend.json`.
+/// Indices of `l2_add` in `rings.json` and in `frontend.json`.
 const SUM: (usize, usize) = (3, 2);
 
 /// The vector operations with two operands.
@@ -116,7 +116,7 @@ fn scales_meet_their_operands_in_either_order() {
     assert_eq!(emit(&schedule).expect("a program"), made);
     let [sum] = &sums(&made)[..] else { panic!("one sum") };
     assert_ne!(sum.st_addr, sum.st_addr1);
-    // The other order in the frontend: the two change places.
+    // With the operands of the frontend exchanged, those of the instruction are exchanged too.
     let mut other = frontend.clone();
     other.layers[SUM.1].1.previous_layer.reverse();
     let made = irc_npu_emit::emit(&schedule, Some(&other)).expect("a program");
@@ -125,7 +125,7 @@ fn scales_meet_their_operands_in_either_order() {
 }
 
 #[test]
-fn operands_that_nothing_tells_apart_are_refused() {
+fn operands_that_nothing_tells_apart_are_rejected() {
     let mut frontend = layers(&data!("frontend.json"));
     frontend.layers[SUM.1].1.previous_layer = vec!["a".into(), "b".into()];
     let found = irc_npu_emit::emit(&plan(&data!("rings.json")), Some(&frontend));
@@ -150,7 +150,7 @@ fn a_relu_is_in_the_path_of_a_sum_and_of_no_other() {
 }
 
 #[test]
-fn windows_beyond_a_part_that_its_operand_goes_on_behind_are_refused() {
+fn windows_beyond_a_part_that_its_operand_goes_on_behind_are_rejected() {
     let schedule = plan(&data!("rings.json"));
     let mut frontend = layers(&data!("frontend.json"));
     frontend.layers[3].1.pool_size = Some([7, 1]);
@@ -163,7 +163,7 @@ fn what_is_wrong_with_a_layer_has_a_path_in_its_file() {
     let schedule = plan(&data!("rings.json"));
     let source = data!("frontend.json");
     let sound = layers(&source);
-    let refused = |change: &dyn Fn(&mut FrontendLayer), code, text: &str| {
+    let rejected = |change: &dyn Fn(&mut FrontendLayer), code, text: &str| {
         let mut changed = sound.clone();
         changed.layers.iter_mut().for_each(|(_, layer)| change(layer));
         let mut found =
@@ -183,19 +183,19 @@ fn what_is_wrong_with_a_layer_has_a_path_in_its_file() {
         }
     };
     let unknown = of("l3_pool", |layer| layer.operation = "element_wise_mul".into());
-    refused(&unknown, "emit-operation", "\"max_pool2d\"");
+    rejected(&unknown, "emit-operation", "\"max_pool2d\"");
     let other = of("l4_conv", |layer| layer.output_dtype[0] = "int32".into());
-    refused(&other, "emit-format", "[");
+    rejected(&other, "emit-format", "[");
     let huge = of("l4_conv", |layer| layer.stride = Some([1 << 33, 1]));
-    refused(&huge, "emit-range", "[");
+    rejected(&huge, "emit-range", "[");
     let large = of("l0_conv", |layer| layer.output_shape[0][1] = 1 << 30);
-    refused(&large, "emit-range", "[");
+    rejected(&large, "emit-range", "[");
     let bare = of("l5_quantize", |layer| layer.module_list = None);
-    refused(&bare, "emit-frontend", "{");
+    rejected(&bare, "emit-frontend", "{");
 }
 
 #[test]
-fn layers_of_no_kind_are_refused() {
+fn layers_of_no_kind_are_rejected() {
     let mut schedule = plan(&data!("two_cores.json"));
     for workload in schedule.cores.iter_mut().flat_map(|core| &mut core.workloads) {
         workload.layer_type = None;
@@ -204,8 +204,8 @@ fn layers_of_no_kind_are_refused() {
     assert_eq!(found[0].diagnostic.code, "emit-kind");
 }
 
-/// The code with which a schedule, changed, is rejected, and where.
-fn refused(text: &str, change: impl Fn(&mut Schedule)) -> (&'static str, String) {
+/// The code and path of the diagnostic with which a changed schedule is rejected.
+fn rejected(text: &str, change: impl Fn(&mut Schedule)) -> (&'static str, String) {
     let mut schedule = plan(&Source::new("schedule.json", text));
     change(&mut schedule);
     let found = irc_npu_emit::emit(&schedule, None).expect_err("a schedule without a program");
@@ -213,26 +213,26 @@ fn refused(text: &str, change: impl Fn(&mut Schedule)) -> (&'static str, String)
 }
 
 #[test]
-fn groups_of_no_whole_words_are_refused() {
+fn groups_of_no_whole_words_are_rejected() {
     // Weights of 4 elements for each output: four groups of 4 of the 16 channels.
-    let found = refused(include_str!("data/groups.json"), |schedule| {
+    let found = rejected(include_str!("data/groups.json"), |schedule| {
         schedule.dram[0].outs[1].size = 16 * 4 * 8;
     });
     assert_eq!(found, ("emit-groups", "$[\"1\"][0]".into()));
 }
 
 #[test]
-fn weights_that_no_window_explains_are_refused() {
-    let found = refused(include_str!("data/groups.json"), |schedule| {
+fn weights_that_no_window_explains_are_rejected() {
+    let found = rejected(include_str!("data/groups.json"), |schedule| {
         schedule.dram[0].outs[1].size = 16 * 5 * 8;
     });
     assert_eq!(found, ("emit-windows", "$[\"1\"][0].weight".into()));
 }
 
 #[test]
-fn activations_of_which_nothing_says_how_they_come_are_refused() {
-    // The list of the one workload of `qk` that has one: the transfer of the other's keys goes.
-    let found = refused(include_str!("data/attention.json"), |schedule| {
+fn activations_of_which_nothing_says_how_they_come_are_rejected() {
+    // One workload of `qk` lists its weights: the transfer of the other's keys is removed.
+    let found = rejected(include_str!("data/attention.json"), |schedule| {
         for workload in &mut schedule.cores[0].workloads {
             for resident in workload.buffer.iter_mut().filter(|each| each.layer() == Some("qk")) {
                 if let Some(Nullable(Some(sources))) = &mut resident.source {
@@ -246,7 +246,7 @@ fn activations_of_which_nothing_says_how_they_come_are_refused() {
 
 #[test]
 fn what_is_no_transposition_has_to_say_what_it_is() {
-    let found = refused(include_str!("data/outside.json"), |schedule| {
+    let found = rejected(include_str!("data/outside.json"), |schedule| {
         schedule.cores[0].workloads[1].layer_type = None;
     });
     assert_eq!(found, ("emit-kind", "$[\"1\"][1]".into()));

@@ -1,10 +1,10 @@
-//! Programs of the published schedules: the published listings, and right by the verifier.
+//! Programs of the published schedules equal the published listings, and are valid by the verifier.
 
 use crate::support::{corpus, diagnostics, layers, listing, open, plan};
 use irc_npu::{Program, same};
 use irc_npu_sim::cycles::{self, Options};
 
-/// Network, batch, and instructions of its listing that come out equal, of how many; the listings
+/// Network, batch, number of instructions of its listing that are reproduced, of how many; the listings
 /// of the last two are not in the corpus.
 const PUBLISHED: [(&str, &str, usize); 5] = [
     ("int8_resnet34.sim", "b1", 544),
@@ -40,7 +40,7 @@ fn programs_of_published_schedules_are_right() {
     let Some(folder) = corpus() else { return };
     for (network, batch, _) in PUBLISHED {
         let found = diagnostics(&program(&folder, network, batch));
-        // Vector operations without a batch are how the published programs are.
+        // The published programs have vector operations without a batch.
         let other = found.iter().find(|diagnostic| diagnostic.code != "npu-vector-batch");
         assert_eq!(other, None, "{network} {batch}: {} diagnostics", found.len());
     }

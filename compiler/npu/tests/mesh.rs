@@ -3,7 +3,7 @@
 use crate::support::{corpus, diagnostics, open, plan};
 use irc_npu::{Engine, Op};
 
-/// Schedules of dialects B and C, and the diagnostic that says why there is no program.
+/// Schedules of dialects B and C, and the code of the diagnostic if there is no program.
 const PUBLISHED: [(&str, Option<&str>); 12] = [
     ("multi_core/gir_resnet_b1_2x2.json", None),
     ("multi_core/gir_goog_b1_4x4.json.gz", None),
@@ -22,9 +22,9 @@ const PUBLISHED: [(&str, Option<&str>); 12] = [
 #[test]
 fn published_schedules_of_several_cores_become_right_programs() {
     let Some(folder) = corpus() else { return };
-    for (path, refused) in PUBLISHED {
+    for (path, rejected) in PUBLISHED {
         let schedule = plan(&open(&folder.join(path)));
-        let program = match (irc_npu_emit::emit(&schedule, None), refused) {
+        let program = match (irc_npu_emit::emit(&schedule, None), rejected) {
             (Ok(program), None) => program,
             (Err(found), Some(code)) => {
                 println!("{path}: {:?}: {}", found[0].diagnostic.path, found[0].diagnostic.message);

@@ -1,4 +1,4 @@
-//! Any value of a schedule or frontend file may be wrong: a program or diagnostics, never a panic.
+//! With any value of a file invalid, emission returns a program or diagnostics, without a panic.
 
 use irc_diag::{Sink, Source};
 use irc_gemini_format::frontend::Frontend;
@@ -11,7 +11,7 @@ macro_rules! data {
     };
 }
 
-/// Files are read unchecked: what the checks find is another test's.
+/// Files are not validated: the checks have their own tests.
 const OPTIONS: Options = Options { strict: false, validate: false };
 
 /// JSON pointers of every value but the outermost.
@@ -40,7 +40,7 @@ fn others(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Takes a value out of its object or list.
+/// Removes a value from its object or list.
 fn remove(value: &mut Value, pointer: &str) {
     let Some((parent, key)) = pointer.rsplit_once('/') else { return };
     match value.pointer_mut(parent) {
@@ -50,7 +50,7 @@ fn remove(value: &mut Value, pointer: &str) {
     }
 }
 
-/// Hands every text with one value replaced or gone to `emit`; how many there were.
+/// Calls `emit` for every text with one value replaced or removed; returns how many there were.
 fn changed(text: &str, emit: impl Fn(&Source)) -> usize {
     let whole: Value = serde_json::from_str(text).expect("JSON");
     let mut all = vec![];
@@ -76,7 +76,7 @@ fn layers() -> Frontend {
     frontend::parse(&source, &OPTIONS, &mut Sink::new()).expect("sound layers")
 }
 
-/// No change of a schedule makes emission panic; what it finds has a path.
+/// No change of a schedule makes emission panic; its diagnostics have a path.
 fn try_schedule(text: &str) {
     let layers = layers();
     let count = changed(text, |source| {

@@ -1,11 +1,11 @@
-//! Programs of small schedules compute what numbers say: products of activations on two cores, groups,
-//! inputs that the schedule leaves out.
+//! Programs of small schedules compute the expected values: products of activations on two cores, groups,
+//! inputs that the schedule omits.
 
 use crate::support::{diagnostics, plan};
 use irc_diag::Source;
 use irc_npu_sim::functional::{self, Memory};
 
-/// A memory of that many bytes of activations, which are noise, behind base 0.
+/// A memory with this many bytes of random activations behind base 0.
 fn memory(bytes: usize) -> Memory {
     let mut memory = Memory::new(2, 8 << 20);
     memory.dram.insert(0, noise(bytes));
@@ -36,7 +36,7 @@ fn rounded(sum: i32, channel: usize) -> i8 {
     (sum as f32 * scale(channel)).round_ties_even().clamp(-128.0, 127.0) as i8
 }
 
-/// Runs the program of a schedule, which the verifier must pass.
+/// Runs the program of a schedule, which the verifier must accept.
 fn run(text: &str, memory: &mut Memory) {
     let program = irc_npu_emit::emit(&plan(&Source::new("schedule.json", text)), None);
     let program = program.expect("a program");
@@ -111,7 +111,7 @@ fn products_of_activations_are_right() {
 
 #[test]
 fn a_layer_of_no_kind_with_weights_of_fewer_channels_is_grouped() {
-    // `g` makes 16 channels of 4 by 4 in two groups of 8, each of 8 channels of `x`.
+    // `g` computes 16 channels of 4 by 4 in two groups of 8, each from 8 channels of `x`.
     let mut memory = memory(512);
     let weights = noise(16 * 8);
     let row = |k: usize| weights[8 * k..][..8].iter().copied().chain(constants(k));
@@ -130,7 +130,7 @@ fn a_layer_of_no_kind_with_weights_of_fewer_channels_is_grouped() {
 
 #[test]
 fn what_the_schedule_leaves_out_is_read_from_dram() {
-    // `f` reads `x` and a state of as many channels; `h` adds a tensor to it. DRAM has `f`, `h`, `x`,
+    // `f` reads `x` and a state of as many channels; `h` adds a tensor to it. DRAM holds `f`, `h`, `x`,
     // and then what `f` and `h` read from outside, in channels of their own.
     let mut memory = memory(3 * 8 + 16 + 8);
     let weights = noise(8 * 16);

@@ -1,12 +1,12 @@
-//! Activations that serve as weights, as products of activations have them.
+//! Activations that serve as weights, in products of activations.
 //!
 //! A weight of output channel `k` and input channel `c` is the element of channel `k` in row `c` of a
-//! result, or of several results one after the other in channels, in the order in which the workloads
-//! of the layer list them. SET's main branch lets the first workload list all and the others none;
-//! a workload that does not list what it needs takes it by the transfers that another lists.
+//! result, or of several results concatenated along channels, in the order in which the workloads
+//! of the layer list them. SET's main branch lists all of them at the first workload and none at the others;
+//! a workload that does not list its weights receives them by the transfers that another lists.
 //!
-//! In L2 a row of weights has its constants behind it. So the constants are loaded, and the
-//! activations are copied beside them with channels and rows exchanged.
+//! In L2 a row of weights is followed by its constants. So the constants are loaded, and the
+//! activations are copied next to them with channels and rows exchanged.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::Mesh;
 use super::parts::{Origin, Origins, Part, Piece, padded};
-use crate::diagnostic::{Result, fault, words};
+use crate::diagnostic::{Result, error, words};
 use crate::instructions::{self, TRANSPOSED};
 use crate::tensors::{Tensor, TensorOffset};
 
@@ -28,7 +28,7 @@ impl<'s> Piece<'s> {
 }
 
 impl<'s> Origins<'s> {
-    /// Layers that read activations as weights, and which.
+    /// Layers that read activations as weights, and their pieces.
     pub(super) fn find_pieces(&self) -> Result<BTreeMap<&'s str, Vec<Piece<'s>>>> {
         let mut all = BTreeMap::new();
         for (layer, places) in &self.by_layer {
@@ -63,12 +63,12 @@ impl<'s> Origins<'s> {
                 "the activations that serve as weights have {next} channels, for {wanted} outputs"
             );
             let path = format!("{}.weight", self.schedule.workload_path(first));
-            return Err(fault("emit-from-ofmap", &path, message));
+            return Err(error("emit-from-ofmap", &path, message));
         }
         Ok(all)
     }
 
-    /// Channels that some workloads make together.
+    /// Channels that some workloads compute together.
     fn channels(&self, places: &[Place]) -> i64 {
         let end = |place: &Place| self.workload(*place).extent.axis(1).1 + 1;
         places.iter().map(end).max().unwrap_or(0)
@@ -98,7 +98,7 @@ impl<'s> Origins<'s> {
         let (first, last) = workload.extent.axis(0);
         if first != last {
             let message = "activations of several images serve as weights of one convolution";
-            return Err(fault("emit-from-ofmap", &path, message));
+            return Err(error("emit-from-ofmap", &path, message));
         }
         let extent = weight.extent();
         let ((low, high), rows) = (extent.axis(1), extent.axis(2));
@@ -120,7 +120,7 @@ impl<'s> Origins<'s> {
         Ok(Some((size, parts)))
     }
 
-    /// How some of a result comes to the workload that reads it as weights.
+    /// The origin of a part of a result for the workload that reads it as weights.
     fn piece(
         &self,
         place: Place,
@@ -139,14 +139,14 @@ impl<'s> Origins<'s> {
             false => parts_of(piece.sources.iter().copied(), piece.layer, wanted),
         };
         if !is_all(&found) {
-            let message = format!("nothing says how {wanted} of `{}` comes here", piece.layer);
-            return Err(fault("emit-from-ofmap", path, message));
+            let message = format!("no transfer brings {wanted} of `{}` to this core", piece.layer);
+            return Err(error("emit-from-ofmap", path, message));
         }
         found.into_iter().map(|(part, source)| Ok((part, self.origin(place, source)?))).collect()
     }
 }
 
-/// What some sources bring of a box of a layer's result.
+/// The intersection of some sources with a box of a layer's result.
 fn parts_of<'s>(
     sources: impl Iterator<Item = &'s Source>,
     layer: &str,
@@ -162,7 +162,7 @@ pub fn is_activations(weight: Option<&Weight>) -> bool {
 }
 
 impl Mesh<'_> {
-    /// Makes weights in L2 of activations `[1, K, C, 1]`: the tensor of rows.
+    /// Makes weights in L2 from activations `[1, K, C, 1]`: the tensor of rows.
     pub(super) fn weights_of_activations(
         &mut self,
         place: Place,

@@ -1,8 +1,8 @@
-//! Tiles of workloads whose schedule has none.
+//! Tiles of workloads for which the schedule has none.
 //!
 //! Weights go from L2 to two halves of WL0 in turn, as many output channels at once as fit.
-//! What the schedule does not know is neutral: no activation, constants of quantisation that change
-//! nothing, the smallest inner tiles.
+//! What the schedule does not specify is neutral: no activation, quantisation constants without
+//! effect, the smallest inner tiles.
 
 use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
@@ -16,22 +16,22 @@ use super::Mesh;
 use super::geometry::Windows;
 use super::layer::{LayerWeights, Work};
 use super::parts::WORD;
-use crate::diagnostic::{Result, fault, signed, word, words};
+use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::layers::Weights;
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
 
-/// Units of WL0: the most that published programs use.
+/// Units of WL0: the maximum that published programs use.
 const WL0: i64 = 18816;
 
-/// Output channels that WL0 holds together.
+/// Maximum number of output channels in WL0.
 const ROWS: i64 = 64;
 
-/// Maximum number of tiles of a workload: published programs have up to 64, and images of a batch are one each.
+/// Maximum number of tiles of a workload: published programs have up to 64, and batches add one per image.
 const MAX_TILES: i64 = 1 << 14;
 
-/// How the array shares the work of a tile: along output channels and rows, which any layer has.
+/// How the array divides a tile: along output channels and rows, which any layer has.
 const CUT: (XCutMode, YCutMode) = (XCutMode::CutK, YCutMode::CutH);
 
 /// The path through the vector processor of a sum without an activation.
@@ -39,7 +39,7 @@ const SUM: u32 = 5;
 
 /// Output channels of a convolution that read the same input channels.
 struct Group {
-    /// First one, among those of the workload.
+    /// First channel, among those of the workload.
     start: i64,
     count: i64,
     /// First input channel, among those that the workload reads.
@@ -68,12 +68,12 @@ impl Mesh<'_> {
         weights: Option<(i64, i64)>,
     ) -> Result<()> {
         let path = self.path(place);
-        let nothing = || fault("emit-input", &path, "the workload reads nothing");
+        let nothing = || error("emit-input", &path, "the workload reads nothing");
         let input = inputs.first().ok_or_else(nothing)?;
         match (Work::of(self.workload(place), &path)?, weights) {
             (Work::Convolution, Some(rows)) => self.convolve(place, input, output, rows),
             (Work::Convolution, None) => {
-                Err(fault("emit-weights", &path, "the convolution has no weights"))
+                Err(error("emit-weights", &path, "the convolution has no weights"))
             }
             (Work::Transpose, _) => self.transpose(place, input, output),
             (work, _) => self.vectors(place, work, inputs, output),
@@ -108,15 +108,16 @@ impl Mesh<'_> {
     ) -> Result<()> {
         let path = self.path(place);
         let layer = self.layer(place)?;
-        let missing = || fault("emit-weights", &path, "the layer has no weights");
+        let missing = || error("emit-weights", &path, "the layer has no weights");
         let shared = layer.weights.ok_or_else(missing)?;
         let weights = Weights { base: 0, format: input.format, k: shared.k, size: shared.size };
         let (windows, offset) = (layer.windows, self.offset(place)?);
         let groups = self.groups(place, &shared)?;
         let per_block = wl0_units(weights.format, ROWS as u32, weights.size);
         if per_block > WL0 {
-            let message = format!("{ROWS} output channels need {per_block} units of WL0's {WL0}");
-            return Err(fault("emit-wl0", &path, message));
+            let message =
+                format!("{ROWS} output channels need {per_block} units of WL0, which has {WL0}");
+            return Err(error("emit-wl0", &path, message));
         }
         let block = (WL0 / 2 / per_block).max(1) * ROWS;
         let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
@@ -141,7 +142,7 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// The groups of output channels that a workload makes.
+    /// The groups of output channels that a workload computes.
     fn groups(&self, place: Place, weights: &LayerWeights) -> Result<Vec<Group>> {
         let path = self.path(place);
         let (low, high) = self.workload(place).extent.axis(1);
@@ -159,7 +160,7 @@ impl Mesh<'_> {
                     group * channels,
                     (group + 1) * channels - 1
                 );
-                return Err(fault("emit-input", &path, message));
+                return Err(error("emit-input", &path, message));
             }
             all.push(Group { start: from - low, count: end.min(high + 1) - from, input });
         }
@@ -167,8 +168,9 @@ impl Mesh<'_> {
         let is_odd = |group: &Group| group.start % WORD != 0 || group.input % WORD != 0;
         let is_split = |group: &Group| count > channels && group.input + channels < count;
         if all.iter().any(is_odd) || all.iter().any(is_split) && channels % WORD != 0 {
-            let message = format!("groups of {channels} channels are not whole words of {WORD}");
-            return Err(fault("emit-groups", &path, message));
+            let message =
+                format!("the {channels} channels of a group are not a multiple of {WORD}");
+            return Err(error("emit-groups", &path, message));
         }
         Ok(all)
     }
@@ -232,8 +234,9 @@ impl Mesh<'_> {
         let path = self.path(place);
         let is_pool = work == Work::Pool;
         if inputs.len() > 2 {
-            let message = format!("{} operands, where a vector operation has two", inputs.len());
-            return Err(fault("emit-operands", &path, message));
+            let message =
+                format!("expected two operands of a vector operation, found {}", inputs.len());
+            return Err(error("emit-operands", &path, message));
         }
         let input = inputs[0];
         let [n, ..] = lengths(&self.workload(place).extent);
@@ -321,11 +324,11 @@ impl Mesh<'_> {
     }
 }
 
-/// Rejects workloads of more tiles than any program has.
+/// Rejects workloads with too many tiles.
 fn few(tiles: i64, path: &str) -> Result<()> {
     if tiles <= MAX_TILES {
         return Ok(());
     }
-    let message = format!("a workload of {tiles} tiles, where {MAX_TILES} are the most");
-    Err(fault("emit-range", path, message))
+    let message = format!("expected at most {MAX_TILES} tiles, found {tiles}");
+    Err(error("emit-range", path, message))
 }

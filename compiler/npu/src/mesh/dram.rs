@@ -1,4 +1,4 @@
-//! Where tensors of a schedule of several cores lie in DRAM.
+//! The places of tensors in DRAM for a schedule of several cores.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::parts::{DramKey, Origin, Part};
-use crate::diagnostic::{Result, fault, word, words};
+use crate::diagnostic::{Result, error, word, words};
 use crate::layers::{DramTensor, Weights};
 
 /// DRAM: activations, and weights by layer.
@@ -21,9 +21,9 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// Lays out activations one after the other: what is loaded and stored, dense and whole.
+    /// Places activations one after another: all that are loaded or stored, dense and whole.
     ///
-    /// A tensor is as large as what is made and read of it.
+    /// The size of a tensor is the bound of all its accesses.
     pub fn new<'p>(
         schedule: &Schedule,
         parts: impl Iterator<Item = &'p Part>,
@@ -54,7 +54,7 @@ impl Dram {
         Ok(all)
     }
 
-    /// Adds the weights of a layer behind those that are there.
+    /// Adds the weights of a layer at the end.
     pub fn add_weights(&mut self, layer: &str, k: u32, size: [u32; 3]) {
         let weights = Weights { base: self.weights_end, format: DataFmt::Int8, k, size };
         self.weights_end += i64::from(k) * weights.row();
@@ -70,22 +70,22 @@ impl Dram {
         Ok(())
     }
 
-    /// Where a tensor of activations lies.
+    /// The place of a tensor of activations.
     pub fn activations(&self, tensor: &DramKey, path: &str) -> Result<DramTensor> {
         let (DramKey::Result(name) | DramKey::Outside(name)) = tensor;
-        let missing = || fault("emit-dram", path, format!("`{name}` is not in DRAM"));
+        let missing = || error("emit-dram", path, format!("`{name}` is not in DRAM"));
         self.activations.get(tensor).copied().ok_or_else(missing)
     }
 
     /// The weights of a layer.
     pub fn weights(&self, layer: &str, path: &str) -> Result<Weights> {
-        let missing = || fault("emit-weights", path, format!("layer `{layer}` has no weights"));
+        let missing = || error("emit-weights", path, format!("layer `{layer}` has no weights"));
         self.weights.get(layer).copied().ok_or_else(missing)
     }
 
-    /// The constants of a layer, a row for each output channel.
+    /// The constants of a layer, one row per output channel.
     pub fn constants(&self, layer: &str, path: &str) -> Result<DramTensor> {
-        let missing = || fault("emit-weights", path, format!("layer `{layer}` has no constants"));
+        let missing = || error("emit-weights", path, format!("layer `{layer}` has no constants"));
         self.constants.get(layer).copied().ok_or_else(missing)
     }
 }

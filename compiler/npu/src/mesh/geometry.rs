@@ -1,11 +1,11 @@
-//! Windows of layers, found from what their workloads read and make.
+//! Infers windows of layers from the elements that their workloads read and write.
 
-/// How windows move over the rows or the columns of an input.
+/// The windows along the rows or the columns of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Elements of a window.
     pub kernel: i64,
-    /// From one window to the next.
+    /// Stride from one window to the next.
     pub stride: i64,
     /// Elements of padding before the input.
     pub pad: i64,
@@ -16,19 +16,19 @@ impl Windows {
     pub const NONE: Self = Self { kernel: 1, stride: 1, pad: 0 };
 }
 
-/// First and last element that a workload makes along an axis, and that it reads.
+/// First and last element along an axis that a workload computes, and that it reads.
 pub type Span = ((i64, i64), (i64, i64));
 
-/// Steps and windows tried; larger ones only as wide as the whole input, without padding.
+/// Maximum stride and window that are tried; larger windows must be as wide as the input, without padding.
 const MAX_STRIDE: i64 = 8;
 const MAX_KERNEL: i64 = 16;
 
-/// Longest side of a window that only the volume of weights shows.
+/// Maximum side of a window that is inferred from the volume of weights.
 const MAX_SIDE: i64 = 1024;
 
-/// The smallest windows along an axis that explain what each of some workloads reads.
+/// The smallest windows along an axis that are consistent with what each workload reads.
 ///
-/// A workload that makes `o0..=o1` reads from `stride o0 - pad` to `stride o1 - pad + kernel - 1`,
+/// A workload that computes `o0..=o1` reads from `stride o0 - pad` to `stride o1 - pad + kernel - 1`,
 /// without padding.
 pub fn windows(spans: &[Span]) -> Option<Windows> {
     let last = spans.iter().map(|(_, read)| read.1).max()?;
@@ -46,7 +46,7 @@ pub fn windows(spans: &[Span]) -> Option<Windows> {
         .find(|windows| explains(windows, spans))
 }
 
-/// Whether windows along an axis read what each workload reads.
+/// Whether windows along an axis are consistent with what each workload reads.
 fn explains(windows: &Windows, spans: &[Span]) -> bool {
     let Windows { kernel, stride, pad } = *windows;
     let last = spans.iter().map(|(_, read)| read.1).max().unwrap_or(0);
@@ -57,14 +57,14 @@ fn explains(windows: &Windows, spans: &[Span]) -> bool {
     })
 }
 
-/// Windows along both axes whose product is the given number of elements, when it is given.
+/// Windows along both axes whose product is the given number of elements, if one is given.
 pub fn kernel(spans: &[Vec<Span>; 2], elements: Option<i64>) -> Option<[Windows; 2]> {
     let (h, w) = (windows(&spans[0])?, windows(&spans[1])?);
     let Some(elements) = elements else { return Some([h, w]) };
     if h.kernel * w.kernel == elements {
         return Some([h, w]);
     }
-    // Rows or columns that are read at the edge alone do not show how far windows reach.
+    // Accesses at the edge of rows or columns do not determine how far windows extend.
     let side = (1..=MAX_SIDE).find(|side| side * side == elements);
     let length = |axis: usize| spans[axis].iter().map(|(_, read)| read.1 + 1).max();
     let (rows, columns) = (length(0)?, length(1)?);
@@ -83,7 +83,7 @@ pub fn kernel(spans: &[Vec<Span>; 2], elements: Option<i64>) -> Option<[Windows;
     is_sound.then_some(found)
 }
 
-/// A longer window that reaches as far into padding on either side as it can.
+/// A longer window that extends as far as possible into the padding on either side.
 fn stretched(windows: Windows, kernel: i64) -> Windows {
     Windows { kernel, pad: windows.pad + (kernel - windows.kernel) / 2, ..windows }
 }

@@ -1,32 +1,32 @@
-//! What the layers of a schedule compute, as far as their workloads show.
+//! The computation of layers, as far as it can be inferred from their workloads.
 
 use irc_gemini_format::schedule::{LayerKind, Place, Workload};
 
 use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
-use crate::diagnostic::{Result, fault, word, words};
+use crate::diagnostic::{Result, error, word, words};
 
-/// What a workload computes.
+/// The kind of computation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A convolution or a product.
+    /// A convolution or a matrix product.
     Convolution,
-    /// A maximum of windows.
+    /// A maximum over windows.
     Pool,
-    /// A sum, or its operand where it has one.
+    /// A sum, or the identity for a single operand.
     Elementwise,
-    /// Channels and rows change places.
+    /// A transposition of channels and rows.
     Transpose,
 }
 
 impl Work {
-    /// What a workload computes.
+    /// The kind of a workload.
     ///
-    /// SET leaves out the kind of grouped convolutions, which have weights, and of transpositions, which
-    /// make as many channels as they read rows, and the other way round.
+    /// SET omits the kind of grouped convolutions, which have weights, and of transpositions, which
+    /// compute as many channels as they read rows, and vice versa.
     pub fn of(workload: &Workload, path: &str) -> Result<Self> {
-        let refuse = |why: String| Err(fault("emit-kind", path, why));
+        let reject = |why: String| Err(error("emit-kind", path, why));
         match (workload.layer_type, workload.weight.is_some()) {
             (Some(LayerKind::Conv2d | LayerKind::Fc) | None, true) => Ok(Self::Convolution),
             (Some(LayerKind::Pool), false) => Ok(Self::Pool),
@@ -34,13 +34,13 @@ impl Work {
                 Ok(Self::Elementwise)
             }
             (None, false) if is_transposed(workload) => Ok(Self::Transpose),
-            (None, false) => refuse(
-                "the workload does not say what it computes: it has no weight, and does not \
+            (None, false) => reject(
+                "the workload has no kind, and it is no transposition: it has no weight, and does not \
                  exchange channels and rows"
                     .into(),
             ),
             (Some(kind), _) => {
-                refuse(format!("a workload of {kind} with these weights is not known"))
+                reject(format!("unsupported workload of {kind} with these weights"))
             }
         }
     }
@@ -52,13 +52,13 @@ fn is_transposed(workload: &Workload) -> bool {
     [(0, 0), (1, 2), (2, 1), (3, 3)].into_iter().all(|(a, b)| made.axis(a) == read.axis(b))
 }
 
-/// What the workloads of a layer share.
+/// Properties that the workloads of a layer share.
 pub struct Layer {
-    /// Its number: layers count by name.
+    /// Its number, in the order of names.
     pub number: u32,
     /// Windows in rows and columns.
     pub windows: [Windows; 2],
-    /// Weights, when it has some.
+    /// Weights, if it has any.
     pub weights: Option<LayerWeights>,
 }
 
@@ -76,7 +76,7 @@ pub struct LayerWeights {
 }
 
 impl Layer {
-    /// What the workloads at some places share.
+    /// Infers the properties from the workloads at some places.
     pub fn of(number: u32, origins: &Origins<'_>, places: &[Place]) -> Result<Self> {
         let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
         let shape = Shape::new(origins, places, path);
@@ -97,7 +97,7 @@ impl Layer {
     }
 }
 
-/// What the workloads of a layer read and make together.
+/// The extents that the workloads of a layer read and compute together.
 struct Shape {
     /// Of the first workload.
     path: String,
@@ -125,13 +125,13 @@ impl Shape {
 
     fn windows(&self, elements: Option<i64>) -> Result<[Windows; 2]> {
         let unclear = || {
-            let message = "no windows explain what the workloads of the layer read";
-            fault("emit-windows", &self.path, message)
+            let message = "no windows are consistent with what the workloads of the layer read";
+            error("emit-windows", &self.path, message)
         };
         geometry::kernel(&self.spans, elements).ok_or_else(unclear)
     }
 
-    /// Windows, output channels of a group and its input channels, for weights of so many elements
+    /// Windows, output channels per group and input channels per group, for weights of so many elements
     /// for each output channel.
     fn grouped(&self, elements: i64) -> Result<([Windows; 2], i64, i64)> {
         if elements % self.channels == 0
@@ -148,14 +148,14 @@ impl Shape {
             return Ok((windows, self.k / (self.channels / c), c));
         }
         let message = format!(
-            "weights of {elements} elements for each output channel are no windows over the {} \
+            "weights of {elements} elements per output channel do not match windows over the {} \
              channels that the layer reads, nor over a group of them",
             self.channels
         );
-        Err(fault("emit-windows", &format!("{}.weight", self.path), message))
+        Err(error("emit-windows", &format!("{}.weight", self.path), message))
     }
 
-    /// Elements of the weights of an output channel; none for layers without weights.
+    /// Elements of the weights per output channel; `None` for layers without weights.
     fn elements(&self, origins: &Origins<'_>, places: &[Place]) -> Result<Option<i64>> {
         for weight in places.iter().filter_map(|at| origins.workload(*at).weight.as_ref()) {
             if is_activations(Some(weight)) {
@@ -163,13 +163,15 @@ impl Shape {
             }
             let block = weight.transfers().find_map(|id| origins.transfers.dram_out(id));
             let Some((block, (low, high))) = block.zip(weight.channels()) else { continue };
-            // Sizes are bits of eight-bit elements.
+            // Sizes are in bits, for elements of eight bits.
             let (count, outputs) = (block.size / 8, high - low + 1);
             if count > 0 && count % outputs == 0 {
                 return Ok(Some(count / outputs));
             }
-            let message = format!("weights of {count} bytes are not for {outputs} output channels");
-            return Err(fault("emit-windows", &format!("{}.weight", self.path), message));
+            let message = format!(
+                "weights of {count} bytes cannot be divided among {outputs} output channels"
+            );
+            return Err(error("emit-windows", &format!("{}.weight", self.path), message));
         }
         Ok(None)
     }

@@ -1,8 +1,8 @@
 //! Programs of several cores, from schedules of dialects B and C.
 //!
-//! Workloads are walked in one order that respects what each reads, and every instruction of every
-//! core is issued in that walk: what is sent is received at the same step. So no instruction waits
-//! for one of a later step, and nothing can wait in a cycle. `docs/npu-multicore.md` has the
+//! Workloads are visited in one order that respects their dependencies, and every instruction of every
+//! core is issued in that order: what is sent is received at the same step. So no instruction waits
+//! for one of a later step, and there is no deadlock. `docs/npu-multicore.md` explains the
 //! decisions.
 
 mod activations;
@@ -20,7 +20,7 @@ use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workl
 use irc_npu::enums::DataFmt;
 use irc_npu::{Origin, Program};
 
-use crate::diagnostic::{Result, fault, signed, word, words};
+use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
 use crate::instructions;
 use crate::step::Step;
@@ -43,20 +43,20 @@ pub fn emit(schedule: &Schedule) -> Result<Program> {
     mesh.finish()
 }
 
-/// What a part takes of a tensor: first element, lengths.
+/// A part of a tensor: first element, lengths.
 type TensorBox = ([i64; 4], [i64; 4]);
 
-/// A core while its program is made.
+/// The state of a core while its program is built.
 struct CoreState {
     id: u32,
     path: String,
     steps: Vec<Step>,
     space: Space,
-    /// Weights in L2 by transfer: address, and the last workload that has them.
+    /// Weights in L2 by transfer: address, and the last workload that uses them.
     weights: BTreeMap<i64, (i64, usize)>,
-    /// Workloads of other cores whose stores are known to be there.
+    /// Workloads of other cores whose stores are known to have ended.
     seen: BTreeSet<Place>,
-    /// Where the first operand went that a transfer brought from DRAM: later readers copy it.
+    /// The first operand that a transfer from DRAM was loaded into: later readers copy it.
     brought: BTreeMap<i64, Tensor>,
 }
 
@@ -68,11 +68,11 @@ struct Mesh<'s> {
     readers: BTreeMap<Place, Vec<(Place, Part)>>,
     dram: Dram,
     layers: BTreeMap<&'s str, Layer>,
-    /// Tensors of operands that have room: by workload, by operand.
+    /// Operand tensors in L2: by workload, by operand.
     operands: BTreeMap<(Place, usize), Tensor>,
-    /// Parts of channels that are no whole words, which wait beside their operands.
+    /// Parts whose channels are not whole words, which are staged beside their operands.
     staged: BTreeMap<Place, Vec<(Part, Tensor)>>,
-    /// What has come into operands: first element and lengths of each part.
+    /// Parts of operands that have arrived: first element and lengths of each.
     arrived: BTreeMap<(Place, usize), Vec<TensorBox>>,
 }
 
@@ -129,21 +129,21 @@ impl<'s> Mesh<'s> {
     }
 
     fn layer(&self, place: Place) -> Result<&Layer> {
-        let missing = || fault("emit-kind", &self.path(place), "the workload has no layer");
+        let missing = || error("emit-kind", &self.path(place), "the workload has no layer");
         self.layers.get(self.workload(place).layer_name.as_str()).ok_or_else(missing)
     }
 
     fn reads_of(&self, place: Place) -> Result<&Reads> {
-        let missing = || fault("emit-input", &self.path(place), "the workload reads nothing");
+        let missing = || error("emit-input", &self.path(place), "the workload reads nothing");
         self.reads.get(&place).ok_or_else(missing)
     }
 
     fn operand_of(&self, place: Place, operand: usize) -> Result<Operand> {
-        let missing = || fault("emit-input", &self.path(place), "an operand is not there");
+        let missing = || error("emit-input", &self.path(place), "an operand is missing");
         self.reads_of(place)?.operands.get(operand).copied().ok_or_else(missing)
     }
 
-    /// All workloads, each after those of its core before it and those that make what it reads.
+    /// All workloads, each after its predecessor on its core and after the producers of what it reads.
     fn walk(&self) -> Result<Vec<Place>> {
         let mut next = vec![0; self.cores.len()];
         let mut done: BTreeSet<Place> = BTreeSet::new();
@@ -158,8 +158,8 @@ impl<'s> Mesh<'s> {
             let first = waiting.iter().filter(ready);
             let Some(place) = first.min_by_key(|place| self.workload(**place).workload_id) else {
                 let Some(stuck) = waiting.first() else { return Ok(all) };
-                let message = "the workload waits for its own result, over other cores";
-                return Err(fault("emit-order", &self.path(*stuck), message));
+                let message = "the workload depends on its own result, through other cores";
+                return Err(error("emit-order", &self.path(*stuck), message));
             };
             done.insert(*place);
             all.push(*place);
@@ -167,7 +167,7 @@ impl<'s> Mesh<'s> {
         }
     }
 
-    /// Issues a workload: what it loads, its tiles, and where its result goes.
+    /// Issues a workload: its loads, its tiles, and the transfers of its result.
     fn issue(&mut self, place: Place) -> Result<()> {
         self.fill(place)?;
         let (count, inputs) = {
@@ -191,30 +191,30 @@ impl<'s> Mesh<'s> {
         if is_read_past {
             self.extend(place, &output)?;
         }
-        self.give(place, &output)?;
+        self.distribute(place, &output)?;
         taken.push(output);
         self.free(place, &taken);
         Ok(())
     }
 
-    /// Brings what waits for the workload: what DRAM has, and what could not come to its place.
+    /// Loads the operands of the workload from DRAM, and moves staged parts to their places.
     fn fill(&mut self, place: Place) -> Result<()> {
         let staged = self.staged.remove(&place).unwrap_or_default().into_iter();
         let staged = staged.map(|(part, tensor)| (part, Some(tensor)));
         let parts = self.reads_of(place)?.parts.iter().cloned().map(|part| (part, None));
         let mut late: Vec<_> = parts.chain(staged).collect();
-        // From the first channel on: a part's padding may lie over what comes behind it.
+        // In ascending order of channels: a part's padding may overlap what follows it.
         late.sort_by_key(|(part, _)| part.at[1]);
         for (part, staged) in late {
             match staged {
-                Some(staged) => self.settle(place, &part, staged)?,
+                Some(staged) => self.place_staged(place, &part, staged)?,
                 None => self.load(place, &part)?,
             }
         }
         Ok(())
     }
 
-    /// Gives back the room of tensors, and of weights that no later workload has.
+    /// Frees tensors, and weights that no later workload uses.
     fn free(&mut self, place: Place, tensors: &[Tensor]) {
         for operand in 0..tensors.len() {
             self.operands.remove(&(place, operand));
@@ -233,7 +233,7 @@ impl<'s> Mesh<'s> {
         });
     }
 
-    /// The tensor of an operand, with room.
+    /// The tensor of an operand, allocated.
     fn operand(&mut self, place: Place, operand: usize) -> Result<Tensor> {
         if let Some(tensor) = self.operands.get(&(place, operand)) {
             return Ok(*tensor);
@@ -244,12 +244,12 @@ impl<'s> Mesh<'s> {
         Ok(tensor)
     }
 
-    /// Room for a tensor `[N, C, H, W]` that a workload needs.
+    /// Allocates a tensor `[N, C, H, W]` of a workload.
     fn room(&mut self, place: Place, lengths: [i64; 4]) -> Result<Tensor> {
         self.room_with(place, lengths, 0)
     }
 
-    /// The same, with some bytes behind it.
+    /// The same, followed by some bytes.
     fn room_with(&mut self, place: Place, [n, c, h, w]: [i64; 4], tail: i64) -> Result<Tensor> {
         let shape = words([c, h, w], &self.path(place))?;
         let mut tensor = Tensor { region: 0, base: 0, format: DataFmt::Int8, shape };
@@ -263,19 +263,19 @@ impl<'s> Mesh<'s> {
         let used = space.used();
         space.take(bytes).ok_or_else(|| {
             let message =
-                format!("{bytes} bytes find no room in L2, where {used} of {L2} are taken");
-            fault("emit-room", &path, message)
+                format!("{bytes} bytes do not fit into L2, of which {used} of {L2} are used");
+            error("emit-room", &path, message)
         })
     }
 
-    /// The weights of a workload in L2, loaded when they are not there: their address and first
+    /// The weights of a workload in L2, loaded if they are not there: their address and first
     /// output channel; `None` without weights.
     fn weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
         let workload = self.workload(place);
         let Some(weight) = &workload.weight else { return Ok(None) };
         let path = self.path(place);
         let Some((transfer, (low, high))) = weight.transfers().next().zip(weight.channels()) else {
-            return Err(fault("emit-weights", &path, "the weights come by no transfer"));
+            return Err(error("emit-weights", &path, "the weights have no transfer"));
         };
         if let Some((address, _)) = self.cores[place.0].weights.get(&transfer) {
             return Ok(Some((*address, low)));
@@ -297,7 +297,7 @@ impl<'s> Mesh<'s> {
         Ok(Some((address, low)))
     }
 
-    /// Where an instruction comes from.
+    /// The origin of an instruction.
     fn instruction_origin(&self, place: Place, tile: i64) -> Result<Origin> {
         let path = self.path(place);
         Ok(Origin {
@@ -324,7 +324,7 @@ impl<'s> Mesh<'s> {
                 end: (Origin::default(), last),
                 rules: tokens::Rules::Mesh,
             };
-            program.cores.push(frame.around(core.steps)?);
+            program.cores.push(frame.wrap(core.steps)?);
         }
         program.cores.sort_by_key(|core| core.id);
         Ok(program)

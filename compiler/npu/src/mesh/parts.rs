@@ -1,4 +1,4 @@
-//! What a workload reads, part by part, and where each part comes from.
+//! The parts of what a workload reads, and their origins.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,18 +7,18 @@ use irc_gemini_format::schedule::{
     Transfers, Workload,
 };
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::tensors::{corner, lengths};
 
-/// What a workload reads.
+/// The operands of a workload.
 pub struct Reads {
-    /// First element `[N, C, H, W]` of what it reads as activations.
+    /// First element `[N, C, H, W]` read as activations.
     pub first: [i64; 4],
-    /// Its operands; activations that serve as weights are the last.
+    /// Its operands; activations that serve as weights come last.
     pub operands: Vec<Operand>,
     /// Parts of all operands.
     pub parts: Vec<Part>,
-    /// Operands that are not weights.
+    /// Number of operands that are not weights.
     pub inputs: usize,
 }
 
@@ -27,28 +27,28 @@ pub struct Reads {
 pub struct Operand {
     /// Lengths `[N, C, H, W]`.
     pub size: [i64; 4],
-    /// Channels behind its own: where parts are no whole words, the padding of the last one needs
-    /// a place in every pixel.
+    /// Channels after its own: where parts are not whole words, every pixel needs space for the padding
+    /// of the last one.
     pub slack: i64,
 }
 
-/// A part of an operand that comes by one transfer.
+/// A part of an operand that one transfer brings.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The operand it is of.
+    /// Its operand.
     pub operand: usize,
     /// First element in the operand's tensor, `[N, C, H, W]`.
     pub at: [i64; 4],
-    /// What it is of the tensor it comes from, absolute.
+    /// The corresponding part of the origin's tensor, absolute.
     pub extent: Extent,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// Where a part comes from.
+/// The origin of a part.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// A workload that makes it.
+    /// A workload that computes it.
     Workload {
         /// The producer.
         producer: Place,
@@ -61,7 +61,7 @@ pub enum Origin {
         tensor: DramKey,
         /// Workloads that have to store it first.
         producers: Vec<Place>,
-        /// Its transfer, when the file has one.
+        /// Its transfer, if the file has one.
         transfer: Option<i64>,
     },
 }
@@ -69,9 +69,9 @@ pub enum Origin {
 /// A tensor of activations in DRAM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DramKey {
-    /// What a layer makes, or an input of the network by its name.
+    /// The result of a layer, or an input of the network by its name.
     Result(String),
-    /// What a layer reads of which the schedule does not say where it comes from, in the layer's own
+    /// An operand of a layer whose origin the schedule omits, in the layer's own
     /// concatenated channels.
     Outside(String),
 }
@@ -81,20 +81,20 @@ pub enum DramKey {
 pub struct Piece<'s> {
     /// The layer that makes it.
     pub layer: &'s str,
-    /// First and last output channel that it is for.
+    /// First and last output channel of the weights.
     pub channels: (i64, i64),
-    /// What the workloads that read it list of it, each transfer once.
+    /// The parts that its readers list, each transfer once.
     pub sources: Vec<&'s Source>,
 }
 
 impl Part {
-    /// Whether its channels are whole words of an operand of so many.
+    /// Whether its channels are whole words of an operand of `channels` channels.
     pub fn is_of_words(&self, channels: i64) -> bool {
         let end = self.at[1] + lengths(&self.extent)[1];
         self.at[1] % WORD == 0 && (end % WORD == 0 || end == channels)
     }
 
-    /// Workloads that have to be done before it is there.
+    /// Workloads that must be done before it is available.
     pub fn producers(&self) -> &[Place] {
         match &self.origin {
             Origin::Workload { producer, .. } => std::slice::from_ref(producer),
@@ -103,30 +103,30 @@ impl Part {
     }
 }
 
-/// Channels of a part with the padding that moves with them: whole words.
+/// The channels of a part including the padding that moves with them: whole words.
 pub fn padded(channels: i64) -> i64 {
     (channels + WORD - 1) / WORD * WORD
 }
 
-/// Channels of a word of L2, of elements of a byte.
+/// Channels per word of L2, for elements of a byte.
 pub const WORD: i64 = 8;
 
-/// A schedule with what tells where parts come from.
+/// A schedule with indices to find the origins of parts.
 pub struct Origins<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
-    /// Who makes what.
+    /// Producers and users of transfers.
     pub transfers: Transfers<'s>,
     /// Workloads of every layer, by id.
     pub by_layer: BTreeMap<&'s str, Vec<Place>>,
-    /// Workloads whose result goes to DRAM, and under which transfer.
+    /// Workloads whose result goes to DRAM, and by which transfer.
     pub stored: BTreeMap<Place, i64>,
-    /// Layers that read activations as weights, and which.
+    /// Layers that read activations as weights, and their pieces.
     pub pieces: BTreeMap<&'s str, Vec<Piece<'s>>>,
 }
 
 impl<'s> Origins<'s> {
-    /// Looks through a schedule.
+    /// Indexes a schedule.
     pub fn new(schedule: &'s Schedule) -> Result<Self> {
         let mut all = Self {
             schedule,
@@ -154,7 +154,7 @@ impl<'s> Origins<'s> {
         &self.schedule.cores[core].workloads[index]
     }
 
-    /// What a workload reads.
+    /// The operands of a workload.
     pub fn reads(&self, place: Place) -> Result<Reads> {
         let path = self.schedule.workload_path(place);
         let inputs = self.inputs(place)?;
@@ -177,25 +177,25 @@ impl<'s> Origins<'s> {
         Ok(Reads { first: corner(&inputs.whole), operands, parts, inputs: count })
     }
 
-    /// The box that a workload reads as activations. Files written by hand tell it in the buffer
-    /// alone.
+    /// The box that a workload reads as activations. Files written by hand state it only in the
+    /// buffer.
     pub fn whole(&self, place: Place) -> Option<Extent> {
         let workload = self.workload(place);
         let told = workload.ifmaps().first().map(|ifmap| ifmap.extent());
         told.or_else(|| own_inputs(workload).next()?.extent())
     }
 
-    /// What a workload reads as activations.
+    /// Parts of what a workload reads as activations.
     ///
-    /// Channels of parts are those of all operands one after the other, but elementwise layers have
-    /// those of every operand from 0 on: there a part that another covers is of the next operand.
+    /// Channels of parts count through all operands one after another, but in elementwise layers they
+    /// start at 0 for every operand: there a part that overlaps another belongs to the next operand.
     fn inputs(&self, place: Place) -> Result<Inputs<'s>> {
         let workload = self.workload(place);
         let path = self.schedule.workload_path(place);
-        let nothing = || fault("emit-input", &path, "the workload reads nothing");
+        let nothing = || error("emit-input", &path, "the workload reads nothing");
         let whole = self.whole(place).ok_or_else(nothing)?;
         let mut all = Inputs { whole, taken: vec![] };
-        // Dialect C repeats tensors, down to each of their parts.
+        // Dialect C repeats tensors, including each of their parts.
         let mut tensors = HashSet::new();
         for resident in own_inputs(workload).filter(|each| tensors.insert(each.sources())) {
             let mut sources = HashSet::new();
@@ -206,7 +206,7 @@ impl<'s> Origins<'s> {
         }
         if all.taken.is_empty() {
             let message = "what the workload reads is not in its buffer";
-            return Err(fault("emit-input", &path, message));
+            return Err(error("emit-input", &path, message));
         }
         all.taken.extend(self.outside(place, &all));
         Ok(all)
@@ -221,7 +221,7 @@ impl<'s> Origins<'s> {
             PlaceKind::Dram => self.transfers.dram_out(transfer).map(|block| block.extent()),
             PlaceKind::Core => self.transfers.extent(transfer),
         };
-        let unknown = || fault("emit-input", &path, "a part of what is read has no place");
+        let unknown = || error("emit-input", &path, "a part of what is read has no place");
         let extent = source.extent().or_else(truth).ok_or_else(unknown)?;
         let (mut lower, mut upper) = (corner(&extent), last(&extent));
         if let Some([low, high]) = source.channel {
@@ -237,7 +237,7 @@ impl<'s> Origins<'s> {
         Ok(InputPart { part, extent: taken, layer })
     }
 
-    /// Where a source comes from.
+    /// The origin of a source.
     pub fn origin(&self, place: Place, source: &Source) -> Result<Origin> {
         let transfer = source.transfer_id;
         if source.kind == PlaceKind::Dram {
@@ -249,13 +249,13 @@ impl<'s> Origins<'s> {
         }
         let path = self.schedule.workload_path(place);
         let missing =
-            || fault("emit-input", &path, format!("no workload makes transfer {transfer}"));
+            || error("emit-input", &path, format!("no workload makes transfer {transfer}"));
         let producer = self.transfers.producer(transfer).ok_or_else(missing)?;
         Ok(Origin::Workload { producer, transfer })
     }
 
-    /// What is read and comes from nowhere: inputs of the network that SET's main branch leaves out
-    /// of layers that read something else as well. They are the last channels, or the second operand
+    /// Operands without an origin: inputs of the network that SET's main branch omits
+    /// from layers that read something else as well. They are the last channels, or the second operand
     /// of an elementwise layer.
     fn outside(&self, place: Place, all: &Inputs<'s>) -> Option<InputPart<'s>> {
         let workload = self.workload(place);
@@ -291,13 +291,13 @@ fn own_inputs(workload: &Workload) -> impl Iterator<Item = &Resident> {
     })
 }
 
-/// What a workload reads as activations.
+/// Part of what a workload reads as activations.
 struct Inputs<'s> {
     whole: Extent,
     taken: Vec<InputPart<'s>>,
 }
 
-/// A part, the box it takes in the operands' channels, and the layer it is of.
+/// A part, its box in the operands' channels, and its layer.
 struct InputPart<'s> {
     part: Part,
     extent: Extent,
@@ -305,14 +305,14 @@ struct InputPart<'s> {
 }
 
 impl Inputs<'_> {
-    /// First element of a box relative to what is read.
+    /// First element of a box relative to the first that is read.
     fn place(&self, extent: &Extent) -> [i64; 4] {
         let (at, first) = (corner(extent), corner(&self.whole));
         [0, 1, 2, 3].map(|axis| at[axis] - first[axis])
     }
 
-    /// The operand of an elementwise layer that a box is of: that of its layer, or the first in
-    /// which it is free.
+    /// The operand of an elementwise layer that a box belongs to: that of its layer, or the first in
+    /// which the box is free.
     fn operand(&self, layer: Option<&str>, extent: &Extent) -> usize {
         let is_free = |operand: &usize| {
             let mut own = self.taken.iter().filter(|taken| taken.part.operand == *operand);
@@ -336,19 +336,20 @@ fn last(extent: &Extent) -> [i64; 4] {
 fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Result<()> {
     let size = lengths(&part.extent);
     if (0..4).any(|axis| part.at[axis] < 0 || part.at[axis] + size[axis] > sizes[axis]) {
-        let message = format!("{} is more than the workload reads", part.extent);
-        return Err(fault("emit-input", path, message));
+        let message = format!("{} exceeds what the workload reads", part.extent);
+        return Err(error("emit-input", path, message));
     }
     Ok(())
 }
 
-/// Whether parts bring all of an operand.
+/// Whether parts cover an operand completely.
 fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &str) -> Result<()> {
     let wanted: i64 = size.iter().product();
     let brought = parts.map(|part| part.extent.volume()).fold(0, i64::saturating_add);
     if brought < wanted {
-        let message = format!("of {wanted} elements that are read, {brought} come from anywhere");
-        return Err(fault("emit-input", path, message));
+        let message =
+            format!("only {brought} of the {wanted} elements that are read have an origin");
+        return Err(error("emit-input", path, message));
     }
     Ok(())
 }

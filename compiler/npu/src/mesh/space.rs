@@ -1,16 +1,16 @@
-//! Room in the L2 buffer of a core.
+//! Allocation of the L2 buffer of a core.
 
 use std::collections::BTreeMap;
 
-/// Which bytes are taken.
+/// The allocated ranges.
 ///
-/// Room is searched from where the last was found, so that what is freed is taken again as late as
-/// possible: who waits for it then seldom has to.
+/// The search starts after the last allocation, so that freed bytes are reused as late as
+/// possible: users of the new allocation then seldom have to wait.
 #[derive(Debug)]
 pub struct Space {
     size: i64,
     next: i64,
-    /// First byte and end of what is taken.
+    /// Start and end of each allocated range.
     taken: BTreeMap<i64, i64>,
 }
 
@@ -20,7 +20,7 @@ impl Space {
         Self { size, next: 0, taken: BTreeMap::new() }
     }
 
-    /// Takes some bytes; `None` when they fit nowhere.
+    /// Allocates some bytes; `None` if they fit nowhere.
     pub fn take(&mut self, bytes: i64) -> Option<i64> {
         let gaps = self.gaps();
         let room = |from: i64| {
@@ -35,12 +35,12 @@ impl Space {
         Some(found)
     }
 
-    /// Gives back what was taken at a byte.
+    /// Frees the range that starts at a byte.
     pub fn free(&mut self, start: i64) {
         self.taken.remove(&start);
     }
 
-    /// Bytes taken.
+    /// Number of allocated bytes.
     pub fn used(&self) -> i64 {
         self.taken.iter().map(|(start, end)| end - start).sum()
     }

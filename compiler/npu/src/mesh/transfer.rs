@@ -1,4 +1,4 @@
-//! What moves between cores and DRAM, and between cores.
+//! Transfers between cores, and between cores and DRAM.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
 
 use super::parts::{DramKey, Origin, Part, WORD, padded};
 use super::{Mesh, TensorBox};
-use crate::diagnostic::{Result, fault, word, words};
+use crate::diagnostic::{Result, error, word, words};
 use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, ConfiguredOp};
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
 
 impl Mesh<'_> {
-    /// Loads a part of an operand from DRAM, after its producers on other cores have stored it; one
-    /// that comes from a workload has come already.
+    /// Loads a part of an operand from DRAM, after its producers on other cores have stored it; a part
+    /// computed by a workload has arrived already.
     pub(super) fn load(&mut self, place: Place, part: &Part) -> Result<()> {
         let Origin::Dram { tensor: kept, producers, transfer } = &part.origin else {
             return Ok(());
@@ -29,7 +29,7 @@ impl Mesh<'_> {
         self.arrive(place, part)?;
         let brought = transfer.and_then(|id| self.cores[place.0].brought.get(&id).copied());
         if let Some(first) = brought.filter(|first| first.base != tensor.base) {
-            // An earlier reader's operand begins where the part does only when it is all of it.
+            // An earlier reader's operand has the same layout only if the part is all of it.
             let same = first.shape == tensor.shape && part.at == [0; 4];
             if same && lengths(&part.extent)[1..] == first.shape.map(i64::from) {
                 let from = TensorOffset { tensor: first, at: [0; 4] };
@@ -46,9 +46,9 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// Notes that a part comes into its operand.
+    /// Records that a part arrives in its operand.
     ///
-    /// Channels move in whole words, so a part may write over those behind it, which then have to
+    /// Channels move in whole words, so a part may overwrite those after it, which then have to
     /// come later.
     fn arrive(&mut self, place: Place, part: &Part) -> Result<()> {
         let path = self.path(place);
@@ -71,18 +71,18 @@ impl Mesh<'_> {
                 part.at[1],
                 part.at[1] + size[1] - 1,
             );
-            return Err(fault("emit-channels", &path, message));
+            return Err(error("emit-channels", &path, message));
         }
         there.push((part.at, size));
         Ok(())
     }
 
-    /// Tells the core of `to` that what `from` stores is there: a transfer of nothing, under the id
-    /// of what is stored.
+    /// Tells the core of `to` that the store of `from` has ended: a transfer without data, under the id
+    /// of the store.
     fn announce(&mut self, from: Place, to: Place) -> Result<()> {
         let path = self.path(to);
         let stored = self.origins.stored.get(&from).copied();
-        let missing = || fault("emit-dram", &path, "what is loaded has not been stored");
+        let missing = || error("emit-dram", &path, "what is loaded has not been stored");
         let xfer = word(stored.ok_or_else(missing)?, &path)?;
         let (giver, taker) = (self.cores[from.0].id, self.cores[to.0].id);
         let out = SoMov { core: taker, xfer, sbsg: 0, st_addr: 0, tile: [0; 4] };
@@ -91,10 +91,10 @@ impl Mesh<'_> {
         self.step(to, (vec![], back.into()))
     }
 
-    /// Gives a result to all that take it: DRAM, workloads of the core, other cores.
+    /// Transfers a result to all its users: DRAM, workloads of the core, other cores.
     ///
-    /// A transfer goes once to each core. Further workloads there copy what has come.
-    pub(super) fn give(&mut self, place: Place, output: &Tensor) -> Result<()> {
+    /// A transfer is sent once to each core. Further workloads there copy it.
+    pub(super) fn distribute(&mut self, place: Place, output: &Tensor) -> Result<()> {
         if self.origins.stored.contains_key(&place) {
             self.store(place, output)?;
         }
@@ -116,7 +116,7 @@ impl Mesh<'_> {
         Ok(())
     }
 
-    /// Whether a reader of a result moves more than its last pixel has: words from within a word on.
+    /// Whether a reader of a result reads past its last pixel: words that start within a word.
     pub(super) fn is_read_past(&self, place: Place) -> bool {
         let made = self.workload(place).extent.axis(1);
         let past = |(_, part): &(Place, Part)| {
@@ -126,7 +126,7 @@ impl Mesh<'_> {
         self.readers.get(&place).is_some_and(|readers| readers.iter().any(past))
     }
 
-    /// Fills the word behind a result: with a copy of its last, as it lands where it is not read.
+    /// Fills the word after a result with a copy of its last word; nothing reads its value.
     pub(super) fn extend(&mut self, place: Place, output: &Tensor) -> Result<()> {
         let [n, ..] = lengths(&self.workload(place).extent);
         let end = output.address([n, 0, 0, 0]);
@@ -137,22 +137,22 @@ impl Mesh<'_> {
         self.copy(place, [1, WORD, 1, 1], word(end - WORD), word(end))
     }
 
-    /// Where a part lies in a result.
+    /// The place of a part in a result.
     fn within(&self, place: Place, part: &Part, output: &Tensor) -> Result<TensorOffset> {
         let whole = self.workload(place).extent;
         if !whole.contains(&part.extent) {
-            let message = format!("{} is not of {whole}, which the workload makes", part.extent);
-            return Err(fault("emit-transfer", &self.path(place), message));
+            let message = format!("{} is not in {whole}, the result of the workload", part.extent);
+            return Err(error("emit-transfer", &self.path(place), message));
         }
         let (made, first) = (corner(&whole), corner(&part.extent));
         let at = [0, 1, 2, 3].map(|axis| first[axis] - made[axis]);
         Ok(TensorOffset { tensor: *output, at })
     }
 
-    /// Where a part goes: to its operand, or beside it.
+    /// The destination of a part: its operand, or a staging tensor.
     ///
-    /// Channels that begin within a word are read on into the next pixel; what comes of that lands in
-    /// padding, or under what arrives later.
+    /// Channels that start within a word are read up to the next pixel; the surplus is written to
+    /// padding, or overwritten by what arrives later.
     fn landing(&mut self, reader: Place, part: &Part) -> Result<TensorOffset> {
         if part.is_of_words(self.operand_of(reader, part.operand)?.size[1]) {
             self.arrive(reader, part)?;
@@ -163,8 +163,8 @@ impl Mesh<'_> {
         Ok(TensorOffset { tensor: staged, at: [0; 4] })
     }
 
-    /// Copies a part that waited into its operand.
-    pub(super) fn settle(&mut self, place: Place, part: &Part, staged: Tensor) -> Result<()> {
+    /// Copies a staged part to its operand.
+    pub(super) fn place_staged(&mut self, place: Place, part: &Part, staged: Tensor) -> Result<()> {
         self.arrive(place, part)?;
         let tensor = self.operand(place, part.operand)?;
         let (from, to) =
@@ -195,7 +195,7 @@ impl Mesh<'_> {
         self.step(place, instructions::copy(AS_IT_IS, &from, &to, tile))
     }
 
-    /// Sends a part to a workload of another core, which receives it at once.
+    /// Sends a part to a workload of another core, which receives it at the same step.
     fn send(
         &mut self,
         place: Place,

@@ -10,7 +10,7 @@ use irc_npu::Program;
 use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 
-/// The folder of the published files; none, and a line that says so, when it is absent.
+/// The folder of the published files; `None`, with a message, if it is absent.
 #[allow(dead_code, reason = "not every test file reads the corpus")]
 pub fn corpus() -> Option<PathBuf> {
     let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
@@ -23,21 +23,21 @@ pub fn corpus() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// The text of a file, unpacked.
+/// The text of a file, decompressed.
 #[allow(dead_code, reason = "not every test file reads the corpus")]
 pub fn open(path: &std::path::Path) -> Source {
     let bytes = std::fs::read(path).expect("a readable file");
-    source(&path.display().to_string(), &bytes).expect("a sound file")
+    source(&path.display().to_string(), &bytes).expect("a valid file")
 }
 
-/// A schedule that has to be valid.
+/// Parses a schedule that must be valid.
 pub fn plan(source: &Source) -> Schedule {
     let mut sink = Sink::new();
     let read = schedule::parse(source, &Options::default(), &mut sink);
     read.unwrap_or_else(|| panic!("{}", render(source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// A frontend file that has to be valid.
+/// Parses a frontend file that must be valid.
 #[allow(dead_code, reason = "not every test file has one")]
 pub fn layers(source: &Source) -> Frontend {
     let mut sink = Sink::new();
@@ -45,14 +45,14 @@ pub fn layers(source: &Source) -> Frontend {
     read.unwrap_or_else(|| panic!("{}", render(source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// A listing that has to be valid.
+/// Parses a listing that must be valid.
 #[allow(dead_code, reason = "not every test file reads listings")]
 pub fn listing(source: &Source) -> Program {
     let read = listing::parse(source, Limits::default(), &mut Sink::new());
-    read.expect("a sound listing").program
+    read.expect("a valid listing").program
 }
 
-/// What the verifier finds.
+/// The diagnostics of the verifier.
 pub fn diagnostics(program: &Program) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     verify::verify(program, None, &Machine::default(), &mut sink);
