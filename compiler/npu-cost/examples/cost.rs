@@ -1,10 +1,10 @@
-//! Prints what schedules cost:
+//! Prints the cost of schedules:
 //!
 //!     cargo run -p irc-npu-cost --example cost
 //!     cargo run -p irc-npu-cost --example cost -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [TREE [CORE]]
 //!
-//! Without arguments, the published table and the carried runs of its authors' program, ours over
-//! theirs. With a network, the cost of a tree, or of the first tree of the search, layer by layer;
+//! Without arguments, prints the published table and the runs of its authors' program, as ratios of our
+//! cost to theirs. With a network, prints the cost of a tree, or of the search's initial tree, by layer;
 //! cores are `polar` or `eyeriss`.
 
 #[path = "../tests/support/mod.rs"]
@@ -35,7 +35,7 @@ fn main() {
     }
 }
 
-/// The published table, and the carried runs.
+/// The published table and runs.
 fn tables() -> Result<String, String> {
     let mut out =
         String::from("published: latency, cycles; energy times delay, pJ cycles; ours / theirs\n");
@@ -54,7 +54,7 @@ fn tables() -> Result<String, String> {
             product / row.product,
         );
     }
-    out += "\nruns: latency, cycles; energy, pJ; ours / theirs, and of the part that is farthest off\n";
+    out += "\nruns: latency, cycles; energy, pJ; ours / theirs, and of the part with the largest difference\n";
     for run in support::runs() {
         let (ours, theirs) = (cost(&run)?, run.cost);
         out += &format!(
@@ -118,7 +118,7 @@ fn first(
     Ok(initial(&mut model, network, batch).map_err(text)?.1)
 }
 
-/// What each layer of a tree costs, and all together.
+/// The cost of each layer of a tree, and of the whole.
 fn layers(
     name: &str,
     mesh: &str,
@@ -127,13 +127,13 @@ fn layers(
     core: &str,
 ) -> Result<String, String> {
     let network = network(name)?;
-    let mesh = support::mesh(mesh).ok_or("a mesh is WIDTHxHEIGHT/STRIDE")?;
+    let mesh = support::mesh(mesh).ok_or("expected a mesh WIDTHxHEIGHT/STRIDE")?;
     let machine = match core {
         "polar" => Machine::polar(mesh),
         "eyeriss" => Machine::eyeriss(mesh),
         _ => return Err(format!("no core {core}; there are polar, eyeriss")),
     };
-    let batch = batch.parse().map_err(|_| "a batch is a number of images")?;
+    let batch = batch.parse().map_err(|_| "expected a number of images")?;
     let found = match tree {
         None => first(&network, &machine, Objective::EDP, batch)?,
         Some(path) => of_file(&network, &machine, path)?,

@@ -1,11 +1,11 @@
-//! Why something has no cost.
+//! Diagnostics of schedules that have no cost.
 
 use irc_diag::Diagnostic;
 
-/// A result, or what is wrong and where.
+/// The result of this crate's functions.
 pub type Result<T, E = Box<Diagnostic>> = std::result::Result<T, E>;
 
-/// A diagnostic without a place yet.
-pub fn fault(code: &'static str, message: impl Into<String>) -> Box<Diagnostic> {
+/// A diagnostic without a span.
+pub fn error(code: &'static str, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, message))
 }

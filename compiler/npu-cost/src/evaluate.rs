@@ -1,13 +1,13 @@
-//! What a tree costs: leaves by their best schemes, cuts by their children.
+//! The cost of a tree: that of leaves with their best schemes, combined at cuts.
 //!
-//! A cut of time takes as long as its children together, one of space as long as its slowest child
-//! in each group and each stage of filling the pipeline. What lies under a root of time, a segment,
-//! takes at least as long as links and DRAM need for all it moves (SET, `schnode.cpp`).
+//! A temporal cut takes the sum of its children's times, a spatial cut the time of its slowest child
+//! for each group and each stage of filling the pipeline. A child of a temporal root, a segment,
+//! takes at least as long as links and DRAM need for all its data (SET, `schnode.cpp`).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::layout::ProducedParts;
 use crate::leaf::{PlacedLayer, Task};
 use crate::machine::Machine;
@@ -20,7 +20,7 @@ use crate::traffic::Traffic;
 use crate::tree::{Cut, CutStep, LeafStep, Step, StepKind, Tree, resolve};
 use crate::usage::Usage;
 
-/// pJ of each part of the machine.
+/// Energy in pJ of each part of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Energy {
     /// Global buffers.
@@ -44,44 +44,44 @@ impl Energy {
     }
 }
 
-/// What something costs.
+/// A cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Cycles.
     pub latency: u64,
-    /// pJ, summed leaf by leaf: the parts' sum, up to rounding.
+    /// pJ, accumulated leaf by leaf: the sum of the parts, up to rounding.
     pub energy: f64,
     /// pJ by part.
     pub parts: Energy,
-    /// Cycles that links and DRAM take for all that is moved.
+    /// Cycles that links and DRAM need for all data.
     pub traffic: u64,
 }
 
-/// A layer as it was scheduled.
+/// A scheduled layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerCost {
-    /// Its place in the network.
+    /// Its index in the network.
     pub layer: usize,
-    /// Images at once.
+    /// Images at a time.
     pub batch: u64,
-    /// Cores, by their numbers.
+    /// Core numbers.
     pub cores: Range<u64>,
-    /// How it is cut and placed.
+    /// Its scheme.
     pub scheme: Scheme,
-    /// What it costs for its images at once.
+    /// The cost for its images at a time.
     pub cost: Cost,
 }
 
-/// A tree as it was scheduled.
+/// The result of evaluating a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// What all images cost.
+    /// The cost of all images.
     pub cost: Cost,
     /// Layers in the order of the tree.
     pub layers: Vec<LayerCost>,
 }
 
-/// A network on a machine. What was found out is remembered: further trees take less time.
+/// A network on a machine. Results are memoised, so that further trees take less time.
 pub struct Model<'a> {
     network: &'a Network,
     machine: &'a Machine,
@@ -89,56 +89,56 @@ pub struct Model<'a> {
     memo: Memo,
 }
 
-/// A node that was evaluated.
+/// An evaluated node.
 struct NodeCost {
     latency: u64,
     energy: f64,
-    /// Without links and DRAM.
+    /// Cycles without links and DRAM.
     parts: Energy,
     traffic: Traffic,
-    /// Inputs that must be there before the node runs.
+    /// Inputs that must be present before the node runs.
     inputs: Usage,
-    /// Weights that stay while it runs.
+    /// Weights that stay in the buffers while it runs.
     weights: Usage,
-    /// What it holds while it runs, weights apart.
+    /// Contents of the buffers while it runs, except weights.
     working: Usage,
 }
 
-/// Where a node stands: what of the usage of buffers is of no matter there.
+/// The context of a node: which parts of buffer usage are ignored there.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Root,
-    /// Under a root of time: all comes from and goes to DRAM.
+    /// Below a temporal root: all inputs and results pass through DRAM.
     Segment,
     Inner,
 }
 
-/// A walk over a tree.
+/// A traversal of a tree.
 struct Walk<'m, 'a> {
     model: &'m mut Model<'a>,
     /// Images of the whole tree.
     batch: u64,
-    /// Where results are.
+    /// The places of results.
     made: Vec<Option<Arc<ProducedParts>>>,
     layers: Vec<LayerCost>,
 }
 
 impl<'a> Model<'a> {
-    /// A network on a machine, with what schemes are chosen by.
+    /// A network on a machine, with the objective that selects schemes.
     ///
     /// # Errors
-    /// `cost-machine` when the machine cannot be counted with.
+    /// `cost-machine` if a parameter of the machine is invalid.
     pub fn new(network: &'a Network, machine: &'a Machine, objective: Objective) -> Result<Self> {
         machine.check()?;
         Ok(Self { network, machine, objective, memo: Memo::default() })
     }
 
-    /// What a tree costs.
+    /// The cost of a tree.
     ///
     /// # Errors
-    /// A tree that is not valid (`cost-tree-…`), a layer that finds no scheme (`cost-scheme`,
-    /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a cut of space whose cores
-    /// cannot be shared out (`cost-no-cores`), at the node concerned.
+    /// A tree that is not valid (`cost-tree-…`), a layer without a scheme (`cost-scheme`,
+    /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a spatial cut whose cores
+    /// cannot be divided among its children (`cost-no-cores`), at the node concerned.
     pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
         let root = resolve(tree, self.network, self.machine)?;
         let made = self.network.nodes().iter().map(|_| None).collect();
@@ -150,7 +150,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// What a tree of a network costs on a machine, its layers' schemes chosen by energy times delay.
+/// The cost of a tree of a network on a machine, with schemes chosen by the energy-delay product.
 ///
 /// # Errors
 /// As [`Model::new`] and [`Model::evaluate`].
@@ -236,7 +236,7 @@ impl Walk<'_, '_> {
     fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let groups = cut.groups;
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
-        // Weights of a segment that runs once need not stay: each comes with the layer's inputs.
+        // Weights of a segment that runs once need not stay: they are loaded with the layer's inputs.
         let passing = level == Level::Segment && groups == 1;
         let mut sum = NodeCost::nothing();
         let (mut first, mut last) = (None, None);
@@ -261,7 +261,7 @@ impl Walk<'_, '_> {
         Ok(sum)
     }
 
-    /// The buffers while one child runs and what the next needs is brought.
+    /// The usage of buffers while one child runs and the inputs of the next are loaded.
     fn pass(
         &self,
         sum: &mut NodeCost,
@@ -284,7 +284,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// The buffers when the last child runs, before the first does so again.
+    /// The usage of buffers while the last child runs and before the first runs again.
     fn wrap(
         &self,
         sum: &mut NodeCost,
@@ -312,16 +312,15 @@ impl Walk<'_, '_> {
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
         let Some(shared) = mesh::share_out(cores.clone(), &times, machine.least_shared) else {
             let (parts, count) = (children.len(), cores.end - cores.start);
-            let message =
-                format!("{count} cores cannot be shared out evenly among {parts} children");
-            return Err(fault("cost-no-cores", message));
+            let message = format!("{count} cores cannot be divided evenly among {parts} children");
+            return Err(error("cost-no-cores", message));
         };
         let mut sum = NodeCost::nothing();
         for (child, cores) in children.iter().zip(shared) {
             let done = self.node(child, cores, Level::Inner)?;
             sum.add(&done);
             sum.latency = sum.latency.max(done.latency);
-            // With several groups, the next one's inputs come while this one runs.
+            // With several groups, the next one's inputs are loaded while this one runs.
             if *groups > 1 {
                 sum.working = sum.working.and(&done.inputs).within(capacity)?;
             }
@@ -341,7 +340,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a child of a cut of time holds.
+/// The buffer usage of a child of a temporal cut.
 #[derive(Clone)]
 struct ChildUsage {
     /// Before it runs.
@@ -373,7 +372,7 @@ impl NodeCost {
         }
     }
 
-    /// Adds what another takes of energy and moves.
+    /// Adds the energy and the data movements of another cost.
     fn add(&mut self, other: &Self) {
         self.energy += other.energy;
         self.parts.buffer += other.parts.buffer;
@@ -383,10 +382,10 @@ impl NodeCost {
         self.traffic.add(&other.traffic);
     }
 
-    /// The same for each of some groups, one group taking one of `turns`.
+    /// The cost of several groups, each of which takes one of `turns`.
     fn repeat(&mut self, groups: u64, turns: u64) {
         let by = groups as f64;
-        // Pipelines inside one another, each with few groups, can take any time.
+        // Nested pipelines with few groups can take arbitrarily long.
         self.latency = self.latency.saturating_mul(turns);
         self.energy *= by;
         self.parts.buffer *= by;
@@ -396,7 +395,7 @@ impl NodeCost {
         self.traffic.multiply(groups);
     }
 
-    /// It takes at least as long as what is moved.
+    /// Raises the time to at least that of the data movements.
     fn bound(&mut self, machine: &Machine) {
         self.latency = self.latency.max(self.traffic.time(machine));
     }

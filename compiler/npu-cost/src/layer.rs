@@ -1,4 +1,4 @@
-//! Layers: what each computes, and which part of its operands a part of its result needs.
+//! Layers: their operations, and the parts of operands that a part of the result needs.
 
 use crate::shape::{Region, Shape, Span};
 
@@ -7,25 +7,25 @@ use crate::shape::{Region, Shape, Span};
 pub struct Window {
     /// Rows and columns of the window.
     pub kernel: [u64; 2],
-    /// Rows and columns from one place to the next.
+    /// Strides of rows and columns.
     pub stride: [u64; 2],
 }
 
 impl Window {
-    /// A window of one element that visits each.
+    /// A window of one element with stride 1.
     pub const POINT: Self = Self::square(1, 1);
 
-    /// A square window with the same stride both ways.
+    /// A square window with the same stride in both directions.
     pub const fn square(kernel: u64, stride: u64) -> Self {
         Self { kernel: [kernel; 2], stride: [stride; 2] }
     }
 
-    /// Input indices that `count` places need along an axis, padding included.
+    /// Input indices that `count` windows cover along an axis, padding included.
     fn reach(self, axis: usize, count: u64) -> u64 {
         (count - 1) * self.stride[axis] + self.kernel[axis]
     }
 
-    /// Input indices that the places `span` read of `extent`, of which `padding` lie before the first.
+    /// Input indices that the windows `span` read of `extent`, of which `padding` come before the first.
     fn input(self, axis: usize, span: Span, padding: u64, extent: u64) -> Span {
         let from = (span.from * self.stride[axis]).saturating_sub(padding);
         let to = (span.to - 1) * self.stride[axis] + self.kernel[axis] - padding;
@@ -44,18 +44,18 @@ pub enum Axis {
     Columns,
 }
 
-/// What a layer computes.
+/// The operation of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A convolution; fully connected layers are those whose window is the whole input, products of
-    /// matrices those of one column and a window of one element.
+    /// A convolution; a fully connected layer has a window as large as the input, a matrix product
+    /// has one column and a window of one element.
     Conv {
         /// Input channels.
         channels: u64,
         /// The window.
         window: Window,
     },
-    /// A convolution whose channels are in groups that do not meet; its weights may be activations.
+    /// A grouped convolution; its weights may be activations.
     GroupedConv {
         /// Input channels of all groups.
         channels: u64,
@@ -66,31 +66,31 @@ pub enum Op {
     },
     /// Pooling of each channel.
     Pool(Window),
-    /// The same element of several operands, which are inputs behind one another along channels.
+    /// An element-wise function of several operands, which are inputs concatenated along channels.
     Eltwise {
-        /// Operands.
+        /// Number of operands.
         operands: u64,
     },
     /// A function of each element.
     Pointwise,
-    /// Axes exchanged: axis `d` of the result is axis `order[d]` of the input.
+    /// A transposition: axis `d` of the result is axis `order[d]` of the input.
     Transpose {
         /// Axes of the input, in the order of the result's.
         order: [Axis; 3],
     },
 }
 
-/// A layer: a name, an operation and the result of one image.
+/// A layer: a name, an operation and the shape of the result of one image.
 ///
-/// Whether it makes sense is checked when it is added to a network; what it tells before is of use only if
-/// it does.
+/// A layer is validated when it is added to a network; its methods are meaningful only for valid
+/// layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     /// Name, unique in its network.
     pub name: String,
-    /// What it computes.
+    /// The operation.
     pub op: Op,
-    /// Extents of the result.
+    /// Shape of the result.
     pub output: Shape,
 }
 
@@ -111,7 +111,7 @@ impl Layer {
         Self::conv(name, input.channels, Shape::new(outputs, 1, 1), window)
     }
 
-    /// The input that the result needs, padding included.
+    /// The shape of the input that the result needs, padding included.
     pub fn needs(&self) -> Shape {
         let Shape { channels, rows, columns } = self.output;
         let through =
@@ -127,7 +127,7 @@ impl Layer {
         }
     }
 
-    /// The window; one element where there is none.
+    /// The window; one element for operations without one.
     pub fn window(&self) -> Window {
         match self.op {
             Op::Conv { window, .. } | Op::GroupedConv { window, .. } | Op::Pool(window) => window,
@@ -135,7 +135,7 @@ impl Layer {
         }
     }
 
-    /// Extents of the weights: output channels, input channels of a group, elements of the window.
+    /// Shape of the weights: output channels, input channels per group, elements of the window.
     pub fn weights(&self) -> Option<Shape> {
         let [rows, columns] = self.window().kernel;
         let of = |channels| Some(Shape::new(self.output.channels, channels, rows * columns));
@@ -151,7 +151,7 @@ impl Layer {
         !matches!(self.op, Op::Conv { .. })
     }
 
-    /// Multiply-accumulates of one image; of layers without weights, operations of vector units.
+    /// Multiply-accumulates per image; for layers without weights, operations of vector units.
     pub fn operations(&self) -> u64 {
         let [rows, columns] = self.window().kernel;
         let each = match self.op {
@@ -165,8 +165,8 @@ impl Layer {
 
     /// The part of the input that a part of the result needs.
     ///
-    /// `input` are the extents of what is there, without padding; `padding` is what lies before the
-    /// first row and column. Of an element-wise layer, the part of each operand.
+    /// `input` is the shape without padding; `padding` is the number of elements before the
+    /// first row and column. For an element-wise layer, the part of each operand.
     pub fn input_region(&self, part: Region, input: Shape, padding: [u64; 2]) -> Region {
         let moved = |channels, window: Window| Region {
             channels,
@@ -201,7 +201,7 @@ impl Layer {
     }
 }
 
-/// What belongs to the axes of the input, from what belongs to those of the result.
+/// Maps properties of the axes of the result to the axes of the input.
 fn transposed<T: Copy>(order: [Axis; 3], result: [T; 3]) -> [T; 3] {
     let mut input = result;
     for (axis, of) in order.into_iter().zip(result) {

@@ -1,4 +1,4 @@
-//! Which core holds what of a layer's operands and result.
+//! The distribution of a layer's operands and result over cores.
 
 use crate::layer::Op;
 use crate::mesh::Place;
@@ -14,7 +14,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts that a partition makes of the result of `batch` images.
+    /// The parts of the result of `batch` images under a partition.
     pub fn new(node: &Node, partition: Partition, batch: u64) -> Self {
         Self { spans: partition.spans(node.layer.output, batch) }
     }
@@ -34,8 +34,8 @@ impl Parts {
         regions
     }
 
-    /// Parts whose spans meet those of a region, images apart if they are `any`: their numbers, and
-    /// what they are.
+    /// Parts that overlap a region, disregarding images if `any_image`: their numbers, and
+    /// their regions.
     pub fn meeting(&self, region: Region, any_image: bool) -> Vec<(usize, Region)> {
         let meet = |axis: usize, span: Span, any: bool| {
             let all = self.spans[axis].iter().copied().enumerate();
@@ -56,18 +56,18 @@ impl Parts {
     }
 }
 
-/// An operand: regions, each of which several parts need.
+/// An operand: regions that are shared by several parts.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     /// A region, and the numbers of the parts that need it.
     pub regions: Vec<(Region, Vec<usize>)>,
-    /// How many such operands there are: of element-wise layers, each part of the same extents.
+    /// Number of such operands: those of an element-wise layer have the same extents.
     operands: u64,
 }
 
 impl Shares {
-    /// The inputs of a layer's parts. Layers that need all channels share regions between parts that
-    /// differ in channels alone.
+    /// The inputs of a layer's parts. In layers that need all channels, parts that differ in channels
+    /// only share their regions.
     pub fn of_inputs(node: &Node, partition: Partition, parts: &[Region]) -> Self {
         let split = node.layer.splits_channels();
         let same = if split { parts.len() } else { parts.len() / partition.0[0] as usize };
@@ -80,7 +80,7 @@ impl Shares {
     }
 
     /// The weights of a layer's parts: one region for all parts that differ in rows, columns and, if
-    /// the weights are constants, images. Nothing for layers without.
+    /// the weights are constants, images. Empty for layers without weights.
     pub fn of_weights(node: &Node, partition: Partition, parts: &[Region]) -> Self {
         let [channels, images, ..] = partition.0;
         let made = node.has_made_weights();
@@ -107,13 +107,13 @@ impl Shares {
         each.sum::<u64>() * self.operands
     }
 
-    /// Bytes on the core that has most.
+    /// Maximum number of bytes on a core.
     pub fn largest(&self) -> u64 {
         let each = self.regions.iter().map(|(region, _)| region.volume());
         each.max().unwrap_or(0) * self.operands
     }
 
-    /// Bytes that each part needs: its number and how many.
+    /// Bytes that each part needs, by number.
     pub fn each(&self) -> impl Iterator<Item = (usize, u64)> {
         self.regions.iter().flat_map(|(region, parts)| {
             let bytes = region.volume() * self.operands;
@@ -122,21 +122,21 @@ impl Shares {
     }
 }
 
-/// What a part needs; an empty one needs nothing.
+/// The region that a part needs; an empty part needs none.
 fn filled(part: Region, needs: impl Fn(Region) -> Region) -> Region {
     if part.volume() == 0 { Region::default() } else { needs(part) }
 }
 
-/// Where the parts of a layer's result are made.
+/// The places of the parts of a layer's result.
 #[derive(Clone, Debug)]
 pub struct ProducedParts {
-    /// How it was cut and placed.
+    /// The scheme.
     pub scheme: Scheme,
-    /// The first of its cores.
+    /// The first core.
     pub first: u64,
     /// The parts.
     pub parts: Parts,
-    /// The place of each.
+    /// The core of each part.
     pub places: Vec<Place>,
     /// Images of the result.
     pub batch: u64,

@@ -1,13 +1,13 @@
-//! One layer on its cores: the best way to cut it, place it and compute its parts.
+//! One layer on its cores: the best partition, placement and mapping.
 //!
-//! For each partition the parts' operands are laid out; what they take of the global buffer must fit;
-//! a core's part is mapped; then each placement is weighed by what it moves. The bandwidth of links is
-//! not looked at here, that of DRAM is (SET, `layerengine.cpp`).
+//! For each partition the parts' operands are laid out; they must fit into the global buffer;
+//! a core's part is mapped; then placements are compared by the data that they move. The bandwidth of
+//! links is ignored here, that of DRAM is not (SET, `layerengine.cpp`).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::layer::Op;
 use crate::layout::{Parts, ProducedParts, Shares};
 use crate::machine::Machine;
@@ -23,64 +23,64 @@ use crate::traffic::Traffic;
 /// Share of the global buffers that the input of a convolution may fill.
 const INPUT_SHARE: f64 = 0.8;
 
-/// What a layer is asked to do.
+/// A layer to be placed.
 pub struct Task<'a> {
     /// The network.
     pub network: &'a Network,
-    /// The place of the layer in it.
+    /// The index of the layer in it.
     pub layer: usize,
-    /// Images at once.
+    /// Images at a time.
     pub batch: u64,
-    /// How often, until all images are done.
+    /// Number of repetitions until all images are done.
     pub times: u64,
-    /// The cores, by their numbers.
+    /// Core numbers.
     pub cores: Range<u64>,
-    /// Where results are that come straight from the cores that made them, by their layers' places;
-    /// others come from DRAM.
+    /// The places of results that are passed directly from core to core, by the index of their layer;
+    /// others are in DRAM.
     pub made: &'a [Option<Arc<ProducedParts>>],
-    /// Layers whose results come straight.
+    /// Layers whose results are passed directly.
     pub direct: &'a [usize],
     /// Whether the result goes to DRAM.
     pub stores: bool,
-    /// A scheme that is given; the best one is looked for otherwise.
+    /// The scheme, if it is given; otherwise the best one is searched.
     pub scheme: Option<Scheme>,
 }
 
-/// A layer with the scheme it got.
+/// A layer with its scheme.
 #[derive(Clone, Debug)]
 pub struct PlacedLayer {
-    /// How it is cut and placed.
+    /// The scheme.
     pub scheme: Scheme,
-    /// pJ of everything.
+    /// Total energy in pJ.
     pub energy: f64,
-    /// Cycles, links not looked at.
+    /// Cycles, disregarding links.
     pub time: u64,
-    /// What one core does.
+    /// The mapping on one core.
     pub mapping: Mapping,
-    /// pJ of filling the global buffers, and of reading results from them.
+    /// Energy in pJ to fill the global buffers, and to read results from them.
     pub exchange: f64,
     /// The data movements, by link.
     pub traffic: Traffic,
-    /// Where the result is.
+    /// The places of the result.
     pub made: Arc<ProducedParts>,
-    /// Bytes of inputs on each core that has any.
+    /// Bytes of inputs by core.
     pub inputs: Vec<(Place, u64)>,
-    /// Bytes of weights on each core that has any.
+    /// Bytes of weights by core.
     pub weights: Vec<(Place, u64)>,
 }
 
-/// A partition with what its parts need, and what its mapping costs.
+/// A partition with its operands and the cost of its mapping.
 struct Cut {
     parts: Parts,
     inputs: Shares,
     weights: Shares,
     mapping: Mapping,
-    /// pJ of filling and reading the global buffers.
+    /// Energy in pJ to fill and read the global buffers.
     exchange: f64,
     moves: Moves,
 }
 
-/// A scheme with what is known of it before links are distinguished.
+/// A scheme with its cost before links are distinguished.
 struct Choice {
     value: f64,
     scheme: Scheme,
@@ -88,15 +88,15 @@ struct Choice {
     time: u64,
 }
 
-/// Finds the best mapping of the largest part of a partition of so many images.
+/// Finds the best mapping of the largest part of a partition for a number of images.
 pub type Map<'a> = dyn FnMut(Partition, u64) -> Option<Mapping> + 'a;
 
 impl Task<'_> {
     /// The best scheme.
     ///
     /// # Errors
-    /// `cost-scheme` when a given scheme has not as many parts as there are cores, `cost-no-scheme`
-    /// when no partition fits the memories of the cores.
+    /// `cost-scheme` if the number of parts of a given scheme is not the number of cores, `cost-no-scheme`
+    /// if no partition fits the memories of the cores.
     pub fn place(
         &self,
         machine: &Machine,
@@ -113,7 +113,7 @@ impl Task<'_> {
         }
         match best {
             Some((choice, cut)) => Ok(self.finish(choice, cut, machine)),
-            None => Err(fault("cost-no-scheme", "no partition fits the memories of the cores")),
+            None => Err(error("cost-no-scheme", "no partition fits the memories of the cores")),
         }
     }
 
@@ -131,7 +131,7 @@ impl Task<'_> {
             let message = format!("the scheme has {parts} parts for {cores} cores");
             return match parts == cores {
                 true => Ok(vec![scheme.partition]),
-                false => Err(fault("cost-scheme", message)),
+                false => Err(error("cost-scheme", message)),
             };
         }
         let wanted = PartitionRequest {
@@ -144,7 +144,7 @@ impl Task<'_> {
         Ok(wanted.partitions())
     }
 
-    /// Cuts that leave room beside the input of a convolution that needs all channels.
+    /// Partitions that leave space for the input of a convolution that needs all channels.
     fn least_cuts(&self, machine: &Machine) -> u64 {
         let Op::Conv { .. } = self.node().layer.op else { return 0 };
         let input = (self.node().input.volume() * self.batch) as f64;
@@ -152,7 +152,7 @@ impl Task<'_> {
         (input / (room * INPUT_SHARE) + 1.0) as u64
     }
 
-    /// The partition laid out and mapped; `None` when it does not fit.
+    /// Lays out and maps a partition; `None` if it does not fit.
     fn cut(&self, partition: Partition, machine: &Machine, map: &mut Map<'_>) -> Option<Cut> {
         let node = self.node();
         let parts = Parts::new(node, partition, self.batch);
@@ -168,7 +168,7 @@ impl Task<'_> {
         Some(Cut { parts, inputs, weights, mapping, exchange, moves })
     }
 
-    /// pJ of filling the global buffers with operands, constants once for all batches, and of reading
+    /// Energy in pJ to fill the global buffers with operands, constants once for all batches, and to read
     /// the result.
     fn exchange(&self, inputs: &Shares, weights: &Shares, machine: &Machine) -> f64 {
         let result = self.node().layer.output.volume() * self.batch;
@@ -199,8 +199,8 @@ impl Task<'_> {
         moves
     }
 
-    /// Brings results that are behind one another from channel `first` on; behind channel `operand`
-    /// the next operand begins.
+    /// Adds the movements of results that are concatenated from channel `first` on; channel `operand`
+    /// starts the next operand.
     fn bring(
         &self,
         moves: &mut Moves,
@@ -222,7 +222,7 @@ impl Task<'_> {
         }
     }
 
-    /// The best placement of a cut that is better than `least`.
+    /// The best placement of a partition, if it is better than `least`.
     fn choose(
         &self,
         cut: &Cut,
@@ -247,7 +247,7 @@ impl Task<'_> {
         best
     }
 
-    /// The place of each part.
+    /// The core of each part.
     fn places(&self, scheme: Scheme, machine: &Machine) -> Vec<Place> {
         let place = |core| machine.mesh.place(self.cores.start + core as u64);
         scheme.cores().into_iter().map(place).collect()

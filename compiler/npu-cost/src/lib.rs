@@ -1,13 +1,13 @@
-//! What a schedule of a tiled accelerator costs: the model of SET.
+//! The cost model of SET for schedules of tiled accelerators.
 //!
-//! A [`Machine`] is a mesh of cores with DRAM at its edges, a [`Network`] a graph of layers, a
-//! [`Tree`] says which layers run when and on which cores. [`evaluate`] tells how many cycles and how
-//! many pJ that takes; [`Model`] does so for many trees, and tells what each layer costs and how it is
-//! cut and placed.
+//! A [`Machine`] is a mesh of cores with DRAM at its edges, a [`Network`] is a graph of layers, and a
+//! [`Tree`] states which layers run when and on which cores. [`evaluate`] computes the cycles and the energy
+//! of a tree; [`Model`] does so for many trees, and returns the cost and the scheme of each
+//! layer.
 //!
 //! The model is the published one (Cai et al., "Inter-layer Scheduling Space Definition and
 //! Exploration for Tiled Accelerators", ISCA 2023), as its authors' program computes it: sums are in
-//! the same order, so that the same trees get the same numbers. Formulas, sources and oddities are in
+//! the same order, so that the same trees get the same numbers. Formulas, sources and defects are in
 //! `docs/npu-cost.md`.
 
 mod diagnostic;

@@ -1,29 +1,29 @@
 //! The machine, with the source of every number.
 //!
-//! All are the published configuration of SET-ISCA2023 (`main.cpp`, `init_core`), whose core is that
-//! of the authors' test chip. Times are cycles, sizes bytes, energies pJ, bandwidths bytes a cycle: at
-//! 1 GHz, a byte a cycle is 1 GB/s. The published energies of memories are for a bit; here they are
-//! for a byte.
+//! All numbers are those of the published configuration of SET-ISCA2023 (`main.cpp`, `init_core`), whose
+//! core is that of the authors' test chip. Times are in cycles, sizes in bytes, energies in pJ, bandwidths
+//! in bytes per cycle: at 1 GHz, a byte per cycle is 1 GB/s. The published energies of memories are per
+//! bit; here they are per byte.
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::mesh::Mesh;
 
-/// Bits of an element.
+/// Bits per element.
 const BITS: f64 = 8.0;
 
-// Beyond these, counts might not fit into 63 bits (see `network.rs`).
+// Above these limits, counts might not fit into 63 bits (see `network.rs`).
 
-/// Cores of a mesh.
+/// Maximum number of cores of a mesh.
 const MAX_CORES: u64 = 1 << 8;
-/// Bytes of a memory, and bytes a cycle.
+/// Maximum bytes of a memory, and bytes per cycle.
 const MAX_BYTES: u64 = 1 << 27;
-/// Units along an axis of a core.
+/// Maximum number of units along an axis of a core.
 const MAX_UNITS: u64 = 1 << 8;
 
 /// A memory of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// pJ to read a byte.
     pub read: f64,
@@ -40,20 +40,20 @@ impl Memory {
 
 /// The core of the authors' chip: a grid of processing elements, of lanes, of multipliers.
 ///
-/// A lane makes one output channel; its multipliers take as many input channels at once.
+/// A lane computes one output channel; its multipliers take as many input channels at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Polar {
     /// Rows and columns of processing elements.
     pub grid: [u64; 2],
-    /// Lanes of a processing element.
+    /// Lanes per processing element.
     pub lanes: u64,
-    /// Multipliers of a lane.
+    /// Multipliers per lane.
     pub vector: u64,
-    /// pJ of a multiply-accumulate.
+    /// pJ per multiply-accumulate.
     pub mac: f64,
-    /// pJ to pass a byte from one processing element to another.
+    /// pJ per byte passed from one processing element to another.
     pub hop: f64,
-    /// Bytes a cycle between processing elements.
+    /// Bytes per cycle between processing elements.
     pub bus: u64,
     /// Input memory of a processing element.
     pub inputs: Memory,
@@ -61,42 +61,42 @@ pub struct Polar {
     pub weights: Memory,
     /// Partial sums of a processing element.
     pub sums: Memory,
-    /// Sums of all processing elements, on their way out.
+    /// Memory for sums of all processing elements, before they leave the core.
     pub outputs: Memory,
-    /// Bytes a cycle from the global buffer, and from a second level of weights.
+    /// Bytes per cycle from the global buffer, and from a second level of weights.
     pub buffer_bandwidth: u64,
 }
 
-/// A core in the way of Eyeriss: an array of processing elements that each keep a row.
+/// A core in the style of Eyeriss: an array of processing elements, each of which holds a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eyeriss {
     /// Columns and rows of processing elements.
     pub array: [u64; 2],
-    /// pJ of a multiply-accumulate.
+    /// pJ per multiply-accumulate.
     pub mac: f64,
-    /// pJ to bring a byte over a bus.
+    /// pJ per byte on a bus.
     pub hop: f64,
-    /// Bytes a cycle of each of the buses, for inputs, weights and sums.
+    /// Bytes per cycle of each bus, for inputs, weights and sums.
     pub bus: u64,
     /// Input memory of a processing element.
     pub inputs: Memory,
     /// Weight memory of a processing element.
     pub weights: Memory,
-    /// pJ to read or write a partial sum where it is made.
+    /// pJ per access to a partial sum in its processing element.
     pub sum: f64,
 }
 
-/// Multipliers of a core, with what feeds them.
+/// The multipliers of a core and their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Array {
     /// The authors' core.
     Polar(Polar),
-    /// One in the way of Eyeriss.
+    /// A core in the style of Eyeriss.
     Eyeriss(Eyeriss),
 }
 
 impl Array {
-    /// Multiply-accumulates a cycle.
+    /// Multiply-accumulates per cycle.
     pub fn macs(&self) -> u64 {
         match self {
             Self::Polar(core) => core.grid[0] * core.grid[1] * core.lanes * core.vector,
@@ -108,9 +108,9 @@ impl Array {
 /// Units for layers without weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VectorUnit {
-    /// Operations a cycle.
+    /// Operations per cycle.
     pub width: u64,
-    /// pJ of an operation.
+    /// pJ per operation.
     pub energy: f64,
 }
 
@@ -119,32 +119,32 @@ pub struct VectorUnit {
 pub struct Machine {
     /// Where the cores are.
     pub mesh: Mesh,
-    /// What a core multiplies with.
+    /// The multipliers of a core.
     pub array: Array,
-    /// What a core does everything else with.
+    /// The units of a core for all other operations.
     pub vector: VectorUnit,
     /// The global buffer of a core.
     pub buffer: Memory,
-    /// Bytes of the global buffer that a layer takes for its output, which leaves in tiles.
+    /// Bytes of the global buffer reserved for a layer's output, which leaves in tiles.
     pub output_tile: u64,
-    /// Bytes a cycle of a link of the network on chip.
+    /// Bytes per cycle of a link of the network on chip.
     pub link_bandwidth: u64,
-    /// Bytes a cycle of all DRAM ports together.
+    /// Bytes per cycle of all DRAM ports together.
     pub dram_bandwidth: u64,
-    /// pJ to bring a byte over a link.
+    /// pJ per byte on a link.
     pub hop: f64,
-    /// pJ to bring a byte from or to DRAM.
+    /// pJ per byte from or to DRAM.
     pub dram: f64,
-    /// Share of the time that cores must be busy when a cut shares them out.
+    /// Minimum utilisation of cores when a cut divides them among its children.
     pub least_shared: f64,
-    /// Share of the cores' work that must not be padding when a layer is cut for them.
+    /// Minimum share of the cores' work that is not padding when a layer is partitioned.
     pub least_even: f64,
 }
 
 impl Machine {
     /// The published machine with its own cores: 1024 multiply-accumulates and 1 MiB each.
     ///
-    /// DRAM brings 0.5 GB/s for each TOPS, a multiply-accumulate being two operations.
+    /// DRAM provides 0.5 GB/s per TOPS, counting a multiply-accumulate as two operations.
     pub fn polar(mesh: Mesh) -> Self {
         let core = Polar {
             grid: [4, 4],
@@ -162,7 +162,7 @@ impl Machine {
         Self::with(mesh, Array::Polar(core))
     }
 
-    /// The published machine with cores in the way of Eyeriss: 32 by 32, and 1 MiB each.
+    /// The published machine with cores in the style of Eyeriss: 32 by 32, and 1 MiB each.
     pub fn eyeriss(mesh: Mesh) -> Self {
         let core = Eyeriss {
             array: [32, 32],
@@ -195,32 +195,32 @@ impl Machine {
         }
     }
 
-    /// Whether the machine can be counted with.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// `cost-machine`: no cores or too many, a stripe that does not divide the width, or a size,
-    /// bandwidth or energy that is none.
+    /// `cost-machine`: no cores or too many, a stripe that does not divide the width, or an invalid size,
+    /// bandwidth or energy.
     pub fn check(&self) -> Result<()> {
         let Mesh { width, height, stride } = self.mesh;
         let is_few =
             width.checked_mul(height).is_some_and(|cores| (1..=MAX_CORES).contains(&cores));
         if !is_few {
-            return refuse(format!("a mesh has from 1 to {MAX_CORES} cores"));
+            return reject(format!("expected a mesh of 1 to {MAX_CORES} cores"));
         }
         if stride == 0 || width % stride != 0 {
-            return refuse("the stride of a mesh divides its width");
+            return reject("expected a stride that divides the width of the mesh");
         }
         if !self.units().iter().all(|count| (1..=MAX_UNITS).contains(count)) {
-            return refuse(format!("a core has from 1 to {MAX_UNITS} units along an axis"));
+            return reject(format!("expected 1 to {MAX_UNITS} units along each axis of a core"));
         }
         let (counts, energies) = self.numbers();
         if !counts.iter().all(|count| (1..=MAX_BYTES).contains(count)) {
-            return refuse(format!("sizes and bandwidths are from 1 to {MAX_BYTES} bytes"));
+            return reject(format!("expected sizes and bandwidths of 1 to {MAX_BYTES} bytes"));
         }
         let shares = [self.least_shared, self.least_even];
         match energies.iter().chain(&shares).all(|number| (0.0..1e9).contains(number)) {
             true => Ok(()),
-            false => refuse("energies and shares are finite and not negative"),
+            false => reject("expected finite energies and shares that are not negative"),
         }
     }
 
@@ -233,7 +233,7 @@ impl Machine {
         }
     }
 
-    /// Bytes and bytes a cycle, and energies.
+    /// Sizes and bandwidths, and energies.
     fn numbers(&self) -> (Vec<u64>, Vec<f64>) {
         let mut counts = vec![self.link_bandwidth, self.dram_bandwidth];
         let mut energies = vec![self.vector.energy, self.hop, self.dram];
@@ -257,6 +257,6 @@ impl Machine {
     }
 }
 
-fn refuse(message: impl Into<String>) -> Result<()> {
-    Err(fault("cost-machine", message))
+fn reject(message: impl Into<String>) -> Result<()> {
+    Err(error("cost-machine", message))
 }

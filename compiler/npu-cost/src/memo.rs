@@ -1,4 +1,4 @@
-//! What was found out already, so that a tree that differs little from an earlier one costs little.
+//! Memoisation, so that a tree that differs little from an earlier one is cheap.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::mapper::{self, Mapping};
 use crate::objective::Objective;
 use crate::partition::{Partition, Scheme};
 
-/// Leaves times cores that are remembered: some hundred MB. Beyond, all are forgotten.
-const MOST: u64 = 1 << 18;
+/// Limit on the sum of cores over memoised leaves: some hundred MB. When it is reached, all are dropped.
+const MAX_CORES: u64 = 1 << 18;
 
-/// What a leaf's scheme and cost follow from, on one machine.
+/// The inputs that determine a leaf's scheme and cost on one machine.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Leaf {
     layer: usize,
@@ -21,7 +21,7 @@ struct Leaf {
     cores: (u64, u64),
     stores: bool,
     scheme: Option<Scheme>,
-    /// Results that come straight from cores: layer, scheme, first core, images.
+    /// Results passed directly: layer, scheme, first core, images.
     direct: Vec<(usize, Scheme, u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// What [`Task::place`] finds.
+    /// Memoised [`Task::place`].
     ///
     /// # Errors
     /// As there.
@@ -53,7 +53,7 @@ impl Memo {
             *self.mappings.entry((task.layer, partition, batch)).or_insert_with(search)
         };
         let placed = task.place(machine, objective, &mut map)?;
-        if self.leaves.len() as u64 * machine.mesh.cores() >= MOST {
+        if self.leaves.len() as u64 * machine.mesh.cores() >= MAX_CORES {
             self.leaves.clear();
         }
         self.leaves.insert(leaf, placed.clone());

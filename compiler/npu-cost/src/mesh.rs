@@ -1,8 +1,8 @@
-//! The mesh of cores: where they stand, and who gets how many.
+//! The mesh of cores, and its division among layers.
 
 use std::ops::Range;
 
-/// Where a core stands.
+/// The position of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Column, from the left.
@@ -12,7 +12,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Links between two places.
+    /// Number of links between two positions.
     pub fn hops(self, other: Self) -> u64 {
         self.x.abs_diff(other.x) + self.y.abs_diff(other.y)
     }
@@ -25,18 +25,18 @@ pub struct Mesh {
     pub width: u64,
     /// Rows.
     pub height: u64,
-    /// Columns of a stripe, a divisor of the width: cores are numbered stripe by stripe, downwards and
-    /// upwards in turn, so that cores with following numbers are together.
+    /// Columns per stripe, a divisor of the width: cores are numbered stripe by stripe, downwards and
+    /// upwards in turn, so that cores with consecutive numbers are neighbours.
     pub stride: u64,
 }
 
 impl Mesh {
-    /// How many cores there are.
+    /// Number of cores.
     pub fn cores(self) -> u64 {
         self.width * self.height
     }
 
-    /// Where a core stands.
+    /// The position of a core.
     pub fn place(self, core: u64) -> Place {
         let stripe = core / (self.stride * self.height);
         let row = (core / self.stride) % self.height;
@@ -46,7 +46,7 @@ impl Mesh {
         }
     }
 
-    /// Where data come from and go to: DRAM is behind the cores at the left and right edge.
+    /// The positions of the DRAM ports, next to the cores at the left and right edge.
     pub fn ports(self) -> impl ExactSizeIterator<Item = Place> {
         let edge = self.width - 1;
         let of = self.height as usize;
@@ -55,14 +55,14 @@ impl Mesh {
     }
 }
 
-/// Shares `cores` out among children of these unit times, each at least one core.
+/// Divides `cores` among children with these unit times, at least one core each.
 ///
-/// The times that the children would take become as even as whole cores allow: every child gets the
-/// whole part of its ideal share; of those left over, the children that rounding cost most get one
-/// each and are done; the rest is shared out again. (SET, "optimal HW-tile allocation".)
+/// The times of the children become as equal as whole cores allow: every child gets the
+/// integer part of its ideal share; of the remaining cores, the children that rounding slowed most get
+/// one each and are done; the rest is divided again. (SET, "optimal HW-tile allocation".)
 ///
-/// `None` when there are more children than cores, or cores would be busy less than `least` of the
-/// time.
+/// `None` if there are more children than cores, or the utilisation of the cores would be below
+/// `least`.
 pub fn share_out(cores: Range<u64>, times: &[f64], least: f64) -> Option<Vec<Range<u64>>> {
     let total = cores.end - cores.start;
     let sum: f64 = times.iter().sum();

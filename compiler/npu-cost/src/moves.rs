@@ -1,4 +1,4 @@
-//! What a layer's parts send and receive.
+//! Data movements of a layer's parts.
 
 use crate::layout::{ProducedParts, Shares};
 use crate::machine::Machine;
@@ -13,25 +13,25 @@ enum Move {
     Store { from: usize, bytes: u64 },
 }
 
-/// The movements of a layer for one batch, whatever cores its parts are on.
+/// The movements of a layer for one batch, independent of the placement of its parts.
 #[derive(Default)]
 pub struct Moves {
     /// Constant weights, loaded once for several batches.
     constants: Vec<Move>,
-    /// For how many batches.
+    /// The number of those batches.
     times: u64,
     others: Vec<Move>,
 }
 
 impl Moves {
-    /// Constant weights come from DRAM, once for `times` batches.
+    /// Loads constant weights from DRAM, once for `times` batches.
     pub fn load_constants(&mut self, weights: &Shares, times: u64) {
         self.times = times;
         let all = weights.regions.iter().map(|(region, to)| (region.volume(), to));
         self.constants.extend(all.map(|(bytes, to)| Move::Load { to: to.clone(), bytes }));
     }
 
-    /// Channels of an operand come from DRAM.
+    /// Loads channels of an operand from DRAM.
     pub fn load(&mut self, needed: &Shares, channels: Span) {
         for (region, to) in &needed.regions {
             let region = Region { channels: region.channels.overlap(channels), ..*region };
@@ -39,10 +39,10 @@ impl Moves {
         }
     }
 
-    /// A result comes from the cores that made it, as the channels of an operand of `batch` images
+    /// Sends a result from the cores that computed it, as the channels of an operand of `batch` images
     /// from `first` on.
     ///
-    /// A region that begins before `first` takes nothing: the published code loses what lies behind
+    /// A region that begins before `first` receives nothing: the published code loses the data after
     /// the first of several results that a part reads.
     pub fn send(&mut self, made: &ProducedParts, needed: &Shares, first: u64, batch: u64) {
         for (region, to) in &needed.regions {
@@ -60,13 +60,13 @@ impl Moves {
         }
     }
 
-    /// The result goes to DRAM.
+    /// Stores the result to DRAM.
     pub fn store(&mut self, parts: &[Region]) {
         let all = parts.iter().enumerate();
         self.others.extend(all.map(|(from, part)| Move::Store { from, bytes: part.volume() }));
     }
 
-    /// What is carried when the parts are at `places`, added to `traffic`, which is empty.
+    /// The traffic for parts at `places`, added to `traffic`, which is empty.
     pub fn carry(&self, places: &[Place], machine: &Machine, mut traffic: Traffic) -> Traffic {
         self.constants.iter().for_each(|each| each.carry(places, machine, &mut traffic));
         traffic.divide(self.times.max(1));
@@ -95,8 +95,8 @@ impl Move {
 
 /// Bytes of a part `there`, of a result of `made` images, that a region of `batch` images needs.
 ///
-/// The smaller batch stands for all that the larger is made of. Of a larger result, a batch gets its
-/// share.
+/// The smaller batch represents all repetitions that the larger consists of. A batch gets its share of a
+/// larger result.
 fn common(there: Region, region: Region, made: u64, batch: u64) -> u64 {
     let overlap = there.overlap(region);
     if made == batch {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn of_a_larger_result_a_batch_gets_its_share() {
-        // Images 2 and 3 of 4; a batch of 2 reads its second: one of each two batches' second.
+        // Images 2 and 3 of 4; a batch of 2 reads its second: every second image of the result.
         assert_eq!(common(images(2, 4), images(1, 2), 4, 2), 5);
         assert_eq!(common(images(0, 4), images(0, 2), 4, 2), 20);
     }

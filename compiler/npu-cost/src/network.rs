@@ -1,44 +1,44 @@
-//! Networks: layers, and what each reads.
+//! Networks: layers and their inputs.
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::layer::{Layer, Op};
 use crate::shape::{Region, Shape};
 
 // With these limits and those of the machine, every count of the model fits into 63 bits: bytes over
-// links are layers, batch, cores, links of a way and what a global buffer holds, multiplied.
+// links are the product of layers, batch, cores, hops and the size of a global buffer.
 
-/// Layers of a network.
+/// Maximum number of layers of a network.
 const MAX_LAYERS: usize = 1 << 10;
-/// Elements along an axis.
+/// Maximum extent of an axis.
 const MAX_EXTENT: u64 = 1 << 20;
-/// Elements of a tensor of one image.
+/// Maximum number of elements of a tensor of one image.
 const MAX_VOLUME: u64 = 1 << 32;
-/// Operations of a layer on one image.
+/// Maximum number of operations of a layer per image.
 const MAX_OPERATIONS: u128 = 1 << 42;
-/// Images that a network is run on at once.
+/// Maximum number of images that a network is run on at once.
 pub const MAX_BATCH: u64 = 1 << 10;
 
-/// A layer with what it reads.
+/// A layer with its inputs.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The layer.
     pub layer: Layer,
-    /// Layers that make its input, ascending: their channels are behind one another.
+    /// Layers whose results are its input, ascending: their channels are concatenated.
     pub inputs: Vec<usize>,
-    /// Layers that make its weights, ascending; none where the weights are constants.
+    /// Layers whose results are its weights, ascending; empty if the weights are constants.
     pub weights: Vec<usize>,
-    /// Channels of the input that come from outside, before those of `inputs`.
+    /// Channels of the input that come from outside the network, before those of `inputs`.
     pub external: u64,
-    /// Extents of the input without padding, as far as the layer reads it.
+    /// Shape of the input without padding, as far as the layer reads it.
     pub input: Shape,
     /// Padding before the first row and column.
     pub padding: [u64; 2],
-    /// Whether a layer reads the result.
+    /// Whether another layer reads the result.
     pub is_read: bool,
 }
 
 impl Node {
-    /// The layers it reads, of input and weights.
+    /// The layers whose results it reads, as input or weights.
     pub fn reads(&self) -> impl Iterator<Item = usize> {
         self.inputs.iter().chain(&self.weights).copied()
     }
@@ -54,18 +54,18 @@ impl Node {
     }
 }
 
-/// What a layer reads.
+/// The inputs of a layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reads<'a> {
     /// Layers whose results are the input.
     pub inputs: &'a [usize],
-    /// Input from outside, before that of `inputs`.
+    /// Input from outside the network, before that of `inputs`.
     pub external: Option<Shape>,
     /// Layers whose results are the weights.
     pub weights: &'a [usize],
 }
 
-/// A network: an acyclic graph of layers, each behind what it reads.
+/// A network: a list of layers in topological order.
 #[derive(Clone, Debug)]
 pub struct Network {
     name: String,
@@ -83,17 +83,17 @@ impl Network {
         &self.name
     }
 
-    /// Layers in the order they were added; a layer is named by its place here.
+    /// Layers in the order they were added; their index identifies them.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The place of the layer of a name.
+    /// The index of the layer with a name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.layer.name == name)
     }
 
-    /// Adds a layer behind others.
+    /// Adds a layer with inputs.
     ///
     /// # Errors
     /// As [`Network::add_reading`].
@@ -101,11 +101,11 @@ impl Network {
         self.add_reading(layer, Reads { inputs, ..Reads::default() })
     }
 
-    /// Adds a layer, and gives its place.
+    /// Adds a layer, and returns its index.
     ///
     /// # Errors
-    /// `cost-layer` when the layer alone makes no sense or is too large, `cost-network` when it does
-    /// not go together with what it reads, or its name is taken.
+    /// `cost-layer` if the layer by itself is invalid or too large, `cost-network` if its inputs do
+    /// not match, or its name is taken.
     pub fn add_reading(&mut self, layer: Layer, reads: Reads<'_>) -> Result<usize> {
         check_layer(&layer)?;
         let (mut inputs, mut weights) = (reads.inputs.to_vec(), reads.weights.to_vec());
@@ -128,11 +128,11 @@ impl Network {
         let mut all = inputs.iter().chain(weights);
         let twice = |places: &[usize]| places.windows(2).any(|pair| pair[0] == pair[1]);
         let message = if self.nodes.len() == MAX_LAYERS {
-            format!("a network has at most {MAX_LAYERS} layers")
+            format!("expected at most {MAX_LAYERS} layers")
         } else if self.find(&layer.name).is_some() {
             "another layer has that name".into()
         } else if all.any(|place| *place >= self.nodes.len()) {
-            "reads a layer that is not there".into()
+            "reads a layer that does not exist".into()
         } else if twice(inputs) || twice(weights) {
             "reads the same layer twice".into()
         } else {
@@ -141,7 +141,7 @@ impl Network {
         Err(mismatch(layer, message))
     }
 
-    /// All inputs, behind one another along channels.
+    /// All inputs, concatenated along channels.
     fn join(&self, layer: &Layer, inputs: &[usize], external: Option<Shape>) -> Result<Shape> {
         let made = inputs.iter().map(|place| self.nodes[*place].layer.output);
         let mut all = external.into_iter().chain(made);
@@ -175,7 +175,7 @@ impl Network {
     }
 }
 
-/// The operands of an element-wise layer begin where inputs begin.
+/// Rejects an input that crosses operands of an element-wise layer.
 fn check_operands(layer: &Layer, before: u64, next: Shape) -> Result<()> {
     let Op::Eltwise { .. } = layer.op else { return Ok(()) };
     let each = layer.output.channels;
@@ -185,7 +185,7 @@ fn check_operands(layer: &Layer, before: u64, next: Shape) -> Result<()> {
     }
 }
 
-/// What of the input is read, and the padding around it.
+/// The part of the input that is read, and the padding around it.
 fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
     let needs = layer.needs();
     let fits = match layer.op {
@@ -200,8 +200,8 @@ fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
     })
 }
 
-/// A window leaves out at most what its stride passes over, where it may leave out anything, and
-/// reaches beyond the input on either side by less than its kernel.
+/// Checks the window: it omits elements only as its stride does, where that is allowed, and
+/// extends beyond the input on either side by less than its kernel.
 fn fit_window(layer: &Layer, given: Shape, leaves_out: bool) -> Option<(Shape, [u64; 2])> {
     let (needs, window) = (layer.needs(), layer.window());
     let along = |axis: usize, given: u64, needs: u64, count: u64| {
@@ -231,12 +231,13 @@ fn check_layer(layer: &Layer) -> Result<()> {
     };
     extents.extend([each, groups]);
     if !extents.iter().all(|extent| (1..=MAX_EXTENT).contains(extent)) {
-        let message = format!("layer {}: extents are from 1 to {MAX_EXTENT}", layer.name);
-        return Err(fault("cost-layer", message));
+        let message = format!("layer {}: expected extents from 1 to {MAX_EXTENT}", layer.name);
+        return Err(error("cost-layer", message));
     }
     if each % groups != 0 || !channels.is_multiple_of(groups) {
-        let message = format!("layer {}: channels do not fall into {groups} groups", layer.name);
-        return Err(fault("cost-layer", message));
+        let message =
+            format!("layer {}: the channels are not divisible by {groups} groups", layer.name);
+        return Err(error("cost-layer", message));
     }
     check_op(layer)?;
     check_size(layer, each)
@@ -246,11 +247,11 @@ fn check_op(layer: &Layer) -> Result<()> {
     let message = match layer.op {
         Op::Transpose { order: [a, b, c] } if a == b || b == c || a == c => "an axis occurs twice",
         Op::Pool(window) if (0..2).any(|axis| window.stride[axis] > window.kernel[axis]) => {
-            "a window of pooling leaves out elements"
+            "a pooling window omits elements"
         }
         _ => return Ok(()),
     };
-    Err(fault("cost-layer", format!("layer {}: {message}", layer.name)))
+    Err(error("cost-layer", format!("layer {}: {message}", layer.name)))
 }
 
 /// The counts of the model are products of these with few cores and hops.
@@ -262,17 +263,17 @@ fn check_size(layer: &Layer, each: u64) -> Result<()> {
     let operations = product(&output) * product(&[each, kernel_rows, kernel_columns]);
     let weights = product(&[each, kernel_rows, kernel_columns, channels]);
     if operations > MAX_OPERATIONS || weights.max(product(&output)) > u128::from(MAX_VOLUME) {
-        return Err(fault("cost-layer", format!("layer {} is too large to count", layer.name)));
+        return Err(error("cost-layer", format!("layer {} has too many operations", layer.name)));
     }
     let needs = layer.needs();
     match product(&[needs.channels, needs.rows, needs.columns]) > u128::from(MAX_VOLUME) {
-        true => Err(fault("cost-layer", format!("layer {} reads too much to count", layer.name))),
+        true => Err(error("cost-layer", format!("layer {} reads too many elements", layer.name))),
         false => Ok(()),
     }
 }
 
 fn mismatch(layer: &Layer, message: impl AsRef<str>) -> Box<irc_diag::Diagnostic> {
-    fault("cost-network", format!("layer {}: {}", layer.name, message.as_ref()))
+    error("cost-network", format!("layer {}: {}", layer.name, message.as_ref()))
 }
 
 fn text(Shape { channels, rows, columns }: Shape) -> String {

@@ -1,16 +1,16 @@
-//! What schemes are chosen by.
+//! The objective that selects schemes.
 
-/// Energy to a power times delay to a power: less is better.
+/// A power of the energy times a power of the delay, to be minimised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// Power of the energy.
+    /// Exponent of the energy.
     pub energy: u32,
-    /// Power of the delay.
+    /// Exponent of the delay.
     pub delay: u32,
 }
 
 impl Objective {
-    /// Energy times delay.
+    /// The energy-delay product.
     pub const EDP: Self = Self { energy: 1, delay: 1 };
 
     /// The value of an energy, in pJ, and a delay, in cycles.

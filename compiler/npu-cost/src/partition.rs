@@ -1,17 +1,17 @@
-//! Cutting a layer's result into one part for each core.
+//! Partitions of a layer's result into one part per core.
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::shape::{Shape, Span};
 
-/// Letters of the axes that are cut: output channels, images, rows, columns.
+/// Letters of the axes: output channels, images, rows, columns.
 pub const LETTERS: [char; 4] = ['K', 'B', 'H', 'W'];
 
-/// Into how many parts each axis is cut: output channels, images, rows, columns.
+/// Number of parts of each axis: output channels, images, rows, columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Partition(pub [u64; 4]);
 
 impl Partition {
-    /// How many parts there are.
+    /// Total number of parts.
     pub fn parts(self) -> u64 {
         self.0.iter().product()
     }
@@ -22,13 +22,13 @@ impl Partition {
         std::array::from_fn(|axis| extents[axis].div_ceil(self.0[axis]))
     }
 
-    /// Where the parts of each axis lie; the first is never empty, later ones may be.
+    /// The spans of each axis; the first is never empty, later ones may be.
     pub fn spans(self, output: Shape, batch: u64) -> [Vec<Span>; 4] {
         let extents = extents(output, batch);
         std::array::from_fn(|axis| spans(extents[axis], self.0[axis]))
     }
 
-    /// The share of the cores' work that is no padding.
+    /// The share of the cores' work that is not padding.
     fn evenness(self, extents: [u64; 4]) -> f64 {
         let along = |axis: usize| {
             let (extent, parts) = (extents[axis], self.0[axis]);
@@ -38,18 +38,18 @@ impl Partition {
     }
 }
 
-/// What partitions are looked for.
+/// The constraints of a search for partitions.
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionRequest {
-    /// Cores, each of which gets a part.
+    /// Number of cores, each of which gets a part.
     pub cores: u64,
-    /// The result of one image.
+    /// Shape of the result of one image.
     pub output: Shape,
     /// Images.
     pub batch: u64,
-    /// Parts other than of channels, so that what a core reads is not too large.
+    /// Minimum number of parts along axes other than channels, to limit the input that a core reads.
     pub least_cuts: u64,
-    /// The share of the work that must not be padding.
+    /// Minimum share of the work that is not padding.
     pub least_even: f64,
 }
 
@@ -86,9 +86,9 @@ fn spans(extent: u64, parts: u64) -> Vec<Span> {
     (0..parts).map(|part| Span { from: edge(part), to: edge(part + 1) }).collect()
 }
 
-/// All partitions into `cores` parts, those of even factors first.
+/// All partitions into `cores` parts, those with nearly equal factors first.
 ///
-/// The order decides between partitions that cost the same.
+/// The order decides between partitions of equal cost.
 fn partitions(cores: u64) -> Vec<Partition> {
     let mut all = vec![];
     for [channels_images, rows_columns] in pairs(cores) {
@@ -100,24 +100,24 @@ fn partitions(cores: u64) -> Vec<Partition> {
     all
 }
 
-/// The pairs of factors of a number: nearest to one another first, the smaller factor first.
+/// The pairs of factors of a number: those closest to each other first, the smaller factor first.
 fn pairs(number: u64) -> Vec<[u64; 2]> {
     let smaller = (1..=number.isqrt()).rev().filter(|factor| number.is_multiple_of(*factor));
     let both = smaller.map(|factor| [factor, number / factor]);
     both.flat_map(|[a, b]| if a == b { vec![[a, b]] } else { vec![[a, b], [b, a]] }).collect()
 }
 
-/// How a layer lies on its cores: its parts, and which axis moves fastest along cores.
+/// The placement of a layer on its cores: its partition, and the order of axes along cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scheme {
     /// Parts of each axis.
     pub partition: Partition,
-    /// Axes of the partition, the slowest along the numbers of cores first.
+    /// Axes of the partition, from the slowest to the fastest along core numbers.
     pub order: [usize; 4],
 }
 
 impl Scheme {
-    /// Schemes of a partition: each order of the axes that are cut.
+    /// Schemes of a partition: each order of the axes with several parts.
     pub fn all(partition: Partition) -> Vec<Self> {
         let (mut cut, mut whole): (Vec<usize>, Vec<usize>) =
             (0..4).partition(|axis| partition.0[*axis] != 1);
@@ -134,7 +134,7 @@ impl Scheme {
         all
     }
 
-    /// The number of the core, counted from the layer's first, of each part; parts in the order of
+    /// The number of the core of each part, relative to the layer's first; parts in the order of
     /// their axes, columns fastest.
     pub fn cores(&self) -> Vec<usize> {
         let parts = self.partition.0.map(|count| count as usize);
@@ -154,12 +154,12 @@ impl Scheme {
         cores
     }
 
-    /// Reads `(H:2,W:2,B:1,K:1)`: each axis once, the slowest along cores first.
+    /// Parses `(H:2,W:2,B:1,K:1)`: each axis once, the slowest along cores first.
     ///
     /// # Errors
-    /// `cost-tree-scheme`, without a place.
+    /// `cost-tree-scheme`, without a span.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || fault("cost-tree-scheme", "expected a scheme such as (K:4,H:2,W:1,B:1)");
+        let wrong = || error("cost-tree-scheme", "expected a scheme such as (K:4,H:2,W:1,B:1)");
         let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
         let (mut parts, mut order) = ([0; 4], vec![]);
         for item in inner.ok_or_else(wrong)?.split(',') {
@@ -182,7 +182,7 @@ impl std::fmt::Display for Scheme {
     }
 }
 
-/// The next order of distinct numbers, by comparing from the front; `false` behind the last.
+/// The next permutation in lexicographic order; `false` after the last.
 fn next_permutation(items: &mut [usize]) -> bool {
     let Some(pivot) = items.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
     let larger = items.iter().rposition(|item| *item > items[pivot]).unwrap_or(pivot);

@@ -1,8 +1,8 @@
-//! Extents of feature maps, and parts of them.
+//! Shapes of feature maps, and regions of them.
 //!
-//! An element is a byte: the model knows no other type.
+//! An element is a byte: the model has no other type.
 
-/// Extents of a feature map of one image, in elements.
+/// Shape of a feature map of one image, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Channels.
@@ -19,7 +19,7 @@ impl Shape {
         Self { channels, rows, columns }
     }
 
-    /// Elements of one image.
+    /// Number of elements of one image.
     pub fn volume(self) -> u64 {
         self.channels * self.rows * self.columns
     }
@@ -30,7 +30,7 @@ impl Shape {
 pub struct Span {
     /// The first index.
     pub from: u64,
-    /// The index behind the last.
+    /// The exclusive end.
     pub to: u64,
 }
 
@@ -40,17 +40,17 @@ impl Span {
         Self { from: 0, to }
     }
 
-    /// How many indices.
+    /// Number of indices.
     pub fn len(self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// Whether there are none.
+    /// Whether the span is empty.
     pub fn is_empty(self) -> bool {
         self.to <= self.from
     }
 
-    /// The indices in both.
+    /// The intersection.
     #[must_use]
     pub fn overlap(self, other: Self) -> Self {
         let from = self.from.max(other.from);
@@ -60,7 +60,7 @@ impl Span {
 
 /// A box of a tensor: the product of four spans.
 ///
-/// Of weights, `channels` are output channels, `rows` input channels and `columns` the window.
+/// For weights, `channels` are output channels, `rows` input channels and `columns` the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// Channels.
@@ -74,12 +74,12 @@ pub struct Region {
 }
 
 impl Region {
-    /// Elements.
+    /// Number of elements.
     pub fn volume(self) -> u64 {
         self.channels.len() * self.images.len() * self.rows.len() * self.columns.len()
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn overlap(self, other: Self) -> Self {
         Self {

@@ -1,19 +1,19 @@
-//! What the network on chip and DRAM carry.
+//! The traffic of the network on chip and of DRAM.
 
 use crate::machine::Machine;
 use crate::mesh::{Mesh, Place};
 
-/// Bytes over links and from and to DRAM.
+/// Bytes on links, and to and from DRAM.
 ///
-/// Data go along rows first, then along columns. To several places they go as a tree: along the
-/// sender's row as far as any place needs, and from there along each column.
+/// Data travel along rows first, then along columns. A multicast is a tree: along the
+/// sender's row as far as any destination requires, and from there along each column.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     /// Bytes times links.
     pub hops: u64,
-    /// Bytes from and to DRAM.
+    /// Bytes to and from DRAM.
     pub dram: u64,
-    /// Bytes over each link; empty where links are not distinguished. Of each core, in the order of
+    /// Bytes on each link; empty if links are not distinguished. For each core, in the order of
     /// columns, the links to the right, up, left and down.
     links: Vec<u64>,
 }
@@ -28,12 +28,12 @@ enum Direction {
 }
 
 impl Traffic {
-    /// Nothing yet, on a mesh whose links are distinguished.
+    /// No traffic, on a mesh whose links are distinguished.
     pub fn on_links(mesh: Mesh) -> Self {
         Self { links: vec![0; 4 * mesh.cores() as usize], ..Self::default() }
     }
 
-    /// Bytes from one place to others, which are in ascending order.
+    /// Sends bytes from one place to others, which are in ascending order.
     pub fn send(&mut self, mesh: Mesh, from: Place, to: &[Place], bytes: u64) {
         let (Some(first), Some(last)) = (to.first(), to.last()) else { return };
         self.run_row(mesh, from, first.x..last.x, bytes);
@@ -44,7 +44,7 @@ impl Traffic {
         }
     }
 
-    /// Bytes from DRAM to places, which are in ascending order: each port sends an equal share.
+    /// Loads bytes from DRAM to places, which are in ascending order: each port sends an equal share.
     pub fn load(&mut self, mesh: Mesh, to: &[Place], bytes: u64) {
         for (port, share) in shares(mesh, bytes) {
             self.send(mesh, port, to, share);
@@ -52,7 +52,7 @@ impl Traffic {
         self.dram += bytes;
     }
 
-    /// Bytes from a place to DRAM: each port takes an equal share.
+    /// Stores bytes from a place to DRAM: each port takes an equal share.
     pub fn store(&mut self, mesh: Mesh, from: Place, bytes: u64) {
         for (port, share) in shares(mesh, bytes) {
             self.send(mesh, from, &[port], share);
@@ -60,7 +60,7 @@ impl Traffic {
         self.dram += bytes;
     }
 
-    /// All of another's as well.
+    /// Adds the traffic of another.
     pub fn add(&mut self, other: &Self) {
         self.hops += other.hops;
         self.dram += other.dram;
@@ -71,33 +71,33 @@ impl Traffic {
         }
     }
 
-    /// The same `times`.
+    /// Repeats the traffic.
     pub fn multiply(&mut self, times: u64) {
         self.change(|bytes| bytes * times);
     }
 
-    /// A share of what goes once for several times; each link rounds down.
+    /// Divides the traffic of several repetitions; each link rounds down.
     pub fn divide(&mut self, times: u64) {
         self.change(|bytes| bytes / times);
     }
 
-    /// Cycles of DRAM and, where links are distinguished, the busiest link.
+    /// Cycles of DRAM and, if links are distinguished, of the busiest link.
     pub fn time(&self, machine: &Machine) -> u64 {
         let links = self.busiest().div_ceil(machine.link_bandwidth);
         self.dram.div_ceil(machine.dram_bandwidth).max(links)
     }
 
-    /// Bytes of the busiest link.
+    /// Bytes on the busiest link.
     pub fn busiest(&self) -> u64 {
         self.links.iter().copied().max().unwrap_or(0)
     }
 
-    /// pJ of links.
+    /// Energy of links in pJ.
     pub fn link_energy(&self, machine: &Machine) -> f64 {
         self.hops as f64 * machine.hop
     }
 
-    /// pJ of DRAM.
+    /// Energy of DRAM in pJ.
     pub fn dram_energy(&self, machine: &Machine) -> f64 {
         self.dram as f64 * machine.dram
     }
@@ -136,7 +136,7 @@ impl Traffic {
     }
 }
 
-/// The ports with what each brings or takes of `bytes`.
+/// The share of `bytes` of each port.
 fn shares(mesh: Mesh, bytes: u64) -> impl Iterator<Item = (Place, u64)> {
     let ports = mesh.ports();
     let count = ports.len() as u64;

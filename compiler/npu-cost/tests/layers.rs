@@ -1,4 +1,4 @@
-//! Single layers of all sizes on cores of all sizes, as the authors' program weighed them.
+//! Single layers of all sizes on cores of all sizes cost what the authors' program computes.
 
 use irc_npu_cost::{
     Array, Cost, Energy, Layer, Machine, Mesh, Network, Op, Reads, Shape, Window, evaluate,
@@ -74,7 +74,7 @@ fn cost(text: &str) -> Cost {
 fn every_figure_of_every_layer_is_equal() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/layers.tsv");
     let text = std::fs::read_to_string(file).expect("a table");
-    let (mut bus, mut refused) = (0, 0);
+    let (mut bus, mut rejected) = (0, 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let case = Case::read(line);
         let tree = layer_by_layer(&case.network(), case.numbers[13], case.numbers[14]);
@@ -82,7 +82,7 @@ fn every_figure_of_every_layer_is_equal() {
         let found = found.map_err(|diagnostic| assert_eq!(diagnostic.code, "cost-no-scheme")).ok();
         assert_eq!(found, case.expected, "{line}");
         bus += usize::from(found.is_some_and(|cost| case.core == "polar" && cost.parts.bus > 0.0));
-        refused += usize::from(found.is_none());
+        rejected += usize::from(found.is_none());
     }
-    assert!(bus >= 12 && refused >= 6, "cases that share memories, and that fit none");
+    assert!(bus >= 12 && rejected >= 6, "cases that share memories, and that fit none");
 }

@@ -1,4 +1,4 @@
-//! The cost model of SET, against what its program published.
+//! The cost model of SET, compared with the published results of its program.
 
 mod codes;
 mod layers;

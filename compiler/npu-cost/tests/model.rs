@@ -1,4 +1,4 @@
-//! What holds of every cost.
+//! Properties of every cost.
 
 use irc_npu_cost::{
     Cut, Evaluation, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Result, Shape,
@@ -83,7 +83,7 @@ fn results_that_stay_on_chip_save_dram() {
     leaves.push(Tree::cut(Cut::Time, 1, vec![Tree::leaf(last - 1, 1), Tree::leaf(last, 1)]));
     let kept = evaluate(&network, &machine, &Tree::cut(Cut::Time, 1, leaves)).expect("a cost");
     let through = evaluate(&network, &machine, &layer_by_layer(&network, 1, 1)).expect("a cost");
-    // Once written and once read, all of it from its producer: a byte is 60 pJ each way.
+    // Written once and read once, all by its producer: a byte is 60 pJ each way.
     let bytes = network.nodes()[last - 1].layer.output.volume() as f64;
     assert!(through.parts.dram - kept.parts.dram >= 2.0 * 60.0 * bytes);
 }
@@ -107,7 +107,7 @@ fn buffers_that_overflow_are_found_at_the_node() {
 }
 
 #[test]
-fn more_children_than_cores_are_refused() {
+fn more_children_than_cores_are_rejected() {
     let network = networks::vgg19().expect("a network");
     let machine = Machine::polar(MESH);
     let all = (0..network.nodes().len()).map(|layer| Tree::leaf(layer, 1)).collect();
@@ -116,7 +116,7 @@ fn more_children_than_cores_are_refused() {
 }
 
 #[test]
-fn a_machine_without_something_is_refused() {
+fn a_machine_without_something_is_rejected() {
     let sound = Machine::polar(MESH);
     let mesh = |width, height, stride| Machine::polar(Mesh { width, height, stride });
     let bad = [
@@ -139,7 +139,7 @@ fn a_machine_without_something_is_refused() {
 }
 
 #[test]
-fn layers_that_do_not_go_together_are_refused() {
+fn layers_that_do_not_go_together_are_rejected() {
     let map = Shape::new(8, 16, 16);
     let conv = |name: &str, output| Layer::conv(name, 8, output, Window::square(3, 1));
     let grouped = |channels, groups| Op::GroupedConv { channels, window: Window::POINT, groups };

@@ -17,14 +17,14 @@ fn counts(network: &Network) -> (usize, usize, u64, u64) {
 fn layers_and_operations_are_those_of_the_papers() {
     // ResNets have their strides in the first convolution of a block, as in the paper.
     let expected = [
-        // Four matrices of 1024 by 1024, two of 1024 by 2048, and 1000 words, for 512 tokens; and of
+        // Four matrices of 1024 by 1024, two of 1024 by 2048, and 1000 words, for 512 tokens; and for
         // 16 heads two products of 512 by 512 by 64.
         ("bert", 44, 24, 512 * 9_412_608 + 2 * 16 * 512 * 512 * 64, 9_412_608),
         ("dense", 126, 121, 2_834_161_664, 7_894_208),
         ("goog", 72, 58, 1_582_671_872, 6_990_272),
         ("resnet", 72, 54, 3_857_973_248, 25_502_912),
         ("resnet101", 140, 105, 7_570_194_432, 44_442_816),
-        // Of 8 heads in three attentions, and of two feed-forward parts.
+        // For 8 heads in three attentions, and two feed-forward parts.
         ("trans_cell", 81, 44, 512 * 7_852_032 + 3 * 2 * 8 * 512 * 512 * 64, 7_852_032),
         ("vgg", 21, 16, 19_508_428_800, 20_018_880),
     ];

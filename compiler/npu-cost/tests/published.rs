@@ -1,4 +1,4 @@
-//! The published figures, and what the authors' program printed.
+//! Costs equal the published figures and the output of the authors' program.
 
 use crate::support;
 use crate::support::Run;
@@ -8,7 +8,7 @@ fn name(run: &Run) -> String {
     format!("{} {} b{} {}", run.network, run.mesh, run.batch, run.search)
 }
 
-/// The value that four printed digits stand for.
+/// The value that four printed digits represent.
 fn is_printed_as(value: f64, printed: f64) -> bool {
     format!("{value:.3e}") == format!("{printed:.3e}")
 }
@@ -33,13 +33,13 @@ fn every_figure_of_every_run_is_equal() {
     }
 }
 
-/// The cost of a run's tree, its schemes found again.
+/// The cost of a run's tree, with its schemes searched again.
 fn cost(run: &Run) -> Cost {
     let network = support::network(&run.network).expect("a known network");
     let mut model = Model::new(&network, &run.machine, run.objective).expect("a machine");
     match run.tree(&network) {
         None => initial(&mut model, &network, run.batch).expect("an initial tree").1.cost,
-        Some(tree) => model.evaluate(&tree.without_schemes()).expect("a sound tree").cost,
+        Some(tree) => model.evaluate(&tree.without_schemes()).expect("a valid tree").cost,
     }
 }
 
@@ -51,10 +51,10 @@ fn every_layer_gets_the_scheme_that_was_printed() {
         let printed = schemes(&tree);
         assert_eq!(printed.len(), network.nodes().len());
         let mut model = Model::new(&network, &run.machine, run.objective).expect("a machine");
-        let found = model.evaluate(&tree.clone().without_schemes()).expect("a sound tree");
+        let found = model.evaluate(&tree.clone().without_schemes()).expect("a valid tree");
         let layers = found.layers.iter().map(|layer| (layer.layer, layer.scheme));
         assert_eq!(layers.collect::<Vec<_>>(), printed, "{}", name(&run));
-        assert_eq!(model.evaluate(&tree).expect("a sound tree"), found, "{}", name(&run));
+        assert_eq!(model.evaluate(&tree).expect("a valid tree"), found, "{}", name(&run));
     }
 }
 
@@ -67,7 +67,7 @@ fn what_a_model_remembers_changes_no_cost() {
         assert_eq!((run.machine, run.objective), (runs[0].machine, Objective::EDP));
         let found = match run.tree(&network) {
             None => initial(&mut model, &network, run.batch).expect("an initial tree").1,
-            Some(tree) => model.evaluate(&tree.without_schemes()).expect("a sound tree"),
+            Some(tree) => model.evaluate(&tree.without_schemes()).expect("a valid tree"),
         };
         assert_eq!(found.cost, run.cost, "{}", name(run));
     }

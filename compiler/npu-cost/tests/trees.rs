@@ -1,4 +1,4 @@
-//! Texts of trees: what is read, what is rejected and where.
+//! Texts of trees: which are accepted, and the diagnostics of the others.
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_npu_cost::{
@@ -6,9 +6,9 @@ use irc_npu_cost::{
     evaluate, parse,
 };
 
-/// Three layers, one behind the other, the last of which also reads the first.
+/// Three layers in a chain, the last of which also reads the first.
 fn network() -> Network {
-    build().expect("layers that go together")
+    build().expect("layers that match")
 }
 
 fn build() -> Result<Network> {
@@ -31,8 +31,8 @@ fn read(text: &str) -> Result<Tree, Vec<Diagnostic>> {
     parse(&source, &network(), &mut sink).ok_or_else(|| sink.into_diagnostics())
 }
 
-/// Code and marked text of the diagnostic that reading and evaluating a tree ends in.
-fn refusal(text: &str) -> (&'static str, String) {
+/// Code and marked text of the diagnostic of parsing and evaluating a tree.
+fn rejection(text: &str) -> (&'static str, String) {
     let diagnostic = match read(text) {
         Err(diagnostics) => diagnostics[0].clone(),
         Ok(tree) => *evaluate(&network(), &machine(), &tree).expect_err("a diagnostic"),
@@ -74,7 +74,7 @@ fn what_cannot_be_read_is_found_where_it_stands() {
         ("# nothing\n", "cost-tree-form", ""),
     ];
     for (text, code, place) in rows {
-        assert_eq!(refusal(text), (code, place.to_owned()), "{text}");
+        assert_eq!(rejection(text), (code, place.to_owned()), "{text}");
     }
 }
 
@@ -90,7 +90,7 @@ fn what_makes_no_sense_is_found_where_it_stands() {
         ("T 1/1\n\ta 1 (K:2,B:1,H:1,W:1)\n\tb 1\n\tc 1\n", "cost-scheme", ""),
     ];
     for (text, code, place) in rows {
-        let (found, marked) = refusal(text);
+        let (found, marked) = rejection(text);
         assert_eq!(found, code, "{text}");
         assert!(marked.starts_with(place), "{text}: {marked}");
     }
@@ -104,17 +104,17 @@ fn all_lines_that_cannot_be_read_are_found() {
 }
 
 #[test]
-fn trees_beyond_any_use_are_refused() {
+fn trees_beyond_any_use_are_rejected() {
     let mut text = String::new();
     for depth in 0..70 {
         text += &format!("{}T 1/1\n", "\t".repeat(depth));
     }
     text += &format!("{}a 1\n", "\t".repeat(70));
-    assert_eq!(refusal(&text).0, "cost-tree-form");
+    assert_eq!(rejection(&text).0, "cost-tree-form");
 }
 
 #[test]
-fn a_tree_made_by_a_program_is_refused_with_the_layer_named() {
+fn a_tree_made_by_a_program_is_rejected_with_the_layer_named() {
     let leaves = vec![Tree::leaf(1, 1), Tree::leaf(0, 1), Tree::leaf(2, 1)];
     let tree = Tree::cut(Cut::Time, 1, leaves);
     let diagnostic = evaluate(&network(), &machine(), &tree).expect_err("a diagnostic");

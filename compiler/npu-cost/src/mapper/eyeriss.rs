@@ -1,37 +1,37 @@
-//! A core in the way of Eyeriss: rows of the window along one axis of the array, rows of the result
+//! A core in the style of Eyeriss: rows of the window along one axis of the array, rows of the result
 //! along the other.
 //!
-//! Where rows are left over, filters, channels and images are spread over them. The published code
-//! counts reads of inputs from the global buffer without rows and columns; so does this.
+//! Unused rows hold further filters, channels and images. The published code does not multiply reads of
+//! inputs from the global buffer by rows and columns; neither does this.
 
 use super::{BestMapping, Conv, Mapping};
 use crate::machine::{Eyeriss, Memory};
 use crate::objective::Objective;
 
-/// How much of each axis goes through the array in turn, and how often it is laid out.
+/// The loop counts of each axis: iterations over the array's contents, and layouts of it.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     channels: i64,
     filters: i64,
     images: i64,
-    /// Copies of the array's contents that have different filters.
+    /// Copies of the array's contents with different filters.
     filter_copies: i64,
     /// Copies that have different images.
     image_copies: i64,
 }
 
-/// A convolution, and what one element holds of it.
+/// A convolution, and the capacities of an element for it.
 struct Work<'a> {
     conv: &'a Conv,
     core: &'a Eyeriss,
     buffer: Memory,
-    /// Columns of the array that are used.
+    /// Number of columns of the array that are used.
     width: i64,
-    /// Channels and filters that an element has room for.
+    /// Numbers of channels and filters that fit into an element.
     held: [i64; 2],
 }
 
-/// The best mapping; `None` when the window is larger than the array or an element's memory.
+/// The best mapping; `None` if the window is larger than the array or an element's memory.
 pub fn map(conv: &Conv, core: &Eyeriss, buffer: Memory, objective: Objective) -> Option<Mapping> {
     let [columns, rows] = core.array.map(|count| count as i64);
     let channels = core.inputs.size as i64 / conv.kernel[1];
@@ -54,7 +54,7 @@ fn ceil(of: i64, by: i64) -> i64 {
 }
 
 impl Work<'_> {
-    /// Ways to fill `rows` copies along an axis of the array; `beside` copies of filters lie along
+    /// Ways to fill `rows` copies along an axis of the array, with `beside` copies of filters along
     /// the other.
     fn spreads(&self, rows: i64, images: i64, beside: i64) -> Vec<Spread> {
         let filters = ceil(self.conv.filters, beside);
@@ -117,7 +117,7 @@ impl Work<'_> {
         Mapping { energy, time: time as u64, global, local, bus, compute }
     }
 
-    /// Writes of inputs into elements: each row of the window its own rows, for all filters in turn.
+    /// Writes of inputs to elements: each row of the window its own rows, for all filters in turn.
     fn input_writes(&self, spread: Spread, filter_rounds: i64) -> i64 {
         let conv = self.conv;
         let columns = (conv.columns - 1) * conv.stride[1] + conv.kernel[1];
@@ -129,8 +129,8 @@ impl Work<'_> {
     }
 }
 
-/// Pairs `(a, b)` that fill `total` copies: from the fewest of the first that `most` of the second
-/// leave room for, to at least `last`.
+/// Pairs `(a, b)` that fill `total` copies: from the fewest of the first that leave space for `most` of
+/// the second, to at least `last`.
 fn pairs(total: i64, most: i64, last: i64) -> impl Iterator<Item = (i64, i64)> {
     let fill = move |first: i64| {
         let second = total / first;

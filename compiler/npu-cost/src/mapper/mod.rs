@@ -1,4 +1,4 @@
-//! What a core does with its part of a layer.
+//! The mapping of a layer's part to a core.
 
 mod eyeriss;
 mod polar;
@@ -12,13 +12,13 @@ use crate::partition::Partition;
 /// A convolution on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Conv {
-    /// Input channels of a group.
+    /// Input channels per group.
     channels: i64,
-    /// Output channels of a group.
+    /// Output channels per group.
     filters: i64,
     /// Rows and columns of the window.
     kernel: [i64; 2],
-    /// Rows and columns from one place to the next.
+    /// Strides of rows and columns.
     stride: [i64; 2],
     /// Rows of the result.
     rows: i64,
@@ -26,31 +26,31 @@ struct Conv {
     columns: i64,
     /// Images.
     images: i64,
-    /// Groups, one after the other; with weights for each image, images as well.
+    /// Groups, which run in turn; if each image has its own weights, images as well.
     groups: i64,
 }
 
 impl Conv {
-    /// Multiply-accumulates of a group.
+    /// Multiply-accumulates per group.
     fn macs(&self) -> i64 {
         self.filter() * self.rows * self.columns * self.images
     }
 
-    /// Weights of a group.
+    /// Weights per group.
     fn filter(&self) -> i64 {
         self.channels * self.filters * self.kernel[0] * self.kernel[1]
     }
 
-    /// Results of a group.
+    /// Results per group.
     fn results(&self) -> i64 {
         self.filters * self.rows * self.columns * self.images
     }
 }
 
-/// Energy of one core for its part of a layer, and how long it takes.
+/// Energy and time of one core for its part of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mapping {
-    /// pJ of all parts together.
+    /// Total energy in pJ.
     pub energy: f64,
     /// Cycles.
     pub time: u64,
@@ -65,7 +65,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The same `times` in turn, which take `turns` times as long.
+    /// The mapping repeated `times`, which takes `turns` times as long.
     fn repeated(self, times: i64, turns: i64) -> Self {
         let by = times as f64;
         Self {
@@ -79,7 +79,7 @@ impl Mapping {
     }
 }
 
-/// The best of some mappings; the first of equals.
+/// The best mapping; the first of equal ones.
 struct BestMapping {
     objective: Objective,
     value: f64,
@@ -100,7 +100,7 @@ impl BestMapping {
     }
 }
 
-/// The best that a core can do with the largest part of a layer; `None` when its memories hold no tile.
+/// The best mapping of the largest part of a layer; `None` if the core's memories hold no tile.
 pub fn map(
     node: &Node,
     partition: Partition,
@@ -117,7 +117,7 @@ pub fn map(
     }
 }
 
-/// Cycles of one core for one image: what cores are shared out by ("normalised processing time").
+/// Cycles of one core for one image, by which cores are divided ("normalised processing time").
 pub fn unit_time(layer: &Layer, machine: &Machine) -> f64 {
     match (&layer.op, &machine.array) {
         (Op::Conv { .. } | Op::GroupedConv { .. }, Array::Polar(core)) => {
@@ -130,7 +130,7 @@ pub fn unit_time(layer: &Layer, machine: &Machine) -> f64 {
     }
 }
 
-/// The convolution that the largest part of a layer is; `None` for layers of vector units.
+/// The largest part of a layer as a convolution; `None` for layers of vector units.
 fn conv(node: &Node, partition: Partition, batch: u64) -> Option<Conv> {
     let layer = &node.layer;
     let (channels, of_group) = match layer.op {

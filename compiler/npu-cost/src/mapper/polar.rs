@@ -1,25 +1,25 @@
-//! The authors' core: loops over a convolution, and what each order of them moves.
+//! The authors' core: loops over a convolution, and the data that each loop order moves.
 //!
 //! A convolution is split over the grid of processing elements along two axes. Each element holds a
-//! tile: `rows` by `columns` of results for `filters` lanes of output channels. Around tiles go the
-//! loops over filters, then images and rows, then columns. Two memories may be shared: elements with
-//! the same weights, or the same inputs, can hold different parts and pass them round ("buffer
+//! tile: `rows` by `columns` of results for `filters` lanes of output channels. The loops around
+//! tiles go over filters, then images and rows, then columns. Two memories may be shared: elements with
+//! the same weights, or the same inputs, can hold different parts and pass them around ("buffer
 //! sharing").
 //!
-//! The counts are those of the published code where they differ from what a machine would do:
+//! The counts are those of the published code where it differs from a real machine:
 //!
 //! * halos count rows and columns of results, so that a stride makes inputs smaller, not larger;
-//! * the orders with a second level of weights are weighed though the core has none: such a level
-//!   holds everything, costs nothing, and reads 256 bytes a cycle;
-//! * of grouped layers whose groups are wider than a lane, the global buffer's bandwidth and the
-//!   bus's are not looked at.
+//! * loop orders with a second level of weights are considered though the core has none: such a level
+//!   holds everything, costs nothing, and reads 256 bytes per cycle;
+//! * for grouped layers whose groups are wider than a lane, the bandwidths of the global buffer and of
+//!   the bus are ignored.
 
 use super::{BestMapping, Conv, Mapping};
 use crate::layer::{Layer, Op};
 use crate::machine::{Memory, Polar};
 use crate::objective::Objective;
 
-/// Into how many parts the grid splits each axis.
+/// Number of parts of each axis on the grid.
 #[derive(Clone, Copy)]
 struct Split {
     channels: i64,
@@ -35,9 +35,9 @@ struct Work<'a> {
     core: &'a Polar,
     buffer: Memory,
     split: Split,
-    /// Groups side by side in the lanes; 0 where a group is wider than they are.
+    /// Groups side by side in the lanes; 0 if a group is wider than the lanes.
     abreast: i64,
-    /// Turns that all groups take.
+    /// Turns for all groups.
     turns: i64,
     /// Tiles that cover an element's channels, of `vector`, and its filters, of `lanes`.
     channels: i64,
@@ -47,7 +47,7 @@ struct Work<'a> {
     images: i64,
 }
 
-/// A tile, and how many cover the part of an element.
+/// A tile, and the number of tiles that cover the part of an element.
 struct Tile {
     filters: i64,
     rows: i64,
@@ -65,15 +65,15 @@ struct Order {
     second_level: bool,
 }
 
-/// How often an order goes through the tiles of an axis.
+/// Number of passes of a loop order over the tiles of an axis.
 struct Rounds {
     filters: i64,
     columns: i64,
-    /// Through rows and images.
+    /// Over rows and images.
     outer: i64,
 }
 
-/// Bytes read and written, for a group.
+/// Bytes read and written, per group.
 struct Counts {
     inputs: [i64; 2],
     weights: [i64; 2],
@@ -82,11 +82,11 @@ struct Counts {
     global: i64,
     /// Weights read from the second level.
     second: i64,
-    /// Weights and inputs passed round.
+    /// Weights and inputs passed around.
     passed: [i64; 2],
 }
 
-/// The best mapping; `None` when no tile fits.
+/// The best mapping; `None` if no tile fits.
 pub fn map(conv: &Conv, core: &Polar, buffer: Memory, objective: Objective) -> Option<Mapping> {
     let mut best = BestMapping::new(objective);
     for split in splits(core) {
@@ -100,7 +100,7 @@ pub fn map(conv: &Conv, core: &Polar, buffer: Memory, objective: Objective) -> O
     best.mapping
 }
 
-/// Multiply-accumulates of one image with channels and filters filled up to vectors and lanes.
+/// Multiply-accumulates per image with channels and filters padded to vectors and lanes.
 pub fn padded_macs(layer: &Layer, core: &Polar) -> f64 {
     let (channels, groups) = match layer.op {
         Op::Conv { channels, .. } => (channels, None),
@@ -118,7 +118,7 @@ pub fn padded_macs(layer: &Layer, core: &Polar) -> f64 {
     }
 }
 
-/// The six ways to split two axes over the grid; the first of two equals is taken.
+/// The six ways to split two axes over the grid; the first of two equal ones is taken.
 fn splits(core: &Polar) -> [Split; 6] {
     let [a, b] = core.grid.map(|count| count as i64);
     let whole = Split { channels: 1, filters: 1, rows: 1, columns: 1, images: 1 };
@@ -201,19 +201,19 @@ impl<'a> Work<'a> {
         tiles
     }
 
-    /// Tiles of filters that sharing weights brings together, and the rounds that are left.
+    /// Tiles of filters that are combined by sharing weights, and the rounds that remain.
     fn shared_filters(&self, tile: &Tile) -> (i64, i64) {
         let together = tile.filter_tiles.min(self.weight_copies());
         (together, ceil(tile.filter_tiles, together))
     }
 
-    /// Tiles of columns that sharing inputs brings together, and the rounds that are left.
+    /// Tiles of columns that are combined by sharing inputs, and the rounds that remain.
     fn shared_columns(&self, tile: &Tile) -> (i64, i64) {
         let together = tile.column_tiles.min(self.split.filters);
         (together, ceil(tile.column_tiles, together))
     }
 
-    /// The orders that may be better than another, the plain one first.
+    /// The loop orders that may be optimal, the plain one first.
     fn orders(&self, tile: &Tile) -> Vec<Order> {
         let order = |shares_weights, shares_inputs, second_level| Order {
             shares_weights,
@@ -234,8 +234,8 @@ impl<'a> Work<'a> {
         all.into_iter().filter(|(_, helps)| *helps).map(|(order, _)| order).collect()
     }
 
-    /// Elements of the input that so many tiles of rows and of columns in each part read together, of
-    /// one image and channel. `None` where halos are negative, as of strides beyond the window.
+    /// Elements of the input that so many tiles of rows and of columns in each part read together, for
+    /// one image and channel. `None` if halos are negative, as with strides beyond the window.
     fn input_area(&self, row_tiles: i64, column_tiles: i64) -> Option<i64> {
         let along = |axis: usize, extent: i64, tiles: i64| {
             extent + (self.conv.kernel[axis] - self.conv.stride[axis]) * (tiles - 1)
@@ -245,7 +245,7 @@ impl<'a> Work<'a> {
         (rows * columns == 0 || (rows > 0 && columns > 0)).then_some(rows * columns)
     }
 
-    /// What an order reads and writes; `None` where strides beyond the window make no sense of it.
+    /// The data that a loop order reads and writes; `None` if strides exceed the window.
     fn counts(&self, tile: &Tile, order: Order) -> Option<Counts> {
         let conv = self.conv;
         let rounds = self.rounds(tile, order);
@@ -274,7 +274,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Inputs read and written, read from the global buffer, and passed round.
+    /// Inputs read and written, read from the global buffer, and passed around.
     fn count_inputs(
         &self,
         tile: &Tile,
@@ -302,8 +302,8 @@ impl<'a> Work<'a> {
         Some(([read + passed - unread * fetched, written], from_buffer, passed))
     }
 
-    /// Of inputs passed round, of one image and channel: what each further round writes again, and
-    /// what the last round, which is not full, need not read.
+    /// Inputs passed around, for one image and channel: the elements that each further round rewrites, and
+    /// those that the last round, which is not full, need not read.
     fn inputs_passed(&self, tile: &Tile, row_tiles: i64) -> Option<(i64, i64)> {
         let (conv, copies) = (self.conv, self.split.filters);
         let halo = conv.kernel[0] - conv.stride[0];
@@ -317,7 +317,7 @@ impl<'a> Work<'a> {
         (again >= 0 && (left >= 0 || rest == 0)).then_some((again, unread))
     }
 
-    /// Weights read and written, read from the global buffer or a second level, and passed round.
+    /// Weights read and written, read from the global buffer or a second level, and passed around.
     fn count_weights(&self, tile: &Tile, order: Order, rounds: &Rounds) -> ([i64; 2], i64, i64) {
         let (filter, copies) = (self.conv.filter(), self.weight_copies());
         let refetched = order.shares_inputs || order.second_level;
@@ -333,7 +333,7 @@ impl<'a> Work<'a> {
         ([read, written], second, 0)
     }
 
-    /// Of weights passed round: what the last round, which is not full, need not read.
+    /// Weights passed around: those that the last round, which is not full, need not read.
     fn weights_unread(&self, tile: &Tile, fetches: i64) -> i64 {
         let (conv, copies) = (self.conv, self.weight_copies());
         let lanes = self.core.lanes as i64 * self.split.filters;
@@ -342,7 +342,7 @@ impl<'a> Work<'a> {
         conv.filter() / conv.filters * (conv.filters - full) * fetches * rest
     }
 
-    /// Energy and time of all groups; `None` when the bus is too slow for an order.
+    /// Energy and time of all groups; `None` if the bus is too slow for a loop order.
     fn mapping(&self, tile: &Tile, order: Order) -> Option<Mapping> {
         let counts = self.counts(tile, order)?;
         if !self.bus_keeps_up(tile, order) {
@@ -380,7 +380,7 @@ impl<'a> Work<'a> {
         (tiles * self.window()).max(reading(counts.global)).max(second) as u64
     }
 
-    /// Whether what is passed round arrives while a tile is computed.
+    /// Whether data passed around arrive while a tile is computed.
     fn bus_keeps_up(&self, tile: &Tile, order: Order) -> bool {
         let conv = self.conv;
         let [rows, columns] = [tile.rows, tile.columns];

@@ -13,7 +13,7 @@ const GROWTH: u64 = 32;
 /// DenseNet-121.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn densenet() -> Result<Network> {
     let mut network = Network::new("densenet");
     let first = add_first(&mut network, conv("conv0", 3, square(64, 112), 7, 2))?;
@@ -38,7 +38,7 @@ pub fn densenet() -> Result<Network> {
     Ok(network)
 }
 
-/// Half as many channels of half the extent.
+/// Halves the number of channels and the extent.
 fn add_transition(
     network: &mut Network,
     block: usize,

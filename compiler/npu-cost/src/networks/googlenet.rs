@@ -5,11 +5,11 @@ use crate::diagnostic::Result;
 use crate::layer::Layer;
 use crate::network::Network;
 
-/// An inception module: its name and the channels of its convolutions: one point; three by three,
-/// reduced before; five by five, reduced before; behind pooling.
+/// An inception module: its name and the channels of its convolutions: 1×1; 3×3 after its
+/// reduction; 5×5 after its reduction; after pooling.
 type Module = (&'static str, u64, [u64; 2], [u64; 2], u64);
 
-/// Modules of 28 by 28, with what is pooled before them.
+/// Modules of 28 by 28, each with the result that is pooled before it.
 const FIRST: [Module; 2] =
     [("3a", 64, [96, 128], [16, 32], 32), ("3b", 128, [128, 192], [32, 96], 64)];
 
@@ -26,10 +26,10 @@ const SECOND: [Module; 5] = [
 const THIRD: [Module; 2] =
     [("5a", 256, [160, 320], [32, 128], 128), ("5b", 384, [192, 384], [48, 128], 128)];
 
-/// GoogLeNet without the outputs that only training has.
+/// GoogLeNet without the outputs that are used for training only.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn googlenet() -> Result<Network> {
     let mut network = Network::new("googlenet");
     let first = add_first(&mut network, conv("conv1", 3, square(64, 112), 7, 2))?;
@@ -52,7 +52,7 @@ pub fn googlenet() -> Result<Network> {
     Ok(network)
 }
 
-/// Adds a module, and gives the four results that are behind one another.
+/// Adds a module, and returns the four results that are concatenated.
 fn add_module(
     network: &mut Network,
     &(id, point, three, five, pooled): &Module,

@@ -17,10 +17,10 @@ use crate::layer::{Layer, Op, Window};
 use crate::network::{Network, Reads};
 use crate::shape::Shape;
 
-/// Makes a network.
+/// Builds a network.
 pub type Builder = fn() -> Result<Network>;
 
-/// All of them, by the names that SET's command line has for them.
+/// All networks, by their names on SET's command line.
 pub const ALL: [(&str, Builder); 7] = [
     ("bert", bert_block),
     ("dense", densenet),
@@ -31,7 +31,7 @@ pub const ALL: [(&str, Builder); 7] = [
     ("vgg", vgg19),
 ];
 
-/// A picture of 224 by 224 points of three colours.
+/// The shape of a picture of 224 by 224 pixels with three colours.
 const PICTURE: Shape = Shape::new(3, 224, 224);
 
 /// A square map.

@@ -1,4 +1,4 @@
-//! ResNet (He et al. 2016), of bottleneck blocks.
+//! ResNet (He et al. 2016), with bottleneck blocks.
 
 use super::{add_first, conv, pool, square, sum};
 use crate::diagnostic::Result;
@@ -8,7 +8,7 @@ use crate::network::Network;
 /// ResNet-50.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn resnet50() -> Result<Network> {
     resnet("resnet50", [3, 4, 6, 3])
 }
@@ -16,12 +16,12 @@ pub fn resnet50() -> Result<Network> {
 /// ResNet-101.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn resnet101() -> Result<Network> {
     resnet("resnet101", [3, 4, 23, 3])
 }
 
-/// Four segments of blocks, each of half the extent and twice the channels of the one before.
+/// Four segments of blocks, each with half the extent and twice the channels of the previous one.
 fn resnet(name: &str, blocks: [usize; 4]) -> Result<Network> {
     let mut network = Network::new(name);
     let first = add_first(&mut network, conv("conv1", 3, square(64, 112), 7, 2))?;

@@ -1,7 +1,7 @@
 //! Transformers (Vaswani et al. 2017), and BERT (Devlin et al. 2019).
 //!
 //! A sequence is a map of one column: tokens are rows, features channels. Products of activations are
-//! convolutions of groups, a head each, whose weights are activations.
+//! grouped convolutions, one group per head, whose weights are activations.
 
 use super::sum;
 use crate::diagnostic::Result;
@@ -9,7 +9,7 @@ use crate::layer::{Axis, Layer, Op, Window};
 use crate::network::{Network, Reads};
 use crate::shape::Shape;
 
-/// Words that the last layer tells apart.
+/// Size of the vocabulary of the last layer.
 const WORDS: u64 = 1000;
 
 /// Extents of a transformer.
@@ -20,16 +20,16 @@ struct Extents {
     head: u64,
     /// Features between the two layers of a feed-forward part.
     inner: u64,
-    /// Whether the heads' keys are copied behind one another before they are used.
+    /// Whether the heads' keys are concatenated by a copy before they are used.
     gathers_keys: bool,
 }
 
 /// One block of BERT-Large on 512 tokens, between an embedding and a projection.
 ///
-/// The feed-forward part has 2,048 features, as the published experiments have it, not 4,096.
+/// The feed-forward part has 2,048 features, as in the published experiments, not 4,096.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn bert_block() -> Result<Network> {
     let extents = Extents { tokens: 512, heads: 16, head: 64, inner: 2048, gathers_keys: false };
     let mut network = Network::new("bert_block");
@@ -42,7 +42,7 @@ pub fn bert_block() -> Result<Network> {
 /// One encoder and one decoder of the base Transformer on 512 tokens.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn transformer_cell() -> Result<Network> {
     let extents = Extents { tokens: 512, heads: 8, head: 64, inner: 2048, gathers_keys: true };
     let mut network = Network::new("transformer_cell");
@@ -64,7 +64,7 @@ impl Extents {
         self.heads * self.head
     }
 
-    /// A sequence of so many features.
+    /// A sequence of vectors of `features` features.
     fn sequence(self, features: u64) -> Shape {
         Shape::new(features, self.tokens, 1)
     }
@@ -112,7 +112,7 @@ impl Extents {
         network.add(dense(format!("{name}_feedfwd2"), self.inner, outer), &[first])
     }
 
-    /// Queries are made of `from`, keys and values of `of`.
+    /// Queries are computed from `from`, keys and values from `of`.
     fn add_attention(
         self,
         network: &mut Network,
@@ -138,7 +138,7 @@ impl Extents {
         network.add(dense(format!("{name}_FC"), features, all), &[seen])
     }
 
-    /// The keys of each head, tokens and features exchanged.
+    /// The keys of each head, with tokens and features exchanged.
     fn add_keys(self, network: &mut Network, name: &str, of: usize) -> Result<Vec<usize>> {
         let exchange = Op::Transpose { order: [Axis::Rows, Axis::Channels, Axis::Columns] };
         let mut keys = vec![];
@@ -157,7 +157,7 @@ impl Extents {
         Ok(keys)
     }
 
-    /// A product of matrices for each head.
+    /// A matrix product per head.
     fn product(self, name: String, channels: u64, output: Shape) -> Layer {
         let op = Op::GroupedConv { channels, window: Window::POINT, groups: self.heads };
         Layer::new(name, op, output)

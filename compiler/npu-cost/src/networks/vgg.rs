@@ -8,10 +8,10 @@ use crate::network::Network;
 const STAGES: [(u64, u64, usize); 5] =
     [(64, 224, 2), (128, 112, 2), (256, 56, 4), (512, 28, 4), (512, 14, 4)];
 
-/// VGG-19 without its fully connected layers: what the published experiments run.
+/// VGG-19 without its fully connected layers, as in the published experiments.
 ///
 /// # Errors
-/// None: the layers go together.
+/// None: the layers match.
 pub fn vgg19() -> Result<Network> {
     let mut network = Network::new("vgg19");
     let (mut last, mut channels, mut number) = (None, 3, 0);

@@ -1,9 +1,9 @@
 //! Schedules as trees of resource allocation ("RA trees", SET section 3).
 //!
-//! A cut runs its children over and over, each time with a group of the batch: in turn on all its
-//! cores (time), or at once, each on some of them, as a pipeline (space). Leaves are layers.
+//! A cut runs its children repeatedly, each time on one group of the batch: in turn on all its
+//! cores (temporal), or at once, each on some of them, as a pipeline (spatial). Leaves are layers.
 //!
-//! As text, a node is a line, indented by one tab more than its parent:
+//! In text, a node is a line, indented by one tab more than its parent:
 //!
 //! ```text
 //! T 4/2              images / groups of them
@@ -13,7 +13,7 @@
 //!     fc 2
 //! ```
 //!
-//! A leaf may state how it is cut and placed. The files `*_tree.txt` of SET are in this form.
+//! A leaf may state its scheme. The files `*_tree.txt` of SET have this format.
 
 mod parse;
 mod resolve;
@@ -26,7 +26,7 @@ use std::ops::Range;
 use crate::network::Network;
 use crate::partition::Scheme;
 
-/// How deep trees may be.
+/// Maximum depth of trees.
 const MAX_DEPTH: usize = 64;
 
 /// How the children of a cut run.
@@ -38,28 +38,28 @@ pub enum Cut {
     Space,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// A layer, by its place in the network, and how it is cut and placed if that is given.
+    /// A layer, by its index in the network, and its scheme if one is given.
     Leaf(usize, Option<Scheme>),
-    /// A cut with its children, in an order in which each layer comes behind what it reads.
+    /// A cut with its children, in topological order.
     Cut(Cut, Vec<Tree>),
 }
 
-/// A node with all below it.
+/// A node with its subtree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
-    /// Images at once.
+    /// Images at a time.
     pub batch: u64,
-    /// What the node is.
+    /// The kind.
     pub kind: Kind,
-    /// Where it is in a text.
+    /// Its span in the text, if it was parsed.
     pub span: Option<Range<usize>>,
 }
 
 impl Tree {
-    /// A layer whose scheme is to be found.
+    /// A layer without a scheme.
     pub fn leaf(layer: usize, batch: u64) -> Self {
         Self { batch, kind: Kind::Leaf(layer, None), span: None }
     }
@@ -69,7 +69,7 @@ impl Tree {
         Self { batch, kind: Kind::Cut(cut, children), span: None }
     }
 
-    /// The same tree with all schemes to be found.
+    /// The same tree without schemes.
     #[must_use]
     pub fn without_schemes(mut self) -> Self {
         match &mut self.kind {

@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source};
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::network::Network;
 use crate::partition::Scheme;
 
 use super::{Cut, Kind, MAX_DEPTH, Tree};
 
-/// A line: how deep it stands, and the node on it without children.
+/// A line: its depth, and its node without children.
 struct Line {
     depth: usize,
     tree: Tree,
-    /// Groups, of cuts.
+    /// Number of groups, for cuts.
     groups: u64,
 }
 
-/// Reads a tree of a network's layers. Empty lines, and what is behind `#`, are left out.
+/// Parses a tree of a network's layers. Empty lines, and text after `#`, are ignored.
 ///
-/// `None` when there are errors in `sink`: all lines that cannot be read, else the first that does
-/// not go together with others (`cost-tree-syntax`, `cost-tree-layer`, `cost-tree-scheme`,
+/// `None` if there are errors in `sink`: those of all lines that cannot be parsed, else the first in the
+/// structure of the tree (`cost-tree-syntax`, `cost-tree-layer`, `cost-tree-scheme`,
 /// `cost-tree-indent`, `cost-tree-batch`, `cost-tree-form`).
 pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree> {
     if let Some(at) = source.invalid_utf8() {
@@ -45,7 +45,7 @@ pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree
 }
 
 fn located(code: &'static str, span: Range<usize>, message: &str) -> Box<Diagnostic> {
-    Box::new(fault(code, message).at(span, ""))
+    Box::new(error(code, message).at(span, ""))
 }
 
 fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
@@ -53,7 +53,7 @@ fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
     let words = words(&text[depth..], at + depth);
     let span = at + depth..at + text.len();
     if text[depth..].starts_with(' ') {
-        return Err(located("cost-tree-indent", span, "nodes are indented by tabs"));
+        return Err(located("cost-tree-indent", span, "expected indentation by tabs"));
     }
     let [(name, of_name), (count, of_count), rest @ ..] = &words[..] else {
         return Err(located("cost-tree-syntax", span, "expected a name and a number of images"));
@@ -88,7 +88,7 @@ fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
     })
 }
 
-/// Words with their places.
+/// Words with their spans.
 fn words(text: &str, at: usize) -> Vec<(&str, Range<usize>)> {
     let place = |word: &str| at + (word.as_ptr() as usize - text.as_ptr() as usize);
     text.split_whitespace().map(|word| (word, place(word)..place(word) + word.len())).collect()
@@ -104,7 +104,7 @@ fn number(text: &str, span: &Range<usize>) -> Result<u64> {
     number.ok_or_else(|| located("cost-tree-batch", span.clone(), "expected a positive number"))
 }
 
-/// One tree of all lines.
+/// The tree of all lines.
 fn build(lines: &[Line]) -> Result<Tree> {
     if lines.is_empty() {
         return Err(located("cost-tree-form", 0..0, "the tree has no node"));
@@ -115,13 +115,17 @@ fn build(lines: &[Line]) -> Result<Tree> {
         let below = matches!(i.checked_sub(1).map(|i| &lines[i].tree.kind), Some(Kind::Cut(..)));
         let deepest = if below { above + 1 } else { above };
         if (i == 0) != (line.depth == 0) {
-            return Err(located("cost-tree-indent", span, "a tree has one node without indent"));
+            return Err(located("cost-tree-indent", span, "expected one node without indent"));
         }
         if line.depth > deepest {
-            return Err(located("cost-tree-indent", span, "indented deeper than a child"));
+            return Err(located(
+                "cost-tree-indent",
+                span,
+                "expected at most one tab more than the parent",
+            ));
         }
         if line.depth > MAX_DEPTH {
-            let message = format!("a tree is at most {MAX_DEPTH} deep");
+            let message = format!("expected a depth of at most {MAX_DEPTH}");
             return Err(located("cost-tree-form", span, &message));
         }
         above = line.depth;
@@ -129,7 +133,7 @@ fn build(lines: &[Line]) -> Result<Tree> {
     node(lines).map(|(tree, _)| tree)
 }
 
-/// The node on the first line, and how many lines it takes.
+/// The node on the first line, and the number of lines of its subtree.
 fn node(lines: &[Line]) -> Result<(Tree, usize)> {
     let (line, mut taken) = (&lines[0], 1);
     let mut tree = line.tree.clone();
@@ -144,7 +148,7 @@ fn node(lines: &[Line]) -> Result<(Tree, usize)> {
     Ok((tree, taken))
 }
 
-/// The groups that a cut states are those that its children's images make.
+/// Checks the groups that a cut states against its children's images.
 fn check_groups(line: &Line, children: &[Tree]) -> Result<()> {
     let Some(child) = children.first() else { return Ok(()) };
     if child.batch.checked_mul(line.groups) == Some(line.tree.batch) {

@@ -1,10 +1,10 @@
-//! What follows from a tree alone: pipelines, what goes from core to core, and unit times.
+//! Properties derived from a tree alone: pipelines, data passed from core to core, and unit times.
 
 use std::collections::BTreeMap;
 
 use irc_diag::Diagnostic;
 
-use crate::diagnostic::{Result, fault};
+use crate::diagnostic::{Result, error};
 use crate::machine::Machine;
 use crate::mapper;
 use crate::network::{MAX_BATCH, Network};
@@ -15,13 +15,13 @@ use super::{Cut, Kind, MAX_DEPTH, Tree};
 /// A node of a valid tree.
 pub struct Step<'t> {
     pub batch: u64,
-    /// Cycles of one core for one image, by which cores are shared out.
+    /// Cycles of one core for one image, in proportion to which cores are divided.
     pub time: f64,
     pub kind: StepKind<'t>,
     tree: &'t Tree,
 }
 
-/// What a node is.
+/// The kind of a node.
 pub enum StepKind<'t> {
     Leaf(LeafStep),
     Cut(Cut, CutStep<'t>),
@@ -31,7 +31,7 @@ pub enum StepKind<'t> {
 pub struct LeafStep {
     pub layer: usize,
     pub scheme: Option<Scheme>,
-    /// Layers whose results come straight from the cores that made them.
+    /// Layers whose results are passed directly from the cores that computed them.
     pub direct: Vec<usize>,
     /// Whether the result goes to DRAM.
     pub stores: bool,
@@ -39,9 +39,9 @@ pub struct LeafStep {
 
 /// A cut of a valid tree.
 pub struct CutStep<'t> {
-    /// How often the children run.
+    /// Number of runs of the children.
     pub groups: u64,
-    /// How many groups later the last stage of a pipeline begins.
+    /// Delay of the last stage of a pipeline, in groups.
     pub stages: u64,
     pub children: Vec<Step<'t>>,
 }
@@ -53,43 +53,43 @@ impl Step<'_> {
     }
 }
 
-/// The way from the root to a leaf: at each cut, the number of the child.
+/// The path from the root to a leaf: the index of the child at each cut.
 type Path = Vec<usize>;
 
-/// A valid tree, looked at once.
+/// Properties collected in one traversal of a valid tree.
 struct Shape<'a> {
     network: &'a Network,
     machine: &'a Machine,
     root: &'a Tree,
-    /// Of each layer.
+    /// The path of each layer.
     paths: Vec<Path>,
-    /// Of each cut of space, the stage of each child.
+    /// The stage of each child, for each spatial cut.
     stages: BTreeMap<Path, Vec<u64>>,
-    /// Of each layer, those whose results come straight from cores.
+    /// For each layer, those whose results are passed directly.
     direct: Vec<Vec<usize>>,
-    /// Of each layer, whether its result goes to DRAM.
+    /// For each layer, whether its result goes to DRAM.
     stores: Vec<bool>,
 }
 
-/// Looks at a tree of a network.
+/// Validates a tree of a network.
 ///
 /// # Errors
-/// `cost-tree-form` when a cut has no child or is too deep, `cost-tree-layer` when the leaves are not
-/// each layer once, `cost-tree-batch` when images do not fall into groups, `cost-tree-order` when a
-/// layer does not come behind what it reads.
+/// `cost-tree-form` if a cut has no child or is too deep, `cost-tree-layer` if the leaves are not
+/// each layer once, `cost-tree-batch` if images cannot be divided into groups, `cost-tree-order` if a
+/// layer precedes one that it reads.
 pub fn resolve<'t>(root: &'t Tree, network: &'t Network, machine: &'t Machine) -> Result<Step<'t>> {
     let count = network.nodes().len();
     let mut paths: Vec<Option<(Path, &Tree)>> = vec![None; count];
     check(root, &mut vec![], network, &mut paths)?;
     if !(1..=MAX_BATCH).contains(&root.batch) {
-        let message = format!("a batch has from 1 to {MAX_BATCH} images");
-        return Err(locate(root, fault("cost-tree-batch", message), network));
+        let message = format!("expected a batch of 1 to {MAX_BATCH} images");
+        return Err(locate(root, error("cost-tree-batch", message), network));
     }
     let mut known = vec![];
     for (layer, path) in paths.into_iter().enumerate() {
         let Some((path, _)) = path else {
             let message = format!("layer {} is not in the tree", network.nodes()[layer].layer.name);
-            return Err(locate(root, fault("cost-tree-layer", message), network));
+            return Err(locate(root, error("cost-tree-layer", message), network));
         };
         known.push(path);
     }
@@ -121,14 +121,14 @@ fn check<'t>(
     network: &Network,
     paths: &mut [Option<(Path, &'t Tree)>],
 ) -> Result<()> {
-    let refuse = |code, message: &str| Err(locate(tree, fault(code, message), network));
+    let reject = |code, message: &str| Err(locate(tree, error(code, message), network));
     match &tree.kind {
         Kind::Leaf(layer, _) => match paths.get_mut(*layer) {
-            None => refuse("cost-tree-layer", "the network has no such layer"),
+            None => reject("cost-tree-layer", "the network has no such layer"),
             Some(Some((_, first))) => {
-                let mut diagnostic = fault("cost-tree-layer", "the layer is in the tree twice");
+                let mut diagnostic = error("cost-tree-layer", "the layer is in the tree twice");
                 if let Some(span) = first.span.clone() {
-                    diagnostic = Box::new(diagnostic.also(span, "here as well"));
+                    diagnostic = Box::new(diagnostic.also(span, "also here"));
                 }
                 let span = tree.span.clone();
                 Err(span.map_or(diagnostic.clone(), |span| Box::new(diagnostic.at(span, ""))))
@@ -140,18 +140,24 @@ fn check<'t>(
         },
         Kind::Cut(_, children) => {
             let Some(first) = children.first() else {
-                return refuse("cost-tree-form", "the cut has no child");
+                return reject("cost-tree-form", "the cut has no child");
             };
             if path.len() == MAX_DEPTH {
-                return refuse("cost-tree-form", &format!("a tree is at most {MAX_DEPTH} deep"));
+                return reject(
+                    "cost-tree-form",
+                    &format!("expected a depth of at most {MAX_DEPTH}"),
+                );
             }
             if first.batch == 0 || !tree.batch.is_multiple_of(first.batch) {
-                return refuse("cost-tree-batch", "the children's images do not divide the cut's");
+                return reject(
+                    "cost-tree-batch",
+                    "the number of images of the children does not divide that of the cut",
+                );
             }
             for (i, child) in children.iter().enumerate() {
                 if child.batch != first.batch {
-                    let message = "children of a cut have the same number of images";
-                    return Err(locate(child, fault("cost-tree-batch", message), network));
+                    let message = "the children of a cut differ in their number of images";
+                    return Err(locate(child, error("cost-tree-batch", message), network));
                 }
                 path.push(i);
                 check(child, path, network, paths)?;
@@ -176,7 +182,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// A child begins one group behind the last of those it reads.
+    /// A child begins one group after the last of those it reads.
     fn stages_of(&self, cut: &Path, children: usize) -> Vec<u64> {
         let child = |layer: usize| {
             let path = &self.paths[layer];
@@ -195,8 +201,8 @@ impl<'a> Shape<'a> {
         stages
     }
 
-    /// Results stay on chip when the reader follows at once: in the next child of a cut of time, or
-    /// the next stage of a pipeline. Between children of a root of time all goes through DRAM.
+    /// Results stay on chip if the reader follows immediately: in the next child of a temporal cut, or
+    /// the next stage of a pipeline. Between children of a temporal root all data pass through DRAM.
     fn find_direct(&mut self) -> Result<()> {
         for (layer, node) in self.network.nodes().iter().enumerate() {
             let mut direct: Vec<usize> = vec![];
@@ -219,7 +225,7 @@ impl<'a> Shape<'a> {
             let name = |layer: usize| &self.network.nodes()[layer].layer.name;
             let message = format!("{} comes before {}, which it reads", name(reader), name(made));
             let leaf = self.leaf(to);
-            return Err(locate(leaf, fault("cost-tree-order", message), self.network));
+            return Err(locate(leaf, error("cost-tree-order", message), self.network));
         }
         let cut = &to[..common];
         Ok(match self.stages.get(cut) {

@@ -1,4 +1,4 @@
-//! What the authors' program printed, as carried in `tests/data`.
+//! The output of the authors' program, as stored in `tests/data`.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,27 @@ use irc_npu_cost::{Cost, Energy, Machine, Mesh, Network, Objective, Tree, networ
 pub struct Run {
     /// Name of the network.
     pub network: String,
-    /// The mesh as it is written.
+    /// The mesh as text.
     pub mesh: String,
     /// The machine.
     pub machine: Machine,
     /// Images.
     pub batch: u64,
-    /// What schemes were chosen by.
+    /// The objective.
     pub objective: Objective,
-    /// Which search: `init`, `LP`, `LS`, `SET`.
+    /// The search: `init`, `LP`, `LS`, `SET`.
     pub search: String,
-    /// What was printed.
+    /// The printed figures.
     pub cost: Cost,
-    /// File of the tree, with the schemes that were printed; of initial trees none.
+    /// File of the tree, with the schemes that were printed; `None` for initial trees.
     pub tree: Option<String>,
 }
 
-/// A row of the published table: of an initial tree.
+/// A row of the published table, for an initial tree.
 pub struct Row {
     /// Name of the network.
     pub network: String,
-    /// The mesh as it is written.
+    /// The mesh as text.
     pub mesh: String,
     /// The machine.
     pub machine: Machine,
@@ -42,7 +42,7 @@ pub struct Row {
 }
 
 impl Run {
-    /// The tree with the schemes that were found, if one is carried.
+    /// The tree with its schemes, if it is stored.
     pub fn tree(&self, network: &Network) -> Option<Tree> {
         let file = data(&format!("trees/{}", self.tree.as_ref()?));
         let text = std::fs::read_to_string(&file).expect("a tree");
@@ -62,7 +62,7 @@ fn rows(name: &str) -> Vec<Vec<String>> {
     rows.map(|row| row.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// `WIDTHxHEIGHT/STRIDE`.
+/// Parses `WIDTHxHEIGHT/STRIDE`.
 pub fn mesh(text: &str) -> Option<Mesh> {
     let (size, stride) = text.split_once('/')?;
     let (width, height) = size.split_once('x')?;
@@ -70,10 +70,10 @@ pub fn mesh(text: &str) -> Option<Mesh> {
     Some(Mesh { width: number(width)?, height: number(height)?, stride: number(stride)? })
 }
 
-/// The network of a name.
+/// Builds the network with a name.
 pub fn network(name: &str) -> Option<Network> {
     let (_, build) = networks::ALL.into_iter().find(|(known, _)| *known == name)?;
-    Some(build().expect("layers that go together"))
+    Some(build().expect("layers that match"))
 }
 
 /// The published table.
