@@ -118,7 +118,7 @@ fn outputs_are_what_no_layer_reads() {
     assert_eq!(names(&graph.outputs), ["Gemm_9"]);
     let options = ImportOptions { results: Results::Named(vec!["Add_5".into(), "x".into()]) };
     let found = import(&frontend(&data("small.frontend.json")), &options).unwrap_err();
-    assert_eq!(found[0].message, "no layer is named `x`");
+    assert_eq!(found[0].message, "there is no layer `x`");
     let expected = ["input1", "Conv_1.weight", "Conv_1.scale", "Conv_1.bias", "Conv_2.weight"];
     assert_eq!(names(&graph.inputs)[..5], expected);
 }
@@ -134,7 +134,7 @@ fn every_layer_that_cannot_be_imported_is_reported() {
         found.iter().map(|one| (one.path.clone().unwrap(), one.message.clone())).collect();
     let expected = [("Quantize_0", "softmax"), ("MaxPool_7", "lut")].map(|(layer, operation)| {
         let message =
-            format!("layer `{layer}`: no layer of the operation `{operation}` can be imported");
+            format!("layer `{layer}`: unsupported operation `{operation}`");
         (format!("$[\"{layer}\"].operation"), message)
     });
     assert_eq!(messages, expected);

@@ -1,4 +1,4 @@
-//! What layers state.
+//! The properties of layers.
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::Nullable;
@@ -26,12 +26,12 @@ pub fn error(
     Diagnostic::error(code, format!("layer `{}`: {message}", layer.name)).path(path)
 }
 
-/// A layer whose ops do not take what they are given: shapes that do not go together.
+/// A diagnostic about a layer whose shapes do not match.
 pub fn shape_error(layer: &FrontendLayer, error_of: BuildError) -> Diagnostic {
     error(layer, "gemini-shape", "input_shape", error_of)
 }
 
-/// The names of the activations that a layer reads; what else it names is constant.
+/// The names of the activations that a layer reads; all its other operands are constants.
 pub fn activations(layer: &FrontendLayer) -> &[String] {
     let count = if layer.operation == "element_wise_add" { 2 } else { 1 };
     &layer.previous_layer[..layer.previous_layer.len().min(count)]
@@ -52,14 +52,13 @@ pub fn type_of(layer: &FrontendLayer, place: Place) -> Result<TensorType, Diagno
             return Err(error(layer, "gemini-dtype", &format!("{name}_dtype[{index}]"), message));
         }
     };
-    let missing = || {
-        error(layer, "gemini-field", &format!("{name}_shape[{index}]"), "it states no such shape")
-    };
+    let missing =
+        || error(layer, "gemini-field", &format!("{name}_shape[{index}]"), "it has no such shape");
     let shape = shapes.get(index).ok_or_else(missing)?;
     Ok(TensorType::new(dtype, shape.as_slice()))
 }
 
-/// `[N, C, H, W]` of a shape, which may leave out what follows and is 1.
+/// `[N, C, H, W]` of a shape, which may omit trailing extents of 1.
 pub fn four(shape: &[i64]) -> [i64; 4] {
     [0, 1, 2, 3].map(|axis| shape.get(axis).copied().unwrap_or(1))
 }
@@ -76,7 +75,7 @@ pub fn single(value: &Number) -> f32 {
     value.value() as f32
 }
 
-/// A constant in single precision, or else another.
+/// A constant in single precision, or a default.
 pub fn single_or(value: Option<&Number>, other: f32) -> f32 {
     value.map_or(other, single)
 }
@@ -88,16 +87,16 @@ pub fn has_relu(layer: &FrontendLayer) -> bool {
     named || modules.is_some_and(|modules| modules.group("relu_group").is_some())
 }
 
-/// A window that moves over images.
+/// A window over images.
 #[derive(Clone, Copy)]
 pub struct Window {
     /// Rows and columns.
     pub kernel: [i64; 2],
-    /// Steps along rows and columns.
+    /// Strides along rows and columns.
     pub stride: [i64; 2],
-    /// Rows and columns outside the image before its first.
+    /// Padding before the first row and column.
     pub before: [i64; 2],
-    /// Rows and columns of windows.
+    /// Number of windows along rows and columns.
     pub count: [i64; 2],
 }
 
@@ -105,7 +104,7 @@ impl Window {
     /// The windows of a layer over an image.
     ///
     /// # Errors
-    /// Padding that holds no window.
+    /// Padding without space for a window.
     pub fn of(layer: &FrontendLayer, kernel: [i64; 2]) -> Result<Self, Diagnostic> {
         let [top, _, left, _] = layer.padding.unwrap_or([0; 4]);
         let output = layer.output_shape.first().map_or(&[][..], Vec::as_slice);
@@ -124,7 +123,7 @@ impl Window {
         Ok(window)
     }
 
-    /// Rows and columns that the windows reach over, from the first of the padding.
+    /// Number of rows and columns that the windows cover, including padding.
     pub fn reach(&self) -> [i64; 2] {
         [0, 1].map(|axis| (self.count[axis] - 1) * self.stride[axis] + self.kernel[axis])
     }

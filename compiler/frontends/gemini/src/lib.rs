@@ -1,8 +1,8 @@
-//! Frontend files of Gemini as graphs of the tensor level.
+//! Imports frontend files of Gemini as graphs of the tensor level.
 //!
 //! Plain Rust, no MLIR. [`import`] writes the layers as an [`irc_tl::Graph`] whose results have the
-//! bytes that the functional simulator of the NPU gives (`runtime/npu/src/functional`). Weights and
-//! constants of output channels are inputs, by the names that the simulator has for them:
+//! bytes that the functional simulator of the NPU computes (`runtime/npu/src/functional`). Weights and
+//! constants of output channels are inputs, named as in the simulator:
 //! `LAYER.weight`, `LAYER.scale` and `LAYER.bias`.
 
 mod layer;
@@ -15,19 +15,19 @@ use irc_tl::{Builder, DType, Graph, Results, TensorType, ValueId};
 use layer::{Place, activations, type_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to import.
+/// Options of the import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Which results of layers are outputs: in the order of the layers, those that no layer reads, or
+    /// Which results of layers are outputs: those that no layer reads, in the order of the layers, or
     /// all.
     pub results: Results,
 }
 
-/// The graph of a frontend file, which is taken to satisfy the rules of its format. The origin of each
+/// The graph of a valid frontend file. The origin of each
 /// node is the path of its layer, `$["Conv_1"]`.
 ///
 /// # Errors
-/// Every layer that cannot be written, with paths in the file.
+/// Every layer that cannot be imported, with paths in the file.
 pub fn import(frontend: &Frontend, options: &ImportOptions) -> Result<Graph, Vec<Diagnostic>> {
     let mut layers: Vec<&FrontendLayer> = frontend.layers.iter().map(|(_, layer)| layer).collect();
     layers.sort_by_key(|layer| layer.layer_index);
@@ -56,7 +56,7 @@ struct Importer<'f> {
 }
 
 impl<'f> Importer<'f> {
-    /// What a layer reads that no layer makes.
+    /// Names that layers read but no layer computes.
     fn inputs(&mut self, layer: &'f FrontendLayer) {
         for (index, name) in activations(layer).iter().enumerate() {
             if self.names.contains(name.as_str()) || self.values.contains_key(name.as_str()) {
@@ -72,7 +72,7 @@ impl<'f> Importer<'f> {
         }
     }
 
-    /// Gives the results that are asked for.
+    /// Declares the requested results as outputs.
     fn outputs(
         &mut self,
         layers: &[&'f FrontendLayer],
@@ -91,7 +91,7 @@ impl<'f> Importer<'f> {
             match self.values.get(name).filter(|_| self.names.contains(name)) {
                 Some(value) => self.b.output(name, *value),
                 None => {
-                    let message = format!("no layer is named `{name}`");
+                    let message = format!("there is no layer `{name}`");
                     found.push(Diagnostic::error("gemini-results", message));
                 }
             }
@@ -99,8 +99,8 @@ impl<'f> Importer<'f> {
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
-    /// Writes a layer. One that cannot be written leaves a value of its type, so that those behind it can
-    /// be looked at.
+    /// Imports a layer. A layer that cannot be imported is replaced by a value of its type, so that errors
+    /// of later layers are reported too.
     fn layer(&mut self, layer: &'f FrontendLayer) {
         let stated = type_of(layer, Place::Output);
         let result = self.result(layer).and_then(|value| {
@@ -125,7 +125,7 @@ impl<'f> Importer<'f> {
         let mut operands = vec![];
         for (index, name) in activations(layer).iter().enumerate() {
             let Some(value) = self.values.get(name.as_str()).copied() else {
-                let message = format!("it reads `{name}`, which does not come before it");
+                let message = format!("it reads `{name}`, which is not an earlier layer");
                 let key = format!("previous_layer[{index}]");
                 return Err(layer::error(layer, "gemini-order", &key, message));
             };
@@ -147,16 +147,16 @@ impl<'f> Importer<'f> {
             "quantize" | "element_wise_add" | "max_pool2d" | "avg_pool2d" => {
                 vector::write(&mut self.b, layer, &operands)
             }
-            // Every result has the shape that is stated.
+            // Every result has the stated shape.
             "reshape" => Ok(first),
             other => {
-                let message = format!("no layer of the operation `{other}` can be imported");
+                let message = format!("unsupported operation `{other}`");
                 Err(layer::error(layer, "gemini-operation", "operation", message))
             }
         }
     }
 
-    /// A result as the layer states it: shapes may leave out what follows and is 1.
+    /// A result in its stated shape, which may omit trailing extents of 1.
     fn stated(
         &mut self,
         layer: &FrontendLayer,
@@ -176,7 +176,7 @@ impl<'f> Importer<'f> {
     }
 }
 
-/// A number as the NPU has it, in single precision.
+/// A number as the NPU holds it, in single precision.
 fn single(b: &mut Builder, value: f32) -> irc_tl::Built {
     b.scalar(f64::from(value), DType::F32)
 }
@@ -188,14 +188,14 @@ fn affine(b: &mut Builder, x: ValueId, (k, offset): (f32, f32)) -> irc_tl::Built
     b.binary(irc_tl::Binary::Add, scaled, offset)
 }
 
-/// The larger of a float and 0; 0 for what is no number.
+/// The larger of a float and 0; 0 for NaN.
 fn relu(b: &mut Builder, x: ValueId) -> irc_tl::Built {
     let zero = single(b, 0.0)?;
     let positive = b.compare(irc_tl::Comparison::Gt, x, zero)?;
     b.select(positive, x, zero)
 }
 
-/// The nearest integer of a float, ties to even, within `i8`; 0 for what is no number.
+/// The nearest integer of a float, ties to even, saturated to `i8`; 0 for NaN.
 fn to_i8(b: &mut Builder, x: ValueId) -> irc_tl::Built {
     let rounding = irc_tl::Rounding::NearestEven;
     b.op(irc_tl::Op::Cast { to: DType::I8, rounding }, &[x])

@@ -6,14 +6,14 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::FrontendLayer;
 use irc_tl::{Binary, Builder, Built, Compute, Conv, DType, Dim, Scalar, TensorType, ValueId};
 
-/// Writes a convolution of `x`; weights and constants of output channels become inputs.
+/// Imports a convolution of `x`; weights and constants of output channels become inputs.
 pub fn write(b: &mut Builder, layer: &FrontendLayer, x: ValueId) -> Result<ValueId, Diagnostic> {
     let input = type_of(layer, Place::Input(0))?;
     let weight = type_of(layer, Place::Input(1))?;
     let output = type_of(layer, Place::Output)?;
     for (index, ty) in [&input, &weight].into_iter().enumerate() {
         if ty.dtype != DType::I8 {
-            let message = format!("only products of int8 can be imported, found {ty}");
+            let message = format!("expected a product of int8, found {ty}");
             let key = format!("input_dtype[{index}]");
             return Err(error(layer, "gemini-dtype", &key, message));
         }
@@ -26,13 +26,13 @@ pub fn write(b: &mut Builder, layer: &FrontendLayer, x: ValueId) -> Result<Value
         && made[..2] == [image[0], filters]
         && weight.shape.len() == 4;
     if !fits {
-        let message = format!("weights {weight} do not lead from {input} to {output}");
+        let message = format!("weights {weight} do not match input {input} and output {output}");
         return Err(error(layer, "gemini-shape", "input_shape", message));
     }
     let window = Window::of(layer, kernel)?;
     let constants = layer.quant_info.as_ref();
     let zero = constants.and_then(|constants| constants.input_zero_point1.as_ref());
-    // Padding is the real 0, whose integer is minus the zero point.
+    // Padding has the real value 0, whose integer is minus the zero point.
     let outside = zero.map_or(0.0, |zero| -single(zero)).round_ties_even() as i8;
     let quantise = match output.dtype {
         DType::I8 => {
@@ -71,7 +71,7 @@ pub fn write(b: &mut Builder, layer: &FrontendLayer, x: ValueId) -> Result<Value
     written().map_err(|error| shape_error(layer, error))
 }
 
-/// Sums of products in `i32`; what lies outside the image is `outside`.
+/// Sums of products in `i32`, with `outside` in the padding.
 fn sums(
     b: &mut Builder,
     x: ValueId,

@@ -8,7 +8,7 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::FrontendLayer;
 use irc_tl::{Binary, Builder, Built, Combine, Compute, DType, Dim, Op, Scalar, ValueId};
 
-/// Writes an operation of the vector processor.
+/// Imports an operation of the vector processor.
 pub fn write(
     b: &mut Builder,
     layer: &FrontendLayer,
@@ -36,7 +36,7 @@ pub fn write(
     written().map_err(|error| shape_error(layer, error))
 }
 
-/// What happens between dequantisation and quantisation.
+/// The operation between dequantisation and quantisation.
 enum Function {
     Same,
     Sum { other: ValueId, constants: (f32, f32), relu: bool },
@@ -52,7 +52,7 @@ impl Function {
     ) -> Result<Self, Diagnostic> {
         let is_sum = layer.operation == "element_wise_add";
         if has_relu(layer) && !is_sum {
-            let message = format!("`{}` with a ReLU cannot be imported", layer.operation);
+            let message = format!("`{}` with a ReLU is not supported", layer.operation);
             return Err(error(layer, "gemini-operation", "operation", message));
         }
         if is_sum {
@@ -65,7 +65,7 @@ impl Function {
         let window = Window::of(layer, layer.pool_size.ok_or_else(missing)?)?;
         let made = four(&type_of(layer, Place::Output)?.shape);
         if made[..2] != image[..2] {
-            let message = format!("windows over {image:?} do not make {made:?}");
+            let message = format!("windows over {image:?} do not match the result {made:?}");
             return Err(error(layer, "gemini-shape", "output_shape", message));
         }
         if layer.operation == "max_pool2d" {
@@ -82,12 +82,12 @@ impl Function {
     fn sum(layer: &FrontendLayer, operands: &[ValueId]) -> Result<Self, Diagnostic> {
         let before = group(layer, "pre_cal")?;
         let [_, other] = *operands else {
-            let message = "a sum has two operands";
+            let message = "expected two operands of a sum";
             return Err(error(layer, "gemini-field", "previous_layer", message));
         };
         let types = [type_of(layer, Place::Input(0))?, type_of(layer, Place::Input(1))?];
         if types[0] != types[1] {
-            let message = format!("a sum of {} and {} cannot be imported", types[0], types[1]);
+            let message = format!("a sum of {} and {} is not supported", types[0], types[1]);
             return Err(error(layer, "gemini-shape", "input_shape", message));
         }
         let missing = || {
@@ -118,7 +118,7 @@ impl Function {
             }
             Self::Average { window, image, factor } => {
                 let x = b.reshape(x, &image.map(Dim::Known))?;
-                // The elements of a window in a row, as their sum goes from the first to the last.
+                // The elements of a window in sequence, as their sum goes from the first to the last.
                 let columns = Scalar::index(window.kernel[1]);
                 let tap = [
                     Scalar::Loop(4).binary(Binary::Div, columns.clone()),
@@ -141,7 +141,7 @@ fn made(window: &Window, [images, channels, ..]: [i64; 4]) -> [Dim; 4] {
     [images, channels, window.count[0], window.count[1]].map(Dim::Known)
 }
 
-/// A function of an element of a window, or what stands for those outside the image.
+/// A function of an element of a window, or the value of those outside the image.
 fn element(
     window: &Window,
     image: [i64; 4],

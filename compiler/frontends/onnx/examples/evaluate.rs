@@ -2,8 +2,8 @@
 //! `test_data_set_N`.
 //!
 //! `cargo run -p irc-onnx-ops --example evaluate -- DIR... [--only PART] [--quiet] [--open]`: every
-//! folder below a DIR that holds a model is a case. Prints a line per case and the sum. With `--open`
-//! no size of an input is known to the importer.
+//! folder below a DIR that holds a model is a case. Prints a line per case and the totals. With `--open`
+//! the importer does not know the sizes of inputs.
 
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::cases::{self, Case, import_for, import_open};

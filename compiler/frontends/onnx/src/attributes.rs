@@ -8,10 +8,10 @@ use irc_tl::Constant;
 type Optional<T> = Result<Option<T>, LowerError>;
 
 impl<'a> Context<'a> {
-    /// The attribute's value; `None` when it is not given.
+    /// The attribute's value; `None` if it is absent.
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
         let found = self.node.attribute(name).map(|attribute| &attribute.value)?;
-        // A reference to an attribute that the caller of a function did not give is not given.
+        // A reference to an attribute that the caller of a function omits is absent.
         (!matches!(found, AttributeValue::Reference { .. })).then_some(found)
     }
 
@@ -27,7 +27,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// An integer, or what it is by default.
+    /// An integer, or the default.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -47,7 +47,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A float, or what it is by default.
+    /// A float, or the default.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -55,7 +55,7 @@ impl<'a> Context<'a> {
         Ok(self.float(name)?.unwrap_or(default))
     }
 
-    /// A text.
+    /// A string.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -69,7 +69,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A text, or what it is by default.
+    /// A string, or the default.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
         Ok(self.string(name)?.unwrap_or_else(|| default.to_owned()))
     }
 
-    /// Integers.
+    /// A list of integers.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -90,7 +90,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Floats.
+    /// A list of floats.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -103,7 +103,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Texts.
+    /// A list of strings.
     ///
     /// # Errors
     /// As [`Context::int`].
@@ -122,7 +122,7 @@ impl<'a> Context<'a> {
     /// A tensor.
     ///
     /// # Errors
-    /// As [`Context::int`]; a tensor that has no counterpart at the tensor level.
+    /// As [`Context::int`]; a tensor that cannot be represented at the tensor level.
     pub fn tensor(&self, name: &str) -> Optional<Constant> {
         match self.attribute(name) {
             None => Ok(None),
@@ -148,7 +148,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What a required attribute is not.
+    /// The error for a missing attribute.
     pub fn missing(&self, name: &str) -> LowerError {
         LowerError::invalid(format!("the attribute `{name}` is missing"))
     }

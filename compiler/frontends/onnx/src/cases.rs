@@ -16,7 +16,7 @@ const RELATIVE: f64 = 1e-3;
 /// The official runner's absolute tolerance.
 const ABSOLUTE: f64 = 1e-7;
 
-/// The folders below one that hold a model, in order of their paths.
+/// The folders below `folder` that hold a model, in order of their paths.
 pub fn find(folder: &Path) -> Vec<PathBuf> {
     let mut cases = vec![];
     collect(folder, &mut cases);
@@ -36,11 +36,11 @@ fn collect(folder: &Path, cases: &mut Vec<PathBuf>) {
     }
 }
 
-/// A model with the values it is tested on.
+/// A model with its test data.
 pub struct Case {
     /// The model.
     pub module: model::Module,
-    /// Inputs, and the outputs that they should give.
+    /// Inputs, and the expected outputs.
     pub sets: Vec<(Values, Values)>,
 }
 
@@ -48,7 +48,7 @@ impl Case {
     /// Reads a folder.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A file that cannot be read.
     pub fn read(folder: &Path) -> Result<Self, String> {
         let mut sink = Sink::new();
         let document = open(&folder.join("model.onnx"), &Options::default(), &mut sink);
@@ -73,12 +73,12 @@ impl Case {
 pub struct Values {
     /// The tensors.
     pub tensors: BTreeMap<String, Constant>,
-    /// How values that are no tensors are made of them.
+    /// How values other than tensors are composed of tensors.
     pub structures: BTreeMap<String, Structure>,
 }
 
 impl Values {
-    /// Reads the files `{kind}_{number}.pb` of a folder; those that are not there are left out.
+    /// Reads the files `{kind}_{number}.pb` of a folder; absent files are skipped.
     ///
     /// # Errors
     /// A file that does not hold a value of its port's type.
@@ -102,7 +102,7 @@ impl Values {
     /// The tensors.
     ///
     /// # Errors
-    /// When one is not of its type.
+    /// A tensor whose elements do not match its type.
     pub fn to_tensors(&self) -> Result<BTreeMap<String, Tensor>, String> {
         let tensor = |(name, value): (&String, &Constant)| {
             let tensor = value.tensor().map_err(|error| format!("{name}: {error}"))?;
@@ -135,8 +135,8 @@ impl Values {
     }
 }
 
-/// Imports a module for these inputs: the program is made for the values and shapes of inputs that its
-/// structure depends on; everything else that the model and the options leave open stays open.
+/// Imports a module for these inputs: the program is specialised for the values and shapes of inputs that
+/// its structure depends on; all other symbolic sizes stay symbolic.
 ///
 /// # Errors
 /// As [`import`].
@@ -158,8 +158,8 @@ pub fn import_for(
     }
 }
 
-/// The same, but no size of an input is known: what the program does for these inputs it does for
-/// others of their ranks.
+/// Imports a module without knowing the sizes of inputs: the program computes for these inputs what it
+/// computes for others of their ranks.
 ///
 /// # Errors
 /// As [`import`].
@@ -179,7 +179,7 @@ pub fn import_open(
     import_for(&module, inputs, ImportOptions { shapes, ..ImportOptions::default() })
 }
 
-/// Leaves only the rank of a value's shape; false when it has none.
+/// Reduces a value's shape to its rank; returns false if it has none.
 fn forget_sizes(value: &mut model::Value) -> bool {
     let Some(model::Type::Tensor(tensor)) = &mut value.ty else { return false };
     let Some(shape) = tensor.shape.as_mut().or(value.shape.as_mut()) else { return false };
@@ -187,7 +187,7 @@ fn forget_sizes(value: &mut model::Value) -> bool {
     true
 }
 
-/// Adds what diagnostics ask for; false when there is nothing new.
+/// Adds the values and shapes that diagnostics request; returns false if there are none left.
 fn give(options: &mut ImportOptions, diagnostics: &[NodeDiagnostic], inputs: &Values) -> bool {
     let before = options.values.len() + options.shapes.len();
     for diagnostic in diagnostics {
@@ -208,7 +208,7 @@ fn give(options: &mut ImportOptions, diagnostics: &[NodeDiagnostic], inputs: &Va
     options.values.len() + options.shapes.len() > before
 }
 
-/// The structure of a value, whose tensors are put under the names of its parts.
+/// The structure of a value; its tensors are inserted under the names of its parts.
 fn take(
     name: &str,
     data: &model::Data,
@@ -234,7 +234,7 @@ fn take(
     })
 }
 
-/// Whether two structures are alike; what is inside an optional is as good as the optional.
+/// Whether two structures match; the content of an optional matches the optional.
 fn alike(expected: &Structure, found: &Structure) -> bool {
     match (expected, found) {
         (Structure::Sequence(expected), Structure::Sequence(found)) => {

@@ -1,20 +1,20 @@
-//! What a lowering sees of its node, and what it writes to.
+//! The context of a lowering: its node, and the graph that it writes to.
 
 use crate::import::{Item, Region, Scope};
 use irc_common_format::model::{Graph, Node, Path};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
 use thiserror::Error;
 
-/// The values of a node's outputs, in order; outputs at the end may be left out.
+/// The values of a node's outputs, in order; trailing outputs may be omitted.
 pub type Lowered = Result<Vec<ValueId>, LowerError>;
 
-/// Why a node cannot be written at the tensor level.
+/// Reasons why a node cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LowerError {
-    /// The node is not as its operator says.
+    /// The node violates the definition of its operator.
     #[error("{0}")]
     Invalid(String),
-    /// The node is as its operator says, but there is no way to write it yet.
+    /// The node is valid, but not supported.
     #[error("{0}")]
     Unsupported(String),
     /// The structure of the program depends on an input of the node, whose value must be known.
@@ -23,39 +23,39 @@ pub enum LowerError {
     /// The structure of the program depends on a size, which must be known.
     #[error("the size {0} must be known when the model is compiled")]
     NeedsSize(Dim),
-    /// An op does not take its operands.
+    /// An op rejects its operands.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A graph inside cannot be written.
+    /// A graph attribute of the node cannot be lowered.
     #[error("in its graph")]
     Inside(Vec<crate::NodeDiagnostic>),
 }
 
 impl LowerError {
-    /// The node is not as its operator says.
+    /// The node violates the definition of its operator.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
     }
 
-    /// There is no way to write it yet.
+    /// The node is not supported.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::Unsupported(message.into())
     }
 }
 
-/// The results of a node that has one.
+/// The results of a node with one output.
 ///
 /// # Errors
-/// As the result itself.
+/// Those of `result`.
 pub fn one(result: Result<ValueId, BuildError>) -> Lowered {
     Ok(vec![result?])
 }
 
-/// A node to write.
+/// A node to lower.
 pub struct Context<'a> {
-    /// Where to write.
+    /// The graph to write to.
     pub b: &'a mut Builder,
-    /// The version of the operator's meaning.
+    /// The version of the operator.
     pub version: i64,
     pub(crate) node: &'a Node,
     pub(crate) inputs: &'a [Option<ValueId>],
@@ -66,17 +66,17 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The number of inputs that are named, left out ones between them included.
+    /// The number of inputs of the node, including omitted ones before the last.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
-    /// The number of outputs that are named.
+    /// The number of named outputs.
     pub fn output_count(&self) -> usize {
         self.node.outputs.len()
     }
 
-    /// Whether an output is wanted.
+    /// Whether an output is used.
     pub fn wants(&self, output: usize) -> bool {
         self.node.outputs.get(output).is_some_and(|name| !name.is_empty())
     }
@@ -84,7 +84,7 @@ impl<'a> Context<'a> {
     /// An input.
     ///
     /// # Errors
-    /// When it is left out.
+    /// If it is omitted.
     pub fn input(&self, index: usize) -> Result<ValueId, LowerError> {
         if let Some(item) = self.item(index).filter(|item| item.tensor().is_none()) {
             let message = format!("input {index}: expected a tensor, found {}", item.kind());
@@ -93,15 +93,15 @@ impl<'a> Context<'a> {
         self.optional(index).ok_or_else(|| LowerError::invalid(format!("input {index} is missing")))
     }
 
-    /// An input that may be a sequence or an optional, and may be left out.
+    /// An input that may be a sequence or an optional, and may be omitted.
     pub fn item(&self, index: usize) -> Option<&'a Item> {
         self.items.get(index)?.as_ref()
     }
 
-    /// The results of a node that gives an input as it is, whatever it is.
+    /// The results of a node that forwards an input of any kind.
     ///
     /// # Errors
-    /// When it is left out.
+    /// If it is omitted.
     pub fn pass_on(&mut self, input: usize) -> Lowered {
         match self.item(input) {
             Some(item) => self.items(vec![item.clone()]),
@@ -115,7 +115,7 @@ impl<'a> Context<'a> {
         Ok(vec![])
     }
 
-    /// An input that may be left out.
+    /// An input that may be omitted.
     pub fn optional(&self, index: usize) -> Option<ValueId> {
         self.inputs.get(index).copied().flatten()
     }
@@ -123,7 +123,7 @@ impl<'a> Context<'a> {
     /// Every input.
     ///
     /// # Errors
-    /// When one is left out.
+    /// If one is omitted.
     pub fn all_inputs(&self) -> Result<Vec<ValueId>, LowerError> {
         (0..self.inputs.len()).map(|index| self.input(index)).collect()
     }
@@ -131,30 +131,30 @@ impl<'a> Context<'a> {
     /// The elements of an input that must be constant.
     ///
     /// # Errors
-    /// When it is left out or not constant.
+    /// If it is omitted or not constant.
     pub fn constant(&self, index: usize) -> Result<Tensor, LowerError> {
         let value = self.input(index)?;
         self.b.constant_of(value)?.ok_or(LowerError::NeedsConstant(index))
     }
 
-    /// The integers of an input that must be constant; `None` when it is left out.
+    /// The integers of an input that must be constant; `None` if it is omitted.
     ///
     /// # Errors
-    /// When it is not constant, or not of integers.
+    /// If it is not constant, or not of integers.
     pub fn constant_ints(&self, index: usize) -> Result<Option<Vec<i64>>, LowerError> {
         if self.optional(index).is_none() {
             return Ok(None);
         }
         let values = self.constant(index)?.to_i128();
         let values = values
-            .ok_or_else(|| LowerError::invalid(format!("input {index} is not of integers")))?;
+            .ok_or_else(|| LowerError::invalid(format!("input {index} : expected integers")))?;
         Ok(Some(values.into_iter().map(|value| value as i64).collect()))
     }
 
-    /// The integers of an input as sizes: known, or read when the program runs.
+    /// The integers of an input as sizes: known, or read at run time.
     ///
     /// # Errors
-    /// When it is left out, not of integers, or too long.
+    /// If it is omitted, not of integers, or too long.
     pub fn sizes(&mut self, index: usize) -> Result<Vec<Dim>, LowerError> {
         let value = self.input(index)?;
         let count = self.b.ty(value).elements();
@@ -174,10 +174,10 @@ impl<'a> Context<'a> {
         self.b.dtype(value)
     }
 
-    /// An axis counted from the end when it is negative.
+    /// Normalises an axis, which counts from the end if negative.
     ///
     /// # Errors
-    /// When there is no such axis.
+    /// If there is no such axis.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, LowerError> {
         let rank = rank as i64;
         let from_start = if axis < 0 { axis + rank } else { axis };
@@ -191,43 +191,43 @@ impl<'a> Context<'a> {
         )))
     }
 
-    /// Axes, in ascending order, each once.
+    /// Normalises axes to ascending order.
     ///
     /// # Errors
-    /// When one is not there, or occurs twice.
+    /// If one does not exist, or occurs twice.
     pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, LowerError> {
         let found: Result<Vec<usize>, _> = axes.iter().map(|axis| self.axis(*axis, rank)).collect();
         let mut found = found?;
         found.sort_unstable();
         if found.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(LowerError::invalid(format!("expected different axes, found {axes:?}")));
+            return Err(LowerError::invalid(format!("expected distinct axes, found {axes:?}")));
         }
         Ok(found)
     }
 
-    /// The type that the model declares for an output; `None` when it does not.
+    /// The type that the model declares for an output, if any.
     pub fn declared(&self, output: usize) -> Option<Type> {
         self.scope.declared(self.node.outputs.get(output)?)
     }
 
-    /// Writes the nodes of a graph inside the node, in place: its outputs. The graph may use values
-    /// from around the node.
+    /// Inlines a graph attribute and returns its outputs. The graph may use values
+    /// of the enclosing graph.
     ///
     /// # Errors
-    /// [`LowerError::Inside`]; another number of inputs.
+    /// [`LowerError::Inside`]; a different number of inputs.
     pub fn inline(&mut self, graph: &Graph, inputs: &[Item]) -> Result<Vec<Item>, LowerError> {
         let path = self.path.index("attribute", self.place_of(graph));
         let path = path.field("g");
         self.scope.inline(self.b, graph, inputs, &path)
     }
 
-    /// A graph inside the node, to be written as a graph of its own: its inputs are made first.
+    /// Starts a separate graph for a graph attribute; its inputs are defined first.
     pub fn region(&mut self) -> Region {
         Region::new(self.b.inside())
     }
 
-    /// Writes the nodes of a graph inside the node to a graph of its own: its outputs. The values
-    /// from around the node that it uses become inputs after those that are there.
+    /// Writes the nodes of a graph attribute to a separate graph, and returns its outputs. The values
+    /// of the enclosing graph that it uses become inputs after the existing ones.
     ///
     /// # Errors
     /// As [`Context::inline`].
@@ -242,7 +242,7 @@ impl<'a> Context<'a> {
         self.scope.write_region(region, self.b, graph, inputs, &path)
     }
 
-    /// The place of the attribute that holds the graph.
+    /// The path of the attribute that holds the graph.
     fn place_of(&self, graph: &Graph) -> usize {
         let holds = |attribute: &irc_common_format::model::Attribute| {
             attribute.value.graphs().iter().any(|own| std::ptr::eq(own, graph))

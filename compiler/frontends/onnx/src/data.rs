@@ -1,10 +1,10 @@
-//! Element types and tensors of files, at the tensor level.
+//! Conversion of element types and tensors of files to the tensor level.
 
 use bytes::Bytes;
 use irc_common_format::model::{ElementType, SparseTensor, Tensor};
 use irc_tl::{Constant, DType, TensorType};
 
-/// The element type at the tensor level; `None` for types that have none.
+/// The element type at the tensor level; `None` for unsupported types.
 pub const fn dtype_of(element: ElementType) -> Option<DType> {
     Some(match element {
         ElementType::Float => DType::F32,
@@ -63,11 +63,11 @@ pub const fn element_of(dtype: DType) -> ElementType {
     }
 }
 
-/// The constant that a tensor of a file is; its bytes stay where they are, when the file holds them
-/// raw. Elements below a byte are packed in files, the first in the lowest bits, and get a byte each.
+/// Converts a tensor of a file to a constant, without a copy if the file stores raw bytes.
+/// Elements below a byte are packed in files, the first in the lowest bits, and are unpacked to a byte each.
 ///
 /// # Errors
-/// An element type that has no counterpart; elements that do not fill the shape.
+/// An unsupported element type; elements that do not fill the shape.
 pub fn tensor_of(tensor: &Tensor) -> Result<Constant, String> {
     let dtype = dtype_of(tensor.element)
         .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
@@ -86,7 +86,7 @@ fn unpacked(bytes: &[u8], dtype: DType, count: usize) -> Bytes {
     let rest = 8 - dtype.bits();
     let element = |index: usize| {
         let shifted = bytes.get(index * bits / 8).map_or(0, |byte| byte >> (index * bits % 8));
-        // In memory an integer fills its byte, its sign as well.
+        // In memory an integer is extended to its byte, with its sign.
         match dtype.is_signed_integer() {
             true => (((shifted << rest) as i8) >> rest) as u8,
             false => (shifted << rest) >> rest,
@@ -95,10 +95,10 @@ fn unpacked(bytes: &[u8], dtype: DType, count: usize) -> Bytes {
     (0..count).map(element).collect()
 }
 
-/// The constant that a sparse tensor of a file is, zeros included.
+/// Converts a sparse tensor of a file to a dense constant.
 ///
 /// # Errors
-/// As [`tensor_of`]; indices that do not fit.
+/// As [`tensor_of`]; invalid indices.
 pub fn dense_of(sparse: &SparseTensor) -> Result<Constant, String> {
     let missing = |what: &str| format!("expected {what} of a sparse tensor, found none");
     let values = tensor_of(sparse.values.as_ref().ok_or_else(|| missing("values"))?)?;
@@ -122,7 +122,7 @@ pub fn dense_of(sparse: &SparseTensor) -> Result<Constant, String> {
     Ok(Constant { ty, bytes: bytes.into() })
 }
 
-/// The place of an element, by one index in all or one per dimension.
+/// The position of an element, given one linear index or one index per dimension.
 fn linear(index: &[i128], dims: &[i64], count: usize) -> Option<usize> {
     if let [index] = index {
         return usize::try_from(*index).ok().filter(|index| *index < count);

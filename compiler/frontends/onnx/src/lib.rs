@@ -1,11 +1,11 @@
-//! The operators of ONNX and Common IR, and graphs of them at the tensor level.
+//! Imports ONNX and Common IR: operators, and modules as graphs of the tensor level.
 //!
-//! Plain Rust, no MLIR. An [`Operator`] is the one home of an operator: its domain and name, the
-//! versions of its meaning, and how it is written as ops of the tensor level. Type inference, shape
-//! inference, evaluation and compilation all follow from what it writes. [`import`] makes an
-//! [`irc_tl::Graph`] of a module; [`unsupported`] lists every node that has no home.
+//! Plain Rust, no MLIR. An [`Operator`] defines an operator in one place: its domain and name, its
+//! versions, and its lowering to ops of the tensor level. Type inference, shape
+//! inference, evaluation and compilation all follow from the lowering. [`import`] makes an
+//! [`irc_tl::Graph`] of a module; [`unsupported`] lists every node without an operator.
 //!
-//! # Writing an operator
+//! # Defining an operator
 //!
 //! ```
 //! use irc_onnx_ops::{Context, Lowered, Operator, one};
@@ -19,8 +19,8 @@
 //! const NEG: Operator = Operator::new("Neg", &[1, 6, 13], lower);
 //! ```
 //!
-//! `Context::version` is the entry of the operator's versions that the model means. A lowering never
-//! guesses: what it cannot write is an error that says why.
+//! `Context::version` is the version of the operator that applies to the model's operator set. A lowering
+//! never guesses: an unsupported form is an error that states the reason.
 
 mod attributes;
 pub mod cases;

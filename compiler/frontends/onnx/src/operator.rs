@@ -1,4 +1,4 @@
-//! What an operator is, and the table of them.
+//! Operators, and the table of them.
 
 use crate::context::{Context, Lowered};
 use crate::ops;
@@ -7,22 +7,22 @@ use std::sync::LazyLock;
 /// The domain of ONNX's own operators; files may also leave it empty.
 pub const ONNX: &str = "ai.onnx";
 
-/// The domain that operators of Common IR's own list have here; in files they have that of any library.
+/// The domain of operators of Common IR's own list; in files they have the domain of any library.
 pub const ERA: &str = "common_ir";
 
-/// The one home of an operator.
+/// The definition of an operator.
 #[derive(Clone, Copy)]
 pub struct Operator {
     /// Its domain.
     pub domain: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// The versions of the operator set in which its meaning changed, ascending: those that are
-    /// understood.
+    /// The versions of the operator set in which it changed, ascending, as far as they are
+    /// supported.
     pub versions: &'static [i64],
-    /// The version from which it is no longer there.
+    /// The version of the operator set that removed it.
     pub removed: Option<i64>,
-    /// Writes it at the tensor level.
+    /// Lowers it to the tensor level.
     pub lower: fn(&mut Context<'_>) -> Lowered,
 }
 
@@ -41,12 +41,12 @@ impl Operator {
         Self { domain, ..self }
     }
 
-    /// The operator, gone from a version on.
+    /// The operator, removed in a version.
     pub const fn removed_in(self, version: i64) -> Self {
         Self { removed: Some(version), ..self }
     }
 
-    /// The version of its meaning in an operator set of that version.
+    /// The version of the operator that applies in an operator set of that version.
     pub fn version_in(&self, opset: i64) -> Option<i64> {
         if self.removed.is_some_and(|removed| opset >= removed) {
             return None;
@@ -55,26 +55,26 @@ impl Operator {
     }
 }
 
-/// The domain that a node's domain means.
+/// Normalises a domain.
 pub(crate) fn canonical(domain: &str) -> &str {
     if domain.is_empty() { ONNX } else { domain }
 }
 
-/// By domain and name.
+/// Operators by domain and name.
 static TABLE: LazyLock<Vec<Operator>> = LazyLock::new(|| {
     let mut all: Vec<Operator> = ops::FAMILIES.concat();
     all.sort_by_key(|operator| (operator.domain, operator.name));
     all
 });
 
-/// The operator of that name; an empty domain is ONNX's.
+/// Finds an operator; an empty domain is ONNX's.
 pub fn find(domain: &str, name: &str) -> Option<&'static Operator> {
     let wanted = (canonical(domain), name);
     let found = TABLE.binary_search_by(|operator| (operator.domain, operator.name).cmp(&wanted));
     found.ok().map(|index| &TABLE[index])
 }
 
-/// Every operator, by domain and name.
+/// All operators, by domain and name.
 pub fn operators() -> impl Iterator<Item = &'static Operator> {
     TABLE.iter()
 }

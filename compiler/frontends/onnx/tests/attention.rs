@@ -1,8 +1,8 @@
-//! Attention: what is seen, and by how many heads.
+//! Attention: masks and heads.
 
 use crate::case::Case;
 
-/// One query of zeros over four keys with the values 1, 10, 100 and 1: the mean of what is seen.
+/// One query of zeros over four keys with the values 1, 10, 100 and 1: the mean of the visible ones.
 fn mean(opset: i64) -> Case {
     let case = Case::new("Attention", opset).input(&[1, 1, 1, 2], &[0.0f32; 2]);
     case.input(&[1, 1, 4, 2], &[1.0f32; 8]).input(&[1, 1, 4, 1], &[1.0f32, 10.0, 100.0, 1.0])

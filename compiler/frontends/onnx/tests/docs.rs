@@ -1,11 +1,11 @@
-//! `docs/operators.md` has every operator; `cargo xtask docs` copies anew.
+//! `docs/operators.md` lists every operator; `cargo xtask docs` regenerates it.
 
 use irc_onnx_ops::{ONNX, Operator, operators};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// The newest operator set that the table has a column for.
+/// The newest operator set with a column in the table.
 const NEWEST: i64 = 28;
 
 const OPEN: &str = "<!-- operators, by cargo xtask docs -->\n";

@@ -1,4 +1,4 @@
-//! Operators on every element: old versions, element types and bad attributes.
+//! Elementwise operators: old versions, element types and invalid attributes.
 
 use crate::case::Case;
 use irc_common_format::model::AttributeValue;
@@ -122,7 +122,7 @@ fn the_first_cast_names_its_type() {
     let result = &case.run().expect("a known type")[0];
     assert_eq!((result.dtype(), result.to_f64()), (DType::I32, vec![1.0, -1.0]));
     let text = Case::new("Cast", 13).input(&[1], &[1.0f32]).int("to", 8);
-    assert_eq!(text.error(), "no elements of type string");
+    assert_eq!(text.error(), "unsupported element type string");
 }
 
 #[test]

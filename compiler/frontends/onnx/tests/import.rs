@@ -1,4 +1,4 @@
-//! What modules mean, beyond single operators.
+//! The import of modules beyond single operators.
 
 use irc_common_format::model::{
     Attribute, AttributeValue, ElementType, Function, Graph, Module, Node, Opset, Schema,
@@ -260,7 +260,7 @@ fn sequences_are_their_tensors() {
         },
     );
     let diagnostics = import(&module, &ImportOptions::default()).expect_err("an unknown length");
-    assert!(diagnostics[0].message.contains("give how many values it holds"), "{diagnostics:?}");
+    assert!(diagnostics[0].message.contains("its number of values"), "{diagnostics:?}");
     let part = |dims: Vec<Dim>| Structure::Tensor(Type::new(DType::F32, dims));
     let parts = vec![part(vec![Dim::symbol("N")]), part(vec![2.into()])];
     let mut options = ImportOptions::default();
@@ -347,7 +347,7 @@ fn sizes_are_what_the_model_says() {
     assert!(eval(&[3, 2]).is_err());
 }
 
-/// A library's functions and operators, as they stand in a module that bundles it.
+/// A library's functions and operators, in a module that bundles it.
 fn common_ir() -> Module {
     let linear = Function {
         name: Some("Linear".into()),
@@ -453,7 +453,7 @@ fn calls_of_one_function_are_equal_graphs() {
 fn control_inputs_order_nodes() {
     let mut module = common_ir();
     let graph = module.graph.as_mut().expect("a graph");
-    // What nothing reads runs as well when it is waited for.
+    // A node without users still runs if another waits for it.
     let dead = Node { arg_counts: vec![1], ..Node::new("Neg", ["x"], ["unused"]).named("dead") };
     graph.nodes.insert(0, dead);
     graph.nodes[2].control_inputs.push("dead".into());

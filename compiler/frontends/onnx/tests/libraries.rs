@@ -1,4 +1,4 @@
-//! Graphs that call what libraries have.
+//! Graphs that call functions of libraries.
 
 use irc_common_format::library::{LoadOptions, bundle, load};
 use irc_common_format::model::{ElementType, Graph, Module, Node, Value};
@@ -9,7 +9,7 @@ use irc_tensor::Tensor;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A graph that keeps a rule, with the libraries it imports in it.
+/// A valid graph, with the libraries that it imports bundled.
 fn bundled(rule: &str) -> Module {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../lit_tests/common_ir/rules");
     let path = folder.join(format!("{rule}_ok.pbtxt"));

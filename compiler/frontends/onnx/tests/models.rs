@@ -1,7 +1,7 @@
-//! Real models give what their reference runs gave, through the reference evaluator.
+//! Real models return their reference outputs in the reference evaluator.
 //!
 //! Models and their inputs and outputs are read from `IRC_CORPUS`. The evaluator is slow: larger
-//! models are imported here, and run where they are compiled.
+//! models are only imported here, and run in the tests of the compiler.
 
 use irc_common_format::{Options, model::Module, open};
 use irc_diag::Sink;
@@ -11,7 +11,7 @@ use irc_tl::Constant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The corpus, where there is one.
+/// The corpus, if it is present.
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/corpus");
     let root = std::env::var_os("IRC_CORPUS").map_or(beside, PathBuf::from).join("common_ir");
@@ -61,7 +61,7 @@ fn difference(expected: &Tensor, found: &Tensor) -> f64 {
     pairs.map(|(want, have)| (want - have).abs() / want.abs().max(1.0)).fold(0.0, f64::max)
 }
 
-/// Whether every operator of a model is there; says what is not.
+/// Whether every operator of a model is supported; prints those that are not.
 fn supported(path: &Path) -> bool {
     let missing: BTreeSet<String> =
         unsupported(&read(path)).into_iter().map(|diagnostic| diagnostic.message).collect();
@@ -81,7 +81,7 @@ fn reference(path: &Path) -> (BTreeMap<String, Tensor>, Vec<Tensor>) {
     (inputs.collect(), outputs.collect())
 }
 
-/// Models that are small enough to be evaluated, and how far they may be off.
+/// Models that are small enough to be evaluated, and their tolerances.
 const EVALUATED: &[(&str, f64)] = &[
     ("Windows-Machine-Learning__Samples_MNIST_Tutorial_cs_Assets_mnist", 1e-3),
     ("burn-onnx__examples_onnx-inference_src_model_mnist", 1e-3),
@@ -142,7 +142,7 @@ fn all_models_import() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// The file of the time before ONNX, in its three forms, and the same as ONNX of today.
+/// A file from before ONNX in its three encodings, and the same model as current ONNX.
 #[test]
 fn files_of_the_era_import() {
     let Some(corpus) = corpus() else { return };
@@ -159,7 +159,7 @@ fn files_of_the_era_import() {
         let default = |name: &str| {
             graph.initializers.iter().any(|tensor| tensor.name.as_deref() == Some(name))
         };
-        // The oldest say nothing about their inputs.
+        // The oldest files do not declare their inputs.
         for input in graph.inputs.iter().filter(|input| !default(input.name())) {
             options.shapes.insert(input.name().to_owned(), vec![1, 1, 224, 224]);
         }
@@ -171,7 +171,7 @@ fn files_of_the_era_import() {
     }
 }
 
-/// A graph that calls a function of a library, whose functions are given the library's name.
+/// A graph that calls a function of a library, by the library's name.
 #[test]
 fn a_graph_and_its_library() {
     let Some(corpus) = corpus() else { return };

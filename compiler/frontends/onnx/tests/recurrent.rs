@@ -54,14 +54,14 @@ fn the_reset_gate_comes_before_or_after_the_product() {
     let of = |opset: i64, after: i64| {
         let case = Case::new("GRU", opset).input(&[1, 1, 1], &[0.0f32]);
         let case = case.constant(&[1, 3, 1], &[0.0f32; 3]).constant(&[1, 3, 1], &[0.0f32; 3]);
-        // The bias of the state's part of the candidate is 8: only after the product is it reset.
+        // The bias of the candidate's state part is 8: the reset gate applies only after the product.
         let bias = [0.0f32, 0.0, 0.0, 0.0, 0.0, 8.0];
         let case = case.constant(&[1, 6], &bias).int("linear_before_reset", after);
         case.strings("activations", &["HardSigmoid", "Affine"]).values()
     };
     assert_eq!(of(7, 0), [4.0]);
     assert_eq!(of(7, 1), [2.0]);
-    // The first version knows one order alone.
+    // The first version supports one order only.
     assert_eq!(of(1, 1), [4.0]);
 }
 

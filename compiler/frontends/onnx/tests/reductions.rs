@@ -25,7 +25,7 @@ fn axes_are_an_attribute_and_then_an_input() {
     let runtime = Case::new("ReduceSum", 13).input(&[2, 3], &x).input(&[1], &[0i64]);
     assert_eq!(runtime.error(), "input 1 must be known when the model is compiled");
     let twice = Case::new("ReduceSum", 11).input(&[2, 3], &x).ints("axes", &[1, -1]);
-    assert_eq!(twice.error(), "expected different axes, found [1, -1]");
+    assert_eq!(twice.error(), "expected distinct axes, found [1, -1]");
 }
 
 #[test]

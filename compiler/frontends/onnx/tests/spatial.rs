@@ -1,4 +1,4 @@
-//! Windows, sampling and resizing: old versions, odd sizes and bad attributes.
+//! Windows, sampling and resizing: old versions, odd sizes and invalid attributes.
 
 use crate::case::Case;
 
@@ -175,7 +175,7 @@ fn regions_without_elements_are_zero() {
 #[test]
 fn groups_are_at_least_one() {
     let case = Case::new("Conv", 22).input(&[1, 2, 2], &ramp(4)).constant(&[2, 1, 1], &ramp(2));
-    assert_eq!(case.int("group", 0).error(), "expected group from 1, found 0");
+    assert_eq!(case.int("group", 0).error(), "expected group of at least 1, found 0");
     let case = Case::new("Conv", 22).input(&[1, 2, 2], &ramp(4)).input(&[2, 1, 1], &[1.0f32, 10.0]);
     assert_eq!(case.int("group", 2).values(), [0.0, 1.0, 20.0, 30.0]);
 }

@@ -1,4 +1,4 @@
-//! Operators mean what they did in the operator set that a model names.
+//! Operators follow the operator set that a model imports.
 
 use irc_common_format::model::{
     Attribute, AttributeValue, ElementType, Graph, Module, Node, Opset, Schema,
@@ -64,7 +64,7 @@ impl Case {
         self
     }
 
-    /// The shapes and elements of the outputs for `x`, whose sizes the model leaves open or states.
+    /// The shapes and elements of the outputs for `x`, whose sizes the model leaves symbolic or states.
     fn run(&self, open: bool, dims: &[i64], x: &[f32]) -> Result<Vec<Outputs>, String> {
         let mut node = self.node.clone();
         node.domain = self.domain.map(str::to_owned);
@@ -170,7 +170,7 @@ fn axes_by_attribute_and_input() {
     let unsqueeze = case(13, "Unsqueeze", &["x", "a"], &["y"]).constant("a", &[2], &[-1, 0]);
     unsqueeze.gives(&[2], &SIX[..2], &[(&[1, 2, 1], &[1.0, 2.0])]);
     let unsqueeze = case(13, "Unsqueeze", &["x", "a"], &["y"]).constant("a", &[2], &[-1, 2]);
-    unsqueeze.fails(&[2], &SIX[..2], "expected different axes");
+    unsqueeze.fails(&[2], &SIX[..2], "expected distinct axes");
 }
 
 #[test]

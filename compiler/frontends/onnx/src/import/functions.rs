@@ -1,18 +1,18 @@
-//! Functions of a module, and what their calls mean.
+//! Functions of a module, and their calls.
 
 use crate::operator::canonical;
 use irc_common_format::model::{Attribute, AttributeValue, Function, Graph, Module, Node, Schema};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What becomes of calls of a module's functions.
+/// How calls of a module's functions are imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// The function's body stands in place of each call.
+    /// The function's body is inlined at each call.
     #[default]
     Inlined,
-    /// Each function is one of the program, where it can be: calls whose meaning depends on the elements
-    /// or the structure of an argument stay in place.
+    /// Each function becomes one of the program, if possible: calls whose result depends on the elements
+    /// or the structure of an argument are inlined.
     Outlined,
 }
 
@@ -21,9 +21,10 @@ pub(crate) struct Functions<'m> {
     by_name: BTreeMap<(String, String, String), &'m Function>,
     all: &'m [Function],
     pub(crate) schema: Schema,
-    /// Whether calls become calls of functions where they can.
+    /// Whether calls are outlined if possible.
     outline: bool,
-    /// Functions of which a call could not: others are not tried, as a body may have calls in turn.
+    /// Functions with a call that could not be outlined: they are not tried again, as bodies may have
+    /// calls in turn.
     inlined: RefCell<BTreeSet<usize>>,
     /// Whether control inputs order nodes.
     pub(crate) control: bool,
@@ -32,7 +33,7 @@ pub(crate) struct Functions<'m> {
 impl<'m> Functions<'m> {
     pub(crate) fn of(module: &'m Module, calls: Calls, control: bool) -> Self {
         let key = |function: &Function| {
-            // A function of Common IR is called by its bare name within its file.
+            // Within its file, a function of Common IR is called by its bare name.
             let domain = function.domain.clone().unwrap_or_default();
             let name = function.name.clone().unwrap_or_default();
             (canonical(&domain).to_owned(), name, function.overload.clone().unwrap_or_default())
@@ -47,23 +48,23 @@ impl<'m> Functions<'m> {
         }
     }
 
-    /// Whether calls of a function, by its place, are to be calls.
+    /// Whether calls of a function, given by index, are to be outlined.
     pub(crate) fn is_outlined(&self, place: usize) -> bool {
         self.outline && !self.inlined.borrow().contains(&place)
     }
 
-    /// Calls of a function stand in place from here on.
+    /// Inlines further calls of a function.
     pub(crate) fn inline(&self, place: usize) {
         self.inlined.borrow_mut().insert(place);
     }
 
-    /// The place in its module of a function of it.
+    /// The index of a function in its module.
     pub(crate) fn place(&self, function: &Function) -> usize {
         let distance = std::ptr::from_ref(function).addr() - self.all.as_ptr().addr();
         distance / size_of::<Function>()
     }
 
-    /// The function that a node calls. A body may call its neighbours without naming their home.
+    /// The function that a node calls. A body may call functions of its own domain without naming it.
     pub(crate) fn called(&self, node: &Node, home: Option<&str>) -> Option<&'m Function> {
         let overload = node.overload.clone().unwrap_or_default();
         let of = |domain: &str| {
@@ -76,7 +77,7 @@ impl<'m> Functions<'m> {
     }
 }
 
-/// The body of a function with the attributes that a call gives it.
+/// The body of a function with the attributes of a call.
 pub(crate) fn body(function: &Function, call: &Node) -> Vec<Node> {
     let given = |name: &str| -> Option<AttributeValue> {
         let attributes = call.attributes.iter().chain(&function.attributes);

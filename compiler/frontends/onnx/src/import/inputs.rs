@@ -1,4 +1,4 @@
-//! What a graph is given: constants and inputs.
+//! Constants and inputs of a graph.
 
 use super::scope::Scope;
 use super::{Importer, NodeDiagnostic, NodeDiagnosticKind};
@@ -10,7 +10,7 @@ use irc_tl::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Symbols for names of a file, which may be any text, or the sizes that they are.
+/// Symbols for names of sizes in a file, which may be any text, or the sizes themselves.
 #[derive(Default)]
 pub(super) struct Symbols {
     known: BTreeMap<String, i64>,
@@ -19,7 +19,7 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// Takes the sizes that shapes of inputs give to the names in them.
+    /// Records the sizes that the shapes of inputs assign to names.
     fn learn(&mut self, inputs: &[model::Value], shapes: &BTreeMap<String, Vec<i64>>) {
         for input in inputs {
             let Some(given) = shapes.get(input.name()) else { continue };
@@ -32,7 +32,7 @@ impl Symbols {
         }
     }
 
-    /// The symbol of a name: other names have others.
+    /// The symbol of a name, distinct from those of other names.
     fn of(&mut self, name: &str) -> Dim {
         if let Some(size) = self.known.get(name) {
             return Dim::Known(*size);
@@ -53,7 +53,7 @@ impl Symbols {
 }
 
 impl Importer<'_> {
-    /// Defines the constants; those that are inputs as well come back.
+    /// Defines the constants; returns those that are inputs as well.
     pub(super) fn define_initializers(
         &mut self,
         graph: &model::Graph,
@@ -73,7 +73,7 @@ impl Importer<'_> {
             match constant {
                 Ok(constant) => {
                     // An initializer that is an input as well is a default, which callers rarely
-                    // replace; the program is made for it.
+                    // replace; the program is specialised for it.
                     if inputs.contains(name) {
                         defaults.insert(name.to_owned(), constant.clone());
                     }
@@ -104,7 +104,7 @@ impl Importer<'_> {
         defaults: &BTreeMap<String, Constant>,
     ) {
         self.symbols.learn(&graph.inputs, &self.options.shapes);
-        // Those of known value come last: the checks of it make symbols of their own.
+        // Those of known value come last: their checks define symbols.
         let known = |input: &&model::Value| self.options.values.contains_key(input.name());
         let (known, open): (Vec<_>, Vec<_>) =
             graph.inputs.iter().enumerate().partition(|(_, input)| known(input));
@@ -142,7 +142,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// An input that is a sequence or an optional: its tensors are the inputs.
+    /// Defines an input that is a sequence or an optional: its tensors are the inputs.
     fn define_structure(
         &mut self,
         input: &model::Value,
@@ -151,14 +151,14 @@ impl Importer<'_> {
         let name = input.name();
         let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
         let Some(structure) = self.options.structures.get(name) else {
-            return Err(format!("{ty}: give how many values it holds, and their types"));
+            return Err(format!("{ty}: its number of values and their types must be given"));
         };
         let mut values = vec![];
         for (name, ty) in structure.flatten(name) {
             values.push(self.define_tensor(&name, ty)?);
         }
         let mut values = values.into_iter();
-        let mut next = || values.next().expect("one value was made for each tensor");
+        let mut next = || values.next().expect("one value per tensor");
         scope.define_item(name, structure.build(&mut next));
         self.structures.insert(name.to_owned(), structure.clone());
         Ok(())
@@ -180,7 +180,7 @@ impl Importer<'_> {
         }
     }
 
-    /// The value an input is taken to have, and the check that it has it.
+    /// Specialises for the value of an input, and adds a run-time check of it.
     fn specialise(
         &mut self,
         name: &str,
@@ -193,7 +193,7 @@ impl Importer<'_> {
         let (found, expected) = (Scalar::load(0, at()), Scalar::load(1, at()));
         let mut differs = found.clone().compare(Comparison::Ne, expected.clone());
         if ty.dtype.is_float() {
-            // One NaN is as good as another.
+            // All NaNs are equal.
             let number = |scalar: Scalar| scalar.clone().equals(scalar);
             differs = differs.and(number(found).binary(Binary::Or, number(expected)));
         }
@@ -224,13 +224,13 @@ impl Importer<'_> {
             if stated(input).is_some_and(|stated| !fits(given, stated)) {
                 let found = TensorType::new(dtype, given.clone());
                 let message =
-                    format!("the model says {tensor}, the shape given is that of {found}");
+                    format!("the model declares {tensor}, but the given shape is that of {found}");
                 return Err(message.into());
             }
             return Ok(TensorType::new(dtype, given.clone()).into());
         }
         let Some(shape) = stated(input) else {
-            return Err(Open::shape("its rank is not known; give the shape of the input"));
+            return Err(Open::shape("unknown rank; the shape of the input must be given"));
         };
         let mut dims = vec![];
         for (axis, dim) in shape.dims.iter().enumerate() {
@@ -241,33 +241,33 @@ impl Importer<'_> {
                     self.symbols.of(&format!("{name}_{axis}"))
                 }
                 model::Dim::Wildcard(_) => {
-                    return Err(Open::shape("its rank is not known; give the shape of the input"));
+                    return Err(Open::shape("unknown rank; the shape of the input must be given"));
                 }
             });
         }
         Ok(Type::new(dtype, dims))
     }
 
-    /// The type of an input of which the file says nothing, as the oldest files do: that of its
+    /// The type of an input that the file does not declare, as in the oldest files: that of its
     /// value, or floats of its shape.
     fn untyped(&self, name: &str) -> Result<Type, Open> {
         if let Some(constant) = self.options.values.get(name) {
             return Ok(constant.ty.clone().into());
         }
         let shape = self.options.shapes.get(name);
-        let open = || Open::shape("its type is not known; give the shape of the input");
+        let open = || Open::shape("unknown type; the shape of the input must be given");
         let shape = shape.ok_or_else(open)?;
         Ok(TensorType::new(DType::F32, shape.clone()).into())
     }
 }
 
-/// The shape that the model states of an input that is a tensor.
+/// The shape that the model declares for an input that is a tensor.
 fn stated(input: &model::Value) -> Option<&model::Shape> {
     let Some(model::Type::Tensor(tensor)) = &input.ty else { return None };
     tensor.shape.as_ref().or(input.shape.as_ref())
 }
 
-/// Whether a shape is one that the model allows.
+/// Whether the model allows a shape.
 fn fits(given: &[i64], stated: &model::Shape) -> bool {
     if stated.dims.iter().any(|dim| matches!(dim, model::Dim::Wildcard(_))) {
         return true;
@@ -279,11 +279,11 @@ fn fits(given: &[i64], stated: &model::Shape) -> bool {
     given.len() == stated.dims.len() && given.iter().zip(&stated.dims).all(fits)
 }
 
-/// Why an input cannot be defined.
+/// Reasons why an input cannot be defined.
 enum Open {
     /// Its shape must be given.
     Shape(String),
-    /// Anything else.
+    /// Any other reason.
     Other(String),
 }
 

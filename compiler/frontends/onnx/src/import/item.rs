@@ -1,21 +1,21 @@
-//! What a name of a model stands for: a tensor, or a structure of tensors.
+//! The value of a name: a tensor, or a structure of tensors.
 
 use irc_tl::{Builder, Type, ValueId};
 
-/// What a name stands for. The structure of sequences and optionals is known when the model is
+/// The value of a name. The structure of sequences and optionals is known when the model is
 /// imported; at the tensor level there are only tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A tensor.
     Tensor(ValueId),
-    /// Values in order.
+    /// A sequence of values.
     Sequence(Vec<Item>),
-    /// A value, or none.
+    /// An optional value.
     Optional(Option<Box<Item>>),
 }
 
 impl Item {
-    /// The tensor, when it is one.
+    /// The tensor, if it is one.
     pub fn tensor(&self) -> Option<ValueId> {
         match self {
             Self::Tensor(value) => Some(*value),
@@ -23,7 +23,7 @@ impl Item {
         }
     }
 
-    /// The kind in words, for messages.
+    /// The kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Tensor(_) => "a tensor",
@@ -32,7 +32,7 @@ impl Item {
         }
     }
 
-    /// The tensors in it, in order.
+    /// Its tensors, in order.
     pub fn tensors(&self) -> Vec<ValueId> {
         match self {
             Self::Tensor(value) => vec![*value],
@@ -41,10 +41,10 @@ impl Item {
         }
     }
 
-    /// The same structure of other tensors.
+    /// The same structure with other tensors.
     ///
     /// # Errors
-    /// What `map` says.
+    /// Those of `map`.
     pub fn map<E>(&self, map: &mut dyn FnMut(ValueId) -> Result<ValueId, E>) -> Result<Self, E> {
         Ok(match self {
             Self::Tensor(value) => Self::Tensor(map(*value)?),
@@ -57,7 +57,7 @@ impl Item {
         })
     }
 
-    /// Whether the structures are equal, whatever the tensors.
+    /// Whether the structures are equal, disregarding the tensors.
     pub fn same_structure(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tensor(_), Self::Tensor(_)) => true,
@@ -85,7 +85,7 @@ impl Item {
     }
 }
 
-/// How an input or output of a model is made of tensors of its graph.
+/// How an input or output of a model is composed of tensors of its graph.
 ///
 /// The tensors of a sequence `x` are named `x[0]`, `x[1]` and so on; that of an optional has the
 /// name of the optional.
@@ -93,14 +93,14 @@ impl Item {
 pub enum Structure {
     /// One tensor.
     Tensor(Type),
-    /// Values in order.
+    /// A sequence of values.
     Sequence(Vec<Structure>),
-    /// A value, or none.
+    /// An optional value.
     Optional(Option<Box<Structure>>),
 }
 
 impl Structure {
-    /// The names of the tensors of a value of that name, with their types, in order.
+    /// The names and types of the tensors of a value with this name, in order.
     pub fn flatten(&self, name: &str) -> Vec<(String, Type)> {
         match self {
             Self::Tensor(ty) => vec![(name.to_owned(), ty.clone())],
@@ -112,7 +112,7 @@ impl Structure {
         }
     }
 
-    /// The structure, its tensors taken from `next` in order.
+    /// The structure, with tensors taken from `next` in order.
     pub(crate) fn build(&self, next: &mut dyn FnMut() -> ValueId) -> Item {
         match self {
             Self::Tensor(_) => Item::Tensor(next()),

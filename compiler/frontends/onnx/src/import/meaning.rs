@@ -1,14 +1,14 @@
-//! Which operator a node means.
+//! Resolution of a node's operator.
 
 use crate::operator::{ERA, ONNX, Operator, canonical, find};
 use irc_common_format::model::{Node, Schema};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The operator that a node means, and the version of its meaning.
+/// The operator of a node, and its version.
 ///
 /// # Errors
-/// That there is none, in words.
+/// A message that there is none.
 pub(crate) fn operator_of(
     node: &Node,
     schema: Schema,
@@ -22,7 +22,7 @@ pub(crate) fn operator_of(
     match (exact, schema) {
         (Some(found), _) => Ok(found),
         (None, Schema::Onnx) => Err(missing()),
-        // Libraries of Common IR declare operators in their own domain: a name means what it did.
+        // Libraries of Common IR declare operators in their own domain, under the names of Common IR's list.
         (None, Schema::CommonIr) => {
             let era = find(ERA, &node.op).or_else(|| find(ONNX, &node.op));
             let found = era.and_then(|operator| {
@@ -34,7 +34,7 @@ pub(crate) fn operator_of(
     }
 }
 
-/// The names of a node's inputs by formal parameter: one that takes none is left out.
+/// The names of a node's inputs by formal parameter: parameters without an argument are omitted.
 pub(crate) fn inputs_of(node: &Node) -> Cow<'_, [String]> {
     let total: i64 = node.arg_counts.iter().map(|count| i64::from(*count)).sum();
     if !node.arg_counts.contains(&0) || total != node.inputs.len() as i64 {

@@ -1,4 +1,4 @@
-//! Modules as graphs of the tensor level.
+//! Imports modules as graphs of the tensor level.
 
 mod functions;
 mod inputs;
@@ -20,24 +20,23 @@ use irc_tl::{Builder, Constant, Dependencies, Graph, Results};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// How to import.
+/// Options of the import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// Values that inputs are taken to have: the program is made for them, and stops when it runs on
-    /// others. For inputs that its structure depends on.
+    /// Values of inputs: the program is specialised for them, and checks them at run time. For inputs
+    /// that its structure depends on.
     pub values: BTreeMap<String, Constant>,
-    /// Shapes that inputs are taken to have: instead of the model's, or where it leaves them open. What
-    /// the model calls the sizes is as large in other inputs too. An input of which the model says
-    /// nothing is of floats.
+    /// Shapes of inputs, which refine those of the model. Sizes with the same name in the model are equal
+    /// in other inputs too. An input without a declared type has elements of `f32`.
     pub shapes: BTreeMap<String, Vec<i64>>,
-    /// How inputs that are no tensors are made of tensors.
+    /// How inputs other than tensors are composed of tensors.
     pub structures: BTreeMap<String, Structure>,
-    /// What becomes of calls of the module's functions.
+    /// How calls of the module's functions are imported.
     pub calls: Calls,
-    /// Whether nodes may run before those that their control inputs name. No value depends on it.
+    /// Whether control inputs are ignored. No value depends on them.
     pub ignore_control_inputs: bool,
-    /// Which values the program returns. All are the graph's outputs, and then what its nodes compute, in
-    /// order.
+    /// Which values the program returns. `All` are the graph's outputs, followed by all results of its nodes,
+    /// in order.
     pub results: Results,
 }
 
@@ -45,47 +44,47 @@ pub struct ImportOptions {
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// The program. Inputs and outputs have the names of the model's; an initializer that is also an
-    /// input is none, but the default of [`Imported::defaults`].
+    /// input is not an input of the program, but has its default in [`Imported::defaults`].
     pub graph: Graph,
-    /// Inputs that need not be given, and their values then.
+    /// Optional inputs, and their default values.
     pub defaults: BTreeMap<String, Constant>,
-    /// How inputs and outputs that are no tensors are made of tensors of the graph.
+    /// How inputs and outputs other than tensors are composed of tensors of the graph.
     pub structures: BTreeMap<String, Structure>,
-    /// What is not as the model states, and does not matter: [`NodeDiagnosticKind::StatedShape`].
+    /// Harmless deviations from what the model states: [`NodeDiagnosticKind::StatedShape`].
     pub warnings: Vec<NodeDiagnostic>,
 }
 
-/// What is wrong with a node.
+/// A diagnostic about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeDiagnostic {
     /// The node's path in the module, such as `graph.node[3]`.
     pub path: String,
-    /// The node, as a reader knows it: its operator and name.
+    /// The node in messages: its operator and name.
     pub node: String,
-    /// What kind of thing it is.
+    /// The kind of diagnostic.
     pub kind: NodeDiagnosticKind,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What the structure of the program depends on, seen from the graph that the node is in.
+    /// The values that the structure of the program depends on, as seen from the graph of the node.
     pub(crate) needs: Option<Box<Dependencies>>,
 }
 
 /// Kinds of [`NodeDiagnostic`]s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeDiagnosticKind {
-    /// No operator of that name, domain and version is known.
+    /// Unknown operator: no such name, domain and version.
     UnknownOperator,
-    /// The operator cannot be written so.
+    /// The operator is not supported in this form.
     Unsupported,
-    /// The node is not as its operator says.
+    /// The node violates the definition of its operator.
     Invalid,
     /// The structure of the program depends on these inputs of the model, which have no value in
-    /// [`ImportOptions::values`]. Empty when it depends on something computed from no input.
+    /// [`ImportOptions::values`]. Empty if it depends on a value computed from no input.
     NeedsValue(Vec<String>),
     /// The structure of the program depends on the sizes of these inputs of the model, which have no
     /// shape in [`ImportOptions::shapes`].
     NeedsShape(Vec<String>),
-    /// An output has another shape than the model states. It is as computed: exporters often leave the
+    /// The computed shape of an output differs from the one that the model states. Exporters often leave
     /// shapes of an earlier state of the graph behind.
     StatedShape,
 }
@@ -101,7 +100,7 @@ impl NodeDiagnostic {
         Self { path, node, kind, message, needs: None }
     }
 
-    /// The structure of the program depends on what is not known.
+    /// The structure of the program depends on unknown values.
     fn needing(self, needs: Dependencies) -> Self {
         let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
         let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
@@ -119,10 +118,10 @@ impl fmt::Display for NodeDiagnostic {
     }
 }
 
-/// Writes a module's graph at the tensor level.
+/// Lowers a module's graph to the tensor level.
 ///
 /// # Errors
-/// Every node that cannot be written, in order; nodes that depend on one of those are not mentioned.
+/// All nodes that cannot be lowered, in order, except those that depend on another such node.
 pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<NodeDiagnostic>> {
     let Some(graph) = &module.graph else {
         return Err(vec![whole("the file is a library: it has no graph")]);
@@ -152,14 +151,14 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     Err(importer.diagnostics)
 }
 
-/// The versions of the operator sets a module means, by domain.
+/// The versions of the operator sets that a module imports, by domain.
 pub(crate) fn opsets(module: &Module) -> BTreeMap<String, i64> {
     let imported = module.opsets.iter().map(|opset| {
         let domain = crate::operator::canonical(opset.domain.as_deref().unwrap_or_default());
         (domain.to_owned(), opset.version)
     });
     let mut opsets: BTreeMap<String, i64> = imported.collect();
-    // Before operator sets had versions, there was one; Common IR has none to this day.
+    // Before operator sets had versions, there was one; Common IR still has none.
     if module.schema == Schema::CommonIr || module.opsets.is_empty() {
         opsets.entry(crate::ONNX.to_owned()).or_insert(1);
     }
@@ -196,7 +195,7 @@ impl Importer<'_> {
                     scope.contradiction(&self.builder, output, item)
                 }
                 None if self.diagnostics.is_empty() => {
-                    Some((NodeDiagnosticKind::Invalid, "no node makes it".to_owned()))
+                    Some((NodeDiagnosticKind::Invalid, "no node computes it".to_owned()))
                 }
                 None => None,
             };
@@ -211,7 +210,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Outputs for values that are none in the model, as far as they are asked for.
+    /// Declares results of nodes as outputs, if the options request it.
     fn define_intermediates(&mut self, graph: &model::Graph, scope: &Scope<'_>) {
         let mut known: BTreeSet<&str> = graph.outputs.iter().map(model::Value::name).collect();
         let computed: Vec<&str> =
@@ -250,12 +249,12 @@ impl Importer<'_> {
     }
 }
 
-/// Whether a dimension's name is one: exporters write `?` for sizes that have nothing in common.
+/// Whether a dimension has a name: exporters write `?` for unrelated sizes.
 pub(crate) fn is_name(name: &str) -> bool {
     name.contains(|c: char| c.is_alphanumeric())
 }
 
-/// A name that an expression of sizes can hold.
+/// A name that is valid in expressions of sizes.
 pub(crate) fn symbol_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut symbol: String = name.chars().map(plain).collect();

@@ -1,4 +1,4 @@
-//! Names and what they stand for, and the writing of nodes.
+//! Scopes of names, and the lowering of nodes.
 
 mod calls;
 
@@ -12,22 +12,22 @@ use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
 use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls within calls beyond this are refused: the functions of a file may call each other in a ring.
-const DEEPEST: usize = 64;
+/// Maximum depth of nested calls: the functions of a file may be recursive.
+const MAX_DEPTH: usize = 64;
 
-/// Names of one graph or function body, with those around a graph.
+/// Names of one graph or function body, with those of the enclosing graph.
 pub(crate) struct Scope<'m> {
     functions: &'m Functions<'m>,
-    /// The names around a graph.
+    /// The names of the enclosing graph.
     around: Option<&'m Scope<'m>>,
-    /// The domain of the function whose body this is.
+    /// The domain of the function, in its body.
     home: Option<&'m str>,
     opsets: BTreeMap<String, i64>,
     values: BTreeMap<String, Item>,
     declared: BTreeMap<String, Type>,
-    /// Names that a node was to make which could not be written: what needs them is not mentioned.
+    /// Results of nodes that could not be lowered: users of them are not reported.
     failed: BTreeSet<String>,
-    /// What the nodes that have a name make.
+    /// The results of named nodes.
     made: BTreeMap<String, Vec<String>>,
     depth: usize,
 }
@@ -53,7 +53,7 @@ impl<'m> Scope<'m> {
         scope
     }
 
-    /// The scope of a graph inside, which sees the names of this one.
+    /// The scope of a graph attribute, which sees the names of this one.
     fn inside(&self) -> Scope<'_> {
         Scope {
             functions: self.functions,
@@ -68,7 +68,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// What this scope says, else what the nearest around it does that says something.
+    /// The first result of `get` in this scope and the enclosing ones.
     fn nearest<'s, T>(&'s self, find: impl Fn(&'s Scope<'s>) -> Option<T>) -> Option<T> {
         let mut scope: Option<&'s Scope<'s>> = Some(self);
         while let Some(here) = scope {
@@ -81,7 +81,7 @@ impl<'m> Scope<'m> {
         None
     }
 
-    /// Remembers the types that a graph states.
+    /// Records the types that a graph declares.
     fn declare(&mut self, graph: &Graph) {
         for value in graph.values.iter().chain(&graph.outputs) {
             if let Some(ty) = declared_type(value) {
@@ -98,7 +98,7 @@ impl<'m> Scope<'m> {
         self.values.insert(name.to_owned(), item);
     }
 
-    /// Says that what a name stands for could not be written.
+    /// Records that the value of a name could not be computed.
     pub(crate) fn fail(&mut self, name: &str) {
         self.failed.insert(name.to_owned());
     }
@@ -115,7 +115,7 @@ impl<'m> Scope<'m> {
         self.nearest(|scope| scope.declared.get(name)).cloned()
     }
 
-    /// What the model says of a value and is not so.
+    /// How the type that the model states for a value contradicts the computed one.
     pub(crate) fn contradiction(
         &self,
         builder: &Builder,
@@ -145,11 +145,11 @@ impl<'m> Scope<'m> {
             return None;
         }
         let found = if same_rank { found.to_string() } else { format!("rank {}", found.rank()) };
-        let message = format!("the model states {expected}, and computes {found}");
+        let message = format!("the model states {expected}, but computes {found}");
         Some((NodeDiagnosticKind::StatedShape, message))
     }
 
-    /// Writes nodes, in order; what they make gets its name.
+    /// Lowers nodes in order, and defines the names of their results.
     pub(crate) fn nodes(
         &mut self,
         builder: &mut Builder,
@@ -162,7 +162,7 @@ impl<'m> Scope<'m> {
             let inputs = node.inputs.iter().filter(|name| !name.is_empty());
             let mut missing = inputs.filter(|name| self.item(name).is_none());
             if let Some(name) = missing.next() {
-                // What a node needs and did not come about was told where it did not.
+                // Where an input of a node failed, the error has been reported.
                 if !self.is_failed(name) {
                     let message = format!("nothing before it makes its input '{name}'");
                     diagnostics.push(diagnostic(node, &path, NodeDiagnosticKind::Invalid, message));
@@ -185,7 +185,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Makes a node's inputs wait for the nodes that its control inputs name: the inputs as they were.
+    /// Adds dependencies on the nodes that a node's control inputs name; its input values are unchanged.
     fn order(&mut self, builder: &mut Builder, node: &Node) -> BTreeMap<String, Item> {
         let made = |name: &String| self.nearest(|scope| scope.made.get(name));
         let before = node.control_inputs.iter().filter_map(made).flatten();
@@ -263,7 +263,7 @@ impl<'m> Scope<'m> {
         Ok(())
     }
 
-    /// Sizes that are computed when the program runs are what the model says they are.
+    /// Asserts that sizes computed at run time are those that the model states.
     fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
         let Some(stated) = self.declared(name) else { return Ok(value) };
         let dims = builder.dims(value);
@@ -272,7 +272,8 @@ impl<'m> Scope<'m> {
         }
         for (axis, (stated, found)) in stated.dims.iter().zip(&dims).enumerate() {
             if let (Some(size), None) = (stated.known(), found.known()) {
-                let message = format!("the model says that dimension {axis} of '{name}' is {size}");
+                let message =
+                    format!("the model states that dimension {axis} of '{name}' is {size}");
                 value = builder.assume(value, axis, size, &message)?;
             }
         }
@@ -352,8 +353,10 @@ impl<'m> Scope<'m> {
         inputs: &[Item],
         path: &Path<'_>,
     ) -> Result<Vec<Item>, LowerError> {
-        if self.depth > DEEPEST {
-            return Err(LowerError::invalid(format!("graphs are more than {DEEPEST} deep")));
+        if self.depth > MAX_DEPTH {
+            return Err(LowerError::invalid(format!(
+                "graphs are nested more than {MAX_DEPTH} deep"
+            )));
         }
         if graph.inputs.len() != inputs.len() {
             let (expected, found) = (inputs.len(), graph.inputs.len());
@@ -394,7 +397,7 @@ fn join(needs: &mut Dependencies, more: Dependencies) {
     needs.around.extend(more.around);
 }
 
-/// A diagnostic in a graph inside a node, as the graph around it sees what it depends on.
+/// A diagnostic in a graph attribute, with its dependencies as seen from the enclosing graph.
 fn outward(diagnostic: NodeDiagnostic, region: &Region, around: &Builder) -> NodeDiagnostic {
     let Some(needs) = &diagnostic.needs else { return diagnostic };
     let mut seen = Dependencies::default();
@@ -414,11 +417,11 @@ fn captured_name(value: ValueId) -> String {
     format!("captured_{}", value.0)
 }
 
-/// A graph inside a node that is being written: its own inputs first, then values from around it.
+/// A graph attribute that is being lowered: its own inputs first, then captured values.
 pub struct Region {
-    /// Where to write.
+    /// The graph to write to.
     pub b: Builder,
-    /// The values from around it that are its last inputs: operands of the node.
+    /// The captured values that are its last inputs: operands of the node.
     pub captured: Vec<ValueId>,
     known: BTreeMap<ValueId, ValueId>,
 }
@@ -428,7 +431,7 @@ impl Region {
         Self { b, captured: vec![], known: BTreeMap::new() }
     }
 
-    /// Makes a value from around the graph known in it.
+    /// Captures a value of the enclosing graph.
     pub fn capture(&mut self, around: &Builder, value: ValueId) -> ValueId {
         if let Some(within) = self.known.get(&value) {
             return *within;
@@ -440,7 +443,7 @@ impl Region {
     }
 }
 
-/// What a type that is not of tensors says and is not so.
+/// How the stated type of a value other than a tensor contradicts the computed one.
 fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
     match (ty, item) {
         (FileType::Sequence(_), Item::Sequence(_)) | (FileType::Optional(_), _) => None,
@@ -489,7 +492,7 @@ fn diagnostic(
     NodeDiagnostic::new(path.to_string(), describe(node), kind, message)
 }
 
-/// A node as a reader knows it.
+/// The node in messages.
 pub(super) fn describe(node: &Node) -> String {
     match node.name.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => format!("{} '{name}'", node.op),

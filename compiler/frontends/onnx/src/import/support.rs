@@ -1,4 +1,4 @@
-//! Which nodes of a module have an operator at all.
+//! Finds nodes without a known operator.
 
 use super::functions::Functions;
 use super::meaning::operator_of;
@@ -8,7 +8,7 @@ use crate::operator::canonical;
 use irc_common_format::model::{Graph, Module, Node, Path};
 use std::collections::BTreeMap;
 
-/// Every node whose operator is not known, in functions and graphs inside nodes as well.
+/// Every node whose operator is unknown, including those in functions and graph attributes.
 pub fn unsupported(module: &Module) -> Vec<NodeDiagnostic> {
     let functions = Functions::of(module, super::Calls::Inlined, false);
     let opsets = opsets(module);

@@ -165,7 +165,7 @@ fn scaled_elu(cx: &mut Context<'_>) -> Lowered {
     })
 }
 
-/// Integers are bounded and moved by float attributes: they are computed as floats.
+/// Computes an operator with float attributes on integers as floats.
 fn shrink(cx: &mut Context<'_>) -> Lowered {
     let (bias, bound) =
         (f64::from(cx.float_or("bias", 0.0)?), f64::from(cx.float_or("lambd", 0.5)?));

@@ -11,8 +11,8 @@ pub(super) const OPERATORS: &[Operator] =
 
 /// With given statistics, or in training with those of the batch.
 ///
-/// Statistics are per channel, which is axis 1; before version 9 the attribute `spatial` may ask for
-/// one of each element of a sample.
+/// Statistics are per channel, which is axis 1; before version 9 the attribute `spatial` may request
+/// one per element of a sample.
 fn batch(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let (dtype, rank) = (cx.dtype(x), cx.b.rank(x));
@@ -24,7 +24,7 @@ fn batch(cx: &mut Context<'_>) -> Lowered {
     for index in 1..5 {
         let value = cx.input(index)?;
         let value = widened(cx.b, value)?;
-        // Statistics may be of a wider type than the operand, but take part in its own.
+        // Statistics may have a wider type than the operand, but are used in its type.
         let value = cx.b.cast(value, cx.dtype(wide))?;
         given.push(cx.b.reshape(value, &layout(cx.b, x, spatial))?);
     }
@@ -52,8 +52,8 @@ fn batch(cx: &mut Context<'_>) -> Lowered {
     Ok(results)
 }
 
-/// Said by an attribute before version 7 and from 14 on, and between them by outputs that only training
-/// has.
+/// Training is an attribute before version 7 and from 14 on; in between it is implied by outputs that
+/// only training has.
 fn is_training(cx: &Context<'_>) -> Result<bool, LowerError> {
     Ok(match cx.version {
         ..7 => cx.int_or("is_test", 0)? == 0 && cx.output_count() > 1,
@@ -70,7 +70,7 @@ fn layout(b: &Builder, x: ValueId, spatial: bool) -> Vec<Dim> {
 }
 
 /// `x * factor + offset` with `factor = scale / sqrt(variance + epsilon)` and
-/// `offset = bias - mean * factor`: both are constants where the parameters are.
+/// `offset = bias - mean * factor`, which are constants if the parameters are.
 fn scaled(b: &mut Builder, x: ValueId, parameters: [ValueId; 4], epsilon: f64) -> Built {
     let [scale, bias, mean, variance] = parameters;
     let inverse = b.inverse_root(variance, epsilon)?;
@@ -81,7 +81,7 @@ fn scaled(b: &mut Builder, x: ValueId, parameters: [ValueId; 4], epsilon: f64) -
     b.add(scaled, offset)
 }
 
-/// The same of numbers less their own mean, which may be far from zero.
+/// The same with the statistics of the batch; the operand is centred first, as its mean may be far from 0.
 fn normalised(
     b: &mut Builder,
     batch: &Moments,
@@ -95,7 +95,7 @@ fn normalised(
     b.add(scaled, bias)
 }
 
-/// A statistic in the shape and type in which it was given.
+/// A statistic in the shape and type of the corresponding input.
 fn like_input(cx: &mut Context<'_>, index: usize, value: ValueId) -> Result<ValueId, LowerError> {
     let given = cx.input(index)?;
     let (dims, dtype): (Vec<Dim>, DType) = (cx.b.dims(given), cx.dtype(given));

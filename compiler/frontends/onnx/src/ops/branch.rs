@@ -21,7 +21,7 @@ fn branch(cx: &mut Context<'_>) -> Lowered {
         let outputs = cx.inline(if holds { then } else { otherwise }, &[])?;
         return cx.items(outputs);
     }
-    // A branch that is never taken need not make sense: what decides is asked for first.
+    // A branch that is never taken need not be valid: the value of the condition is requested first.
     let decided = cx.b.dependencies(condition) != Dependencies::default();
     let error = |error| if decided { LowerError::NeedsConstant(0) } else { error };
     let (mut yes, yes_items) = written(cx, then).map_err(error)?;
@@ -58,7 +58,7 @@ fn branch(cx: &mut Context<'_>) -> Lowered {
     cx.items(items?)
 }
 
-/// Whether a condition holds, where it is known.
+/// The value of a condition, if it is known.
 pub(super) fn known(b: &Builder, condition: ValueId) -> Result<Option<bool>, LowerError> {
     let elements = b.elements(condition).and_then(|elements| elements.first());
     if let Some(known) = elements.and_then(Dim::known) {
@@ -74,7 +74,7 @@ fn written(cx: &mut Context<'_>, graph: &Graph) -> Result<(Region, Vec<Item>), L
     Ok((region, items))
 }
 
-/// The type of what is of one type or the other; sizes that differ are known when the program runs.
+/// The common type of two values; sizes that differ become symbolic.
 fn unified(b: &mut Builder, left: &Type, right: &Type) -> Option<Type> {
     if left.dtype != right.dtype || left.rank() != right.rank() {
         return None;

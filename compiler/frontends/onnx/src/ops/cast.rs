@@ -20,35 +20,35 @@ pub(super) const OPERATORS: &[Operator] = &[
     }),
 ];
 
-/// An attribute that says an element type: by its number, or by its name in the first version of
+/// An attribute that states an element type: by its number, or by its name in the first version of
 /// some operators.
 ///
 /// # Errors
-/// An attribute of another kind; a type that is not known or has no counterpart.
+/// An attribute of another kind; a type that is unknown or unsupported.
 pub(super) fn element_type(cx: &Context<'_>, name: &str) -> Result<Option<DType>, LowerError> {
     let element = match cx.attribute(name) {
         None => return Ok(None),
         Some(AttributeValue::String(value)) => {
             let text = String::from_utf8_lossy(value).to_ascii_lowercase();
             ElementType::from_name(&text)
-                .ok_or_else(|| LowerError::invalid(format!("no element type is named {text}")))?
+                .ok_or_else(|| LowerError::invalid(format!("unknown element type {text}")))?
         }
         Some(_) => {
             let number = cx.int(name)?.unwrap_or_default();
             ElementType::from_number(i32::try_from(number).unwrap_or_default())
         }
     };
-    let unsupported = || LowerError::unsupported(format!("no elements of type {element}"));
+    let unsupported = || LowerError::unsupported(format!("unsupported element type {element}"));
     dtype_of(element).map(Some).ok_or_else(unsupported)
 }
 
-/// The same bits as another type of as many.
+/// Reinterprets the bits as another type of the same width.
 fn bit_cast(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
     let (from, ty) = (cx.dtype(x), cx.ty(x));
     if from.size() != to.size() {
-        let message = format!("expected types of as many bits, found {from} and {to}");
+        let message = format!("expected types of the same width, found {from} and {to}");
         return Err(LowerError::invalid(message));
     }
     let known = ty.known().ok_or_else(|| LowerError::NeedsSize(ty.elements()))?;
@@ -73,11 +73,11 @@ fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
     one(scale_of(cx.b, x, toward, saturate))
 }
 
-/// A conversion where floats of 8 bits hold their largest number in place of what is beyond it,
-/// infinities included, or do not.
+/// A conversion to floats of 8 bits either saturates numbers out of range, including infinities,
+/// or does not.
 pub(super) fn converted(b: &mut Builder, x: ValueId, to: DType, saturate: bool) -> Built {
     if to.is_integer() && to.is_small() && b.dtype(x).is_float() {
-        // Integers below a byte keep the low bits of a whole number.
+        // Integers below a byte keep the low bits of a wider integer.
         let whole = b.cast(x, DType::I32)?;
         return b.cast(whole, to);
     }
@@ -90,19 +90,19 @@ pub(super) fn converted(b: &mut Builder, x: ValueId, to: DType, saturate: bool) 
     b.cast(wide, to)
 }
 
-/// Where a power of two is taken from.
+/// The rounding to a power of two.
 #[derive(Clone, Copy, PartialEq)]
 enum Toward {
-    /// The next that is not smaller.
+    /// Up.
     Up,
-    /// The next that is not larger.
+    /// Down.
     Down,
-    /// The nearest, the larger of two.
+    /// To the nearest, ties up.
     Nearest,
 }
 
-/// The power of two for a number's magnitude. The largest power stands for what is beyond it, where it
-/// saturates; infinities are not numbers.
+/// The power of two for a number's magnitude. With saturation, numbers out of range become the largest
+/// power; infinities become NaN.
 fn scale_of(b: &mut Builder, x: ValueId, toward: Toward, saturate: bool) -> Built {
     const LARGEST: f64 = 1.701_411_834_604_692_3e38;
     let wide = b.cast(x, DType::F32)?;
@@ -116,7 +116,7 @@ fn scale_of(b: &mut Builder, x: ValueId, toward: Toward, saturate: bool) -> Buil
     if toward == Toward::Up {
         return b.cast(size, DType::F8E8M0);
     }
-    // The conversion rounds up: the power below is half of it, where it did.
+    // The conversion rounds up: the power below is half of the result if it did.
     let above = b.cast(size, DType::F8E8M0)?;
     let above = b.cast(above, DType::F32)?;
     let half = b.times(above, 0.5)?;

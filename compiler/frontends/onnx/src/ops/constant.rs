@@ -1,4 +1,4 @@
-//! Values that a node states itself.
+//! Values given by attributes of the node.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dense_of;
@@ -19,7 +19,7 @@ fn constant(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![cx.b.constant(constant)])
 }
 
-/// The forms of the attribute that state numbers directly.
+/// The variants of the attribute that hold numbers directly.
 fn number(cx: &Context<'_>) -> Result<Option<Constant>, LowerError> {
     let tensor = if let Some(value) = cx.int("value_int")? {
         Tensor::from_values([], &[value])

@@ -45,7 +45,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 
 fn unary(cx: &mut Context<'_>, function: Unary) -> Lowered {
     let x = cx.input(0)?;
-    // The error function and others of integers are those of their values.
+    // The error function and others of integers are computed as floats.
     if function.takes(cx.dtype(x)) {
         return one(cx.b.unary(function, x));
     }
@@ -55,7 +55,7 @@ fn unary(cx: &mut Context<'_>, function: Unary) -> Lowered {
     one(cx.b.cast(result, dtype))
 }
 
-/// What is not negative is itself: unsigned integers have no other.
+/// Unsigned integers are their own absolute values.
 fn absolute(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let dtype = cx.dtype(x);
@@ -76,7 +76,7 @@ fn binary(cx: &mut Context<'_>, function: Binary) -> Lowered {
     one(cx.b.binary(function, x, y))
 }
 
-/// The operands may be of two types; the result is of the first.
+/// The operands may have different types; the result has that of the first.
 fn power(cx: &mut Context<'_>) -> Lowered {
     let [x, y] = broadcast_operands(cx)?;
     let (base, exponent) = (cx.dtype(x), cx.dtype(y));
@@ -93,7 +93,7 @@ fn power(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, base))
 }
 
-/// Of the sign of the divisor, or of the dividend as C's `fmod`.
+/// With the sign of the divisor, or of the dividend as in C's `fmod`.
 fn modulo(cx: &mut Context<'_>) -> Lowered {
     let like_c = cx.int_or("fmod", 0)? != 0;
     binary(cx, if like_c { Binary::Rem } else { Binary::Mod })
@@ -136,7 +136,7 @@ fn sum(cx: &mut Context<'_>, divisor: f64) -> Lowered {
     one(cx.b.cast(result, dtype.unwrap_or(DType::F32)))
 }
 
-/// Bounds are attributes before version 11, then scalars; one that is not given does not bound, but in
+/// Bounds are attributes before version 11, then scalars; an absent one does not bound, except in
 /// version 6, where it is the largest number of `f32`.
 fn clip(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;

@@ -1,4 +1,4 @@
-//! Words of Common IR's own list of operators, where they differ from ONNX's.
+//! Operators of Common IR's own list that differ from ONNX's.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::{ERA, ONNX, Operator, find};
@@ -35,7 +35,7 @@ const fn word(name: &'static str, lower: fn(&mut Context<'_>) -> Lowered) -> Ope
     Operator::new(name, &[1], lower).in_domain(ERA)
 }
 
-/// As an operator of ONNX of some version.
+/// Lowers as an ONNX operator of some version.
 fn like(cx: &mut Context<'_>, name: &str, version: i64) -> Lowered {
     let operator = find(ONNX, name);
     let operator =
@@ -44,7 +44,7 @@ fn like(cx: &mut Context<'_>, name: &str, version: i64) -> Lowered {
     (operator.lower)(cx)
 }
 
-/// The last dimensions of the first operand, as many as `reduction_rank`, by the first of the second.
+/// Contracts the last dimensions of the first operand, `reduction_rank` many, with the first of the second.
 fn dot(cx: &mut Context<'_>) -> Lowered {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     let (left, right) = (cx.b.dims(x), cx.b.dims(y));

@@ -17,13 +17,13 @@ pub(super) trait Formula {
     fn plus(&mut self, x: ValueId, number: f64) -> Built;
     /// `x * number`.
     fn times(&mut self, x: ValueId, number: f64) -> Built;
-    /// Whether `x` compares so with a number.
+    /// Compares `x` with a number.
     fn compare_number(&mut self, how: Comparison, x: ValueId, number: f64) -> Built;
-    /// The mean over axes, which stay, with one element.
+    /// The mean over axes, which are kept with extent 1.
     fn mean_over(&mut self, x: ValueId, axes: &[usize]) -> Built;
     /// `1 / sqrt(x + epsilon)`.
     fn inverse_root(&mut self, x: ValueId, epsilon: f64) -> Built;
-    /// One number per index of an axis, to broadcast with values of a rank.
+    /// A vector with one element per index of an axis, shaped to broadcast with values of a rank.
     fn along(&mut self, x: ValueId, axis: usize, rank: usize) -> Built;
 }
 
@@ -91,7 +91,7 @@ impl Formula for Builder {
     }
 }
 
-/// Writes a formula of one operand that rounds once: narrow floats are computed in `f32`.
+/// Computes a formula of one operand with a single rounding: narrow floats are computed in `f32`.
 pub(super) fn rounding_once(
     b: &mut Builder,
     x: ValueId,
@@ -103,17 +103,17 @@ pub(super) fn rounding_once(
     b.cast(result, dtype)
 }
 
-/// A value as `f32`, when it is of a narrower float type, else as it is.
+/// A value converted to `f32` if it has a narrower float type.
 pub(super) fn widened(b: &mut Builder, x: ValueId) -> Built {
     let dtype = b.dtype(x);
     if dtype.is_float() && dtype.size() < 4 { b.cast(x, DType::F32) } else { Ok(x) }
 }
 
-/// The two operands of an operator that broadcasts. Before version 7 it does so only when it is told
-/// to: the second operand is then aligned at an axis of the first, at the last by default.
+/// The two operands of an operator that broadcasts. Before version 7 broadcasting is requested by an
+/// attribute: the second operand is then aligned at an axis of the first, by default the last.
 ///
 /// # Errors
-/// When one is left out, or the second does not fit at that axis.
+/// If one is omitted, or the second does not fit at that axis.
 pub(super) fn broadcast_operands(cx: &mut Context<'_>) -> Result<[ValueId; 2], LowerError> {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     let Some(axis) = cx.int("axis")?.filter(|_| cx.version < 7) else { return Ok([x, y]) };

@@ -1,4 +1,4 @@
-//! Elements picked by indices that are data.
+//! Elements selected by indices that are data.
 
 use super::indexing::{from_end, inside, loops, size};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -13,8 +13,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("ReverseSequence", &[10], reverse_sequence),
 ];
 
-/// An index of the data, which counts from the end when it is negative. What is known is checked
-/// now; what is not is kept inside, so that no model reads what is not its own.
+/// An index that is data, which counts from the end if negative. Known indices are checked
+/// at compile time; others are clamped, so that no model reads out of bounds.
 pub(super) fn data_index(
     cx: &Context<'_>,
     index: Scalar,
@@ -26,7 +26,7 @@ pub(super) fn data_index(
         return Ok(inside(from_end(index, extent), extent));
     };
     let indices = indices.to_i128();
-    let indices = indices.ok_or_else(|| LowerError::invalid("expected indices of integers"))?;
+    let indices = indices.ok_or_else(|| LowerError::invalid("expected integer indices"))?;
     let extent_wide = i128::from(extent_known);
     if let Some(found) = indices.iter().find(|at| !(-extent_wide..extent_wide).contains(*at)) {
         let (least, most) = (-extent_known, extent_known - 1);
@@ -42,7 +42,7 @@ fn integers(cx: &Context<'_>, indices: ValueId) -> Result<(), LowerError> {
     if ty.dtype.is_integer() {
         return Ok(());
     }
-    Err(LowerError::invalid(format!("expected indices of integers, found {ty}")))
+    Err(LowerError::invalid(format!("expected integer indices, found {ty}")))
 }
 
 fn gather(cx: &mut Context<'_>) -> Lowered {
@@ -81,13 +81,13 @@ fn gather_elements(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(dims, Scalar::load(0, at)), &[x, indices]))
 }
 
-/// The number of coordinates of an n-dimensional index, which is a size that must be known.
+/// The number of coordinates of an n-dimensional index, which must be known.
 pub(super) fn coordinates(cx: &Context<'_>, indices: ValueId) -> Result<usize, LowerError> {
     integers(cx, indices)?;
     let ty = cx.b.ty(indices);
     let last = ty.dims.last();
-    let last =
-        last.ok_or_else(|| LowerError::invalid("expected indices in a row, found a scalar"))?;
+    let last = last
+        .ok_or_else(|| LowerError::invalid("expected indices of rank 1 or more, found a scalar"))?;
     let known = last.known().ok_or_else(|| LowerError::NeedsSize(last.clone()))?;
     usize::try_from(known).map_err(|_| LowerError::invalid(format!("expected indices, found {ty}")))
 }
@@ -128,7 +128,7 @@ fn reverse_sequence(cx: &mut Context<'_>) -> Lowered {
     let time = cx.axis(cx.int_or("time_axis", 0)?, dims.len())?;
     let count = cx.b.dims(lengths);
     if batch == time || count.len() != 1 {
-        let message = "expected a batch axis other than the time axis, and lengths in a row";
+        let message = "expected a batch axis other than the time axis, and lengths of rank 1";
         return Err(LowerError::invalid(message));
     }
     cx.b.require(&count[0], Relation::Equal, &dims[batch], "expected a length per batch element")?;
@@ -139,7 +139,7 @@ fn reverse_sequence(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(dims, Scalar::load(0, at)), &[x, lengths]))
 }
 
-/// Columns of the last dimension.
+/// Selects columns of the last dimension.
 fn array_feature_extractor(cx: &mut Context<'_>) -> Lowered {
     let (x, indices) = (cx.input(0)?, cx.input(1)?);
     integers(cx, indices)?;

@@ -1,4 +1,4 @@
-//! Values made of few numbers.
+//! Generators: constants, ranges, and other values computed from few numbers.
 
 use super::cast::element_type;
 use super::indexing::{counted, from_end, loops};
@@ -58,7 +58,7 @@ fn range(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map([count], body.cast(dtype)), &[ends[0], ends[2]]))
 }
 
-/// How many steps there are from the start to before the limit.
+/// The number of steps from the start to before the limit.
 fn steps(cx: &mut Context<'_>, ends: &[ValueId]) -> Result<Dim, LowerError> {
     let known =
         |value: ValueId| cx.b.elements(value).and_then(|elements| elements.first()).cloned();
@@ -79,7 +79,7 @@ fn steps(cx: &mut Context<'_>, ends: &[ValueId]) -> Result<Dim, LowerError> {
         let (span, by) = (own(1) - own(0), own(2));
         let quotient = span.clone() / by.clone();
         let rest = span.binary(Binary::Rem, by.clone());
-        // Truncation is short of the whole where something is left in the direction of the step.
+        // Truncation is one too small where a remainder is left in the direction of the step.
         let left = rest.clone().equals(Scalar::index(0));
         let along = rest.lt(Scalar::index(0)).equals(by.lt(Scalar::index(0)));
         let more = along.select(Scalar::index(1), Scalar::index(0));

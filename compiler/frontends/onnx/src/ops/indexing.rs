@@ -1,4 +1,4 @@
-//! Index expressions that several operators need.
+//! Index expressions shared by several operators.
 
 use crate::context::LowerError;
 use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Op, Relation, Scalar, ValueId};
@@ -16,19 +16,19 @@ pub(super) fn size(dim: &Dim) -> Scalar {
     }
 }
 
-/// An index that counts from the end when it is negative.
+/// An index that counts from the end if negative.
 pub(super) fn from_end(index: Scalar, extent: &Dim) -> Scalar {
     let end = index.clone() + size(extent);
     index.clone().lt(Scalar::index(0)).select(end, index)
 }
 
-/// An index that is inside, whatever a model's data say: memory outside is never read.
+/// An index clamped to its range, so that memory out of bounds is never read.
 pub(super) fn inside(index: Scalar, extent: &Dim) -> Scalar {
     let last = size(&(extent.clone() - 1.into()));
     index.min(last).max(Scalar::index(0))
 }
 
-/// Whether all hold; of no conditions, `true`.
+/// Conjunction; `true` for no conditions.
 pub(super) fn all(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
     let all = conditions.into_iter().reduce(Scalar::and);
     all.unwrap_or(Scalar::Int(1, DType::Bool))
@@ -39,20 +39,20 @@ pub(super) fn all(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
 pub(super) struct Part {
     /// The first index.
     pub start: Dim,
-    /// From one index to the next.
+    /// The step between indices.
     pub step: i64,
-    /// How many.
+    /// The number of indices.
     pub count: Dim,
 }
 
 impl Part {
-    /// Indices in a row.
+    /// Consecutive indices.
     pub(super) fn run(start: impl Into<Dim>, count: impl Into<Dim>) -> Self {
         Self { start: start.into(), step: 1, count: count.into() }
     }
 }
 
-/// Some indices of each dimension; the caller knows that they are inside.
+/// Slices each dimension; the caller guarantees that indices are in range.
 pub(super) fn slice(b: &mut Builder, x: ValueId, parts: &[Part]) -> Built {
     let ty = b.ty(x).clone();
     let whole =
@@ -78,7 +78,7 @@ pub(super) fn slice(b: &mut Builder, x: ValueId, parts: &[Part]) -> Built {
     b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
 }
 
-/// The run `start .. start + count` of an axis.
+/// The slice `start .. start + count` of an axis.
 pub(super) fn along(
     b: &mut Builder,
     x: ValueId,
@@ -91,18 +91,18 @@ pub(super) fn along(
     slice(b, x, &parts)
 }
 
-/// Values that one op joins at most: what joins more of them joins what others have joined, so that no
-/// kernel has thousands of operands.
+/// Maximum number of operands of one concatenation: longer lists are concatenated in several levels, so
+/// that no kernel has thousands of operands.
 const MAX_JOINED: usize = 32;
 
-/// Values one after another along an axis; at least one.
+/// Concatenates at least one value along an axis.
 pub(super) fn concat(
     b: &mut Builder,
     values: &[ValueId],
     axis: usize,
 ) -> Result<ValueId, LowerError> {
     let Some(first) = values.first() else {
-        return Err(LowerError::invalid("expected a value to join, found none"));
+        return Err(LowerError::invalid("expected at least one value to concatenate, found none"));
     };
     if values.len() > MAX_JOINED {
         let parts = values.chunks(MAX_JOINED).map(|part| concat(b, part, axis));
@@ -133,7 +133,7 @@ pub(super) fn concat(
     Ok(b.compute(Compute::map(dims, body), values)?)
 }
 
-/// The element of the values `from .. to`, found by halving.
+/// The element of the values `from .. to`, found by bisection.
 fn pick(from: usize, to: usize, ends: &[Dim], axis: usize, rank: usize) -> Scalar {
     if to - from == 1 {
         let mut at = loops(0..rank);
@@ -147,13 +147,13 @@ fn pick(from: usize, to: usize, ends: &[Dim], axis: usize, rank: usize) -> Scala
     before.select(pick(from, middle, ends, axis, rank), pick(middle, to, ends, axis, rank))
 }
 
-/// What is left of an index, of the divisor's sign.
+/// The remainder with the sign of the divisor.
 pub(super) fn modulo(index: Scalar, by: Scalar) -> Scalar {
     index.binary(Binary::Mod, by)
 }
 
-/// The value with a dimension of one element at each of the places, which are those of the result
-/// in ascending order.
+/// Inserts dimensions of extent 1 at the given positions of the result, in ascending
+/// order.
 pub(super) fn unsqueeze(b: &mut Builder, x: ValueId, places: &[usize]) -> Built {
     let mut dims = b.dims(x);
     for place in places {
@@ -162,7 +162,7 @@ pub(super) fn unsqueeze(b: &mut Builder, x: ValueId, places: &[usize]) -> Built 
     b.reshape(x, &dims)
 }
 
-/// An integer value of one element, as a size.
+/// An integer tensor of one element, as a size.
 pub(super) fn counted(b: &mut Builder, count: ValueId) -> Built<Dim> {
     let count = b.reshape(count, &[])?;
     let elements = b.elements_or_symbols(count)?;

@@ -68,7 +68,7 @@ fn shift(cx: &mut Context<'_>) -> Lowered {
         }
     };
     let (x, y) = (cx.input(0)?, cx.input(1)?);
-    // A negative count is one beyond the width: all bits go, and the sign fills the place.
+    // A negative count is read as the width: all bits are shifted out, and replaced by the sign.
     let width = f64::from(cx.dtype(x).bits());
     let y = if cx.dtype(y).is_signed_integer() {
         let negative = cx.b.compare_number(Comparison::Lt, y, 0.0)?;

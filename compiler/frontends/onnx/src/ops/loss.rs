@@ -27,8 +27,8 @@ fn no_classes(cx: &Context<'_>, x: ValueId) -> LowerError {
     LowerError::invalid(format!("expected a batch of classes, found {}", cx.ty(x)))
 }
 
-/// `-x[class]` times the weight of the class, reduced as the node says. The classes are axis 1 of
-/// `x`; a target outside of them counts as ignored.
+/// `-x[class]` times the weight of the class, reduced as the node requests. The classes are axis 1 of
+/// `x`; a target that is no class is ignored.
 fn likelihood(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
     let (target, weight) = (cx.input(1)?, cx.optional(2));
     let dtype = cx.input(0).map(|x| cx.dtype(x))?;
@@ -64,7 +64,7 @@ fn likelihood(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
     Ok(cx.b.cast(loss, dtype)?)
 }
 
-/// The class that a target names, and whether there is such a class.
+/// The class of a target, and whether it is in range.
 fn class(dims: &[Dim], classes: &Dim, operand: usize) -> (Scalar, Scalar) {
     let at: Vec<Scalar> = (0..dims.len()).map(Scalar::Loop).collect();
     let class = Scalar::load(operand, at).cast(DType::I64);
@@ -72,7 +72,7 @@ fn class(dims: &[Dim], classes: &Dim, operand: usize) -> (Scalar, Scalar) {
     (class.clone(), inside.and(class.lt(Scalar::Size(classes.clone()))))
 }
 
-/// The weight of every sample: 0 of those ignored.
+/// The weight of every sample: 0 for ignored ones.
 fn weights(
     b: &mut Builder,
     x: ValueId,

@@ -1,4 +1,4 @@
-//! Other shapes and orders of the same elements.
+//! Operators that reshape or permute elements.
 
 use super::indexing::{concat, loops, modulo, size, unsqueeze};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -9,7 +9,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], |cx| {
         let inputs = cx.all_inputs()?;
         let first = cx.input(0)?;
-        // Before version 4 the axis may be left out.
+        // Before version 4 the axis may be omitted.
         let default = if cx.version < 4 { Some(1) } else { None };
         let axis = cx.int("axis")?.or(default).ok_or_else(|| cx.missing("axis"))?;
         let axis = cx.axis(axis, cx.b.rank(first))?;

@@ -18,7 +18,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("LRN", &[1, 13], local_response),
 ];
 
-/// The mean and the variance over axes, which stay, and the operand less its mean.
+/// The mean and the variance over axes, which are kept with extent 1, and the centred operand.
 pub(super) struct Moments {
     pub mean: ValueId,
     pub variance: ValueId,
@@ -43,14 +43,14 @@ fn epsilon(cx: &Context<'_>) -> Result<f64, LowerError> {
     Ok(f64::from(cx.float_or("epsilon", 1e-5)?))
 }
 
-/// The operand in the type that statistics are computed in: that of the attribute, or a wider one.
+/// The operand in the type in which statistics are computed: that of the attribute, or a wider one.
 fn stashed(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, DType), LowerError> {
     let stash = super::cast::element_type(cx, "stash_type")?.unwrap_or(DType::F32);
     let narrow = cx.dtype(x).size() < stash.size();
     Ok((if narrow { cx.b.cast(x, stash)? } else { x }, stash))
 }
 
-/// The axes from an attribute's on.
+/// The axes starting at an attribute's.
 fn last_axes(cx: &Context<'_>, x: ValueId) -> Result<Vec<usize>, LowerError> {
     let rank = cx.b.rank(x);
     Ok((cx.axis(cx.int_or("axis", -1)?, rank)?..rank).collect())
@@ -72,7 +72,7 @@ fn layer(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![result, cx.b.cast(moments.mean, stash)?, cx.b.cast(inverse, stash)?])
 }
 
-/// What is normalised times its scale, still in the type of the statistics: rounded once, at the end.
+/// The normalised value times its scale, in the type of the statistics: rounded once, at the end.
 fn scaled(b: &mut Builder, normal: ValueId, scale: ValueId) -> Built {
     let scale = b.cast(scale, b.dtype(normal))?;
     b.mul(normal, scale)
@@ -90,7 +90,7 @@ fn root_mean_square(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, cx.dtype(scale)))
 }
 
-/// `x * scale + bias` with numbers per channel, which is axis 1.
+/// `x * scale + bias` with one element per channel, which is axis 1.
 fn per_channel(b: &mut Builder, x: ValueId, scale: ValueId, bias: ValueId) -> Built {
     let rank = b.rank(x);
     let (scale, bias) = (widened(b, scale)?, widened(b, bias)?);
@@ -146,7 +146,7 @@ fn group(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, dtype))
 }
 
-/// The first version says with two switches what later ones say with axes.
+/// The first version has two flags instead of axes.
 fn mean_variance(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let rank = cx.b.rank(x);
@@ -169,7 +169,7 @@ fn mean_variance(cx: &mut Context<'_>) -> Lowered {
     }))
 }
 
-/// Zero where the norm is.
+/// Zero if the norm is zero.
 fn lp(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let axis = cx.axis(cx.int_or("axis", -1)?, cx.b.rank(x))?;

@@ -1,4 +1,4 @@
-//! Values with something around them.
+//! Padding.
 
 use super::indexing::{all, loops, modulo, size};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -10,7 +10,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], pad),
 ];
 
-/// What is around.
+/// The kind of padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Constant,
@@ -57,7 +57,7 @@ fn pad(cx: &mut Context<'_>) -> Lowered {
     one(padded(cx, x, &around, mode, value))
 }
 
-/// `value` is of one element, 0 when it is left out.
+/// `value` has one element; 0 if it is omitted.
 fn padded(
     cx: &mut Context<'_>,
     x: ValueId,
@@ -105,14 +105,14 @@ fn padded(
     cx.b.compute(Compute::map(dims, all(guards).select(load, other)), &operands)
 }
 
-/// Back and forth, the elements at both ends once: with a period of twice the extent less 2.
+/// Reflection without repeating the elements at both ends: its period is twice the extent less 2.
 fn reflected(index: Scalar, dim: Scalar) -> Scalar {
     let period = (dim.clone() - Scalar::index(1)) * Scalar::index(2);
     let index = modulo(index, period.clone());
     index.clone().lt(dim).select(index.clone(), period - index)
 }
 
-/// The middle of each axis, or zeros on both sides.
+/// The centre of each axis, or zeros on both sides.
 fn center_crop_pad(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let (ty, wanted) = (cx.ty(x), cx.sizes(1)?);

@@ -1,4 +1,4 @@
-//! Parts of values: slices and splits.
+//! Slices and splits.
 
 use super::indexing::{Part, along, loops, size, slice};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -43,7 +43,7 @@ fn slice_axes(cx: &mut Context<'_>) -> Lowered {
     one(slice(cx.b, x, &parts))
 }
 
-/// The indices from `start` to `end`, which is not one of them.
+/// The indices from `start` to `end` (exclusive).
 fn part(b: &Builder, dim: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Part, LowerError> {
     if step == 0 || step == i64::MIN {
         return Err(LowerError::invalid(format!("expected a step other than {step}")));
@@ -54,7 +54,7 @@ fn part(b: &Builder, dim: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Par
         let end = bound(b, end, dim, dim);
         (start.clone(), end - start)
     } else {
-        // Backwards, the last index is the one before the first: -1 counts from the end, once.
+        // With a negative step, the end before the first index is -1, which counts from the end once.
         let last = dim.clone() - 1.into();
         let start = bound(b, start, dim, &last);
         let end = match end.known() {
@@ -68,10 +68,10 @@ fn part(b: &Builder, dim: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Par
     Ok(Part { start, step, count })
 }
 
-/// Numbers from which on a bound means the end, in models that do not know the size.
+/// Bounds at or above this mean the end, in models that do not know the size.
 const LARGE: i64 = i32::MAX as i64;
 
-/// A bound, counted from the end when it is negative, within `0 ..= most`.
+/// A bound, which counts from the end if negative, clamped to `0 ..= most`.
 fn bound(b: &Builder, at: &Dim, dim: &Dim, most: &Dim) -> Dim {
     bound_above(b, at, dim, 0, most)
 }
@@ -94,7 +94,7 @@ fn bound_above(b: &Builder, at: &Dim, dim: &Dim, least: i64, most: &Dim) -> Dim 
     if b.is_size(at) {
         return at.minimum(most);
     }
-    // 1 where it is negative, else 0.
+    // 1 if it is negative, else 0.
     let negative = -at.maximum(&(-1).into()).minimum(&0.into());
     (at.clone() + negative * dim.clone()).maximum(&least).minimum(most)
 }
@@ -131,7 +131,7 @@ fn split(cx: &mut Context<'_>) -> Lowered {
     Ok(results)
 }
 
-/// Parts of one size, the last being what is left.
+/// Parts of equal size, except that the last is the remainder.
 pub(super) fn equal_parts(
     cx: &Context<'_>,
     dim: &Dim,
@@ -139,7 +139,7 @@ pub(super) fn equal_parts(
 ) -> Result<Vec<Dim>, LowerError> {
     let stated = cx.int_or("num_outputs", count as i64)?;
     if stated != count as i64 {
-        let message = format!("expected {stated} outputs, as `num_outputs` says, found {count}");
+        let message = format!("expected `num_outputs` {stated} outputs, found {count}");
         return Err(LowerError::invalid(message));
     }
     let parts = Dim::Known(count as i64);
@@ -173,7 +173,7 @@ fn trilu(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(ty.dims, body), &[x]))
 }
 
-/// Images without a border, of a size if one is given.
+/// Crops the border of images, to a size if one is given.
 fn crop(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let dims = cx.b.dims(x);

@@ -1,4 +1,4 @@
-//! Small pieces that several operators are written with.
+//! Helpers shared by several operators.
 
 use crate::context::LowerError;
 use irc_tl::{
@@ -24,17 +24,17 @@ pub(super) fn within(index: &Scalar, low: Scalar, high: Scalar) -> Scalar {
     index.clone().ge(low).and(index.clone().lt(high))
 }
 
-/// Either, of `bool`s.
+/// Disjunction of `bool`s.
 pub(super) fn either(left: Scalar, right: Scalar) -> Scalar {
     left.binary(Binary::Or, right)
 }
 
-/// All of some conditions; `None` when there are none.
+/// Conjunction of conditions; `None` if there are none.
 pub(super) fn all(conditions: impl IntoIterator<Item = Scalar>) -> Option<Scalar> {
     conditions.into_iter().reduce(Scalar::and)
 }
 
-/// `value` where the guard holds, else `otherwise`; always `value` without a guard.
+/// `value` if the guard holds, else `otherwise`; always `value` without a guard.
 pub(super) fn guarded(guard: Option<Scalar>, value: Scalar, otherwise: Scalar) -> Scalar {
     match guard {
         Some(guard) => guard.select(value, otherwise),
@@ -42,7 +42,7 @@ pub(super) fn guarded(guard: Option<Scalar>, value: Scalar, otherwise: Scalar) -
     }
 }
 
-/// The type that sums and products of elements of a type are computed in.
+/// The type in which sums and products of elements of a type are computed.
 pub(super) const fn wide(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,
@@ -50,7 +50,7 @@ pub(super) const fn wide(dtype: DType) -> DType {
     }
 }
 
-/// The box of a value that starts at `offset` along one axis.
+/// Slices a value from `offset` along one axis.
 pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, extent: &Dim) -> Built {
     let mut dims = b.dims(x);
     if offset.is(0) && dims[axis] == *extent {
@@ -69,7 +69,7 @@ pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, exte
     b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
 }
 
-/// The value with an extent that it must have: checked when the program runs, and relied on.
+/// Asserts an extent of a value: checked at run time, and assumed afterwards.
 pub(super) fn with_extent(
     b: &mut Builder,
     x: ValueId,
@@ -87,10 +87,10 @@ pub(super) fn with_extent(
     b.compute(Compute::map(dims, body), &[x])
 }
 
-/// Values one after another along an axis; the others have one extent.
+/// Concatenates values along an axis; their other extents are equal.
 pub(super) fn concat(b: &mut Builder, parts: &[ValueId], axis: usize) -> Built {
     let Some((first, rest)) = parts.split_first() else {
-        return Err("expected something to concatenate".into());
+        return Err("expected a value to concatenate".into());
     };
     let mut joined = *first;
     for part in rest {
@@ -107,21 +107,21 @@ pub(super) fn concat(b: &mut Builder, parts: &[ValueId], axis: usize) -> Built {
     Ok(joined)
 }
 
-/// The value under dimensions with a new one of extent 1 at `axis`.
+/// Inserts a dimension of extent 1 at `axis`.
 pub(super) fn unsqueeze(b: &mut Builder, x: ValueId, axis: usize) -> Built {
     let mut dims = b.dims(x);
     dims.insert(axis, 1.into());
     b.reshape(x, &dims)
 }
 
-/// The value under dimensions without the one of extent 1 at `axis`.
+/// Removes the dimension of extent 1 at `axis`.
 pub(super) fn squeeze(b: &mut Builder, x: ValueId, axis: usize) -> Built {
     let mut dims = b.dims(x);
     dims.remove(axis);
     b.reshape(x, &dims)
 }
 
-/// The elements of a vector along one axis of `rank`, the others of extent 1. Scalars stay.
+/// Reshapes a vector to extend along one axis of `rank`, the others of extent 1. Scalars are unchanged.
 pub(super) fn along(b: &mut Builder, x: ValueId, axis: usize, rank: usize) -> Built {
     if b.rank(x) == 0 {
         return Ok(x);
@@ -131,7 +131,7 @@ pub(super) fn along(b: &mut Builder, x: ValueId, axis: usize, rank: usize) -> Bu
     b.reshape(x, &dims)
 }
 
-/// Every element times a number.
+/// Multiplies every element by a number.
 pub(super) fn scale(b: &mut Builder, x: ValueId, by: f64) -> Built {
     if by == 1.0 {
         return Ok(x);

@@ -1,4 +1,4 @@
-//! Quantised numbers.
+//! Quantisation.
 
 use super::cast::{converted, element_type};
 use super::formula::{Formula, widened};
@@ -14,7 +14,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("DynamicQuantizeLinear", &[11], dynamic),
 ];
 
-/// A scale or zero point, to broadcast with the operand: one number, one per index of an axis, or one
+/// A scale or zero point, shaped to broadcast with the operand: one element, one per index of an axis, or one
 /// per block along that axis.
 fn spread(cx: &mut Context<'_>, parameter: ValueId, x: ValueId) -> Result<ValueId, LowerError> {
     let (own, dims) = (cx.b.dims(parameter), cx.b.dims(x));
@@ -74,7 +74,7 @@ fn quantise(cx: &mut Context<'_>) -> Lowered {
     one(saturated(cx.b, ratio, zero, to))
 }
 
-/// A float rounded, moved by a zero point and bounded to an integer type.
+/// Rounds a float, adds a zero point and saturates to an integer type.
 pub(super) fn saturated(b: &mut Builder, x: ValueId, zero: Option<ValueId>, to: DType) -> Built {
     let mut result = b.unary(Unary::Round, x)?;
     if let Some(zero) = zero {
@@ -105,7 +105,7 @@ fn dequantise(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, to))
 }
 
-/// To `u8`, with a scale and a zero point that fit the operand's own range and 0.
+/// Quantises to `u8`, with a scale and a zero point that cover the operand's range and 0.
 fn dynamic(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let b = &mut *cx.b;
@@ -121,7 +121,7 @@ fn dynamic(cx: &mut Context<'_>) -> Lowered {
     let scale = b.div(range, steps)?;
     let below = b.div(least, scale)?;
     let start = b.sub(nothing, below)?;
-    // Bounded before it is rounded.
+    // It is clamped before rounding.
     let bounded = b.max(start, nothing)?;
     let bounded = b.min(bounded, steps)?;
     let zero = saturated(b, bounded, None, DType::U8)?;

@@ -1,10 +1,10 @@
 //! Random numbers.
 //!
-//! The format leaves the generator open. Ours has no state: the number at a place is a function of the
-//! seed and of the place in row-major order, so that a program gives the same numbers on every run,
-//! and on every machine. The function is the output of SplitMix64 (Steele, Lea and Flood, "Fast
-//! splittable pseudorandom number generators", 2014). A node without a seed has one made of its
-//! output's name; the draws of other systems cannot be met.
+//! The format does not specify the generator. Ours is stateless: a number is a function of the
+//! seed and of its position in row-major order, so a program returns the same numbers on every run
+//! and every machine. The function is the output of SplitMix64 (Steele, Lea and Flood, "Fast
+//! splittable pseudorandom number generators", 2014). The default seed of a node is derived from its
+//! output's name; the numbers of other systems are not reproduced.
 
 use super::cast::element_type;
 use super::formula::{Formula, widened};
@@ -54,7 +54,7 @@ fn like(cx: &Context<'_>) -> Result<(Vec<Dim>, DType), LowerError> {
     Ok((cx.b.dims(x), dtype))
 }
 
-/// The seed that an attribute states, or one of the name of the node's first output.
+/// The seed of an attribute, or one derived from the name of the node's first output.
 fn seed(cx: &Context<'_>) -> Result<u64, LowerError> {
     if let Some(seed) = cx.float("seed")? {
         return Ok(u64::from(seed.to_bits()));
@@ -112,7 +112,7 @@ fn normal(cx: &mut Context<'_>, dims: &[Dim], dtype: DType) -> Lowered {
     one(b.cast(moved, dtype))
 }
 
-/// 1 with the operand's probability.
+/// 1 with the operand's probability, else 0.
 fn bernoulli(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let (dims, dtype) = like(cx)?;
@@ -123,7 +123,7 @@ fn bernoulli(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(hit, dtype))
 }
 
-/// Places along the last axis of `[batch, classes]`, by logarithms of their probabilities.
+/// Samples indices along the last axis of `[batch, classes]`, given logarithms of their probabilities.
 fn multinomial(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let dtype = element_type(cx, "dtype")?.unwrap_or(DType::I32);
@@ -138,8 +138,8 @@ fn multinomial(cx: &mut Context<'_>) -> Lowered {
     let upto = running(cx.b, chances, batch, classes)?;
     let dims = [batch.clone(), samples.into()];
     let drawn = draws(cx.b, &dims, seed, 0)?;
-    // As many classes are before the one drawn as sums up to a class are at most the number drawn;
-    // the last sum may be below 1 after rounding, and is left out.
+    // The drawn class is the number of classes whose cumulative sum is at most the number drawn;
+    // the last sum may be below 1 after rounding, and is ignored.
     let at = |column| [Scalar::Loop(0), Scalar::Loop(column)];
     let before = Scalar::load(0, at(2)).compare(Comparison::Le, Scalar::load(1, at(1)));
     let others = (classes.clone() - 1.into()).maximum(&0.into());
@@ -148,7 +148,7 @@ fn multinomial(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(places, dtype))
 }
 
-/// Sums up to every class.
+/// Cumulative sums over the classes.
 fn running(b: &mut Builder, chances: ValueId, batch: &Dim, classes: &Dim) -> Built {
     let inside = Scalar::Loop(2).compare(Comparison::Le, Scalar::Loop(1));
     let chance = Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(2)]);
@@ -157,10 +157,10 @@ fn running(b: &mut Builder, chances: ValueId, batch: &Dim, classes: &Dim) -> Bui
     b.compute(Compute::reduce(dims, Combine::Sum, [classes.clone()], body), &[chances])
 }
 
-/// The operand itself, but in training, where elements become 0 and the others grow.
+/// The identity, except in training, where elements become 0 and the others are scaled up.
 ///
-/// The ratio is an attribute before version 12, and training is said by `is_test` before version 7 and
-/// by an input from 12 on; between those there is none.
+/// The ratio is an attribute before version 12. Training is given by `is_test` before version 7 and
+/// by an input from 12 on; in between there is none.
 fn dropout(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let (dims, dtype) = (cx.b.dims(x), cx.dtype(x));
@@ -187,7 +187,7 @@ fn dropout(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![b.cast(result, dtype)?, b.cast(kept, mask_type)?])
 }
 
-/// The ratio, as `f32`, and whether elements are dropped; `None` where it is known that none is.
+/// The ratio, as `f32`, and whether elements are dropped; `None` if it is known that none is.
 fn dropping(cx: &mut Context<'_>) -> Result<Option<[ValueId; 2]>, LowerError> {
     if cx.version >= 12 {
         let Some(training) = cx.optional(2) else { return Ok(None) };

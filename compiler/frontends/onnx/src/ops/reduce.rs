@@ -1,4 +1,4 @@
-//! Reductions over axes, and the places of extremes.
+//! Reductions over axes, and the indices of extremes.
 
 use super::formula::Formula;
 use crate::context::{Context, LowerError, Lowered, one};
@@ -46,7 +46,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("ArgMin", &[1, 11, 12, 13], |cx| arg(cx, Reduction::Min)),
 ];
 
-/// What is reduced.
+/// The kind of reduction.
 struct Over {
     axes: Vec<usize>,
     keep_dims: bool,
@@ -58,8 +58,8 @@ impl Over {
     }
 }
 
-/// Axes are an attribute, then an input: of the sum from version 13 on, of the others from 18. None
-/// means all of them, unless the node says that it means none.
+/// Axes are an attribute, then an input: for the sum from version 13 on, for others from 18. By default
+/// all axes are reduced, or none if the node states so.
 fn over(cx: &Context<'_>, x: ValueId) -> Result<Over, LowerError> {
     let rank = cx.b.rank(x);
     let given = match cx.ints("axes")? {
@@ -82,7 +82,7 @@ fn plain(cx: &mut Context<'_>, kind: Reduction) -> Lowered {
     one(cx.b.reduce(kind, x, &over.axes, over.keep_dims))
 }
 
-/// The extreme of nothing is the number that every other replaces.
+/// The extreme of no elements is the identity of the reduction.
 fn extreme(cx: &mut Context<'_>, kind: Reduction) -> Lowered {
     let x = cx.input(0)?;
     let over = over(cx, x)?;
@@ -124,11 +124,11 @@ fn composed(
     one(cx.b.cast(result, dtype))
 }
 
-/// `m + log(sum(e^(x - m)))` with the maximum `m`, so that nothing overflows.
+/// `m + log(sum(e^(x - m)))` with the maximum `m`, to avoid overflow.
 fn log_sum_exp(b: &mut Builder, x: ValueId, over: &Over) -> Built {
     let kept = Over { axes: over.axes.clone(), keep_dims: true };
     let most = extreme_of(b, Reduction::Max, x, &kept)?;
-    // The difference of two infinities is not a number: those are not moved.
+    // The difference of two infinities is NaN: infinite maxima are not subtracted.
     let size = b.unary(Unary::Abs, most)?;
     let finite = b.compare_number(Comparison::Lt, size, f64::INFINITY)?;
     let zero = b.number(0.0, x)?;
@@ -160,8 +160,8 @@ fn arg(cx: &mut Context<'_>, kind: Reduction) -> Lowered {
     one(cx.b.reshape(place, &dims))
 }
 
-/// Where along an axis the extreme is, the first or the last of equal ones; NaN is one. The axis stays,
-/// with one element.
+/// The index of the extreme along an axis, the first or the last of equal ones; NaN is an extreme. The axis
+/// is kept with extent 1.
 pub(super) fn place_of(
     b: &mut Builder,
     kind: Reduction,

@@ -13,26 +13,26 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Scan", &[8, 9, 11, 16, 19, 21, 23, 24, 25], scan),
 ];
 
-/// Loops of at most this many iterations are written one iteration after another, where a loop at
-/// the tensor level cannot hold what they carry.
+/// Loops of at most this many iterations are unrolled if a loop at the tensor level cannot carry their
+/// values.
 const UNROLLED: i64 = 1 << 10;
 
-/// What is repeated.
+/// The parts of a loop.
 struct Repeated<'g> {
     graph: &'g Graph,
-    /// At most how often: an `i64` scalar.
+    /// The maximum number of iterations: an `i64` scalar.
     trips: ValueId,
-    /// Whether to start: a `bool` scalar.
+    /// The initial condition: a `bool` scalar.
     start: ValueId,
-    /// The carried values at first.
+    /// The initial carried values.
     carried: Vec<ValueId>,
-    /// What is taken apart, one part per iteration.
+    /// The scanned inputs, one slice per iteration.
     scanned: Vec<Scanned>,
-    /// Whether the body takes the iteration and the condition, and gives the condition.
+    /// Whether the body takes the iteration and the condition, and returns the condition.
     conditional: bool,
 }
 
-/// A value of which each iteration takes one index of an axis.
+/// A value of which each iteration takes the slice at one index of an axis.
 struct Scanned {
     value: ValueId,
     axis: usize,
@@ -68,7 +68,7 @@ fn looped(cx: &mut Context<'_>) -> Lowered {
         match repeated.write(cx) {
             Ok(Some(results)) => return Ok(results),
             Ok(None) => {}
-            // The body may need to know what only single iterations do.
+            // The body may need values that are known only in single iterations.
             Err(error) => return unroll(cx, graph, trips, start, items).map_err(|_| error),
         }
     }
@@ -81,7 +81,7 @@ fn integer(b: &mut Builder, value: i64) -> Result<ValueId, LowerError> {
 }
 
 impl Repeated<'_> {
-    /// The carried values at last, then what is collected; `None` when a carried value changes its
+    /// The final carried values, then the collected ones; `None` if a carried value changes its
     /// element type, rank or structure.
     fn write(&self, cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, LowerError> {
         let types: Vec<Type> = self.carried.iter().map(|value| cx.ty(*value)).collect();
@@ -116,8 +116,7 @@ impl Repeated<'_> {
             }
             if outputs.len() < 1 + own.len() {
                 let (expected, found) = (own.len(), outputs.len() - 1);
-                let message =
-                    format!("expected {expected} carried values, its graph gives {found}");
+                let message = format!("expected {expected} carried values, its graph has {found}");
                 return Err(LowerError::invalid(message));
             }
             outputs[0] = region.b.reshape(outputs[0], &[])?;
@@ -176,7 +175,7 @@ impl Repeated<'_> {
         Ok(cx.b.region(kind, &operands, results))
     }
 
-    /// How many iterations there are, when nothing but the number of trips ends the loop.
+    /// The number of iterations, if only the trip count ends the loop.
     fn count(
         &self,
         b: &Builder,
@@ -193,7 +192,7 @@ impl Repeated<'_> {
 }
 
 impl Scanned {
-    /// The part that an iteration takes.
+    /// The slice that an iteration takes.
     fn part(&self, b: &mut Builder, value: ValueId, index: ValueId) -> Result<ValueId, LowerError> {
         let mut dims = b.dims(value);
         let extent = dims.remove(self.axis);
@@ -205,7 +204,7 @@ impl Scanned {
     }
 }
 
-/// Iterations one after another.
+/// Unrolls the loop.
 fn unroll(
     cx: &mut Context<'_>,
     graph: &Graph,
@@ -224,13 +223,13 @@ fn unroll(
             Some(false) => break,
             Some(true) if iteration < UNROLLED => {}
             Some(true) => {
-                let message = format!("more than {UNROLLED} iterations of such a loop");
+                let message =
+                    format!("the loop must be unrolled, but has more than {UNROLLED} iterations");
                 return Err(LowerError::unsupported(message));
             }
             None if iteration == 0 => return Err(LowerError::NeedsConstant(1)),
             None => {
-                let message =
-                    "what a loop carries changes its structure while its end is not known";
+                let message = "a carried value changes its structure in a loop of unknown length";
                 return Err(LowerError::unsupported(message));
             }
         }
@@ -239,7 +238,7 @@ fn unroll(
         inputs.append(&mut carried);
         let mut outputs = cx.inline(graph, &inputs)?.into_iter();
         let go_on = outputs.next().and_then(|item| item.tensor());
-        condition = go_on.ok_or_else(|| LowerError::invalid("its graph gives no condition"))?;
+        condition = go_on.ok_or_else(|| LowerError::invalid("its graph returns no condition"))?;
         carried = outputs.by_ref().take(count).collect();
         for (position, item) in outputs.enumerate() {
             let value = item.tensor();
@@ -256,7 +255,7 @@ fn unroll(
         results.push(Item::Tensor(concat(cx.b, &values, 0)?));
     }
     if results.len() < cx.output_count() {
-        return Err(LowerError::unsupported("what a loop of no iterations collects is not known"));
+        return Err(LowerError::unsupported("unknown result of a scan without iterations"));
     }
     cx.items(results)
 }
@@ -334,7 +333,7 @@ impl Plan {
         Ok(results)
     }
 
-    /// What was collected along a new first dimension, in the direction and place it is wanted.
+    /// The collected values along a new dimension, in the requested direction and position.
     fn arranged(
         &self,
         cx: &mut Context<'_>,
@@ -355,18 +354,16 @@ impl Plan {
     }
 }
 
-/// Version 8: every value has a batch before its other dimensions; the batch elements are
-/// independent, and are written one after another.
+/// Version 8: every value has a leading batch dimension; the batch elements are
+/// independent and are unrolled.
 fn scan_of_batches(cx: &mut Context<'_>, graph: &Graph, count: usize) -> Lowered {
     if cx.item(0).is_some() {
-        return Err(LowerError::unsupported(
-            "lengths of the sequences of a scan are not supported",
-        ));
+        return Err(LowerError::unsupported("sequence lengths of a scan are not supported"));
     }
     let inputs: Result<Vec<ValueId>, _> = (1..cx.input_count()).map(|at| cx.input(at)).collect();
     let inputs = inputs?;
     let batch = inputs.first().and_then(|value| cx.b.dims(*value).first().cloned());
-    let batch = batch.ok_or_else(|| LowerError::invalid("expected a batch, found nothing"))?;
+    let batch = batch.ok_or_else(|| LowerError::invalid("expected a batch, found no input"))?;
     let batch = batch.known().ok_or(LowerError::NeedsSize(batch))?;
     let plan = Plan::of(cx, count as i64)?;
     let mut results: Vec<Vec<ValueId>> = vec![];

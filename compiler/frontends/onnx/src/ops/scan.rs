@@ -1,4 +1,4 @@
-//! Running sums and products.
+//! Cumulative sums and products.
 
 use super::formula::widened;
 use crate::context::{Context, LowerError, Lowered, one};
@@ -10,17 +10,17 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("CumProd", &[26], |cx| scan(cx, Combine::Product)),
 ];
 
-/// Axes of at most this extent, and those of unknown extent, are joined anew for every element.
+/// Axes of at most this extent, and those of unknown extent, are reduced anew for every element.
 const SHORT: i64 = 32;
 
-/// How elements of an axis are joined.
+/// The options of a scan.
 #[derive(Clone, Copy)]
 struct Scan {
     combine: Combine,
     axis: usize,
     /// From the end.
     reverse: bool,
-    /// Without the element itself.
+    /// Excluding the element itself.
     exclusive: bool,
 }
 
@@ -46,7 +46,7 @@ fn scan(cx: &mut Context<'_>, combine: Combine) -> Lowered {
 }
 
 impl Scan {
-    /// Every element joined from all those before it.
+    /// Reduces every element with all those before it.
     fn direct(self, b: &mut Builder, x: ValueId) -> Built {
         let dims = b.dims(x);
         let (here, other) = (Scalar::Loop(self.axis), Scalar::Loop(dims.len()));
@@ -58,7 +58,7 @@ impl Scan {
         b.compute(Compute::reduce(dims, self.combine, over, body), &[x])
     }
 
-    /// Joins elements 1, 2, 4, ... apart: as many steps as the extent has bits.
+    /// Combines elements at distances 1, 2, 4, ...: as many steps as the extent has bits.
     fn doubling(self, b: &mut Builder, x: ValueId, extent: i64) -> Built {
         let mut result = if self.exclusive { self.moved(b, x, 1, false)? } else { x };
         let mut distance = 1;
@@ -69,7 +69,7 @@ impl Scan {
         Ok(result)
     }
 
-    /// The element that many places before, joined with the element itself or alone.
+    /// The element at a distance before, combined with the element itself or alone.
     fn moved(self, b: &mut Builder, x: ValueId, distance: i64, join: bool) -> Built {
         let dims = b.dims(x);
         let distance = Scalar::index(distance);

@@ -1,6 +1,6 @@
 //! Elements replaced at indices that are data.
 //!
-//! A loop over the result looks for the updates that mean its element: the time is that of the result
+//! A loop over the result searches the updates for those of its element: the time is the size of the result
 //! times the updates along the indexed axis (all updates for n-dimensional indices).
 
 use super::gather::coordinates;
@@ -16,7 +16,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("TensorScatter", &[24], tensor_scatter),
 ];
 
-/// How updates join what is there; `None` when they replace it.
+/// How updates are combined with the old value; `None` if they replace it.
 fn reduction(cx: &Context<'_>) -> Result<Option<Combine>, LowerError> {
     Ok(Some(match cx.string_or("reduction", "none")?.as_str() {
         "none" => return Ok(None),
@@ -40,7 +40,7 @@ fn join(how: Combine, left: Scalar, right: Scalar) -> Scalar {
     )
 }
 
-/// The update that changes nothing.
+/// The identity of the reduction.
 fn neutral(how: Combine, dtype: DType) -> Scalar {
     let extreme = |positive: bool| {
         if dtype.is_float() {
@@ -152,7 +152,7 @@ fn meant_nd(operand: usize, dims: &[Dim], last: usize) -> Scalar {
     }))
 }
 
-/// First which update each place takes, then the elements: the search is done once per place.
+/// First the number of the update for each position, then the elements: the search is done once per position.
 fn replace_nd(
     cx: &mut Context<'_>,
     x: ValueId,

@@ -1,4 +1,4 @@
-//! Elements chosen by their values.
+//! Elements selected by their values.
 
 use super::indexing::{along, counted, inside, loops, size};
 use crate::context::{Context, LowerError, Lowered};
@@ -52,7 +52,7 @@ fn compress(cx: &mut Context<'_>) -> Lowered {
     let mut dims = cx.b.dims(x);
     let found = cx.b.dims(condition);
     if found.len() != 1 {
-        let message = format!("expected conditions in a row, found {}", cx.b.ty(condition));
+        let message = format!("expected conditions of rank 1, found {}", cx.b.ty(condition));
         return Err(LowerError::invalid(message));
     }
     let message = "compress: expected at most as many conditions as elements";
@@ -66,7 +66,7 @@ fn compress(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![cx.b.compute(Compute::map(dims, body), &[x, places])?])
 }
 
-/// Slices along an axis, or elements, each once. All pairs are compared: meant for few.
+/// Unique slices along an axis, or unique elements. All pairs are compared: intended for few.
 fn unique(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let sorted = cx.int_or("sorted", 1)? != 0;
@@ -87,7 +87,7 @@ fn unique(cx: &mut Context<'_>) -> Lowered {
     let rows = cx.b.reshape(front, &[count.clone(), width.clone()])?;
     let first = first_equals(cx, rows)?;
     let places = places_of_first(cx, rows, first, sorted)?;
-    // Of each kept slice, where it is first met.
+    // For each unique slice, its first occurrence.
     let kept = Scalar::load(0, [Scalar::Loop(0)]).equals(Scalar::Loop(0));
     let number = Compute::reduce([], Combine::Sum, [count.clone()], kept.cast(DType::I64));
     let number = cx.b.compute(number, &[first])?;
@@ -97,7 +97,7 @@ fn unique(cx: &mut Context<'_>) -> Lowered {
     let index = own.and(here).select(Scalar::Loop(1), Scalar::index(0));
     let index = Compute::reduce([number.clone()], Combine::Max, [count.clone()], index);
     let index = cx.b.compute(index, &[first, places])?;
-    // The slices back in their places.
+    // The slices moved back to their axis.
     let mut kept_sizes = sizes;
     let extent = std::mem::replace(&mut kept_sizes[0], number.clone());
     let mut at = loops(0..kept_sizes.len());
@@ -129,14 +129,14 @@ fn first_equals(cx: &mut Context<'_>, rows: ValueId) -> Result<ValueId, LowerErr
     let differing = cx.b.compute(differing, &[rows])?;
     let equal = Scalar::load(0, loops(0..2)).equals(Scalar::index(0));
     let own = Scalar::Loop(1).equals(Scalar::Loop(0));
-    // A row with NaN equals none, and is its own.
+    // A row with NaN equals none, and represents itself.
     let other = equal.select(Scalar::Loop(1), size(&count));
     let body = own.select(Scalar::Loop(0), other);
     let first = Compute::reduce([count.clone()], Combine::Min, [count], body);
     Ok(cx.b.compute(first, &[differing])?)
 }
 
-/// For each row the place of its like among the rows that are kept.
+/// For each row the index of its equal among the unique rows.
 fn places_of_first(
     cx: &mut Context<'_>,
     rows: ValueId,
@@ -152,7 +152,7 @@ fn places_of_first(
         let places = Compute::reduce([count.clone()], Combine::Sum, [count], body);
         return Ok(cx.b.compute(places, &[first])?);
     }
-    // Where two rows differ first, the one of the smaller element there is before.
+    // Rows are ordered by the first element in which they differ.
     let element = |row: usize, column: Scalar| Scalar::load(0, [Scalar::Loop(row), column]);
     let differs = element(0, Scalar::Loop(2)).compare(Comparison::Ne, element(1, Scalar::Loop(2)));
     let body = differs.select(Scalar::Loop(2), size(&width));

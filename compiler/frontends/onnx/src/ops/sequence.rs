@@ -1,5 +1,5 @@
-//! Sequences and optionals. Their structure is known when the model is imported: they leave nothing
-//! at the tensor level but their tensors.
+//! Sequences and optionals. Their structure is known when the model is imported: at the tensor level
+//! only their tensors exist.
 
 use super::indexing::{along, concat, unsqueeze};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -17,7 +17,8 @@ pub(super) const OPERATORS: &[Operator] = &[
         let items = sequence(cx, 0)?;
         let at = position(cx, items.len())?;
         let item = items.get(at).cloned();
-        let item = item.ok_or_else(|| LowerError::invalid("expected a sequence that is not empty"));
+        let item =
+            item.ok_or_else(|| LowerError::invalid("expected a sequence with at least one value"));
         cx.items(vec![item?])
     }),
     Operator::new("SequenceConstruct", &[11], |cx| {
@@ -31,7 +32,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         let default = items.len().saturating_sub(1);
         let at = if cx.item(1).is_some() { position(cx, items.len())? } else { default };
         if at >= items.len() {
-            return Err(LowerError::invalid("expected a sequence that is not empty"));
+            return Err(LowerError::invalid("expected a sequence with at least one value"));
         }
         items.remove(at);
         cx.items(vec![Item::Sequence(items)])
@@ -61,14 +62,14 @@ fn sequence(cx: &Context<'_>, input: usize) -> Result<Vec<Item>, LowerError> {
     }
 }
 
-/// The place in a sequence that the second input says.
+/// The position in a sequence given by the second input.
 fn position(cx: &Context<'_>, length: usize) -> Result<usize, LowerError> {
     place(cx, 1, length, length as i64 - 1)
 }
 
 fn place(cx: &Context<'_>, input: usize, length: usize, most: i64) -> Result<usize, LowerError> {
     let given = cx.constant_ints(input)?.and_then(|values| values.first().copied());
-    let given = given.ok_or_else(|| LowerError::invalid("expected a position, found nothing"))?;
+    let given = given.ok_or_else(|| LowerError::invalid("expected a position, found none"))?;
     let length = length as i64;
     let at = if given < 0 { given + length } else { given };
     if (0..=most).contains(&at) {
@@ -97,7 +98,7 @@ fn concat_from_sequence(cx: &mut Context<'_>) -> Lowered {
         values.push(value.ok_or_else(|| LowerError::invalid("expected a sequence of tensors"))?);
     }
     let Some(first) = values.first().copied() else {
-        return Err(LowerError::unsupported("joining an empty sequence is not supported"));
+        return Err(LowerError::unsupported("concatenating an empty sequence is not supported"));
     };
     let axis = cx.int("axis")?.ok_or_else(|| cx.missing("axis"))?;
     let stack = cx.int_or("new_axis", 0)? != 0;
@@ -125,7 +126,8 @@ fn split_to_sequence(cx: &mut Context<'_>) -> Lowered {
                 None => Some(1),
             };
             let chunk = chunk.filter(|chunk| *chunk > 0);
-            let chunk = chunk.ok_or_else(|| LowerError::invalid("expected parts of some size"))?;
+            let chunk =
+                chunk.ok_or_else(|| LowerError::invalid("expected a positive size of parts"))?;
             let total = dim.known().ok_or_else(|| LowerError::NeedsSize(dim.clone()))?;
             let whole = vec![Dim::Known(chunk); (total / chunk) as usize];
             let rest = (total % chunk != 0).then_some(Dim::Known(total % chunk));
@@ -151,7 +153,7 @@ fn drop_axis(cx: &mut Context<'_>, x: ValueId, axis: usize) -> Result<ValueId, L
     Ok(cx.b.reshape(x, &dims)?)
 }
 
-/// The graph, written once per element; other inputs that are no sequences are given as they are.
+/// The graph attribute, applied once per element; inputs other than sequences are passed unchanged.
 fn sequence_map(cx: &mut Context<'_>) -> Lowered {
     let graph = cx.graph("body")?.ok_or_else(|| cx.missing("body"))?;
     let length = sequence(cx, 0)?.len();

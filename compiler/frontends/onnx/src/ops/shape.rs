@@ -35,7 +35,7 @@ fn reshape(cx: &mut Context<'_>) -> Lowered {
     let keep_zero = cx.int_or("allowzero", 0)? != 0;
     let own = cx.b.dims(x);
     let total = Dim::product(&own);
-    // The sign of a size that is read when the program runs is not known: -1 and 0 are distinguished there.
+    // The sign of a size read at run time is unknown: -1 and 0 are distinguished then.
     let copied = |(axis, dim): (usize, &Dim)| match own.get(axis) {
         Some(size) if !keep_zero => Dim::if_equal(dim, &0.into(), size, dim),
         _ => dim.clone(),

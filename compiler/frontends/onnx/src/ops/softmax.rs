@@ -1,4 +1,4 @@
-//! Softmax and its kin.
+//! Softmax and related operators.
 
 use super::formula::{Formula, rounding_once};
 use super::reduce::place_of;
@@ -18,7 +18,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Hardmax", &[1, 11, 13], hardmax),
 ];
 
-/// The operand and the axes it runs over: one from version 13 on, before that an axis and all after it.
+/// The operand and the axes: one from version 13 on, before that an axis and all after it.
 fn operand(cx: &Context<'_>) -> Result<(ValueId, Vec<usize>), LowerError> {
     let x = cx.input(0)?;
     let rank = cx.b.rank(x);
@@ -26,7 +26,7 @@ fn operand(cx: &Context<'_>) -> Result<(ValueId, Vec<usize>), LowerError> {
         return Ok((x, vec![cx.axis(cx.int_or("axis", -1)?, rank)?]));
     }
     let axis = cx.int_or("axis", 1)?;
-    // An axis behind the last is that of an empty product.
+    // An axis after the last is that of an empty product.
     let first = if axis == rank as i64 { rank } else { cx.axis(axis, rank)? };
     Ok((x, (first..rank).collect()))
 }

@@ -9,8 +9,8 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("TfIdfVectorizer", &[9
 
 /// How often n-grams of a pool occur in rows of numbers, as columns.
 ///
-/// An n-gram is met at a position and a distance: its numbers stand `distance` apart, which is from 1
-/// to one more than `max_skip_count`. Single numbers have no distance.
+/// An n-gram occurs at a position with a distance: its numbers are `distance` apart, from 1
+/// to `max_skip_count + 1`. Single numbers have no distance.
 fn vectorize(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     if cx.attribute("pool_strings").is_some() {
@@ -98,7 +98,7 @@ impl Grams<'_> {
     }
 }
 
-/// Counts as they are (`TF`), whether there are any (`IDF`), or weighted counts (`TFIDF`).
+/// The counts (`TF`), whether they are positive (`IDF`), or weighted counts (`TFIDF`).
 fn weigh(
     cx: &mut Context<'_>,
     counts: ValueId,

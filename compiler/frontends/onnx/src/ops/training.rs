@@ -1,4 +1,4 @@
-//! Steps of gradient descent (`ai.onnx.preview.training`).
+//! Optimiser steps of gradient descent (`ai.onnx.preview.training`).
 
 use super::indexing::loops;
 use crate::context::{Context, LowerError, Lowered};
@@ -13,7 +13,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Momentum", &[1], momentum).in_domain(DOMAIN),
 ];
 
-/// One tensor that is optimised: what one step computes from. Operands are the rate and the number of
+/// A step for one tensor. Operands are the rate and the number of
 /// steps so far, which are scalars, then the tensor, its gradient and its states, of one shape.
 struct Step {
     operands: Vec<ValueId>,
@@ -22,7 +22,7 @@ struct Step {
 }
 
 impl Step {
-    /// The steps of a node; each tensor has as many states.
+    /// The steps of a node; each tensor has the same number of states.
     fn all(cx: &mut Context<'_>, states: usize) -> Result<Vec<Self>, LowerError> {
         let inputs = cx.all_inputs()?;
         let kinds = 2 + states;
@@ -71,7 +71,7 @@ impl Step {
         Scalar::float(f64::from(value), self.dtype)
     }
 
-    /// The gradient of the tensor with a penalty of its size.
+    /// The gradient of the tensor with regularisation.
     fn gradient(&self, penalty: f32) -> Scalar {
         self.element(1) + self.number(penalty) * self.element(0)
     }
@@ -82,7 +82,7 @@ impl Step {
     }
 }
 
-/// The results of each kind one after another, as a node gives them.
+/// The results grouped by kind, in the order of the node's outputs.
 fn by_kind(results: Vec<Vec<ValueId>>) -> Vec<ValueId> {
     let kinds = results.first().map_or(0, Vec::len);
     (0..kinds).flat_map(|kind| results.iter().map(move |result| result[kind])).collect()
@@ -119,7 +119,7 @@ fn adam(cx: &mut Context<'_>) -> Lowered {
         let mean = mixed(alpha, step.element(2), gradient.clone());
         let squares = mixed(beta, step.element(3), gradient.clone() * gradient);
         let scale = squares.clone().unary(Unary::Sqrt) + step.number(epsilon);
-        // What is left of the states at the start, which are zero.
+        // The weight of the initial states, which are zero.
         let left = |weight: f32| one() - step.number(weight).binary(Binary::Pow, step.done());
         let corrected = step.rate() * left(beta).unary(Unary::Sqrt) / left(alpha);
         let first = step.done().equals(step.number(0.0));

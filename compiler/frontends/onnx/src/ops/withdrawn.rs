@@ -1,4 +1,4 @@
-//! Operators that ONNX tried and withdrew; old files have them.
+//! Operators that ONNX has withdrawn; they occur in old files.
 
 use super::formula::Formula;
 use crate::context::{Context, LowerError, Lowered, one};

@@ -1,4 +1,4 @@
-//! One node in a module of its own, to import and run.
+//! A module with a single node, to import and run.
 #![allow(dead_code, reason = "not every test uses everything")]
 
 use irc_common_format::model::{
@@ -9,7 +9,7 @@ use irc_tensor::Element;
 use irc_tl::{Constant, DType, Tensor, TensorType};
 use std::collections::BTreeMap;
 
-/// A node, the version of its operator set, and what it is given.
+/// A node, the version of its operator set, and its inputs.
 pub struct Case {
     node: Node,
     opset: i64,
@@ -31,7 +31,7 @@ impl Case {
         self
     }
 
-    /// An input whose elements are known when the program runs.
+    /// An input whose elements are known at run time.
     pub fn input<T: Element>(mut self, shape: &[i64], values: &[T]) -> Self {
         let name = format!("x{}", self.node.inputs.len());
         let tensor = Tensor::from_values(shape, values).expect("as many values");
@@ -49,7 +49,7 @@ impl Case {
         self
     }
 
-    /// An input whose elements the file states.
+    /// An input whose elements are constant.
     pub fn constant<T: Element>(mut self, shape: &[i64], values: &[T]) -> Self {
         let name = format!("x{}", self.node.inputs.len());
         let tensor = Tensor::from_values(shape, values).expect("as many values");
@@ -59,7 +59,7 @@ impl Case {
         self
     }
 
-    /// An input that is left out.
+    /// An omitted input.
     pub fn nothing(mut self) -> Self {
         self.node.inputs.push(String::new());
         self
@@ -96,22 +96,22 @@ impl Case {
         self
     }
 
-    /// The outputs. Runs the program twice, made for the sizes and for any sizes: both give the same.
+    /// The outputs. Runs the program twice, specialised for the sizes and with symbolic sizes: both agree.
     pub fn run(&self) -> Result<Vec<Tensor>, String> {
         let known = self.run_with(false)?;
         let open = self.run_with(true)?;
-        assert_eq!(known, open, "sizes that are known only when it runs change the result");
+        assert_eq!(known, open, "symbolic sizes change the result");
         Ok(known)
     }
 
     /// The elements of the only output.
     pub fn values(&self) -> Vec<f64> {
-        self.run().expect("a good node")[0].to_f64()
+        self.run().expect("a valid node")[0].to_f64()
     }
 
-    /// Why the node is refused.
+    /// The error with which the node is rejected.
     pub fn error(&self) -> String {
-        self.run_with(false).expect_err("a bad node")
+        self.run_with(false).expect_err("an invalid node")
     }
 
     fn run_with(&self, open: bool) -> Result<Vec<Tensor>, String> {

@@ -1,6 +1,6 @@
 //! Calls of a module's functions.
 
-use super::{DEEPEST, Scope, diagnostic};
+use super::{MAX_DEPTH, Scope, diagnostic};
 use crate::import::functions;
 use crate::import::item::Item;
 use crate::import::meaning::inputs_of;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl<'m> Scope<'m> {
-    /// Writes a call: as a call where that is wished and can be, else the function's body in place.
+    /// Lowers a call: outlined if that is requested and possible, else inlined.
     pub(super) fn call(
         &mut self,
         builder: &mut Builder,
@@ -20,8 +20,8 @@ impl<'m> Scope<'m> {
         function: &'m Function,
         path: &Path<'_>,
     ) -> Result<(), Vec<NodeDiagnostic>> {
-        if self.depth >= DEEPEST {
-            let message = format!("calls are more than {DEEPEST} deep");
+        if self.depth >= MAX_DEPTH {
+            let message = format!("calls are nested more than {MAX_DEPTH} deep");
             return Err(vec![diagnostic(node, path, NodeDiagnosticKind::Invalid, message)]);
         }
         let place = self.functions.place(function);
@@ -39,7 +39,7 @@ impl<'m> Scope<'m> {
                 Some(item) => self.define_item(name, item),
                 None if name.is_empty() => {}
                 None => {
-                    let message = format!("its function makes no '{}'", formal.name());
+                    let message = format!("its function has no output '{}'", formal.name());
                     return Err(vec![diagnostic(node, path, NodeDiagnosticKind::Invalid, message)]);
                 }
             }
@@ -63,8 +63,8 @@ impl<'m> Scope<'m> {
         inside.body(builder, node, function, path)
     }
 
-    /// The call of a function of its own. There is none where the body cannot be written without
-    /// knowing more of the arguments.
+    /// An outlined call. `None` if the body cannot be lowered without
+    /// more knowledge of the arguments.
     fn outlined(
         &self,
         builder: &mut Builder,
@@ -79,7 +79,7 @@ impl<'m> Scope<'m> {
             let Some(item) = self.item(given) else { continue };
             let within: Result<Item, ()> = item.map(&mut |value| {
                 let name = format!("input_{}", operands.len());
-                // Small integers may be sizes, which the body needs to know.
+                // Small integers may be sizes, which the body needs as known values.
                 if builder.elements(value).is_some() {
                     let (within, operand) = b.capture(builder, value, &name);
                     operands.extend(operand.then_some(value));
@@ -126,7 +126,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Writes the body of a function whose inputs are defined: what its outputs are.
+    /// Lowers the body of a function whose inputs are defined, and returns its outputs.
     fn body(
         &mut self,
         builder: &mut Builder,
@@ -144,7 +144,7 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// Types of a function's results as its caller sees them: sizes that it does not know are new symbols.
+/// Types of a function's results as its caller sees them: unknown sizes are new symbols.
 fn seen_outside(builder: &mut Builder, mut types: Vec<Type>) -> Vec<Type> {
     let mut dim = |dim: &mut Dim| {
         if !builder.knows(dim) {
@@ -155,7 +155,7 @@ fn seen_outside(builder: &mut Builder, mut types: Vec<Type>) -> Vec<Type> {
     types
 }
 
-/// Inputs of a function that a call leaves out are left out of the calls in its body.
+/// Omits inputs that a call of a function omits from the calls in its body.
 fn leave_out_missing(mut body: Vec<Node>, function: &Function, inside: &Scope<'_>) -> Vec<Node> {
     let names = function.inputs.iter().map(Value::name);
     let missing: BTreeSet<&str> = names.filter(|name| inside.item(name).is_none()).collect();

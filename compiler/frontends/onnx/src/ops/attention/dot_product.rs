@@ -55,7 +55,7 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![y, key, value, shown])
 }
 
-/// `[batch, heads, sequence, size]` of a value that may have the heads in its last dimension.
+/// `[batch, heads, sequence, size]` from a value that may have the heads in its last dimension.
 fn heads(cx: &mut Context<'_>, x: ValueId, attribute: &str) -> Result<ValueId, LowerError> {
     let dims = cx.b.dims(x);
     match dims.len() {
@@ -81,7 +81,7 @@ fn after_past(b: &mut Builder, past: Option<ValueId>, x: ValueId) -> Built {
     }
 }
 
-/// The attribute that names the type that the softmax is computed in, if it is given.
+/// The element type in which the softmax is computed, if the attribute is given.
 pub(super) fn precision(cx: &Context<'_>) -> Result<Option<DType>, LowerError> {
     Ok(match cx.int("softmax_precision")? {
         None => None,
@@ -104,7 +104,7 @@ pub(super) fn wide_softmax(b: &mut Builder, x: ValueId) -> Built {
     b.cast(weights, dtype)
 }
 
-/// Softmax of scores of which all may be hidden: nothing is weighed then.
+/// Softmax of scores that may all be masked: the weights are then zero.
 fn masked_softmax(b: &mut Builder, x: ValueId) -> Built {
     let to = b.dtype(x);
     let x = b.cast(x, wide(to))?;
@@ -139,7 +139,7 @@ pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -
         let by = b.cast(by, dtype)?;
         (b.binary(Binary::Mul, q, by)?, k)
     } else {
-        // Halves of the factor on both sides keep the product in the range of a small type.
+        // The root of the factor on both sides keeps the product in the range of a small type.
         let root = b.unary(Unary::Sqrt, by)?;
         let root = b.cast(root, dtype)?;
         (b.binary(Binary::Mul, q, root)?, b.binary(Binary::Mul, k, root)?)
@@ -147,12 +147,12 @@ pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -
     grouped(b, q, k, true)
 }
 
-/// The sums of values by weights: `[batch, heads, queries, size]`.
+/// The weighted sums of values: `[batch, heads, queries, size]`.
 pub(super) fn weighted(b: &mut Builder, weights: ValueId, values: ValueId) -> Built {
     grouped(b, weights, values, false)
 }
 
-/// A product per head, where several heads of `x` may share one of `y`.
+/// A product per head; several heads of `x` may share one of `y`.
 fn grouped(b: &mut Builder, x: ValueId, y: ValueId, transpose_rhs: bool) -> Built {
     let (own, shared) = (b.dims(x), b.dims(y));
     let op = Op::Matmul { transpose_lhs: false, transpose_rhs };
@@ -175,7 +175,7 @@ fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
     scale(b, x, cap)
 }
 
-/// Scores with what must not be seen at minus infinity, or with what the mask adds.
+/// Masked scores: minus infinity where the mask hides a key, or the sum with an additive mask.
 fn mask(cx: &mut Context<'_>, scores: ValueId, past: &Dim) -> Result<ValueId, LowerError> {
     let dims = cx.b.dims(scores);
     let dtype = cx.dtype(scores);
@@ -204,7 +204,7 @@ fn mask(cx: &mut Context<'_>, scores: ValueId, past: &Dim) -> Result<ValueId, Lo
     Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
 }
 
-/// How far from a query keys are seen; nothing is no limit.
+/// How far from a query keys are visible; `None` without a limit.
 struct Window {
     before: Option<i64>,
     after: Vec<i64>,
@@ -223,7 +223,7 @@ impl Window {
         Ok(Self { before: side("left_window_size")?, after })
     }
 
-    /// Whether the key that loop 3 counts is seen from a position; `None` when all are.
+    /// Whether the key counted by loop 3 is visible from a position; `None` if all are.
     fn sees(&self, position: &Scalar) -> Option<Scalar> {
         let key = || Scalar::Loop(3);
         let first = self.before.map(|before| key().ge(position.clone() - Scalar::index(before)));
@@ -235,7 +235,7 @@ impl Window {
     }
 }
 
-/// A score with the mask, operand 1, which broadcasts; keys beyond its end are not seen.
+/// A score with the mask, operand 1, which broadcasts; keys beyond its end are hidden.
 fn with_mask(
     cx: &mut Context<'_>,
     score: Scalar,

@@ -1,4 +1,4 @@
-//! Attention whose scores and weights graphs of the node change.
+//! Attention with score and weight functions given as graph attributes.
 
 use super::dot_product::{precision, scores, weighted, wide_softmax};
 use crate::Item;
@@ -30,7 +30,7 @@ fn flex_attention(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(y, dtype))
 }
 
-/// What the graph of that name makes of a value; the value where there is none.
+/// Applies the graph attribute to a value; returns the value if there is none.
 fn changed(cx: &mut Context<'_>, name: &str, x: ValueId) -> Result<ValueId, LowerError> {
     let Some(graph) = cx.graph(name)?.cloned() else { return Ok(x) };
     let results = cx.inline(&graph, &[Item::Tensor(x)])?;
@@ -40,7 +40,7 @@ fn changed(cx: &mut Context<'_>, name: &str, x: ValueId) -> Result<ValueId, Lowe
     };
     let (expected, found) = (cx.ty(x), cx.ty(result));
     if found.rank() != expected.rank() || found.dtype != expected.dtype {
-        let message = format!("expected {name} to give {expected}, found {found}");
+        let message = format!("expected a result {expected} of {name}, found {found}");
         return Err(LowerError::invalid(message));
     }
     Ok(result)

@@ -10,10 +10,10 @@ use irc_tl::{
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("LinearAttention", &[27], linear_attention)];
 
-/// The state and the sums are of this type.
+/// The state and the sums have this type.
 const COMPUTED: DType = DType::F32;
 
-/// The sizes of a node, and its rule.
+/// The sizes of a node, and its update rule.
 struct Recurrence {
     batch: Dim,
     time: Dim,
@@ -21,11 +21,11 @@ struct Recurrence {
     heads: i64,
     key: Dim,
     value: Dim,
-    /// By what the result is multiplied; `None` for `1 / sqrt(key)`.
+    /// The factor of the result; `None` for `1 / sqrt(key)`.
     scale: Option<f64>,
-    /// The decay, and how many numbers it is per head: one, or one per element of a key.
+    /// The decay, and its size per head: one, or one per element of a key.
     decay: Option<(ValueId, Dim)>,
-    /// How much is updated, and how many numbers it is: one per head, or one.
+    /// The update rate, and its size: one per head, or one.
     beta: Option<(ValueId, Dim)>,
 }
 
@@ -168,7 +168,7 @@ impl Recurrence {
         b.compute(Compute::map(self.state_dims(), body), &operands)
     }
 
-    /// `v` of the step: `[batch, heads, value]`.
+    /// `v` at the step: `[batch, heads, value]`.
     fn token(&self, b: &mut Builder, operands: [ValueId; 2]) -> Built {
         let dims = [self.batch.clone(), self.heads.into(), self.value.clone()];
         let body = self.packed(0, 1, Scalar::Loop(1), &self.value, Scalar::Loop(2));

@@ -1,4 +1,4 @@
-//! Attention, and what goes with it.
+//! Attention operators.
 
 pub(super) mod dot_product;
 pub(super) mod flex;

@@ -8,16 +8,16 @@ use irc_tl::{Binary, Compute, DType, Dim, Relation, Scalar, ValueId};
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("RotaryEmbedding", &[23], rotary)];
 
-/// Where the parts of a rotation lie.
+/// The layout of a rotation.
 struct Rotation {
-    /// How many elements of each head turn.
+    /// Number of elements of each head that are rotated.
     turned: Dim,
-    /// Whether the elements of a pair are neighbours.
+    /// Whether the elements of a pair are adjacent.
     interleaved: bool,
     /// The loop over the sequence.
     sequence: usize,
     dtype: DType,
-    /// Whether rows of the tables are found by position.
+    /// Whether rows of the tables are selected by position ids.
     by_position: bool,
 }
 
@@ -37,7 +37,7 @@ fn rotary(cx: &mut Context<'_>) -> Lowered {
         if found.rank() != rank {
             return Err(LowerError::invalid(format!("expected rank {rank}, found {found}")));
         }
-        let message = "expected half as many angles as elements that turn";
+        let message = "expected half as many angles as rotated elements";
         cx.b.require(&found.dims[rank - 1], Relation::Equal, &half, message)?;
     }
     let dtype = cx.dtype(x);
@@ -52,7 +52,7 @@ fn rotary(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.reshape(turned, &own))
 }
 
-/// The operand with heads as a dimension of their own, the last but one or the second, and the
+/// The operand with heads as a separate dimension, the last but one or the second, and the
 /// dimension of the sequence.
 fn split(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, usize), LowerError> {
     let own = cx.b.dims(x);

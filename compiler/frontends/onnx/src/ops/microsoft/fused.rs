@@ -1,4 +1,4 @@
-//! Convolutions and products of matrices with what follows them.
+//! Convolutions and matrix products fused with the ops that follow them.
 
 use super::DOMAIN;
 use crate::context::{Context, LowerError, Lowered, one};
@@ -26,7 +26,7 @@ fn conv(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![activated(cx, result)?])
 }
 
-/// The function that the attribute `activation` names, of every element.
+/// The elementwise function that the attribute `activation` names.
 fn activated(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
     let name = cx.string_or("activation", "")?;
     let parameters = cx.floats("activation_params")?.unwrap_or_default();
@@ -75,7 +75,7 @@ fn matmul(cx: &mut Context<'_>) -> Lowered {
     one(scale(cx.b, result, alpha))
 }
 
-/// The value with its last two dimensions swapped, when the attribute says so.
+/// Swaps the last two dimensions if the attribute requests it.
 fn transposed(cx: &mut Context<'_>, x: ValueId, name: &str) -> Result<ValueId, LowerError> {
     let rank = cx.b.rank(x);
     if cx.int_or(name, 0)? == 0 || rank < 2 {

@@ -1,4 +1,4 @@
-//! Operators of the domain `com.microsoft`, which tools of ONNX Runtime write.
+//! Operators of the domain `com.microsoft`, written by tools of ONNX Runtime.
 
 pub(super) mod fused;
 pub(super) mod quantized;

@@ -1,4 +1,4 @@
-//! Functions of small integers with a scale and a zero point.
+//! Functions of quantised integers with a scale and a zero point.
 
 use super::DOMAIN;
 use crate::context::{Context, LowerError, Lowered, one};
@@ -20,7 +20,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("QLinearSoftmax", &[1], soft_max).in_domain(DOMAIN),
 ];
 
-/// The float that an input means: inputs `first`, its scale, and its zero point.
+/// Dequantises an input: inputs `first`, its scale, and its zero point.
 fn read(cx: &mut Context<'_>, first: usize) -> Result<ValueId, LowerError> {
     let (x, scale, zero) = (cx.input(first)?, cx.input(first + 1)?, cx.optional(first + 2));
     let number = centred(cx.b, x, zero)?;
@@ -28,7 +28,7 @@ fn read(cx: &mut Context<'_>, first: usize) -> Result<ValueId, LowerError> {
     Ok(cx.b.binary(Binary::Mul, number, scale)?)
 }
 
-/// The zero point of a result, which also gives its type; without it that is `to` and the point 0.
+/// The zero point of a result, which also determines its type; by default 0 of type `to`.
 fn zero_point(cx: &mut Context<'_>, index: usize, to: DType) -> Result<ValueId, LowerError> {
     match cx.optional(index) {
         Some(zero) => Ok(zero),
@@ -36,7 +36,7 @@ fn zero_point(cx: &mut Context<'_>, index: usize, to: DType) -> Result<ValueId, 
     }
 }
 
-/// The small integer of a float: inputs `first`, the scale, and the zero point.
+/// Quantises a float: inputs `first`, the scale, and the zero point.
 fn write(cx: &mut Context<'_>, x: ValueId, first: usize, to: DType) -> Lowered {
     let scale = cx.input(first)?;
     let zero = zero_point(cx, first + 1, to)?;
@@ -44,8 +44,8 @@ fn write(cx: &mut Context<'_>, x: ValueId, first: usize, to: DType) -> Lowered {
     one(quantize(cx.b, scaled, zero))
 }
 
-/// The sum of two inputs, each scaled to the result's scale first, as the reference does: where
-/// results lie halfway between two integers the order matters.
+/// The sum of two inputs, each first scaled to the result's scale, as in the reference: where
+/// results are halfway between two integers the order matters.
 fn add(cx: &mut Context<'_>) -> Lowered {
     let scale = cx.input(6)?;
     let mut scaled = vec![];
@@ -90,7 +90,7 @@ fn leaky_relu(cx: &mut Context<'_>) -> Lowered {
     })
 }
 
-/// Softmax along one axis; before version 13 of the set along that and all that follow.
+/// Softmax along one axis; before version 13 of the operator set along that and all following axes.
 fn soft_max(cx: &mut Context<'_>) -> Lowered {
     let dims = cx.b.dims(cx.input(0)?);
     let rank = dims.len();
@@ -111,7 +111,7 @@ fn soft_max(cx: &mut Context<'_>) -> Lowered {
     })
 }
 
-/// The permutations that bring channels from the last place to the second, and back.
+/// The permutations that move channels from the last position to the second, and back.
 fn channels_second(rank: usize) -> (Vec<usize>, Vec<usize>) {
     let mut there: Vec<usize> = vec![0, rank - 1];
     there.extend(1..rank - 1);
@@ -121,7 +121,7 @@ fn channels_second(rank: usize) -> (Vec<usize>, Vec<usize>) {
     (there, back)
 }
 
-/// A function of `[batch, channels, ...]`, of an input that may have its channels last.
+/// A function of `[batch, channels, ...]`, for an input that may be channels-last.
 fn spatial(
     cx: &mut Context<'_>,
     function: impl Fn(&mut Context<'_>, ValueId) -> Result<ValueId, LowerError>,
@@ -158,7 +158,7 @@ fn concatenate(cx: &mut Context<'_>) -> Lowered {
         parts.push(read(cx, first)?);
     }
     let Some(first) = parts.first() else {
-        return Err(LowerError::invalid("expected something to concatenate, found nothing"));
+        return Err(LowerError::invalid("expected a value to concatenate, found none"));
     };
     let axis = cx.int("axis")?.ok_or_else(|| cx.missing("axis"))?;
     let axis = cx.axis(axis, cx.b.rank(*first))?;
@@ -173,7 +173,7 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
     let dtype = cx.dtype(a);
     let transposed = |name| -> Result<bool, LowerError> { Ok(cx.int_or(name, 0)? != 0) };
     let (transpose_lhs, transpose_rhs) = (transposed("transA")?, transposed("transB")?);
-    // A zero point of B may be given per column of the product.
+    // The zero point of B may be given per column of the product.
     let b_zero = match b_zero {
         Some(zero) => Some(of_columns(cx.b, zero, transpose_rhs)?),
         None => None,
@@ -195,7 +195,7 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
     write(cx, value, 7, dtype)
 }
 
-/// A vector of one number per column, as the matrix is stored.
+/// A vector with one element per column, shaped as the matrix is stored.
 fn of_columns(b: &mut Builder, x: ValueId, transposed: bool) -> Built {
     let count = b.ty(x).elements();
     match (b.rank(x), count.is(1)) {

@@ -1,4 +1,4 @@
-//! Features of rows: scaled, replaced, looked up, and weighted.
+//! Scaling, imputation, lookup and weighting of features.
 
 use super::super::indexing::loops;
 use super::operator;
@@ -28,7 +28,7 @@ fn binarizer(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(ty.dims, body), &[x]))
 }
 
-/// A row of constants, of one number or one per feature.
+/// A row of constants, with one element or one per feature.
 fn row(
     cx: &mut Context<'_>,
     values: &[f32],
@@ -43,7 +43,7 @@ fn row(
     Ok(cx.b.tensor(&tensor.map_err(|error| LowerError::invalid(error.to_string()))?))
 }
 
-/// The number of a row that belongs to the last dimension.
+/// The element of the row that corresponds to the last dimension.
 fn of_feature(cx: &Context<'_>, operand: usize, row: ValueId, rank: usize) -> Scalar {
     let single = cx.b.dims(row)[0].is(1) || rank == 0;
     let at = if single { Scalar::index(0) } else { Scalar::Loop(rank - 1) };
@@ -67,7 +67,7 @@ fn scaler(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(ty.dims, body), &[x, offset, scale]))
 }
 
-/// What stands for a missing number is replaced.
+/// Replaces missing numbers.
 fn imputer(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let ty = cx.ty(x);
@@ -95,12 +95,13 @@ fn imputer(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(ty.dims, body), &[x, values]))
 }
 
-/// Rows of norm 1: the largest magnitude, the sum of magnitudes, or the root of the sum of squares.
+/// Normalises rows: by the largest magnitude, the sum of magnitudes, or the root of the sum of squares.
 fn normalizer(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let x = cx.b.cast(x, DType::F32)?;
     let last = cx.b.rank(x).checked_sub(1);
-    let last = last.ok_or_else(|| LowerError::invalid("expected rows, found a scalar"))?;
+    let last =
+        last.ok_or_else(|| LowerError::invalid("expected rank 1 or more, found a scalar"))?;
     let norm = match cx.string_or("norm", "MAX")?.as_str() {
         "MAX" => cx.b.reduce(Reduction::Max, x, &[last], true)?,
         "L1" => {
@@ -114,7 +115,7 @@ fn normalizer(cx: &mut Context<'_>) -> Lowered {
         }
         other => return Err(LowerError::invalid(format!("unknown norm '{other}'"))),
     };
-    // Rows of zeros stay as they are.
+    // Rows of zeros are unchanged.
     let zero = cx.b.scalar(0.0, DType::F32)?;
     let empty = cx.b.compare(Comparison::Eq, norm, zero)?;
     let scaled = cx.b.binary(Binary::Div, x, norm)?;
@@ -149,7 +150,7 @@ fn linear_regressor(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.binary(Binary::Add, product, offsets))
 }
 
-/// Numbers looked up among keys.
+/// Looks numbers up among keys.
 fn label_encoder(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let ty = cx.ty(x);
@@ -167,7 +168,7 @@ fn label_encoder(cx: &mut Context<'_>) -> Lowered {
     let key = Scalar::load(1, [Scalar::Loop(ty.rank())]).cast(ty.dtype);
     let mut equal = value.clone().equals(key.clone());
     if cx.version >= 4 {
-        // A NaN among the keys stands for every NaN.
+        // A NaN among the keys matches every NaN.
         let nan = |scalar: Scalar| scalar.clone().compare(Comparison::Ne, scalar);
         equal = equal.binary(Binary::Or, nan(key).and(nan(value)));
     }

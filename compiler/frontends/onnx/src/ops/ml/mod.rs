@@ -1,4 +1,4 @@
-//! Classical machine learning (`ai.onnx.ml`), of numbers.
+//! Classical machine learning on numbers (`ai.onnx.ml`).
 
 mod features;
 mod trees;

@@ -1,7 +1,7 @@
 //! Ensembles of decision trees.
 //!
-//! All trees walk at once: for each row and tree the node it is at, as many steps as the deepest tree
-//! has levels. A leaf leads to itself.
+//! All trees are traversed at once: for each row and tree the current node, in as many steps as the
+//! depth of the deepest tree. A leaf is its own child.
 
 use super::super::indexing::{inside, loops};
 use super::operator;
@@ -17,7 +17,7 @@ pub(in super::super) const OPERATORS: &[Operator] = &[
     operator("TreeEnsembleRegressor", &[1, 3], tree_ensemble_regressor),
 ];
 
-/// The numbers of the ways in which a node decides.
+/// The numbers of the decision modes of a node.
 const MODES: [Comparison; 6] = [
     Comparison::Le,
     Comparison::Lt,
@@ -26,7 +26,7 @@ const MODES: [Comparison; 6] = [
     Comparison::Eq,
     Comparison::Ne,
 ];
-/// Whether the feature is one of several.
+/// Whether the feature is a member of a set.
 const MEMBER: i64 = 6;
 
 /// The nodes of all trees, inner ones and leaves, by position.
@@ -35,11 +35,11 @@ struct Trees {
     modes: Vec<i64>,
     features: Vec<i64>,
     splits: Vec<f64>,
-    /// Per node the numbers of [`MEMBER`].
+    /// The index in [`MEMBER`] of each node.
     members: Vec<Vec<f64>>,
-    /// Whether a missing feature leads where the decision holds.
+    /// Whether a missing feature satisfies the decision.
     missing: Vec<bool>,
-    /// Where the decision leads, when it holds and when not.
+    /// The child if the decision holds, and if not.
     next: Vec<[usize; 2]>,
     roots: Vec<usize>,
     /// Weights of leaves: node, target, weight.
@@ -72,7 +72,7 @@ fn tree_ensemble(cx: &mut Context<'_>) -> Lowered {
     for node in 0..inner {
         let place = |id: i64, leaf: i64| id as usize + if leaf != 0 { inner } else { 0 };
         let mode = modes[node] as i64;
-        // The sets stand one after another, each ended by a NaN.
+        // The sets are concatenated, each terminated by a NaN.
         let own = (mode == MEMBER).then(|| members.by_ref().take_while(|it| !it.is_nan()));
         trees.members.push(own.into_iter().flatten().collect());
         trees.modes.push(mode);
@@ -181,7 +181,7 @@ fn softmax(b: &mut Builder, scores: ValueId) -> Built {
     b.binary(Binary::Div, powers, sum)
 }
 
-/// What the trees' weights are joined to.
+/// The function that combines the trees' weights.
 #[derive(Clone, Copy, PartialEq)]
 enum Aggregate {
     Mean,
@@ -201,7 +201,7 @@ impl Trees {
         self.next.push([own, own]);
     }
 
-    /// Steps from the roots to the deepest leaf.
+    /// Number of steps from the roots to the deepest leaf.
     fn depth(&self) -> Result<usize, LowerError> {
         let count = self.next.len();
         let mut at: Vec<usize> = self.roots.clone();
@@ -215,7 +215,7 @@ impl Trees {
             at.sort_unstable();
             at.dedup();
         }
-        Err(LowerError::invalid("the nodes of a tree lead in a ring"))
+        Err(LowerError::invalid("the nodes of a tree form a cycle"))
     }
 
     fn check(&self) -> Result<(), LowerError> {
@@ -304,7 +304,7 @@ impl Trees {
                 let count = cx.b.scalar(self.roots.len() as f64, dtype)?;
                 Ok(cx.b.binary(Binary::Div, scores, count)?)
             }
-            // A target that no leaf says anything of has no score.
+            // A target without leaves has no score.
             Aggregate::Min | Aggregate::Max => {
                 let (none, zero) = (cx.b.scalar(absent, dtype)?, cx.b.scalar(0.0, dtype)?);
                 let empty = cx.b.compare(Comparison::Eq, scores, none)?;
@@ -313,7 +313,7 @@ impl Trees {
         }
     }
 
-    /// Per node its members; a NaN equals no feature.
+    /// The members of each node; a NaN equals no feature.
     fn member_table(
         &self,
         cx: &mut Context<'_>,
@@ -331,7 +331,7 @@ impl Trees {
         Ok(Some(cx.b.tensor(&floats(dtype, shape, &table)?)))
     }
 
-    /// The nodes that the rows are at after one decision more.
+    /// The current nodes of the rows after one more decision.
     fn step(
         &self,
         cx: &mut Context<'_>,

@@ -49,7 +49,7 @@ fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built 
     Ok(b.region(kind, &[trips, start, x, first], [matrix_type, result_type])[1])
 }
 
-/// The first row from the step's on whose element in the step's column is the largest, by matrix.
+/// By matrix, the first row, from the step's on, with the largest element in the step's column.
 fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: &Dim) -> Built {
     let dtype = b.dtype(matrix);
     let count = b.dims(matrix)[0].clone();
@@ -72,7 +72,7 @@ fn pivot(column: Scalar) -> Scalar {
     Scalar::load(0, [Scalar::Loop(0), Scalar::load(1, [Scalar::Loop(0)]), column])
 }
 
-/// The matrices with the pivot's row swapped in, and taken from the rows below it.
+/// The matrices after swapping in the pivot's row and eliminating it from the rows below.
 fn reduced(b: &mut Builder, operands: [ValueId; 3]) -> Built {
     let dtype = b.dtype(operands[0]);
     let dims = b.dims(operands[0]);

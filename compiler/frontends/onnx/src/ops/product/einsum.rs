@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Einsum", &[12, 28], einsum)];
 
-/// Names a dimension: a letter, or one of those that an ellipsis stands for, counted from the last.
+/// Label of a dimension: a letter, or a dimension of the ellipsis, counted from the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Ellipsis(std::cmp::Reverse<usize>),
     Letter(char),
 }
 
-/// A value, and the name of each of its dimensions.
+/// A value, and the label of each of its dimensions.
 #[derive(Clone)]
 struct Term {
     value: ValueId,
@@ -89,7 +89,7 @@ fn parse(
     Ok((terms, result))
 }
 
-/// The labels of one part of an equation, whose ellipsis stands for so many dimensions.
+/// The labels of one part of an equation, whose ellipsis represents so many dimensions.
 fn labels(part: &str, hidden: usize) -> Result<Vec<Label>, LowerError> {
     let mut found = vec![];
     let letters = part.replacen("...", ".", 1);
@@ -106,7 +106,7 @@ fn labels(part: &str, hidden: usize) -> Result<Vec<Label>, LowerError> {
     Ok(found)
 }
 
-/// The labels of a result that is not stated: the ellipsis, then letters that are there once.
+/// The labels of an implicit result: the ellipsis, then letters that occur once.
 fn implied(terms: &[Term], widest: usize) -> Vec<Label> {
     let mut result: Vec<Label> =
         (0..widest).rev().map(|at| Label::Ellipsis(std::cmp::Reverse(at))).collect();
@@ -121,7 +121,7 @@ fn implied(terms: &[Term], widest: usize) -> Vec<Label> {
     result
 }
 
-/// The extent of every label, to which extents of 1 broadcast.
+/// The extent of every label; extents of 1 broadcast.
 fn sizes(b: &mut Builder, terms: &[Term]) -> Built<BTreeMap<Label, Dim>> {
     let mut sizes: BTreeMap<Label, Dim> = BTreeMap::new();
     for term in terms {
@@ -141,7 +141,7 @@ fn sizes(b: &mut Builder, terms: &[Term]) -> Built<BTreeMap<Label, Dim>> {
     Ok(sizes)
 }
 
-/// The sum of a term over the labels that are not in the result.
+/// Sums a term over the labels that are not in the result.
 fn single(b: &mut Builder, term: &Term, result: &[Label], sizes: &BTreeMap<Label, Dim>) -> Built {
     if !plain(b, term, sizes) {
         return general(b, &[term], result, sizes);
@@ -157,7 +157,7 @@ fn single(b: &mut Builder, term: &Term, result: &[Label], sizes: &BTreeMap<Label
     order(b, value, &kept, result)
 }
 
-/// The value with its dimensions in the order of the result, which has the same.
+/// Permutes a value to the labels of the result, which are the same.
 fn order(b: &mut Builder, x: ValueId, from: &[Label], to: &[Label]) -> Built {
     let at = |label: &Label| from.iter().position(|own| own == label);
     let permutation: Option<Vec<usize>> = to.iter().map(at).collect();
@@ -167,7 +167,7 @@ fn order(b: &mut Builder, x: ValueId, from: &[Label], to: &[Label]) -> Built {
     b.transpose(x, &permutation)
 }
 
-/// Whether every label is there once, with its own extent, which is known.
+// Whether every label occurs once, with a known extent that needs no broadcast.
 fn plain(b: &Builder, term: &Term, sizes: &BTreeMap<Label, Dim>) -> bool {
     let dims = b.dims(term.value);
     let own = term.labels.iter().zip(&dims).all(|(label, dim)| sizes[label] == *dim);
@@ -175,7 +175,7 @@ fn plain(b: &Builder, term: &Term, sizes: &BTreeMap<Label, Dim>) -> bool {
     own && once && b.ty(term.value).known().is_some()
 }
 
-/// The product of two terms, summed over the labels that are not kept.
+/// The product of two terms, summed over the labels that no other term or result has.
 fn pair(
     b: &mut Builder,
     x: &Term,
@@ -187,7 +187,7 @@ fn pair(
         let value = general(b, &[x, y], keep, sizes)?;
         return Ok(Term { value, labels: keep.to_vec() });
     }
-    // What only one of them has and nothing needs is summed first.
+    // Labels that only one term has, and that are not needed, are summed first.
     let needed = |own: &Term, other: &Term| -> Vec<Label> {
         let needs = |label: &&Label| keep.contains(label) || other.labels.contains(label);
         own.labels.iter().filter(needs).copied().collect()
@@ -198,7 +198,7 @@ fn pair(
     product(b, &x, &y, keep, sizes)
 }
 
-/// The product of two terms as one of matrices.
+/// The product of two terms as a matrix product.
 fn product(
     b: &mut Builder,
     x: &Term,

@@ -1,4 +1,4 @@
-//! Products of matrices of floats or integers.
+//! Matrix products of floats or integers.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
@@ -74,7 +74,7 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.binary(Binary::Add, result, added))
 }
 
-/// Every element times a float, whatever the type of the elements.
+/// Multiplies every element by a float, whatever the type of the elements.
 fn scaled(b: &mut Builder, x: ValueId, by: f32) -> Built {
     let dtype = b.dtype(x);
     if dtype.is_float() || by == 1.0 {
@@ -85,7 +85,7 @@ fn scaled(b: &mut Builder, x: ValueId, by: f32) -> Built {
     b.cast(float, dtype)
 }
 
-/// Requires that a value broadcasts to another's shape, not the other way around.
+/// Checks that a value broadcasts to another's shape, but not vice versa.
 fn fits(b: &mut Builder, x: ValueId, to: ValueId) -> Built<()> {
     let (own, to) = (b.dims(x), b.dims(to));
     let Some(new) = to.len().checked_sub(own.len()) else {

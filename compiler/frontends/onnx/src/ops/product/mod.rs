@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 pub(super) mod determinant;
 pub(super) mod einsum;

@@ -1,4 +1,4 @@
-//! Products of matrices of small integers.
+//! Matrix products of quantised integers.
 
 use super::matmul::product;
 use crate::context::{Context, LowerError, Lowered, one};
@@ -15,7 +15,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("QLinearMatMul", &[10, 21], quantized),
 ];
 
-/// The product of two matrices of small integers, less their zero points, in `i32`.
+/// The product of two matrices of small integers after subtracting their zero points, in `i32`.
 fn integers(
     b: &mut Builder,
     values: [ValueId; 2],
@@ -27,7 +27,7 @@ fn integers(
     Ok(product(b, left, right)?)
 }
 
-/// One number per row of the left matrix, as a column.
+/// One element per row of the left matrix, as a column.
 fn per_row(b: &mut Builder, value: Option<ValueId>) -> Built<Option<ValueId>> {
     let Some(value) = value.filter(|value| b.rank(*value) == 1) else { return Ok(value) };
     let rows = b.dims(value)[0].clone();
@@ -37,7 +37,7 @@ fn per_row(b: &mut Builder, value: Option<ValueId>) -> Built<Option<ValueId>> {
     Ok(Some(b.reshape(value, &[rows, Dim::Known(1)])?))
 }
 
-/// The value less its zero point, in `i32`; of floats of 8 bits in `f32`.
+/// The value minus its zero point, in `i32`; for floats of 8 bits in `f32`.
 pub(in crate::ops) fn centred(b: &mut Builder, x: ValueId, zero: Option<ValueId>) -> Built {
     let computed = if b.dtype(x).is_float() { DType::F32 } else { DType::I32 };
     let x = b.cast(x, computed)?;
@@ -50,7 +50,7 @@ pub(in crate::ops) fn centred(b: &mut Builder, x: ValueId, zero: Option<ValueId>
     b.binary(Binary::Sub, x, zero)
 }
 
-/// The nearest integer of a float, ties to even, plus the zero point; within the zero point's type.
+/// Rounds a float to the nearest integer, ties to even, adds the zero point, and saturates to its type.
 /// Floats of 8 bits have zero points of 0.
 pub(in crate::ops) fn quantize(b: &mut Builder, x: ValueId, zero: ValueId) -> Built {
     if b.dtype(zero).is_float() {

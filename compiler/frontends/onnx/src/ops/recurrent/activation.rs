@@ -1,4 +1,4 @@
-//! The functions that gates apply.
+//! Activation functions of gates.
 
 use crate::context::{Context, LowerError};
 use crate::ops::pieces::loops;
@@ -42,8 +42,8 @@ const FUNCTIONS: [(&str, Function, Option<f64>, Option<f64>); 11] = [
     ("softplus", Function::Softplus, None, None),
 ];
 
-/// The functions that the node states, or the defaults for each direction. Parameters are taken in
-/// order by the functions that have them.
+/// The functions of the node, or the defaults for each direction. Functions with parameters take them
+/// in order.
 pub(super) fn all(
     cx: &Context<'_>,
     defaults: &[&str],
@@ -76,7 +76,7 @@ pub(super) fn all(
 }
 
 impl Activation {
-    /// The function of every element of a matrix.
+    /// Applies the function to every element of a matrix.
     pub fn apply(self, b: &mut Builder, x: ValueId) -> Built {
         match self.function {
             Function::Relu => b.unary(Unary::Relu, x),
@@ -108,7 +108,7 @@ impl Activation {
                 x.clone().lt(zero()).select(below, x)
             }
             Function::Softsign => x.clone() / (number(1.0) + x.unary(Unary::Abs)),
-            // `log(1 + e^x)`, without an overflow.
+            // `log(1 + e^x)`, without overflow.
             Function::Softplus => {
                 let small = (number(0.0) - x.clone().unary(Unary::Abs)).unary(Unary::Exp);
                 x.binary(Binary::Max, zero()) + (number(1.0) + small).unary(Unary::Log)

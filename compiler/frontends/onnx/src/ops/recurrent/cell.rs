@@ -5,7 +5,7 @@ use super::activation::Activation;
 use crate::ops::pieces::slice;
 use irc_tl::{Binary, Builder, Built, Dim, Op, Scalar, ValueId};
 
-/// A kind of cell. Gates lie one after another in weights: of a GRU update, reset, hidden; of an LSTM
+/// A kind of cell. Gates are concatenated in weights: for a GRU update, reset, hidden; for an LSTM
 /// input, output, forget, cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cell {
@@ -18,22 +18,22 @@ pub(super) enum Cell {
     },
     /// Hochreiter and Schmidhuber, 1997, with peepholes of Gers et al., 2002.
     Lstm {
-        /// Whether what the input gate lets in is forgotten.
+        /// Whether the forget gate is coupled to the input gate.
         input_forget: bool,
     },
 }
 
-/// What a step reads.
+/// The operands of a step.
 pub(super) struct Step<'s> {
-    /// The gates as far as they depend on the input.
+    /// The part of the gates that depends on the input.
     pub input: ValueId,
-    /// The states before.
+    /// The previous states.
     pub states: &'s [ValueId],
-    /// What [`Cell::weights`] gives.
+    /// The result of [`Cell::weights`].
     pub weights: &'s [ValueId],
     /// The functions of the cell.
     pub activations: &'s [Activation],
-    /// What it belongs to.
+    /// The network.
     pub network: &'s Network,
 }
 
@@ -43,7 +43,7 @@ impl Cell {
         if matches!(self, Self::Lstm { .. }) { 2 } else { 1 }
     }
 
-    /// Names of the functions by default.
+    /// Names of the default functions.
     pub const fn activations(self) -> &'static [&'static str] {
         match self {
             Self::Rnn => &["tanh"],
@@ -60,7 +60,7 @@ impl Cell {
         }
     }
 
-    /// What is added to the gates of every input, and what every step reads.
+    /// The bias added to the gates of every input, and the operands of every step.
     pub fn weights(
         self,
         b: &mut Builder,
@@ -168,7 +168,7 @@ impl Step<'_> {
         b.binary(Binary::Add, gates, recurrent)
     }
 
-    /// One of the gates that lie one after another.
+    /// One of the concatenated gates.
     fn part(&self, b: &mut Builder, gates: ValueId, index: i64) -> Built {
         let hidden = &self.network.hidden;
         slice(b, gates, 1, &(hidden.clone() * index.into()), hidden)
@@ -196,7 +196,7 @@ impl Step<'_> {
         self.activations[function].apply(b, x)
     }
 
-    /// A gate that also sees the cell.
+    /// A gate with a peephole to the cell state.
     fn peep(&self, b: &mut Builder, gate: ValueId, cell: ValueId, index: i64) -> Built {
         let Some(peepholes) = self.weights.get(1) else { return Ok(gate) };
         let hidden = &self.network.hidden;

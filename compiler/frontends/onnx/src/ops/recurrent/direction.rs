@@ -6,24 +6,24 @@ use super::{Network, cells};
 use crate::ops::pieces::size;
 use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, NodeKind, Op, Scalar, Type, ValueId};
 
-/// What a direction has of its own.
+/// The parameters of one direction.
 pub(super) struct Direction {
-    /// Whether it goes from the last step to the first.
+    /// Whether it runs from the last step to the first.
     pub backward: bool,
     /// `[gates * hidden, features]`: applied to every step of the input.
     pub w: ValueId,
     /// `[gates * hidden]`: added to every step of the input.
     pub bias: Option<ValueId>,
-    /// What every step of the cell reads.
+    /// The weights of every step of the cell.
     pub weights: Vec<ValueId>,
-    /// The states at first, `[batch, hidden]`.
+    /// The initial states, `[batch, hidden]`.
     pub states: Vec<ValueId>,
     /// The functions of the cell.
     pub activations: Vec<Activation>,
 }
 
 impl Direction {
-    /// The steps `[time, batch, hidden]`, as they were taken, and the last states.
+    /// The steps `[time, batch, hidden]`, in execution order, and the final states.
     pub fn run(&self, b: &mut Builder, network: &Network) -> Built<(ValueId, Vec<ValueId>)> {
         let projected = self.project(b, network)?;
         let mut body = b.inside();
@@ -121,7 +121,7 @@ impl Direction {
         if self.backward {
             operands.extend(lengths);
             let end = network.length(2, Scalar::Loop(0)).unwrap_or(size(&network.time));
-            // Steps beyond a sequence's end read something, which is not used.
+            // Steps beyond a sequence's end read an element that is not used.
             at = (end - Scalar::index(1) - at).max(Scalar::index(0));
         }
         let load = Scalar::load(0, [at, Scalar::Loop(0), Scalar::Loop(1)]);
@@ -129,7 +129,7 @@ impl Direction {
     }
 }
 
-/// A graph inside another, and what it uses of that.
+/// A graph in another, and its captures.
 struct Inner<'b> {
     around: &'b Builder,
     body: Builder,
@@ -145,7 +145,7 @@ impl Inner<'_> {
     }
 }
 
-/// Which sequences of the batch go as far as this step: `bool[batch, 1]`.
+/// Which sequences of the batch are long enough for this step: `bool[batch, 1]`.
 fn valid(body: &mut Builder, network: &Network, step: ValueId, lengths: ValueId) -> Built {
     let length = Scalar::load(1, [cells()[0].clone()]).cast(DType::I64);
     let holds = Scalar::load(0, []).lt(length);

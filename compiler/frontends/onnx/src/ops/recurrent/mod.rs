@@ -1,4 +1,4 @@
-//! Recurrent networks: loops over time, around cells.
+//! Recurrent networks: loops over time around cells.
 
 mod activation;
 mod cell;
@@ -24,12 +24,12 @@ pub(super) const OPERATORS: &[Operator] = &[
     }),
 ];
 
-/// What all directions of a node share.
+/// Parameters that all directions of a node share.
 struct Network {
     cell: Cell,
-    /// `[time, batch, features]`, in the type that is computed in.
+    /// `[time, batch, features]`, in the type of the computation.
     x: ValueId,
-    /// How far each sequence of the batch goes, when they differ.
+    /// The length of each sequence of the batch, if they differ.
     lengths: Option<ValueId>,
     time: Dim,
     batch: Dim,
@@ -40,7 +40,7 @@ struct Network {
     batch_first: bool,
     clip: Option<f64>,
     activations: Vec<Activation>,
-    /// For each direction whether it goes backward.
+    /// Whether each direction runs backward.
     backward: Vec<bool>,
 }
 
@@ -107,7 +107,7 @@ impl Network {
         })
     }
 
-    /// The weights and first states of a direction.
+    /// The weights and initial states of a direction.
     fn direction(&self, cx: &mut Context<'_>, index: usize) -> Result<Direction, LowerError> {
         let part = |cx: &mut Context<'_>, input: usize| -> Result<Option<ValueId>, LowerError> {
             let Some(value) = cx.optional(input) else { return Ok(None) };
@@ -131,7 +131,7 @@ impl Network {
         Ok(Direction { backward, w, bias, weights, states, activations })
     }
 
-    /// A state before the first step: `[batch, hidden]`.
+    /// An initial state: `[batch, hidden]`.
     fn first(
         &self,
         cx: &mut Context<'_>,
@@ -158,8 +158,8 @@ impl Network {
         concat(b, &parts, axis)
     }
 
-    /// The steps `[time, batch, hidden]` of the directions, in the order in which these took them,
-    /// as one result in the order of time.
+    /// Combines the steps `[time, batch, hidden]` of the directions, which are in execution order,
+    /// into one result in the order of time.
     fn sequence(&self, b: &mut Builder, sequences: &[ValueId]) -> Built {
         if let ([sequence], [false], false) = (sequences, &self.backward[..], self.batch_first) {
             return unsqueeze(b, *sequence, 1);

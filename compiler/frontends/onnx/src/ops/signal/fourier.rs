@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms, as products with a matrix of roots of one.
+//! Discrete Fourier transforms, as products with a matrix of roots of unity.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
@@ -8,23 +8,22 @@ use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, Unar
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("DFT", &[17, 20], dft), Operator::new("STFT", &[17], stft)];
 
-/// Matrices of at most this many elements are part of the program; larger ones are computed when it
-/// runs.
+/// Matrices of at most this many elements are constants; larger ones are computed at run time.
 const STATED: i64 = 1 << 20;
 
-/// A transform of `count` numbers, of which some are given and some wanted.
+/// A transform of `count` numbers, given some of them, returning some of the result.
 struct Transform {
-    /// How many numbers it is of.
+    /// The length of the transform.
     count: Dim,
-    /// Whether numbers are complex, or just real.
+    /// Whether numbers are complex or real.
     complex: bool,
-    /// How many numbers are given; of the others those in a spectrum's other half follow.
+    /// The number of given elements; the other half of a spectrum follows from symmetry.
     given: Dim,
-    /// How many are wanted.
+    /// The number of result elements.
     wanted: Dim,
-    /// Whether it is the inverse, divided by the count.
+    /// Whether it is the inverse, which divides by the count.
     inverse: bool,
-    /// Whether the result is real, of half a spectrum.
+    /// Whether the result is real, computed from half a spectrum.
     real: bool,
 }
 
@@ -120,7 +119,7 @@ fn stft(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, ty.dtype))
 }
 
-/// The one integer of an input.
+/// The single integer of an input.
 fn single(cx: &mut Context<'_>, index: usize) -> Result<Dim, LowerError> {
     let sizes = cx.sizes(index)?;
     let [size] = &sizes[..] else {
@@ -130,7 +129,7 @@ fn single(cx: &mut Context<'_>, index: usize) -> Result<Dim, LowerError> {
     Ok(size.clone())
 }
 
-/// The value, and whether its numbers have two parts. Where that is not known they get two.
+/// The value, and whether its numbers are complex. If that is unknown they are extended to two parts.
 fn with_parts(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, bool), LowerError> {
     let mut dims = cx.b.dims(x);
     let last = dims.len() - 1;
@@ -158,7 +157,7 @@ impl Transform {
         if self.complex { 2 } else { 1 }
     }
 
-    /// `[..., parts, given]`: the axis at the end, cut off or filled up with zeros.
+    /// `[..., parts, given]`: the axis moved to the end, truncated or padded with zeros.
     fn rows(&self, b: &mut Builder, x: ValueId, axis: usize) -> Built {
         let ty = b.ty(x).clone();
         let x = b.cast(x, wide(ty.dtype))?;
@@ -183,7 +182,7 @@ impl Transform {
         b.compute(Compute::map(dims, body), &[x])
     }
 
-    /// `[..., parts, wanted]` of `[..., parts, given]`.
+    /// `[..., parts, wanted]` from `[..., parts, given]`.
     fn apply(&self, b: &mut Builder, rows: ValueId) -> Built {
         let dims = b.dims(rows);
         let outer = dims[..dims.len() - 2].to_vec();
@@ -199,7 +198,7 @@ impl Transform {
         b.reshape(result, &dims)
     }
 
-    /// `[parts, given, parts of the result, wanted]`: what each number given adds to each wanted.
+    /// `[parts, given, parts of the result, wanted]`: the contribution of each given element to each result.
     fn matrix(&self, b: &mut Builder, dtype: DType) -> Built {
         let results = Dim::Known(if self.real { 1 } else { 2 });
         let dims = [self.parts().into(), self.given.clone(), results, self.wanted.clone()];

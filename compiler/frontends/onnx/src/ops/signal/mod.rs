@@ -1,4 +1,4 @@
-//! Fourier transforms, and what goes with them.
+//! Fourier transforms and windows.
 
 pub(super) mod fourier;
 pub(super) mod window;

@@ -1,4 +1,4 @@
-//! Windows over a signal, and weights of the mel scale.
+//! Window functions, and weights of the mel scale.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
@@ -14,7 +14,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MelWeightMatrix", &[17], mel_weights),
 ];
 
-/// `a - b cos(x) + c cos(2 x)` over one turn.
+/// `a - b cos(x) + c cos(2 x)` over one period.
 fn window(cx: &mut Context<'_>, [a, b, c]: [f64; 3]) -> Lowered {
     let sizes = cx.sizes(0)?;
     let [count] = &sizes[..] else {
@@ -41,7 +41,7 @@ fn output_type(cx: &Context<'_>) -> Result<DType, LowerError> {
     found.ok_or_else(message)
 }
 
-/// Triangles that are even on the mel scale, as weights of the bins of a spectrum.
+/// Triangles that are symmetric on the mel scale, as weights of the bins of a spectrum.
 fn mel_weights(cx: &mut Context<'_>) -> Lowered {
     let to = output_type(cx)?;
     let mut numbers = vec![];

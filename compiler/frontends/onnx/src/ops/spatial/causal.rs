@@ -1,4 +1,4 @@
-//! Convolution over time that looks back only, and carries what it will look back at.
+//! Causal convolution over time, with carried state.
 
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
@@ -49,7 +49,7 @@ fn causal_conv(cx: &mut Context<'_>) -> Lowered {
         }
     };
     let y = cx.b.cast(y, dtype)?;
-    // The last steps of what lies before and the operand itself.
+    // The last elements of the state and the operand concatenated.
     let at = Scalar::Loop(2) + size(&(cx.b.dims(padded)[2].clone() - carried.clone()));
     let load = |at| Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1), at]);
     let inside = at.clone().ge(Scalar::index(0));

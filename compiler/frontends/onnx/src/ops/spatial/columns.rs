@@ -1,4 +1,4 @@
-//! Columns of windows as an image: sums of what overlaps.
+//! `Col2Im`: sums overlapping windows into an image.
 
 use super::window::{Window, given_pads, steps, times};
 use crate::context::{Context, LowerError, Lowered};
@@ -38,8 +38,8 @@ fn col2im(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![overlap(cx.b, x, &window, &counts, dims)?])
 }
 
-/// Sums windows, which are the last dimension of `x[batch, channels * elements, windows]`, where they
-/// lie in a result of these dimensions. There are `counts` windows.
+/// Sums windows, the last dimension of `x[batch, channels * elements, windows]`, at their positions
+/// in a result of these extents. There are `counts` windows.
 pub(in crate::ops) fn overlap(
     b: &mut Builder,
     x: ValueId,

@@ -1,4 +1,4 @@
-//! Correlation with filters, of floats and small integers.
+//! Convolutions of floats and quantised integers.
 
 use super::window::{Window, groups, pad, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -44,7 +44,7 @@ fn conv_quantized(cx: &mut Context<'_>) -> Lowered {
     one(quantize(cx.b, value, y_zero))
 }
 
-/// Correlation of small integers less their zero points, in `i32`; one zero point of the filters
+/// Convolution of small integers minus their zero points, in `i32`; one zero point of the filters
 /// may be given per filter.
 fn correlate_integers(
     cx: &mut Context<'_>,
@@ -61,7 +61,7 @@ fn correlate_integers(
     correlate(cx, x, w)
 }
 
-/// Correlation as the node's attributes say.
+/// Convolution according to the node's attributes.
 pub(in crate::ops) fn correlate(
     cx: &mut Context<'_>,
     x: ValueId,
@@ -98,7 +98,7 @@ pub(in crate::ops) fn correlate(
     Ok(cx.b.conv(Conv { strides, dilations, pads, groups }, x, w)?)
 }
 
-/// One number per channel, to broadcast to a batch of channels.
+/// One element per channel, shaped to broadcast to a batch of channels.
 pub(in crate::ops) fn per_channel(
     cx: &mut Context<'_>,
     vector: ValueId,

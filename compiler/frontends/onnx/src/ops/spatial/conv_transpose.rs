@@ -1,4 +1,4 @@
-//! The transpose of correlation with filters.
+//! Transposed convolutions.
 
 use super::columns::overlap;
 use super::conv::per_channel;
@@ -11,8 +11,8 @@ use irc_tl::{Binary, Builder, Built, Dim, Op, Relation, ValueId};
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("ConvTranspose", &[1, 11, 22], conv_transpose)];
 
-/// Every element of the operand times the filters, by a product of matrices; then the sum of what
-/// overlaps.
+/// Multiplies every element by the filters, as a matrix product; then sums overlapping
+/// results.
 fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
     let (x, w) = (cx.input(0)?, cx.input(1)?);
     let rank = spatial_rank(cx, x)?;
@@ -90,7 +90,7 @@ fn result_extents(
     Ok(whole.iter().zip(&window.pads).map(rest).collect())
 }
 
-/// The extents that the node asks for; `None` when they follow from the pads.
+/// The extents that the node requests; `None` if they follow from the pads.
 fn wanted(
     cx: &Context<'_>,
     window: &Window,
@@ -108,6 +108,8 @@ fn wanted(
     match mode {
         "NOTSET" | "" | "VALID" => Ok(None),
         "SAME_UPPER" | "SAME_LOWER" => Ok(Some(same().collect())),
-        other => Err(LowerError::invalid(format!("expected a kind of auto_pad, found {other}"))),
+        other => Err(LowerError::invalid(format!(
+            "expected auto_pad NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {other}"
+        ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Convolution whose filters read where offsets say.
+//! Deformable convolutions.
 
 use super::conv::per_channel;
 use super::window::{Window, groups, spatial_rank};
@@ -51,7 +51,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Where each element of each window reads, by group of offsets:
+    /// The sampling position of each element of each window, by group of offsets:
     /// `[batch, groups * elements * axes, windows...]`.
     fn places(&self, b: &mut Builder, offsets: ValueId) -> Built {
         let rank = self.counts.len();
@@ -141,7 +141,7 @@ impl Sampling {
         Ok(cx.b.compute(Compute::reduce(dims, Combine::Sum, over, body), &operands)?)
     }
 
-    /// The filters times the columns: `[batch, filters, windows...]`.
+    /// The product of filters and columns: `[batch, filters, windows...]`.
     fn product(&self, b: &mut Builder, columns: ValueId, w: ValueId, groups: i64) -> Built {
         let (dims, filters) = (b.dims(columns), b.dims(w));
         let depth = filters[1].clone() * self.window.elements();

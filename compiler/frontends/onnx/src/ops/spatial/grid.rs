@@ -1,4 +1,4 @@
-//! Sampling at points of a grid.
+//! Sampling at the points of a grid.
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
@@ -10,15 +10,15 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("AffineGrid", &[20], affine_grid),
 ];
 
-/// What is sampled where.
+/// The options of sampling.
 struct Sampling {
     mode: Mode,
     padding: Padding,
-    /// Whether -1 and 1 are the centres of the first and last element, not their outer edges.
+    /// Whether -1 and 1 are the centres of the first and last element, rather than their outer edges.
     corners: bool,
     /// Extents of the spatial dimensions.
     extents: Vec<Dim>,
-    /// The type that is computed in.
+    /// The type of the computation.
     dtype: DType,
 }
 
@@ -91,7 +91,7 @@ fn padding(cx: &Context<'_>) -> Result<Padding, LowerError> {
 }
 
 impl Sampling {
-    /// The place along an axis that each number of the grid means, in the order of the grid: the
+    /// The coordinate along an axis of each number of the grid, in the order of the grid: the
     /// last axis first.
     fn place(&self, rank: usize, dtype: DType) -> Scalar {
         let number = Scalar::load(0, loops(0..rank)).cast(dtype);
@@ -122,7 +122,7 @@ impl Sampling {
         let place = if self.mode == Mode::Nearest { place.unary(Unary::Round) } else { place };
         let last = length - float(1.0);
         match self.padding {
-            // Each of the elements around a place is then looked for at the border.
+            // Neighbours outside of the image are replaced by those at the border.
             Padding::Border if self.mode == Mode::Cubic => place,
             Padding::Zeros => place,
             Padding::Border => place.max(float(0.0)).min(last),
@@ -130,14 +130,14 @@ impl Sampling {
         }
     }
 
-    /// A place between the edges, reflected at them as often as needed.
+    /// Reflects a coordinate at the edges as often as needed.
     fn reflected(&self, place: Scalar, last: Scalar, dtype: DType) -> Scalar {
         let float = |value: f64| Scalar::float(value, dtype);
         let edge = if self.corners { 0.0 } else { 0.5 };
         let low = float(-edge);
         let range = last + float(2.0 * edge);
         let distance = (place - low.clone()).unary(Unary::Abs);
-        // Of one element there is nothing else to see.
+        // A single element is the only one to sample.
         let none = at_most(range.clone(), float(0.0));
         let period = none.clone().select(float(1.0), range.clone());
         let turns = (distance.clone() / period.clone()).unary(Unary::Floor);
@@ -147,7 +147,7 @@ impl Sampling {
         none.select(float(0.0), inside + low)
     }
 
-    /// The place along a spatial axis that a point of the result reads.
+    /// The coordinate along a spatial axis that a point of the result samples.
     fn coordinate(&self, rank: usize, axis: usize) -> Scalar {
         let mut at = vec![Scalar::Loop(0)];
         at.extend(loops(2..rank));
@@ -155,7 +155,7 @@ impl Sampling {
         Scalar::load(1, at)
     }
 
-    /// The element at indices that may lie outside.
+    /// The element at indices that may be out of bounds.
     fn element(&self, at: Vec<Scalar>) -> Scalar {
         let mut inside = vec![];
         let mut from = loops(0..2);
@@ -182,7 +182,7 @@ impl Sampling {
         }
     }
 
-    /// The sum of the elements around each point, by their weights.
+    /// The weighted sum of the elements around each point.
     fn weighted(
         &self,
         cx: &mut Context<'_>,
@@ -225,7 +225,7 @@ impl Sampling {
     }
 }
 
-/// The kernel of cubic convolution (Keys, 1981), of a distance from 0 to 2.
+/// The kernel of cubic convolution (Keys, 1981), for a distance from 0 to 2.
 pub(in crate::ops) fn cubic(distance: Scalar, a: f64, dtype: DType) -> Scalar {
     let float = |value: f64| Scalar::float(value, dtype);
     let d = || distance.clone();
@@ -260,7 +260,7 @@ fn affine_grid(cx: &mut Context<'_>) -> Lowered {
     };
     let mut body = entry(spatial);
     for (axis, extent) in sizes[2..].iter().enumerate() {
-        // The first coordinate goes along the last axis.
+        // The first coordinate is that of the last axis.
         let place = base(extent, Scalar::Loop(1 + axis), corners, dtype);
         body = body + entry(spatial - 1 - axis) * place;
     }
@@ -270,7 +270,7 @@ fn affine_grid(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(dims, body.cast(ty.dtype)), &[theta]))
 }
 
-/// The number from -1 to 1 that an index along an axis means.
+/// The normalised coordinate, from -1 to 1, of an index along an axis.
 fn base(extent: &Dim, index: Scalar, corners: bool, dtype: DType) -> Scalar {
     let float = |value: f64| Scalar::float(value, dtype);
     let length = size(extent).cast(dtype);

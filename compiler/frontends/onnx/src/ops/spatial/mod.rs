@@ -1,4 +1,4 @@
-//! Operators that look at a neighbourhood in space.
+//! Operators on spatial neighbourhoods.
 
 pub(super) mod blocks;
 pub(super) mod causal;

@@ -1,4 +1,4 @@
-//! Pooling: what windows, or whole channels, are reduced to.
+//! Pooling over windows, or over whole channels.
 
 use super::window::{Window, kernel_shape, spatial_rank, times};
 use crate::context::{Context, LowerError, Lowered, one};
@@ -26,7 +26,7 @@ struct Pool {
     extents: Vec<Dim>,
     /// Extents of the result.
     dims: Vec<Dim>,
-    /// Whether the last windows may be parts of one.
+    /// Whether the last windows may be partial.
     ceil: bool,
 }
 
@@ -36,7 +36,7 @@ impl Pool {
         let own = cx.b.dims(x);
         let extents = own[2..].to_vec();
         let window = Window::of(cx, kernel_shape(cx, rank)?, &extents)?;
-        // The count of windows that `auto_pad` asks for is exact.
+        // The number of windows that `auto_pad` determines is exact.
         let automatic =
             !matches!(cx.string_or("auto_pad", "NOTSET")?.as_str(), "NOTSET" | "VALID" | "");
         let ceil = cx.int_or("ceil_mode", 0)? != 0 && !automatic;
@@ -62,7 +62,7 @@ impl Pool {
         b.compute(Compute::reduce(self.dims.clone(), combine, over, body), &[self.x])
     }
 
-    /// The number of elements of a window that are not in the pads, or are in those too.
+    /// The number of elements of a window, excluding or including the pads.
     fn count(&self, with_pads: bool) -> Scalar {
         let along = |axis: usize| self.count_along(axis, with_pads);
         (0..self.extents.len()).map(along).reduce(|x, y| x * y).unwrap_or(Scalar::index(1))
@@ -85,7 +85,7 @@ impl Pool {
         (last - first).max(Scalar::index(1))
     }
 
-    /// Whether every window lies within the value.
+    /// Whether every window is within the value.
     fn is_inside(&self) -> bool {
         !self.ceil && self.window.pads.iter().flatten().all(|pad| pad.is(0))
     }
@@ -105,7 +105,7 @@ fn max_pool(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![highest, places])
 }
 
-/// The least number of a type; of floats minus infinity.
+/// The lowest number of a type; minus infinity for floats.
 pub(in crate::ops) fn lowest(dtype: DType) -> Scalar {
     match Combine::Max.neutral(dtype) {
         Number::Float(value) => Scalar::float(value, dtype),
@@ -113,7 +113,7 @@ pub(in crate::ops) fn lowest(dtype: DType) -> Scalar {
     }
 }
 
-/// Where in the whole value the largest element of each window is first.
+/// The index, in the whole value, of the first maximum of each window.
 fn places(b: &mut Builder, pool: &Pool, highest: ValueId) -> Built {
     let rank = pool.dims.len();
     let (at, guard) = pool.window.positions(&pool.extents, 2, rank, pool.ceil);
@@ -123,7 +123,7 @@ fn places(b: &mut Builder, pool: &Pool, highest: ValueId) -> Built {
     let place = linear(&from, &own);
     let element = Scalar::load(0, from);
     let equal = element.clone().equals(Scalar::load(1, loops(0..rank)));
-    // Where NaN is the largest it equals nothing.
+    // If the maximum is NaN it equals nothing.
     let nan = element.clone().compare(Comparison::Ne, element);
     let none = || Scalar::index(i64::MAX);
     let body = guarded(guard, either(equal, nan).select(place, none()), none());
@@ -132,7 +132,7 @@ fn places(b: &mut Builder, pool: &Pool, highest: ValueId) -> Built {
     b.compute(found, &[pool.x, highest])
 }
 
-/// Row-major places as places where the first spatial dimension is the fastest.
+/// Converts row-major indices to an order in which the first spatial dimension is the fastest.
 fn column_major(b: &mut Builder, pool: &Pool, places: ValueId) -> Built {
     let volume = Dim::product(&pool.extents);
     let mut rest = Scalar::load(0, loops(0..pool.dims.len()));
@@ -164,7 +164,7 @@ fn average_pool(cx: &mut Context<'_>) -> Lowered {
     Ok(vec![averages(cx, x, with_pads)?])
 }
 
-/// The mean of every window that the node's attributes state; with zeros in the pads, or without.
+/// The mean of every window, with zeros in the pads or without the pads.
 pub(in crate::ops) fn averages(
     cx: &mut Context<'_>,
     x: ValueId,
@@ -240,7 +240,7 @@ fn power(x: Scalar, p: f64, dtype: DType) -> Scalar {
     }
 }
 
-/// The root of order `p` of sums.
+/// The `p`-th root of sums.
 fn root(cx: &mut Context<'_>, sum: ValueId, p: f64, to: DType) -> Lowered {
     let value = if p == 2.0 {
         cx.b.unary(Unary::Sqrt, sum)?

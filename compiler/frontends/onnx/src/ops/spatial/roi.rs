@@ -36,7 +36,7 @@ fn max_roi_pool(cx: &mut Context<'_>) -> Lowered {
     let number = |value: f64| Scalar::float(value, computed);
     let entry =
         |column: i64| Scalar::load(1, [Scalar::Loop(REGION), Scalar::index(column)]).cast(computed);
-    // Halves go away from zero; coordinates are not negative where it matters.
+    // Halves are rounded away from zero; relevant coordinates are not negative.
     let edge = |column: i64| (entry(column) * number(by) + number(0.5)).unary(Unary::Floor);
     let mut inside: Option<Scalar> = None;
     for (axis, parts) in [rows, columns].into_iter().enumerate() {
@@ -72,11 +72,11 @@ fn max_roi_pool(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.compute(Compute::map(dims, body), &[highest]))
 }
 
-/// What the attributes of a `RoiAlign` say.
+/// The attributes of a `RoiAlign`.
 struct Align {
     /// Rows and columns of the result.
     bins: [i64; 2],
-    /// Points per bin along an axis; 0 to have one per element.
+    /// Points per bin along an axis; 0 for one per element.
     ratio: i64,
     scale: f64,
     half_pixel: bool,
@@ -138,7 +138,7 @@ impl Align {
         step.unary(Unary::Ceil).cast(DType::I64)
     }
 
-    /// At least as many points per bin, along each axis, as any region has.
+    /// An upper bound on the points per bin of any region, along each axis.
     fn points(
         &self,
         cx: &mut Context<'_>,
@@ -221,7 +221,7 @@ impl Align {
         Ok(cx.b.compute(Compute::map(dims.clone(), body), &[highest])?)
     }
 
-    /// One of the two elements around a point along an axis, its weight, and whether the point lies
+    /// One of the two neighbours of a point along an axis, its weight, and whether the point is
     /// within the value or at most one element outside.
     fn corner(&self, point: Scalar, extent: &Dim, which: Scalar) -> (Scalar, Scalar, Scalar) {
         let length = size(extent);

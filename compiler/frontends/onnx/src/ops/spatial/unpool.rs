@@ -1,4 +1,4 @@
-//! The inverse of pooling by maximum.
+//! Max unpooling.
 
 use super::pool::linear;
 use super::window::{Window, given_pads, kernel_shape, spatial_rank, steps};
@@ -41,8 +41,8 @@ fn max_unpool(cx: &mut Context<'_>) -> Lowered {
     one(scatter(cx, [x, places], &meant, dims))
 }
 
-/// The elements of each channel where `places`, positions in a value of the dimensions `meant`, say; a
-/// result of other dimensions has them at the same indices.
+/// Scatters the elements of each channel to `places`, linear indices in a value of the extents `meant`; a
+/// result of other extents has them at the same coordinates.
 fn scatter(
     cx: &mut Context<'_>,
     [x, places]: [ValueId; 2],

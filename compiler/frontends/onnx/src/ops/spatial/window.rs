@@ -1,4 +1,4 @@
-//! Windows that move over the spatial dimensions of a value.
+//! Windows over the spatial dimensions of a value.
 
 use crate::context::{Context, LowerError};
 use crate::ops::pieces::{all, guarded, loops, size, within};
@@ -8,16 +8,16 @@ use irc_tl::{Builder, Built, Compute, Dim, Scalar, ValueId};
 pub(in crate::ops) struct Window {
     /// Its extents.
     pub kernel: Vec<Dim>,
-    /// Its steps.
+    /// Its strides.
     pub strides: Vec<i64>,
-    /// The distances of its elements.
+    /// Its dilations.
     pub dilations: Vec<i64>,
-    /// What lies before and after the value.
+    /// The pads before and after the value.
     pub pads: Vec<[Dim; 2]>,
 }
 
 impl Window {
-    /// The window that the attributes of a node state, over spatial dimensions of these extents.
+    /// The window of a node's attributes, over spatial dimensions of these extents.
     pub fn of(cx: &Context<'_>, kernel: Vec<Dim>, extents: &[Dim]) -> Result<Self, LowerError> {
         let rank = extents.len();
         let strides = steps(cx, "strides", rank)?;
@@ -47,13 +47,13 @@ impl Window {
         extents.iter().enumerate().map(pad).collect()
     }
 
-    /// From the first to the last element of the window, both included.
+    /// The distance from the first to the last element of the window, both included.
     pub fn reach(&self, axis: usize) -> Dim {
         (self.kernel[axis].clone() - 1.into()) * self.dilations[axis].into() + 1.into()
     }
 
-    /// The number of windows along each axis. Where the last window may be a part of one
-    /// (`ceil`), it starts within the value or what lies before it.
+    /// The number of windows along each axis. With `ceil` the last window may be partial, but
+    /// it starts within the value or the pads before it.
     pub fn counts(&self, extents: &[Dim], ceil: bool) -> Vec<Dim> {
         let count = |(axis, extent): (usize, &Dim)| {
             let [before, after] = &self.pads[axis];
@@ -71,14 +71,14 @@ impl Window {
         extents.iter().enumerate().map(count).collect()
     }
 
-    /// The position of an element of a window along an axis, negative or too large in the pads.
+    /// The position of a window's element along an axis, negative or too large in the pads.
     pub fn position(&self, axis: usize, window: Scalar, element: Scalar) -> Scalar {
         let start = times(window, self.strides[axis]);
         let position = start + times(element, self.dilations[axis]);
         if self.pads[axis][0].is(0) { position } else { position - size(&self.pads[axis][0]) }
     }
 
-    /// The positions of elements of windows, and what holds where they are not in the pads. The
+    /// The positions of elements of windows, and the condition that they are not in the pads. The
     /// windows are counted by the loops from `windows`, their elements by those from `elements`.
     pub fn positions(
         &self,
@@ -101,7 +101,7 @@ impl Window {
         (at, guard)
     }
 
-    /// The pads, where they are known.
+    /// The pads, if they are known.
     pub fn known_pads(&self) -> Option<Vec<[i64; 2]>> {
         let known = |[before, after]: &[Dim; 2]| Some([before.known()?, after.known()?]);
         self.pads.iter().map(known).collect()
@@ -113,14 +113,14 @@ impl Window {
     }
 }
 
-/// A total in two halves, of which one may be larger.
+/// Splits a total into two halves, of which one may be larger by one.
 pub(in crate::ops) fn halves(total: &Dim, more_before: bool) -> [Dim; 2] {
     let less = total.floor_div(&2.into());
     let more = total.clone() - less.clone();
     if more_before { [more, less] } else { [less, more] }
 }
 
-/// `value` zeros before and after the spatial dimensions of `x`.
+/// Pads the spatial dimensions of `x` with `value`.
 pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]]) -> Built {
     let own = b.dims(x);
     let mut dims = own.clone();
@@ -137,14 +137,14 @@ pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]]) -> Bui
     b.compute(Compute::map(dims, body), &[x])
 }
 
-/// The extents of the window that the attribute states.
+/// The kernel shape of the attribute.
 pub(in crate::ops) fn kernel_shape(cx: &Context<'_>, rank: usize) -> Result<Vec<Dim>, LowerError> {
     let shape = cx.ints("kernel_shape")?.ok_or_else(|| cx.missing("kernel_shape"))?;
     expect_length("kernel_shape", &shape, rank)?;
     Ok(shape.into_iter().map(Dim::Known).collect())
 }
 
-/// An attribute of one step from 1 per spatial dimension.
+/// An attribute with one positive stride or dilation per spatial dimension.
 pub(in crate::ops) fn steps(
     cx: &Context<'_>,
     name: &str,
@@ -153,21 +153,21 @@ pub(in crate::ops) fn steps(
     let steps = cx.ints(name)?.unwrap_or_else(|| vec![1; rank]);
     expect_length(name, &steps, rank)?;
     if steps.iter().any(|step| *step < 1) {
-        return Err(LowerError::invalid(format!("expected {name} from 1, found {steps:?}")));
+        return Err(LowerError::invalid(format!("expected {name} of at least 1, found {steps:?}")));
     }
     Ok(steps)
 }
 
-/// An attribute that says into how many parts channels fall; 1 by default.
+/// An attribute with a number of groups of channels; 1 by default.
 pub(in crate::ops) fn groups(cx: &Context<'_>, name: &str) -> Result<i64, LowerError> {
     let groups = cx.int_or(name, 1)?;
     if groups < 1 {
-        return Err(LowerError::invalid(format!("expected {name} from 1, found {groups}")));
+        return Err(LowerError::invalid(format!("expected {name} of at least 1, found {groups}")));
     }
     Ok(groups)
 }
 
-/// The attribute `pads`: first all that lie before, then all that lie after.
+/// The attribute `pads`: first those before all dimensions, then those after.
 pub(in crate::ops) fn given_pads(
     cx: &Context<'_>,
     rank: usize,
@@ -194,7 +194,7 @@ fn expect_length(name: &str, values: &[i64], expected: usize) -> Result<(), Lowe
     Err(LowerError::invalid(message))
 }
 
-/// An index times a step.
+/// An index times a stride.
 pub(in crate::ops) fn times(index: Scalar, step: i64) -> Scalar {
     if step == 1 { index } else { index * Scalar::index(step) }
 }

@@ -1,23 +1,23 @@
-//! What the attributes of a node say of how it resizes.
+//! The attributes of a resize.
 
 use crate::context::{Context, LowerError};
 
-/// How it resizes.
+/// The options of a resize.
 pub(super) struct Options {
     pub mode: Mode,
     pub coordinates: Coordinates,
     pub rounding: Rounding,
     /// The parameter of the cubic kernel.
     pub cubic: f64,
-    /// Whether elements outside have no weight; else the outermost are repeated.
+    /// Whether elements outside have no weight; otherwise the outermost are repeated.
     pub exclude_outside: bool,
-    /// Whether the kernel is widened where it makes smaller.
+    /// Whether the kernel is widened when downsampling.
     pub antialias: bool,
-    /// What lies outside a region.
+    /// The value outside of the region.
     pub extrapolation: f64,
 }
 
-/// What an element of the result is.
+/// The kind of interpolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Nearest,
@@ -25,7 +25,7 @@ pub(super) enum Mode {
     Cubic,
 }
 
-/// Where an element of the result lies in the operand.
+/// How a coordinate of the result is mapped to the operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coordinates {
     HalfPixel,
@@ -37,19 +37,19 @@ pub(super) enum Coordinates {
     Crop,
 }
 
-/// Which element a place is rounded to.
+/// The rounding of a coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rounding {
     PreferFloor,
     PreferCeil,
     Floor,
     Ceil,
-    /// Down where it makes larger, up where it makes smaller.
+    /// Down when upsampling, up when downsampling.
     Away,
 }
 
 impl Options {
-    /// Of nodes before version 11; whether they may make smaller.
+    /// The options of nodes before version 11; `smaller` allows downsampling.
     pub fn early(cx: &Context<'_>, smaller: bool) -> Result<Self, LowerError> {
         Ok(Self {
             mode: mode(cx)?,
@@ -62,7 +62,7 @@ impl Options {
         })
     }
 
-    /// Of nodes from version 11 on.
+    /// The options of nodes from version 11 on.
     pub fn of(cx: &Context<'_>) -> Result<Self, LowerError> {
         Ok(Self {
             mode: mode(cx)?,

@@ -1,32 +1,32 @@
-//! Which axes are resized, and to what extents.
+//! The resized axes and their extents.
 
 use super::attributes::{Coordinates, Options};
 use crate::context::{Context, LowerError};
 use crate::ops::pieces::{size, with_extent};
 use irc_tl::{Binary, Compute, DType, Dim, Reduction, Scalar, Tensor, Unary, ValueId};
 
-/// The axes that are resized; one entry each.
+/// The resized axes; one entry each.
 pub(super) struct Resized {
     pub axes: Vec<usize>,
     /// Extents of the operand.
     pub own: Vec<Dim>,
     /// Extents of the result.
     pub extents: Vec<Dim>,
-    /// How many times as large the result is: `f64[axes]`.
+    /// The scale factors: `f64[axes]`.
     pub factors: ValueId,
-    /// `[starts..., ends...]` of a region that is wanted, relative to the extents.
+    /// `[starts..., ends...]` of a region of interest, relative to the extents.
     pub region: Option<ValueId>,
 }
 
 impl Resized {
-    /// By the factors of an input, for all axes.
+    /// Scales all axes by the factors of an input.
     pub fn by_input(cx: &mut Context<'_>, index: usize) -> Result<Self, LowerError> {
         let (axes, own) = all_axes(cx)?;
         let factors = cx.input(index)?;
         Self::by_factors(cx, axes, own, factors, None)
     }
 
-    /// By known factors, for all axes.
+    /// Scales all axes by known factors.
     pub fn by_numbers(cx: &mut Context<'_>, factors: &[f32]) -> Result<Self, LowerError> {
         let (axes, own) = all_axes(cx)?;
         let tensor = Tensor::from_values([factors.len() as i64], factors);
@@ -35,7 +35,7 @@ impl Resized {
         Self::by_factors(cx, axes, own, factors, None)
     }
 
-    /// By inputs 2, factors, or 3, extents, for the axes of the attribute.
+    /// Scales the axes of the attribute by input 2, factors, or to input 3, extents.
     pub fn of(cx: &mut Context<'_>, options: &Options) -> Result<Self, LowerError> {
         let (all, extents) = all_axes(cx)?;
         let axes = match cx.ints("axes")? {
@@ -71,7 +71,7 @@ impl Resized {
             return Err(LowerError::invalid(message));
         }
         let factors = with_extent(cx.b, factors, 0, &(axes.len() as i64).into(), &message)?;
-        // In single precision, in which the factors are stated.
+        // In single precision, the precision of the factors.
         let factors = cx.b.cast(factors, DType::F32)?;
         let lengths = cx.b.sizes(&own, false, DType::I64)?;
         let mut lengths = cx.b.cast(lengths, DType::F32)?;
@@ -132,7 +132,7 @@ fn all_axes(cx: &Context<'_>) -> Result<(Vec<usize>, Vec<Dim>), LowerError> {
     Ok(((0..own.len()).collect(), own))
 }
 
-/// How much of each axis the region takes: `f32[axes]`.
+/// The share of each axis that the region covers: `f32[axes]`.
 fn share(cx: &mut Context<'_>, region: ValueId, axes: usize) -> Result<ValueId, LowerError> {
     let edge = |at: Scalar| Scalar::load(0, [at]).cast(DType::F32);
     let count = Dim::Known(axes as i64);

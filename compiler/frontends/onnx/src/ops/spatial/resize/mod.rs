@@ -1,4 +1,4 @@
-//! Resizing: each axis reads the elements, with the weights, that small tables state.
+//! Resizing: each axis is a weighted sum by small tables of positions and weights.
 
 mod attributes;
 mod extents;
@@ -17,7 +17,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Upsample", &[1, 7, 9], upsample).removed_in(10),
 ];
 
-/// Weighted sums of at most this many elements are written out.
+/// Weighted sums of at most this many elements are unrolled.
 const WRITTEN_OUT: i64 = 4;
 
 fn resize(cx: &mut Context<'_>) -> Lowered {
@@ -65,7 +65,7 @@ fn apply(cx: &mut Context<'_>, options: &Options, resized: &Resized) -> Lowered 
     Ok(vec![cx.b.cast(value, dtype)?])
 }
 
-/// The value with one axis resized.
+/// Resizes one axis.
 fn along(
     cx: &mut Context<'_>,
     x: ValueId,
@@ -106,7 +106,7 @@ fn along(
     cx.b.compute(Compute::map(dims, body), &[sum, outside])
 }
 
-/// All axes at once, each element one of the operand.
+/// Resizes all axes at once, where each element is one of the operand.
 fn nearest(
     cx: &mut Context<'_>,
     x: ValueId,

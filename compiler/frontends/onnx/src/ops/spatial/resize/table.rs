@@ -1,4 +1,4 @@
-//! Which elements an axis reads, and their weights, as small tensors.
+//! The positions that an axis reads, and their weights, as small tensors.
 
 use super::attributes::{Coordinates, Mode, Options, Rounding};
 use super::extents::Resized;
@@ -7,7 +7,7 @@ use crate::ops::pieces::{size, within};
 use crate::ops::spatial::grid::cubic;
 use irc_tl::{Binary, Builder, Built, Combine, Compute, DType, Dim, Scalar, Unary, ValueId};
 
-/// What an axis reads.
+/// The interpolation table of an axis.
 pub(super) struct Table {
     /// Number of elements per element of the result.
     pub taps: Dim,
@@ -15,20 +15,20 @@ pub(super) struct Table {
     pub places: ValueId,
     /// Their weights: `[result, taps]`.
     pub weights: ValueId,
-    /// What is added where the region lies outside: `[result]`.
+    /// The summand where the region is outside: `[result]`.
     pub outside: Option<ValueId>,
 }
 
-/// Writes the tables of one of the axes.
+/// Computes the table of one axis.
 pub(super) struct Tables<'t> {
     pub options: &'t Options,
     pub resized: &'t Resized,
-    /// Which of the resized axes.
+    /// The index among the resized axes.
     pub position: usize,
 }
 
-/// All places are of this type. In a wider one, places halfway between two elements would not be
-/// halfway, as factors such as 1.7 are stated in this one.
+/// All coordinates have this type. In a wider one, coordinates halfway between two elements would not be
+/// halfway, as factors such as 1.7 are given in this one.
 const PLACE: DType = DType::F32;
 
 fn number(value: f64) -> Scalar {
@@ -36,19 +36,19 @@ fn number(value: f64) -> Scalar {
 }
 
 impl Tables<'_> {
-    /// The factor, where it is known.
+    /// The factor, if it is known.
     fn factor(&self, b: &Builder) -> Built<Option<f64>> {
         let factors = b.constant_of(self.resized.factors)?;
         Ok(factors.map(|factors| factors.get_f64(self.position)))
     }
 
-    /// Whether the axis stays as it is.
+    /// Whether the axis is unchanged.
     pub fn is_identity(&self, b: &Builder) -> Built<bool> {
         let same = self.own() == self.extent() && self.resized.region.is_none();
         Ok(same && self.factor(b)?.is_none_or(|factor| factor == 1.0))
     }
 
-    /// How often each element comes, where that is all.
+    /// The repetition count of elements, if the axis is only repeated.
     pub fn repeats(&self, b: &Builder) -> Built<Option<i64>> {
         let options = self.options;
         let simple = matches!(
@@ -84,11 +84,11 @@ impl Tables<'_> {
         size(self.own()).cast(PLACE)
     }
 
-    /// Where the element of the result that loop 0 counts lies in the operand.
+    /// The coordinate in the operand of the result element that loop 0 counts.
     fn place(&self) -> Scalar {
         let at = Scalar::Loop(0).cast(PLACE);
         let half = || number(0.5);
-        // The extent wanted, of which the result's is the whole part.
+        // The requested extent, which is not rounded to an integer.
         let wanted = || self.times() * self.length();
         let middle = |at: Scalar| (at + half()) / self.times() - half();
         match self.options.coordinates {
@@ -147,7 +147,7 @@ impl Tables<'_> {
         Ok(self.compute(cx.b, &[self.extent().clone()], body)?)
     }
 
-    /// Where a region's places lie outside the operand, where that can be: `bool[result]`.
+    /// Where the region's coordinates are outside of the operand, if that is possible: `bool[result]`.
     pub fn outside(&self, cx: &mut Context<'_>) -> Result<Option<ValueId>, LowerError> {
         if self.options.coordinates != Coordinates::Crop {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Tables<'_> {
         index.min(last).max(Scalar::index(0))
     }
 
-    /// The elements around each place, and their weights.
+    /// The elements around each coordinate, and their weights.
     pub fn weighted(&self, cx: &mut Context<'_>, dtype: DType) -> Result<Table, LowerError> {
         let (first, taps) = self.span(cx)?;
         let dims = [self.extent().clone(), taps.clone()];
@@ -203,12 +203,12 @@ impl Tables<'_> {
         Ok(Table { taps, places, weights, outside })
     }
 
-    /// The factor where it makes smaller, else 1: by so much the kernel is narrower than the result.
+    /// The factor when downsampling, else 1: the kernel is widened by its inverse.
     fn shrunk(&self) -> Scalar {
         self.times().min(number(1.0))
     }
 
-    /// The first element that has a weight, from the one before the place, and the number of them.
+    /// The first element with a weight, relative to the one before the coordinate, and the number of them.
     fn span(&self, cx: &mut Context<'_>) -> Result<(Dim, Dim), LowerError> {
         let reach = if self.options.mode == Mode::Cubic { 2 } else { 1 };
         if !self.options.antialias {
@@ -221,7 +221,7 @@ impl Tables<'_> {
     }
 }
 
-/// Every row over its sum.
+/// Normalises every row to the sum 1.
 fn normalised(b: &mut Builder, weights: ValueId) -> Built {
     let dims = b.dims(weights);
     let own = || Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1)]);
