@@ -133,8 +133,7 @@ fn every_layer_that_cannot_be_imported_is_reported() {
     let messages: Vec<_> =
         found.iter().map(|one| (one.path.clone().unwrap(), one.message.clone())).collect();
     let expected = [("Quantize_0", "softmax"), ("MaxPool_7", "lut")].map(|(layer, operation)| {
-        let message =
-            format!("layer `{layer}`: unsupported operation `{operation}`");
+        let message = format!("layer `{layer}`: unsupported operation `{operation}`");
         (format!("$[\"{layer}\"].operation"), message)
     });
     assert_eq!(messages, expected);

@@ -1,6 +1,8 @@
 //! The context of a lowering: its node, and the graph that it writes to.
 
-use crate::import::{Item, Region, Scope};
+use crate::diagnostic::NodeDiagnostic;
+use crate::item::Item;
+use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
 use thiserror::Error;
@@ -28,7 +30,7 @@ pub enum LowerError {
     Build(#[from] BuildError),
     /// A graph attribute of the node cannot be lowered.
     #[error("in its graph")]
-    Inside(Vec<crate::NodeDiagnostic>),
+    Inside(Vec<NodeDiagnostic>),
 }
 
 impl LowerError {
@@ -61,8 +63,33 @@ pub struct Context<'a> {
     pub(crate) inputs: &'a [Option<ValueId>],
     pub(crate) items: &'a [Option<Item>],
     pub(crate) results: Vec<Item>,
-    pub(crate) scope: &'a Scope<'a>,
+    pub(crate) scope: &'a dyn Enclosing,
     pub(crate) path: &'a Path<'a>,
+}
+
+/// The graph of a node, as the lowering of the node sees it.
+pub(crate) trait Enclosing {
+    /// The type that the model declares for a name.
+    fn declared(&self, name: &str) -> Option<Type>;
+
+    /// See [`Context::inline`]; `path` is the path of the graph.
+    fn inline(
+        &self,
+        builder: &mut Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError>;
+
+    /// See [`Context::write`]; `path` is the path of the graph.
+    fn write_region(
+        &self,
+        region: &mut Region,
+        around: &Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError>;
 }
 
 impl<'a> Context<'a> {

@@ -26,14 +26,18 @@ mod attributes;
 pub mod cases;
 mod context;
 mod data;
+mod diagnostic;
 mod import;
+mod item;
 mod operator;
 mod ops;
+mod region;
 
 pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dense_of, dtype_of, element_of, tensor_of};
-pub use import::{
-    Calls, ImportOptions, Imported, Item, NodeDiagnostic, NodeDiagnosticKind, Region, Structure,
-    import, unsupported,
-};
-pub use operator::{ERA, ONNX, Operator, find, operators};
+pub use diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
+pub use import::{Calls, ImportOptions, Imported, import, unsupported};
+pub use item::{Item, Structure};
+pub use operator::{ERA, ONNX, Operator};
+pub use ops::{find, operators};
+pub use region::Region;

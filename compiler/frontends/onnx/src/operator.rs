@@ -1,8 +1,6 @@
-//! Operators, and the table of them.
+//! Operators.
 
 use crate::context::{Context, Lowered};
-use crate::ops;
-use std::sync::LazyLock;
 
 /// The domain of ONNX's own operators; files may also leave it empty.
 pub const ONNX: &str = "ai.onnx";
@@ -60,38 +58,9 @@ pub(crate) fn canonical(domain: &str) -> &str {
     if domain.is_empty() { ONNX } else { domain }
 }
 
-/// Operators by domain and name.
-static TABLE: LazyLock<Vec<Operator>> = LazyLock::new(|| {
-    let mut all: Vec<Operator> = ops::FAMILIES.concat();
-    all.sort_by_key(|operator| (operator.domain, operator.name));
-    all
-});
-
-/// Finds an operator; an empty domain is ONNX's.
-pub fn find(domain: &str, name: &str) -> Option<&'static Operator> {
-    let wanted = (canonical(domain), name);
-    let found = TABLE.binary_search_by(|operator| (operator.domain, operator.name).cmp(&wanted));
-    found.ok().map(|index| &TABLE[index])
-}
-
-/// All operators, by domain and name.
-pub fn operators() -> impl Iterator<Item = &'static Operator> {
-    TABLE.iter()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_operator_has_one_home() {
-        let names: Vec<_> = operators().map(|operator| (operator.domain, operator.name)).collect();
-        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
-        for operator in operators() {
-            assert!(operator.versions.is_sorted_by(|a, b| a < b), "{}", operator.name);
-            assert!(!operator.versions.is_empty(), "{}", operator.name);
-        }
-    }
 
     #[test]
     fn versions_are_those_before() {

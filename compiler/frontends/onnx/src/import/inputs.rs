@@ -1,8 +1,9 @@
 //! Constants and inputs of a graph.
 
+use super::Importer;
 use super::scope::Scope;
-use super::{Importer, NodeDiagnostic, NodeDiagnosticKind};
 use crate::data::{dense_of, dtype_of, tensor_of};
+use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use irc_common_format::model::{self, Path};
 use irc_tl::{
     Binary, Combine, Comparison, Compute, Constant, DType, Dim, Relation, Scalar, TensorType, Type,

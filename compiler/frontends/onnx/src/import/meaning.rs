@@ -1,6 +1,7 @@
 //! Resolution of a node's operator.
 
-use crate::operator::{ERA, ONNX, Operator, canonical, find};
+use crate::operator::{ERA, ONNX, Operator, canonical};
+use crate::ops::find;
 use irc_common_format::model::{Node, Schema};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

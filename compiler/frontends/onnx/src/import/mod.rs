@@ -2,23 +2,21 @@
 
 mod functions;
 mod inputs;
-mod item;
 mod meaning;
 mod scope;
 mod support;
 
 pub use functions::Calls;
-pub use item::{Item, Structure};
-pub use scope::Region;
-pub(crate) use scope::Scope;
 pub use support::unsupported;
 
+use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
+use crate::item::{Item, Structure};
 use functions::Functions;
 use inputs::Symbols;
 use irc_common_format::model::{self, Module, Path, Schema};
-use irc_tl::{Builder, Constant, Dependencies, Graph, Results};
+use irc_tl::{Builder, Constant, Graph, Results};
+use scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// Options of the import.
 #[derive(Debug, Clone, Default)]
@@ -52,70 +50,6 @@ pub struct Imported {
     pub structures: BTreeMap<String, Structure>,
     /// Harmless deviations from what the model states: [`NodeDiagnosticKind::StatedShape`].
     pub warnings: Vec<NodeDiagnostic>,
-}
-
-/// A diagnostic about a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeDiagnostic {
-    /// The node's path in the module, such as `graph.node[3]`.
-    pub path: String,
-    /// The node in messages: its operator and name.
-    pub node: String,
-    /// The kind of diagnostic.
-    pub kind: NodeDiagnosticKind,
-    /// The message.
-    pub message: String,
-    /// The values that the structure of the program depends on, as seen from the graph of the node.
-    pub(crate) needs: Option<Box<Dependencies>>,
-}
-
-/// Kinds of [`NodeDiagnostic`]s.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeDiagnosticKind {
-    /// Unknown operator: no such name, domain and version.
-    UnknownOperator,
-    /// The operator is not supported in this form.
-    Unsupported,
-    /// The node violates the definition of its operator.
-    Invalid,
-    /// The structure of the program depends on these inputs of the model, which have no value in
-    /// [`ImportOptions::values`]. Empty if it depends on a value computed from no input.
-    NeedsValue(Vec<String>),
-    /// The structure of the program depends on the sizes of these inputs of the model, which have no
-    /// shape in [`ImportOptions::shapes`].
-    NeedsShape(Vec<String>),
-    /// The computed shape of an output differs from the one that the model states. Exporters often leave
-    /// shapes of an earlier state of the graph behind.
-    StatedShape,
-}
-
-impl NodeDiagnostic {
-    fn new(
-        path: impl Into<String>,
-        node: impl Into<String>,
-        kind: NodeDiagnosticKind,
-        message: impl Into<String>,
-    ) -> Self {
-        let (path, node, message) = (path.into(), node.into(), message.into());
-        Self { path, node, kind, message, needs: None }
-    }
-
-    /// The structure of the program depends on unknown values.
-    fn needing(self, needs: Dependencies) -> Self {
-        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>();
-        let kind = if needs.values.is_empty() && !needs.shapes.is_empty() {
-            NodeDiagnosticKind::NeedsShape(list(&needs.shapes))
-        } else {
-            NodeDiagnosticKind::NeedsValue(list(&needs.values))
-        };
-        Self { kind, needs: Some(Box::new(needs)), ..self }
-    }
-}
-
-impl fmt::Display for NodeDiagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.path, self.node, self.message)
-    }
 }
 
 /// Lowers a module's graph to the tensor level.

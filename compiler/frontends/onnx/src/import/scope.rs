@@ -3,11 +3,12 @@
 mod calls;
 
 use super::functions::Functions;
-use super::item::Item;
 use super::meaning::{inputs_of, operator_of};
-use super::{NodeDiagnostic, NodeDiagnosticKind};
-use crate::context::{Context, LowerError};
+use crate::context::{Context, Enclosing, LowerError};
 use crate::data::{dtype_of, tensor_of};
+use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
+use crate::item::Item;
+use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
 use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,10 +110,6 @@ impl<'m> Scope<'m> {
 
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {
         self.nearest(|scope| scope.values.get(name))
-    }
-
-    pub(crate) fn declared(&self, name: &str) -> Option<Type> {
-        self.nearest(|scope| scope.declared.get(name)).cloned()
     }
 
     /// How the type that the model states for a value contradicts the computed one.
@@ -308,44 +305,6 @@ impl<'m> Scope<'m> {
         vec![wrong(kind)]
     }
 
-    /// See [`Context::inline`].
-    pub(crate) fn inline(
-        &self,
-        builder: &mut Builder,
-        graph: &Graph,
-        inputs: &[Item],
-        path: &Path<'_>,
-    ) -> Result<Vec<Item>, LowerError> {
-        let mut inside = self.inside();
-        inside.write(builder, graph, inputs, path)
-    }
-
-    /// See [`Context::write`].
-    pub(crate) fn write_region(
-        &self,
-        region: &mut Region,
-        around: &Builder,
-        graph: &Graph,
-        inputs: &[Item],
-        path: &Path<'_>,
-    ) -> Result<Vec<Item>, LowerError> {
-        let mut inside = self.inside();
-        for name in free_names(graph) {
-            let Some(item) = self.item(&name) else { continue };
-            let within = item.map(&mut |value| Ok(region.capture(around, value)));
-            let within: Result<Item, LowerError> = within;
-            inside.define_item(&name, within?);
-        }
-        let written = inside.write(&mut region.b, graph, inputs, path);
-        written.map_err(|error| match error {
-            LowerError::Inside(diagnostics) => {
-                let outward = |diagnostic| outward(diagnostic, region, around);
-                LowerError::Inside(diagnostics.into_iter().map(outward).collect())
-            }
-            error => error,
-        })
-    }
-
     fn write(
         &mut self,
         builder: &mut Builder,
@@ -391,6 +350,48 @@ impl<'m> Scope<'m> {
     }
 }
 
+impl Enclosing for Scope<'_> {
+    fn declared(&self, name: &str) -> Option<Type> {
+        self.nearest(|scope| scope.declared.get(name)).cloned()
+    }
+
+    fn inline(
+        &self,
+        builder: &mut Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
+        let mut inside = self.inside();
+        inside.write(builder, graph, inputs, path)
+    }
+
+    fn write_region(
+        &self,
+        region: &mut Region,
+        around: &Builder,
+        graph: &Graph,
+        inputs: &[Item],
+        path: &Path<'_>,
+    ) -> Result<Vec<Item>, LowerError> {
+        let mut inside = self.inside();
+        for name in free_names(graph) {
+            let Some(item) = self.item(&name) else { continue };
+            let within = item.map(&mut |value| Ok(region.capture(around, value)));
+            let within: Result<Item, LowerError> = within;
+            inside.define_item(&name, within?);
+        }
+        let written = inside.write(&mut region.b, graph, inputs, path);
+        written.map_err(|error| match error {
+            LowerError::Inside(diagnostics) => {
+                let outward = |diagnostic| outward(diagnostic, region, around);
+                LowerError::Inside(diagnostics.into_iter().map(outward).collect())
+            }
+            error => error,
+        })
+    }
+}
+
 fn join(needs: &mut Dependencies, more: Dependencies) {
     needs.values.extend(more.values);
     needs.shapes.extend(more.shapes);
@@ -401,46 +402,12 @@ fn join(needs: &mut Dependencies, more: Dependencies) {
 fn outward(diagnostic: NodeDiagnostic, region: &Region, around: &Builder) -> NodeDiagnostic {
     let Some(needs) = &diagnostic.needs else { return diagnostic };
     let mut seen = Dependencies::default();
-    let captured = |name: &String| -> Option<ValueId> {
-        let place = region.known.keys().find(|value| captured_name(**value) == *name);
-        place.copied()
-    };
-    for value in needs.values.iter().filter_map(captured) {
+    for value in needs.values.iter().filter_map(|name| region.captured_as(name)) {
         join(&mut seen, around.dependencies(value));
     }
     let symbols: Vec<Dim> = needs.around.iter().map(|name| Dim::symbol(name)).collect();
     join(&mut seen, around.dependencies_of_sizes(&symbols));
     diagnostic.needing(seen)
-}
-
-fn captured_name(value: ValueId) -> String {
-    format!("captured_{}", value.0)
-}
-
-/// A graph attribute that is being lowered: its own inputs first, then captured values.
-pub struct Region {
-    /// The graph to write to.
-    pub b: Builder,
-    /// The captured values that are its last inputs: operands of the node.
-    pub captured: Vec<ValueId>,
-    known: BTreeMap<ValueId, ValueId>,
-}
-
-impl Region {
-    pub(crate) fn new(b: Builder) -> Self {
-        Self { b, captured: vec![], known: BTreeMap::new() }
-    }
-
-    /// Captures a value of the enclosing graph.
-    pub fn capture(&mut self, around: &Builder, value: ValueId) -> ValueId {
-        if let Some(within) = self.known.get(&value) {
-            return *within;
-        }
-        let (within, operand) = self.b.capture(around, value, &captured_name(value));
-        self.captured.extend(operand.then_some(value));
-        self.known.insert(value, within);
-        within
-    }
 }
 
 /// How the stated type of a value other than a tensor contradicts the computed one.

@@ -2,8 +2,9 @@
 
 use super::functions::Functions;
 use super::meaning::operator_of;
+use super::opsets;
 use super::scope::describe;
-use super::{NodeDiagnostic, NodeDiagnosticKind, opsets};
+use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use crate::operator::canonical;
 use irc_common_format::model::{Graph, Module, Node, Path};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! Branches.
 
 use crate::context::{Context, LowerError, Lowered};
-use crate::import::{Item, Region};
+use crate::item::Item;
 use crate::operator::Operator;
+use crate::region::Region;
 use irc_common_format::model::Graph;
 use irc_tl::{Builder, Dependencies, Dim, NodeKind, Type, ValueId};
 

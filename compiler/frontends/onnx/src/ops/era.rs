@@ -1,7 +1,8 @@
 //! Operators of Common IR's own list that differ from ONNX's.
 
+use super::find;
 use crate::context::{Context, LowerError, Lowered, one};
-use crate::operator::{ERA, ONNX, Operator, find};
+use crate::operator::{ERA, ONNX, Operator};
 use irc_tl::{Binary, Comparison, Dim, Unary};
 
 pub(super) const OPERATORS: &[Operator] = &[

@@ -39,10 +39,11 @@ mod text;
 mod training;
 mod withdrawn;
 
-use crate::operator::Operator;
+use crate::operator::{Operator, canonical};
+use std::sync::LazyLock;
 
 /// Every family.
-pub(crate) const FAMILIES: &[&[Operator]] = &[
+const FAMILIES: &[&[Operator]] = &[
     activation::OPERATORS,
     attention::dot_product::OPERATORS,
     attention::flex::OPERATORS,
@@ -98,3 +99,37 @@ pub(crate) const FAMILIES: &[&[Operator]] = &[
     training::OPERATORS,
     withdrawn::OPERATORS,
 ];
+
+/// Operators by domain and name.
+static TABLE: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+    let mut all: Vec<Operator> = FAMILIES.concat();
+    all.sort_by_key(|operator| (operator.domain, operator.name));
+    all
+});
+
+/// Finds an operator; an empty domain is ONNX's.
+pub fn find(domain: &str, name: &str) -> Option<&'static Operator> {
+    let wanted = (canonical(domain), name);
+    let found = TABLE.binary_search_by(|operator| (operator.domain, operator.name).cmp(&wanted));
+    found.ok().map(|index| &TABLE[index])
+}
+
+/// All operators, by domain and name.
+pub fn operators() -> impl Iterator<Item = &'static Operator> {
+    TABLE.iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_has_one_home() {
+        let names: Vec<_> = operators().map(|operator| (operator.domain, operator.name)).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        for operator in operators() {
+            assert!(operator.versions.is_sorted_by(|a, b| a < b), "{}", operator.name);
+            assert!(!operator.versions.is_empty(), "{}", operator.name);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::branch::known;
 use super::indexing::{Part, concat, loops, size, slice, unsqueeze};
 use crate::context::{Context, LowerError, Lowered};
-use crate::import::Item;
+use crate::item::Item;
 use crate::operator::Operator;
 use irc_common_format::model::Graph;
 use irc_tl::{Builder, Compute, DType, Dim, NodeKind, Scalar, Tensor, Type, ValueId};
@@ -142,7 +142,7 @@ impl Repeated<'_> {
     fn finish(
         &self,
         cx: &mut Context<'_>,
-        mut region: crate::import::Region,
+        mut region: crate::region::Region,
         outputs: &[ValueId],
         types: &[Type],
         open: &[Vec<bool>],

@@ -3,7 +3,7 @@
 
 use super::indexing::{along, concat, unsqueeze};
 use crate::context::{Context, LowerError, Lowered, one};
-use crate::import::Item;
+use crate::item::Item;
 use crate::operator::Operator;
 use irc_common_format::model::{AttributeValue, Type as FileType};
 use irc_tl::{DType, Dim, Relation, ValueId};

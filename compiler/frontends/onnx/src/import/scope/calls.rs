@@ -1,10 +1,10 @@
 //! Calls of a module's functions.
 
 use super::{MAX_DEPTH, Scope, diagnostic};
+use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use crate::import::functions;
-use crate::import::item::Item;
 use crate::import::meaning::inputs_of;
-use crate::import::{NodeDiagnostic, NodeDiagnosticKind};
+use crate::item::Item;
 use crate::operator::canonical;
 use irc_common_format::model::{Function, Node, Path, Value};
 use irc_tl::{Builder, Dim, NodeKind, Type, ValueId};

@@ -16,7 +16,9 @@ fn operand(cx: &Context<'_>) -> Result<([Dim; 4], Dim), LowerError> {
     let dims = dims.map_err(|_| LowerError::invalid(format!("expected rank 4, found {ty}")))?;
     let block = cx.int("blocksize")?.ok_or_else(|| cx.missing("blocksize"))?;
     if block < 1 {
-        return Err(LowerError::invalid(format!("expected blocksize of at least 1, found {block}")));
+        return Err(LowerError::invalid(format!(
+            "expected blocksize of at least 1, found {block}"
+        )));
     }
     Ok((dims, block.into()))
 }
