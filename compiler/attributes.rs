@@ -1,81 +1,61 @@
-//! The attributes `irc.*`: what one pass of the compiler leaves for another on functions, their
+//! The attributes `tl.*`: what one pass of the compiler leaves for another on functions, their
 //! arguments and results, and ops.
 //!
-//! Every name stands here, with the type of its value. They are discardable attributes, so that each
-//! stage prints in upstream's syntax and is parsed by upstream's tools. What describes a kernel is read
-//! at once, as a [`KernelInfo`](crate::kernel::KernelInfo).
-use irc_mlir::{Key, OperationRef, melior::ir::attribute::DictionaryAttribute, read};
+//! They are defined in `dialects/tl/tl.td`, which says what each means and checks its type. Here they are
+//! built and read. What is known of a kernel is one attribute, [`KernelInfo`], and what is known of a
+//! program is [`ProgramInfo`].
+use crate::kernel::{Blocks, KernelInfo, Packing};
+use irc_executor::code::Keeps;
+use irc_mlir::{
+    Attribute, AttributeValue, Context, Key, OperationRef, attr,
+    melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
+    read,
+};
 
-// Functions that are kernels.
-
-/// Marks a kernel: a function that launches run.
-pub const KERNEL: Key<()> = Key::new("irc.kernel");
-/// What kind of kernel it is: `matmul`, [`LOOPS`](crate::kernel::LOOPS), …
-pub const KIND: Key<String> = Key::new("irc.kind");
-/// The sizes that a lowered kernel takes, in the order of its parameters of type `index`.
-pub const SYMBOLS: Key<Vec<String>> = Key::new("irc.symbols");
-/// Bytes of the workspace that a lowered kernel needs.
-pub const WORKSPACE_BYTES: Key<i64> = Key::new("irc.workspace_bytes");
-/// Arguments that are constants which nothing else reads: the kernel may want them packed.
-pub const CONSTANTS: Key<Vec<i64>> = Key::new("irc.constants");
-/// How a lowered kernel wants arguments packed: see [`Packing`](crate::kernel::Packing).
-pub const PACKED: Key<Vec<Vec<i64>>> = Key::new("irc.packed");
-/// Gives a kernel memory for what it keeps between calls.
-pub const KEEPS: Key<()> = Key::new("irc.keeps");
-/// Bytes of what a lowered kernel keeps.
-pub const KEPT_BYTES: Key<i64> = Key::new("irc.kept_bytes");
-/// Arguments that what a kernel keeps follows from.
-pub const KEPT_ARGUMENTS: Key<Vec<i64>> = Key::new("irc.kept_arguments");
-/// The symbol of the entry point that a kernel gets.
-pub const ENTRY: Key<String> = Key::new("irc.entry");
-
-// Kernels that run in blocks of items; see `lowering::split_blocks`.
-
-/// The kernels of blocks, largest first.
-pub const BLOCK_CALLEES: Key<Vec<String>> = Key::new("irc.block_callees");
-/// Items in a block of each.
-pub const BLOCK_ITEMS: Key<Vec<i64>> = Key::new("irc.block_items");
-/// Items, as a size.
-pub const BLOCK_COUNT: Key<String> = Key::new("irc.block_count");
-/// Bytes from one item to the next, per operand and result; 0 for what all items share.
-pub const BLOCK_BYTES: Key<Vec<i64>> = Key::new("irc.block_bytes");
-
-// Functions that are programs: they launch kernels.
-
-/// Marks a function written at the tensor level: a program, or a function that one calls.
-pub const GRAPH: Key<()> = Key::new("irc.graph");
-/// Put behind the names of a program's entry point and metadata.
-pub const SUFFIX: Key<String> = Key::new("irc.suffix");
-/// Marks a program that is a part of others: equal ones are linked as one.
-pub const SHARED: Key<()> = Key::new("irc.shared");
-/// Marks a planned program whose sizes depend on symbols.
-pub const SIZED: Key<()> = Key::new("irc.sized");
-/// The interface of a planned program, as JSON.
-pub const METADATA: Key<String> = Key::new("irc.metadata");
-/// For each argument its offset in the constants of the library, or -1.
-pub const WEIGHT_OFFSETS: Key<Vec<i64>> = Key::new("irc.weight_offsets");
-
-// Arguments and results of functions.
-
-/// The name of an argument or result.
-pub const NAME: Key<String> = Key::new("irc.name");
-/// Marks an argument that the caller preserves from one call to the next.
-pub const PRESERVED: Key<()> = Key::new("irc.preserved");
-/// The number of the constant that an argument stands for.
-pub const WEIGHT: Key<i64> = Key::new("irc.weight");
-/// The elements of that constant; an attribute of elements of any kind.
-pub const VALUE: &str = "irc.value";
+/// On a kernel: a function that launches run.
+pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");
+/// On a kernel that runs in blocks of items.
+pub const BLOCKS: Key<Blocks> = Key::new("tl.blocks");
 /// Element strides of an argument or result of a kernel; without, elements are row-major.
-pub const STRIDES: Key<Vec<i64>> = Key::new("irc.strides");
+pub const STRIDES: Key<Vec<i64>> = Key::new("tl.strides");
 /// Marks a result of a kernel whose memory may hold values that the kernel reads.
-pub const OVERWRITES: Key<()> = Key::new("irc.overwrites");
-
-// Ops.
-
-/// On a launch: what the symbols of its kernel stand for.
-pub const SIZES: Key<Vec<String>> = Key::new("irc.sizes");
+pub const OVERWRITES: Key<()> = Key::new("tl.overwrites");
+/// Marks a function written at the tensor level: a program, or a function that one calls.
+pub const GRAPH: Key<()> = Key::new("tl.graph");
+/// On a program.
+pub const PROGRAM: Key<ProgramInfo> = Key::new("tl.program");
+/// The name of an argument or result.
+pub const NAME: Key<String> = Key::new("tl.name");
+/// Marks an argument that the caller preserves from one call to the next.
+pub const PRESERVED: Key<()> = Key::new("tl.preserved");
+/// The number of the constant that an argument stands for.
+pub const WEIGHT: Key<i64> = Key::new("tl.weight");
+/// The elements of that constant; an attribute of elements of any kind.
+pub const VALUE: &str = "tl.value";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
-pub const ORDERED: Key<()> = Key::new("irc.ordered");
+pub const ORDERED: Key<()> = Key::new("tl.ordered");
+/// On a launch: what the symbols of its kernel stand for.
+pub const SIZES: Key<Vec<String>> = Key::new("sizes");
+
+/// How a program is linked, and its interface: `#tl.program`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// Put behind the names of its entry point and metadata.
+    pub suffix: String,
+    /// Whether it is a part of others: equal ones are linked as one.
+    pub shared: bool,
+    /// For each argument its offset in the constants of the library, or -1; empty where they are not linked.
+    pub weight_offsets: Vec<i64>,
+    /// The interface of a planned program, as JSON.
+    pub metadata: Option<String>,
+}
+
+impl ProgramInfo {
+    /// What is known of a program; the default where nothing is.
+    pub fn of(function: &OperationRef<'_, '_>) -> Self {
+        PROGRAM.read(function).unwrap_or_default()
+    }
+}
 
 /// The attributes of each argument (`arg_attrs`) or result (`res_attrs`) of a function.
 pub fn dictionaries<'c: 'a, 'a>(
@@ -84,4 +64,297 @@ pub fn dictionaries<'c: 'a, 'a>(
 ) -> Vec<Option<DictionaryAttribute<'c>>> {
     let elements = read::elements(function, name).unwrap_or_default().into_iter();
     elements.map(|dictionary| DictionaryAttribute::try_from(dictionary).ok()).collect()
+}
+
+impl AttributeValue for ProgramInfo {
+    type Given<'v> = &'v Self;
+
+    fn encode<'c>(context: &'c Context, program: &Self) -> Attribute<'c> {
+        let text = Text::new("program")
+            .maybe("suffix", (!program.suffix.is_empty()).then(|| quoted(&program.suffix)))
+            .flag("shared", program.shared)
+            .list("weight_offsets", &program.weight_offsets)
+            .maybe("metadata", program.metadata.as_deref().map(quoted));
+        attr::parse(context, &text.text())
+    }
+
+    fn decode(attribute: Attribute<'_>) -> Option<Self> {
+        let fields = Fields::of(attribute, "program")?;
+        Some(Self {
+            suffix: fields.text("suffix").unwrap_or_default(),
+            shared: fields.has("shared"),
+            weight_offsets: fields.numbers("weight_offsets")?,
+            metadata: fields.text("metadata"),
+        })
+    }
+}
+
+impl AttributeValue for KernelInfo {
+    type Given<'v> = &'v Self;
+
+    fn encode<'c>(context: &'c Context, kernel: &Self) -> Attribute<'c> {
+        attr::parse(context, &kernel_text(kernel))
+    }
+
+    fn decode(attribute: Attribute<'_>) -> Option<Self> {
+        let fields = Fields::of(attribute, "kernel")?;
+        let packed = fields.elements("packed")?.into_iter().map(packing_of);
+        let operands = fields.indices("kept_arguments")?;
+        let kept = fields.number("kept_bytes").map(i64::cast_unsigned);
+        Some(Self {
+            kind: fields.text("kind").unwrap_or_default(),
+            constants: fields.indices("constants")?,
+            keeps: fields.has("keeps"),
+            entry: fields.text("entry"),
+            parameters: vec![],
+            symbols: fields.texts("symbols")?,
+            workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
+            packed: packed.collect::<Option<_>>()?,
+            kept: kept.map(|bytes| Keeps { bytes, operands }),
+        })
+    }
+}
+
+impl AttributeValue for Blocks {
+    type Given<'v> = &'v Self;
+
+    fn encode<'c>(context: &'c Context, blocks: &Self) -> Attribute<'c> {
+        let text = Text::new("blocks")
+            .field("callees", &quoted_list(&blocks.callees))
+            .field("items", &format!("{:?}", blocks.items))
+            .field("count", &quoted(&blocks.count))
+            .field("bytes", &format!("{:?}", blocks.bytes));
+        attr::parse(context, &text.text())
+    }
+
+    fn decode(attribute: Attribute<'_>) -> Option<Self> {
+        let fields = Fields::of(attribute, "blocks")?;
+        Some(Self {
+            callees: fields.texts("callees")?,
+            items: fields.numbers("items")?,
+            count: fields.text("count")?,
+            bytes: fields.numbers("bytes")?,
+        })
+    }
+}
+
+/// The text of `#tl.kernel`.
+pub fn kernel_text(kernel: &KernelInfo) -> String {
+    let packed: Vec<String> = kernel.packed.iter().map(packing_text).collect();
+    let kept = kernel.kept.as_ref();
+    Text::new("kernel")
+        .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
+        .list("constants", &kernel.constants)
+        .flag("keeps", kernel.keeps)
+        .maybe("entry", kernel.entry.as_deref().map(quoted))
+        .maybe("symbols", (!kernel.symbols.is_empty()).then(|| quoted_list(&kernel.symbols)))
+        .maybe("workspace_bytes", kernel.workspace_bytes.map(|bytes| bytes.to_string()))
+        .maybe("packed", (!packed.is_empty()).then(|| format!("[{}]", packed.join(", "))))
+        .maybe("kept_bytes", kept.map(|kept| kept.bytes.to_string()))
+        .list("kept_arguments", kept.map_or(&[], |kept| &kept.operands))
+        .text()
+}
+
+/// The text of `#tl.packing`.
+fn packing_text(packing: &Packing) -> String {
+    let Packing { argument, offset, along, across, rows, columns, depth, panel, lanes } = packing;
+    format!(
+        "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
+         rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
+    )
+}
+
+fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
+    let fields = Fields::of(attribute, "packing")?;
+    Some(Packing {
+        argument: usize::try_from(fields.number("argument")?).ok()?,
+        offset: fields.number("offset")?,
+        along: fields.number("along")?,
+        across: fields.number("across")?,
+        rows: fields.number("rows")?,
+        columns: fields.number("columns")?,
+        depth: fields.number("depth")?,
+        panel: fields.number("panel")?,
+        lanes: fields.number("lanes")?,
+    })
+}
+
+/// Writes an attribute of fields, `#tl.NAME<FIELD = VALUE, ...>`.
+struct Text {
+    name: &'static str,
+    fields: Vec<String>,
+}
+
+impl Text {
+    fn new(name: &'static str) -> Self {
+        Self { name, fields: vec![] }
+    }
+
+    fn field(mut self, name: &str, value: &str) -> Self {
+        self.fields.push(format!("{name} = {value}"));
+        self
+    }
+
+    fn maybe(self, name: &str, value: Option<String>) -> Self {
+        match value {
+            Some(value) => self.field(name, &value),
+            None => self,
+        }
+    }
+
+    fn flag(self, name: &str, value: bool) -> Self {
+        if value { self.field(name, "unit") } else { self }
+    }
+
+    /// A list of numbers, unless it is empty.
+    fn list<T: std::fmt::Debug>(self, name: &str, values: &[T]) -> Self {
+        self.maybe(name, (!values.is_empty()).then(|| format!("{values:?}")))
+    }
+
+    fn text(self) -> String {
+        match &self.fields[..] {
+            [] => format!("#tl.{}", self.name),
+            fields => format!("#tl.{}<{}>", self.name, fields.join(", ")),
+        }
+    }
+}
+
+/// Reads an attribute of fields, whose text between `<` and `>` is that of a dictionary.
+struct Fields<'c>(DictionaryAttribute<'c>);
+
+impl<'c> Fields<'c> {
+    /// The fields of a `#tl.NAME`; `None` for other attributes.
+    fn of(attribute: Attribute<'c>, name: &str) -> Option<Self> {
+        let text = attribute.to_string();
+        let fields = text.strip_prefix("#tl.")?.strip_prefix(name)?;
+        let fields = match fields {
+            "" => "",
+            fields => fields.strip_prefix('<')?.strip_suffix('>')?,
+        };
+        let dictionary = read::parse_like(attribute, &format!("{{{fields}}}"))?;
+        DictionaryAttribute::try_from(dictionary).ok().map(Self)
+    }
+
+    fn get(&self, name: &str) -> Option<Attribute<'c>> {
+        self.0.element_by_name(name)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        irc_mlir::string_value(self.get(name)?)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        number(self.get(name)?)
+    }
+
+    /// The elements of a list; none of a field that is not there.
+    fn elements(&self, name: &str) -> Option<Vec<Attribute<'c>>> {
+        self.get(name).map_or(Some(vec![]), read::array_elements)
+    }
+
+    fn numbers(&self, name: &str) -> Option<Vec<i64>> {
+        self.elements(name)?.into_iter().map(number).collect()
+    }
+
+    fn indices(&self, name: &str) -> Option<Vec<usize>> {
+        self.numbers(name)?.into_iter().map(|number| usize::try_from(number).ok()).collect()
+    }
+
+    fn texts(&self, name: &str) -> Option<Vec<String>> {
+        self.elements(name)?.into_iter().map(irc_mlir::string_value).collect()
+    }
+}
+
+fn number(attribute: Attribute<'_>) -> Option<i64> {
+    Some(IntegerAttribute::try_from(attribute).ok()?.value())
+}
+
+fn quoted_list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A string as MLIR reads it.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("\\{byte:02X}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a value to a module and reads it back.
+    fn round_trip<T>(key: Key<T>, value: T)
+    where
+        T: for<'v> AttributeValue<Given<'v> = &'v T> + PartialEq + std::fmt::Debug,
+    {
+        let context = irc_dialects::new_context();
+        let module = irc_mlir::parse_module(&context, "").expect("an empty module");
+        key.write(module.as_operation(), &value);
+        assert!(module.as_operation().verify(), "{key:?} is defined");
+        assert_eq!(key.read(&module.as_operation()), Some(value));
+    }
+
+    #[test]
+    fn what_is_known_of_kernels_and_programs_comes_back() {
+        let packing = Packing {
+            argument: 1,
+            offset: 2,
+            along: 3,
+            across: 4,
+            rows: 5,
+            columns: 6,
+            depth: 7,
+            panel: 8,
+            lanes: 9,
+        };
+        round_trip(KERNEL, KernelInfo::default());
+        round_trip(
+            KERNEL,
+            KernelInfo {
+                kind: "loops".to_owned(),
+                constants: vec![1, 2],
+                keeps: true,
+                entry: Some("e".to_owned()),
+                parameters: vec![],
+                symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
+                workspace_bytes: Some(0),
+                packed: vec![packing, Packing { offset: -2, ..packing }],
+                kept: Some(Keeps { bytes: 64, operands: vec![1] }),
+            },
+        );
+        let callees = vec!["a".to_owned(), "b".to_owned()];
+        let count = "2*N".to_owned();
+        round_trip(BLOCKS, Blocks { callees, items: vec![8, 1], count, bytes: vec![4, 0] });
+        round_trip(PROGRAM, ProgramInfo::default());
+        round_trip(
+            PROGRAM,
+            ProgramInfo {
+                suffix: "_s".to_owned(),
+                shared: true,
+                weight_offsets: vec![-1, 64],
+                metadata: Some("{\"a\": \"b\\n\"}".to_owned()),
+            },
+        );
+    }
+
+    #[test]
+    fn an_attribute_of_another_type_is_rejected() {
+        let context = irc_dialects::new_context();
+        let capture = irc_mlir::Capture::new(&context);
+        for text in ["tl.kernel = 1", "tl.strides = [1]", "tl.unknown"] {
+            let text = format!("func.func private @f() attributes {{{text}}}");
+            assert!(irc_mlir::parse_module(&context, &text).is_none(), "{text}");
+        }
+        assert!(!capture.take().is_empty());
+    }
 }

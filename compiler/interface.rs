@@ -5,8 +5,8 @@ use irc_mlir::{OperationRef, Type, melior::ir::attribute::DictionaryAttribute, r
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function; arguments and results are named by the attribute
-/// `irc.name`, or else `input_<n>` and `output_<n>`. Arguments with `irc.preserved` are preserved, those
-/// with `irc.weight` are constants of the program.
+/// `tl.name`, or else `input_<n>` and `output_<n>`. Arguments with `tl.preserved` are preserved, those
+/// with `tl.weight` are constants of the program.
 ///
 /// # Errors
 /// A type that is not a ranked tensor.

@@ -17,6 +17,11 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+using namespace mlir;
+
+#define GET_ATTRDEF_CLASSES
+#include "TlAttrs.h.inc"
+
 #include "ArkDialect.h.inc"
 #include "CommonIrDialect.h.inc"
 #include "GeminiDialect.h.inc"
@@ -25,8 +30,6 @@
 #include "TlDialect.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ArkTypes.h.inc"
-#define GET_ATTRDEF_CLASSES
-#include "TlAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "ArkOps.h.inc"
 #define GET_OP_CLASSES
@@ -78,6 +81,34 @@ void irc::tl::TlDialect::initialize() {
 #define GET_OP_LIST
 #include "TlOps.cpp.inc"
       >();
+}
+
+// An attribute `tl.NAME` is one of the dialect's discardable attributes, and of its type.
+template <typename... Helper>
+static LogicalResult verifyAttribute(Operation *op, NamedAttribute attribute, Helper... helper) {
+  if (((attribute.getName() == helper.getName() &&
+        isa<decltype(helper.getAttr(op))>(attribute.getValue())) ||
+       ...))
+    return success();
+  return op->emitOpError() << "expected an attribute of tl as its definition says, found "
+                           << attribute.getName() << " = " << attribute.getValue();
+}
+
+LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return verifyAttribute(op, attribute, getKernelAttrHelper(), getBlocksAttrHelper(),
+                         getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(),
+                         getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
+                         getWeightAttrHelper(), getValueAttrHelper(), getOrderedAttrHelper());
+}
+
+LogicalResult irc::tl::TlDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,
+                                                           NamedAttribute attribute) {
+  return verifyOperationAttribute(op, attribute);
+}
+
+LogicalResult irc::tl::TlDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned,
+                                                              NamedAttribute attribute) {
+  return verifyOperationAttribute(op, attribute);
 }
 
 void irc::gemini::GeminiDialect::initialize() {

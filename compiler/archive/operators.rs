@@ -58,9 +58,7 @@ impl Callees<'_> {
 
     fn scratch(&self, operator: &Operator) -> u64 {
         match &operator.callee {
-            Callee::Kernel(symbol, _) => {
-                self.kernels.get(symbol).map_or(0, |kernel| kernel.scratch)
-            }
+            Callee::Kernel(symbol, _) => self.kernels.get(symbol).map_or(0, KernelInfo::scratch),
             Callee::Step(number) => self.steps.get(*number).map_or(0, |step| step.workspace),
             Callee::Copy(_) => 0,
         }

@@ -1,6 +1,7 @@
 //! MLIR, as text or bytecode, at any stage of the pipeline.
 use super::{Document, Imported, InputFile, Parsed};
 use crate::{
+    attributes::KERNEL,
     lowering::tl_to_graph::tl_to_graph,
     pipeline::HOST_CPU,
     session::{diagnose, machine::in_context},
@@ -53,7 +54,7 @@ fn stage_of(module: &Module<'_>) -> Result<&'static str, String> {
     for op in irc_mlir::walk_collect(module.as_operation(), |_| true) {
         let name = read::op_name(&op);
         has_groups |= name == "tl.group";
-        has_kernels |= name == "tl.launch" || op.has_attribute("irc.kernel");
+        has_kernels |= name == "tl.launch" || KERNEL.is_on(&op);
         dialects.extend(name.split('.').next().map(str::to_owned));
     }
     dialects.remove("builtin");

@@ -1,5 +1,6 @@
 //! Kernels on tensors become functions on memory.
-use crate::attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, SYMBOLS};
+use super::KernelInfo;
+use crate::attributes::{BLOCKS, KERNEL};
 use irc_mlir::ops::func;
 use irc_mlir::{
     Block, OpSpec, OperationLike, OperationRef, Type, attr, context_of,
@@ -7,29 +8,26 @@ use irc_mlir::{
 };
 
 /// The attributes of a function on tensors that do not describe the one on memory.
-const REPLACED: [&str; 8] = [
-    "function_type",
-    "arg_attrs",
-    "res_attrs",
-    SYMBOLS.name(),
-    BLOCK_CALLEES.name(),
-    BLOCK_ITEMS.name(),
-    BLOCK_COUNT.name(),
-    BLOCK_BYTES.name(),
-];
+const REPLACED: [&str; 5] =
+    ["function_type", "arg_attrs", "res_attrs", KERNEL.name(), BLOCKS.name()];
 
 /// A function in place of a kernel: with its name, its location and what else is known of it, parameters
-/// of these types, no results, and an empty block for its body.
+/// of these types, no results, and an empty block for its body; what the lowering finds out is added by
+/// `learn`.
 pub(crate) fn on_memory<'c: 'a, 'a>(
     kernel: OperationRef<'c, 'a>,
     parameters: &[Type<'c>],
+    learn: impl FnOnce(&mut KernelInfo),
 ) -> OpSpec<'c> {
+    let mut info = KERNEL.read(&kernel).unwrap_or_default();
+    learn(&mut info);
     let context = context_of(&kernel);
     let arguments: Vec<_> = parameters.iter().map(|ty| (*ty, kernel.location())).collect();
     let signature = FunctionType::new(context, parameters, &[]);
     let mut spec = OpSpec::new(context, func::FUNC, kernel.location())
         .region(region_of(Block::new(&arguments)))
-        .attr("function_type", attr::ty(signature.into()));
+        .attr("function_type", attr::ty(signature.into()))
+        .with(KERNEL, &info);
     for (name, value) in kernel.attributes() {
         let name = name.as_string_ref().as_str().unwrap_or_default().to_owned();
         if !REPLACED.contains(&name.as_str()) {

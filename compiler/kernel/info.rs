@@ -1,8 +1,6 @@
 //! What callers know of a kernel.
 use super::Packing;
-use crate::attributes::{
-    KEPT_ARGUMENTS, KEPT_BYTES, KERNEL, KIND, PACKED, SYMBOLS, WORKSPACE_BYTES,
-};
+use crate::attributes::{KERNEL, kernel_text};
 use irc_executor::code::Keeps;
 use irc_mlir::{OperationRef, read};
 
@@ -11,39 +9,51 @@ pub const LOOPS: &str = "loops";
 
 /// Whether a kernel is to be written as scalar loops.
 pub fn is_loops(kernel: &OperationRef<'_, '_>) -> bool {
-    KIND.read(kernel).as_deref() == Some(LOOPS)
+    KERNEL.read(kernel).is_some_and(|info| info.kind == LOOPS)
 }
 
-/// What is known of a lowered kernel: one that works on memory.
+/// What is known of a kernel from outside: the attribute `#tl.kernel`, and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// What kind of kernel it is: `matmul`, `loops`, …
+    /// What kind of kernel it is: `contraction`, [`LOOPS`], ...
     pub kind: String,
-    /// The types of its parameters, as MLIR text: memory of operands, results and scratch, and sizes.
+    /// Arguments that are constants which nothing else reads: the kernel may want them packed.
+    pub constants: Vec<usize>,
+    /// Whether it is given memory for what it keeps between calls.
+    pub keeps: bool,
+    /// The symbol of the entry point that it gets.
+    pub entry: Option<String>,
+    /// The types of the parameters of a lowered kernel, as MLIR text: memory of operands, results and
+    /// scratch, and sizes.
     pub parameters: Vec<String>,
     /// The sizes that it takes, in the order of its parameters of type `index`.
     pub symbols: Vec<String>,
-    /// Bytes of scratch that it needs.
-    pub scratch: u64,
+    /// Bytes of scratch that it needs, once it is lowered.
+    pub workspace_bytes: Option<u64>,
     /// Arguments that it takes packed.
     pub packed: Vec<Packing>,
     /// What it keeps between calls.
-    pub keeps: Option<Keeps>,
+    pub kept: Option<Keeps>,
 }
 
 impl KernelInfo {
-    /// Reads the attributes of a lowered kernel; `None` where they are not those of one.
+    /// Reads a lowered kernel: one that works on memory. `None` where it is no kernel.
     pub fn read(kernel: &OperationRef<'_, '_>) -> Option<Self> {
         let (parameters, _) = read::signature(kernel)?;
-        let packed = PACKED.read(kernel).unwrap_or_default();
-        Some(Self {
-            kind: KIND.read(kernel).unwrap_or_default(),
-            parameters: parameters.iter().map(ToString::to_string).collect(),
-            symbols: SYMBOLS.read(kernel).unwrap_or_default(),
-            scratch: u64::try_from(WORKSPACE_BYTES.read(kernel).unwrap_or(0)).ok()?,
-            packed: packed.iter().map(|numbers| Packing::of(numbers)).collect::<Option<_>>()?,
-            keeps: keeps(kernel),
-        })
+        let parameters = parameters.iter().map(ToString::to_string).collect();
+        Some(Self { parameters, ..KERNEL.read(kernel)? })
+    }
+
+    /// Changes what the attribute of a kernel says.
+    pub fn update(kernel: OperationRef<'_, '_>, change: impl FnOnce(&mut Self)) {
+        let mut info = KERNEL.read(&kernel).unwrap_or_default();
+        change(&mut info);
+        KERNEL.write(kernel, &info);
+    }
+
+    /// Bytes of scratch that it needs.
+    pub fn scratch(&self) -> u64 {
+        self.workspace_bytes.unwrap_or(0)
     }
 
     /// Of each parameter whether it is a size; the others are memory.
@@ -53,35 +63,28 @@ impl KernelInfo {
 
     /// The text of a declaration under a name, from which callers are compiled.
     pub fn declaration(&self, name: &str) -> String {
-        let sizes: Vec<String> = self.symbols.iter().map(|size| quoted(size)).collect();
+        let (symbols, workspace_bytes) = (self.symbols.clone(), self.workspace_bytes);
+        let known = Self { symbols, workspace_bytes, ..Self::default() };
         format!(
-            "\nfunc.func private @{name}({}) attributes {{{}, {} = [{}], {} = {} : i64}}\n",
+            "\nfunc.func private @{name}({}) attributes {{{} = {}}}\n",
             self.parameters.join(", "),
             KERNEL.name(),
-            SYMBOLS.name(),
-            sizes.join(", "),
-            WORKSPACE_BYTES.name(),
-            self.scratch
+            kernel_text(&known)
         )
     }
 }
 
-/// What a lowered kernel keeps, if anything.
-fn keeps(kernel: &OperationRef<'_, '_>) -> Option<Keeps> {
-    let bytes = KEPT_BYTES.read(kernel)?.cast_unsigned();
-    let arguments = KEPT_ARGUMENTS.read(kernel)?;
-    let operands = arguments.into_iter().map(|index| index.cast_unsigned() as usize).collect();
-    (bytes > 0).then_some(Keeps { bytes, operands })
-}
-
-/// A string as MLIR reads it.
-fn quoted(text: &str) -> String {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("\\{byte:02X}"),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
+/// How a kernel of a symbolic number of items runs as kernels of blocks of items: `#tl.blocks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// The kernels of blocks, largest first.
+    pub callees: Vec<String>,
+    /// Items in a block of each.
+    pub items: Vec<i64>,
+    /// Items, as a size.
+    pub count: String,
+    /// Bytes from one item to the next, per operand and result; 0 for what all items share.
+    pub bytes: Vec<i64>,
 }
 
 #[cfg(test)]
@@ -93,7 +96,7 @@ mod tests {
         let info = KernelInfo {
             parameters: ["memref<1xf32>", "index", "memref<64xi8>"].map(str::to_owned).to_vec(),
             symbols: vec!["a \"size\"".to_owned()],
-            scratch: 64,
+            workspace_bytes: Some(64),
             ..KernelInfo::default()
         };
         let context = irc_dialects::new_context();

@@ -17,5 +17,5 @@ mod packing;
 pub(crate) mod scope;
 
 pub use expand_math::MAX_ULP;
-pub use info::{KernelInfo, LOOPS, is_loops};
+pub use info::{Blocks, KernelInfo, LOOPS, is_loops};
 pub use packing::Packing;

@@ -66,21 +66,6 @@ impl Packing {
         }
         Some(packed)
     }
-
-    /// As the numbers of an attribute.
-    pub fn numbers(&self) -> Vec<i64> {
-        let Packing { argument, offset, along, across, rows, columns, depth, panel, lanes } = *self;
-        vec![argument as i64, offset, along, across, rows, columns, depth, panel, lanes]
-    }
-
-    /// Back from the numbers of an attribute.
-    pub fn of(numbers: &[i64]) -> Option<Self> {
-        let &[argument, offset, along, across, rows, columns, depth, panel, lanes] = numbers else {
-            return None;
-        };
-        let argument = usize::try_from(argument).ok()?;
-        Some(Packing { argument, offset, along, across, rows, columns, depth, panel, lanes })
-    }
 }
 
 #[cfg(test)]
@@ -108,13 +93,5 @@ mod tests {
         let second = [3, 6, 9, 12, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(packed, [first, second].concat());
         assert_eq!(packing.pack(&matrix[1..], 1), None);
-    }
-
-    #[test]
-    fn a_packing_comes_back_from_its_numbers() {
-        let numbers = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-        let packing = Packing::of(&numbers).expect("it has as many");
-        assert_eq!(packing.numbers(), numbers);
-        assert_eq!((packing.argument, packing.lanes, Packing::of(&numbers[1..])), (1, 9, None));
     }
 }

@@ -3,7 +3,7 @@
 //! Before: a module with one `ark.model`. After: `func.func @main` of `tl` ops in its place. The
 //! arguments are the buffers that are read, or written in part, before they are entirely written;
 //! the results are the buffers written; both whole and 1-D in the type of the first tensor on the
-//! buffer, named by the attribute `irc.name`; `irc.preserved` marks arguments that nothing reads
+//! buffer, named by the attribute `tl.name`; `tl.preserved` marks arguments that nothing reads
 //! before some of them is written. What ops mean is in `irc_ark_frontend`, which reads model files
 //! alike.
 //!

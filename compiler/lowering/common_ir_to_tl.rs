@@ -3,8 +3,8 @@
 //! Before: a module with one `common_ir.module` that holds a graph and imports nothing that it needs.
 //! After: `func.func @main` of `tl` ops in its place, with a private function for each graph inside.
 //! Arguments and results have the names of the graph's inputs and outputs; an input that an
-//! initializer gives a default is none. Large constants are arguments with `irc.weight`, and stand as
-//! `irc.value` beside it. A module without a `common_ir.module` stays as it is.
+//! initializer gives a default is none. Large constants are arguments with `tl.weight`, and stand as
+//! `tl.value` beside it. A module without a `common_ir.module` stays as it is.
 //!
 //! What an operator cannot be written as is an error at its node, all of them at once. Elements in
 //! other files are read from the folder that the option `external-data` names.

@@ -1,18 +1,18 @@
 //! Moves each fused group into a kernel function.
 //!
 //! Before: `tl.group` ops in functions. After: each group is a `tl.launch` of a private `func.func`
-//! `@<prefix>kernel_<n>` with the attributes `irc.kernel` and `irc.kind`, numbered in walk order.
+//! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order.
 //! Kernels keep the group's location. Their signatures are signless, as code generation is:
 //! `tl.bitcast`s at the call and inside the kernel carry the sign across. Sizes that depend on symbols are
-//! symbols of the kernel's own, and the launch says in `irc.sizes` what each is.
+//! symbols of the kernel's own, and the launch says in `sizes` what each is.
 
 mod sizes;
 
 pub(crate) use sizes::Sizes;
 
 use crate::{
-    attributes::{KERNEL, KIND, SIZES},
-    kernel::{LOOPS, element},
+    attributes::{KERNEL, SIZES},
+    kernel::{KernelInfo, LOOPS, element},
 };
 use irc_dialects::ods::tl::LaunchOperation;
 use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;
@@ -80,8 +80,7 @@ fn outline<'c: 'a, 'a>(
     let body = Block::new(&[]);
     let kernel = function(context, name, &input_types, &output_types, body, group.location())
         .attr("sym_visibility", attr::string(context, "private"))
-        .with(KERNEL, ())
-        .with(KIND, &kind)
+        .with(KERNEL, &KernelInfo { kind, ..KernelInfo::default() })
         .build();
     let kernel = module_body.append_operation(kernel);
     move_body(context, &group, &kernel, &input_types)?;

@@ -1,19 +1,12 @@
 //! Lets products and convolutions of many items, whose number depends on symbols, run as static kernels.
 //!
 //! Before: a kernel of loops that is one `tl.matmul` or `tl.conv` whose sizes are known but for a number
-//! of rows, matrices or images. After: the same kernel with attributes that say how to run it in blocks
+//! of rows, matrices or images. After: the same kernel with `tl.blocks`, which says how to run it in blocks
 //! of items, and beside it a kernel of known sizes for each size of block, which is scheduled in
 //! vectors. `compute-to-loops` writes the loops that call them.
-//!
-//! | attribute | |
-//! |---|---|
-//! | `irc.block_callees` | the kernels of blocks, largest first |
-//! | `irc.block_items` | items in a block of each |
-//! | `irc.block_count` | items, as a size |
-//! | `irc.block_bytes` | bytes from one item to the next, per operand and result; 0 for what all items share |
 use crate::{
-    attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, KERNEL, KIND},
-    kernel::is_loops,
+    attributes::{BLOCKS, KERNEL},
+    kernel::{Blocks, KernelInfo, is_loops},
 };
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -37,7 +30,7 @@ impl Pass for SplitBlocks {
         &["func", "llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| KERNEL.is_on(&op) && is_loops(&op));
+        let kernels = walk_collect(module, |op| is_loops(&op));
         for kernel in kernels {
             if let Some((op, split)) = split_of(kernel) {
                 write(kernel, op, &split).map_err(|message| PassError::at(&kernel, message))?;
@@ -184,16 +177,13 @@ fn write<'c: 'a, 'a>(
         OpSpec::new(context, func::RETURN, op.location()).operands(&[result]).append(&block);
         function(context, &callee, &inputs, &[result.r#type()], block, op.location())
             .attr("sym_visibility", attr::string(context, "private"))
-            .with(KERNEL, ())
-            .with(KIND, "contraction")
+            .with(KERNEL, &KernelInfo { kind: "contraction".to_owned(), ..KernelInfo::default() })
             .attr("llvm.linkage", attr::parse(context, "#llvm.linkage<internal>"))
             .before(&parent, kernel);
         callees.push(callee);
     }
-    BLOCK_CALLEES.write(kernel, &callees);
-    BLOCK_ITEMS.write(kernel, &split.sizes);
-    BLOCK_COUNT.write(kernel, &split.count.to_string());
-    BLOCK_BYTES.write(kernel, &item_bytes(split, &types)?);
+    let (items, count) = (split.sizes.clone(), split.count.to_string());
+    BLOCKS.write(kernel, &Blocks { callees, items, count, bytes: item_bytes(split, &types)? });
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::{
         operators::{self, Callees, Count, Entry},
         plan,
     },
-    attributes::{GRAPH, SHARED, SUFFIX},
+    attributes::{GRAPH, PROGRAM, ProgramInfo},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
     interface::interface_of,
     kernel::KernelInfo,
@@ -304,7 +304,7 @@ fn step_text<'c: 'a, 'a>(
     // Its text has a name of its own, of which it gets one that says what it is.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
         .with(GRAPH, ())
-        .with(SHARED, ());
+        .with(PROGRAM, &ProgramInfo { shared: true, ..ProgramInfo::default() });
     let written = module.body().append_operation(spec.build());
     let mut text = String::new();
     let mut needed = callees(&Function::read(written).ok()?, module);
@@ -317,7 +317,8 @@ fn step_text<'c: 'a, 'a>(
     }
     let hash = blake3::hash((irc_mlir::to_text(&written, false) + &text).as_bytes()).to_hex();
     let suffix = format!("_{}", &hash[..16]);
-    SUFFIX.write(written, &suffix);
+    let info = ProgramInfo { suffix: suffix.clone(), shared: true, ..ProgramInfo::default() };
+    PROGRAM.write(written, &info);
     let name = attr::string(context, &format!("step{suffix}"));
     irc_mlir::set_attribute(written, "sym_name", name);
     text += &irc_mlir::to_text(&written, false);

@@ -5,10 +5,10 @@ use super::{
     machine::in_context,
 };
 use crate::{
-    attributes::{CONSTANTS, WEIGHT_OFFSETS},
+    attributes::{PROGRAM, ProgramInfo},
     codegen::data_object,
     interface::{Interface, Port, interface_of},
-    kernel::Packing,
+    kernel::{KernelInfo, Packing},
     lowering::emit_entry::WEIGHTS,
 };
 use irc_dialects::tl::tensor_type_to_mlir;
@@ -34,14 +34,14 @@ pub enum Place {
 /// elements in another order.
 pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>) {
     let Ok(interface) = interface_of(&main) else { return };
-    let mut constants: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    let mut constants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (callee, operand) in arguments(main, &interface).into_iter().filter_map(|(_, use_)| use_) {
-        constants.entry(callee).or_default().push(operand as i64);
+        constants.entry(callee).or_default().push(operand);
     }
     for (callee, mut arguments) in constants {
         arguments.sort_unstable();
         if let Some(kernel) = kernel::named(module, &callee) {
-            CONSTANTS.write(kernel, &arguments);
+            KernelInfo::update(kernel, |info| info.constants = arguments);
         }
     }
 }
@@ -101,8 +101,8 @@ pub fn settle_in(
     let mut interface = interface_of(&main).ok()?;
     pack(context, main, &mut interface, &mut constants, kernels)?;
     if place == Place::Linked {
-        let offsets = offsets(&interface, &constants)?;
-        WEIGHT_OFFSETS.write(main, &offsets);
+        let weight_offsets = offsets(&interface, &constants)?;
+        PROGRAM.write(main, &ProgramInfo { weight_offsets, ..ProgramInfo::of(&main) });
     }
     let text = |op| irc_mlir::to_text(&op, false) + "\n";
     Some((functions.into_iter().map(text).collect(), constants))

@@ -4,7 +4,7 @@ use super::{
     machine::{in_context, run},
 };
 use crate::{
-    attributes::{ENTRY, METADATA, WEIGHT_OFFSETS},
+    attributes::{PROGRAM, ProgramInfo},
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
     kernel::KernelInfo,
@@ -127,7 +127,7 @@ pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, Compile
         )?;
         let kernel = named(module.as_operation(), NAME)?;
         let info = KernelInfo::read(&kernel)?;
-        ENTRY.write(kernel, &symbol);
+        KernelInfo::update(kernel, |info| info.entry = Some(symbol.clone()));
         run(
             context,
             &mut module,
@@ -185,16 +185,14 @@ pub fn compile_programs(
 pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<Interface>> {
     let mut interfaces = vec![];
     for main in read::body_ops(module.as_operation()) {
-        if !METADATA.is_on(&main) {
-            continue;
-        }
-        let planned = METADATA.read(&main)?;
-        let mut interface = Interface::from_json(&planned).ok()?;
+        let program = ProgramInfo::of(&main);
+        let Some(planned) = &program.metadata else { continue };
+        let mut interface = Interface::from_json(planned).ok()?;
         interface.requires = target.required_features();
-        if WEIGHT_OFFSETS.is_on(&main) {
+        if !program.weight_offsets.is_empty() {
             interface.inputs.retain(|port| port.weight.is_none());
         }
-        METADATA.write(main, &interface.to_json());
+        PROGRAM.write(main, &ProgramInfo { metadata: Some(interface.to_json()), ..program });
         interfaces.push(interface);
     }
     Some(interfaces)

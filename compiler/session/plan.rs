@@ -162,8 +162,8 @@ pub fn plan_library<'db>(
                             failure(&format!("ops {:?} of task {index}", kernel.ops), error)
                         })?;
                         variant.symbol.clone_from(&object.symbol);
-                        variant.keeps.clone_from(&object.info.keeps);
-                        code.scratch_bytes = code.scratch_bytes.max(object.info.scratch);
+                        variant.keeps = object.info.kept.clone().filter(|kept| kept.bytes > 0);
+                        code.scratch_bytes = code.scratch_bytes.max(object.info.scratch());
                         objects.insert(object.symbol.clone(), object);
                     }
                     Step::Kernel(kernel)

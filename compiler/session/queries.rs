@@ -10,7 +10,7 @@ use super::{
     whole,
 };
 use crate::{
-    attributes::{KERNEL, SUFFIX},
+    attributes::{KERNEL, PROGRAM, ProgramInfo},
     codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
@@ -145,7 +145,8 @@ pub fn fused<'db>(
         run(context, &mut module, &after)?;
         let main = kernel::named(module.as_operation(), &name)?;
         if !suffix.is_empty() {
-            SUFFIX.write(main, suffix);
+            let suffix = suffix.to_owned();
+            PROGRAM.write(main, &ProgramInfo { suffix, ..ProgramInfo::of(&main) });
         }
         constants::mark(module.as_operation(), main);
         Some(take_apart(context, &module, &options.target))

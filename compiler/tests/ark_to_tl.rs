@@ -74,7 +74,7 @@ fn oracle(path: &Path) -> Option<Oracle> {
     Some(Oracle { inputs: read(&inputs), outputs: read(&outputs) })
 }
 
-/// The names `irc.name` of the arguments or results of a function.
+/// The names `tl.name` of the arguments or results of a function.
 fn names(func: OperationRef<'_, '_>, attribute: &str) -> Vec<String> {
     let list = func.attribute(attribute).map(|list| list.to_string()).unwrap_or_default();
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()

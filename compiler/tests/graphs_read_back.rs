@@ -27,8 +27,8 @@ fn graph(text: &str) -> Result<Graph, Vec<String>> {
 #[test]
 fn names_and_constants_stand_beside_arguments() {
     let graph = graph(
-        r#"func.func @main(%x: tensor<2xf32>, %w: tensor<2xf32> {irc.value = dense<[1.0, 2.0]> : tensor<2xf32>})
-               -> (tensor<2xf32>, tensor<2xf32> {irc.name = "y"}) {
+        r#"func.func @main(%x: tensor<2xf32>, %w: tensor<2xf32> {tl.value = dense<[1.0, 2.0]> : tensor<2xf32>})
+               -> (tensor<2xf32>, tensor<2xf32> {tl.name = "y"}) {
              %y = tl.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
              return %w, %y : tensor<2xf32>, tensor<2xf32>
            }"#,

@@ -1,6 +1,6 @@
 //! One compiled kernel serves every size of its symbols.
 
-use irc::attributes::{ENTRY, KERNEL, KIND};
+use irc::attributes::KERNEL;
 use irc::codegen::{Output, Target, compile, link_library};
 use irc::kernel::{KernelInfo, LOOPS};
 use irc::pipeline::{HOST_CPU, Settings};
@@ -56,10 +56,10 @@ impl Kernel {
         let mlir: Vec<MlirType> = returned.iter().map(ValueLike::r#type).collect();
         let results = mlir.iter().map(|ty| tl::type_of(*ty).unwrap()).collect();
         OpSpec::new(&context, func::RETURN, location).operands(&returned).append(&block);
-        let kernel = function(&context, "kernel", &types, &mlir, block, location)
-            .with(KERNEL, ())
-            .with(KIND, LOOPS)
-            .with(ENTRY, "irc_task_kernel");
+        let (kind, entry) = (LOOPS.to_owned(), Some("irc_task_kernel".to_owned()));
+        let info = KernelInfo { kind, entry, ..KernelInfo::default() };
+        let kernel =
+            function(&context, "kernel", &types, &mlir, block, location).with(KERNEL, &info);
         module.body().append_operation(kernel.build());
 
         let target = Target::host();
@@ -72,8 +72,8 @@ impl Kernel {
         lower(&mut module, "kernels", "vector");
         let named = |op| read::string(&op, "sym_name").as_deref() == Some("kernel");
         let kernel = walk_collect(module.as_operation(), named)[0];
-        let KernelInfo { symbols, scratch, .. } = KernelInfo::read(&kernel).unwrap();
-        let workspace = usize::try_from(scratch).unwrap();
+        let info = KernelInfo::read(&kernel).unwrap();
+        let (workspace, symbols) = (usize::try_from(info.scratch()).unwrap(), info.symbols);
         lower(&mut module, "memory", "llvm");
         let object = compile(&module, &target, Output::Object).unwrap();
         let bytes = link_library([("kernel".to_owned(), &object[..])], &[]).unwrap();

@@ -20,8 +20,40 @@ def Tl_Dialect : Dialect {
     applies to them, and each is a kernel that reads memory, so that what it adds up is rounded.
 
     The meaning of each op is its reference evaluator in the crate `irc-tl`.
+
+    Passes leave for each other what they know of functions, in attributes that stay until code is generated.
+
+    | attribute | on | value |
+    |---|---|---|
+    | `tl.kernel` | a kernel | `#tl.kernel` |
+    | `tl.blocks` | a kernel that runs in blocks of items | `#tl.blocks` |
+    | `tl.strides` | an argument or result of a kernel | element strides; row-major without |
+    | `tl.overwrites` | a result of a kernel | a unit: its memory may hold values that the kernel reads |
+    | `tl.graph` | a function at the tensor level | a unit: a program, or a function that one calls |
+    | `tl.program` | a program | `#tl.program` |
+    | `tl.name` | an argument or result of a program | its name |
+    | `tl.preserved` | an argument of a program | a unit: the caller preserves it from one call to the next |
+    | `tl.weight` | an argument | the number of the constant that it stands for |
+    | `tl.value` | an argument | the elements of that constant |
+    | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
   }];
   let useDefaultAttributePrinterParser = 1;
+  let discardableAttrs = (ins
+    "::irc::tl::KernelAttr":$kernel,
+    "::irc::tl::BlocksAttr":$blocks,
+    "::mlir::DenseI64ArrayAttr":$strides,
+    "::mlir::UnitAttr":$overwrites,
+    "::mlir::UnitAttr":$graph,
+    "::irc::tl::ProgramAttr":$program,
+    "::mlir::StringAttr":$name,
+    "::mlir::UnitAttr":$preserved,
+    "::mlir::IntegerAttr":$weight,
+    "::mlir::ElementsAttr":$value,
+    "::mlir::UnitAttr":$ordered
+  );
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 def Tl_Dims : AttrDef<Tl_Dialect, "Dims"> {
@@ -37,6 +69,78 @@ def Tl_Dims : AttrDef<Tl_Dialect, "Dims"> {
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$sizes);
   let assemblyFormat = "`<` $sizes `>`";
+}
+
+def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
+  let mnemonic = "kernel";
+  let summary = "what is known of a kernel from outside";
+  let description = [{
+    A kernel on tensors has a `kind`: that of its group, or `task`. `constants` are its arguments that are
+    constants which nothing else reads, so that it may want them `packed`; with `keeps` it is given
+    memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets.
+
+    A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
+    `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing`;
+    and the bytes of what it keeps, with the arguments that this follows from.
+
+    ```mlir
+    func.func private @k(memref<8xf32>, index, memref<64xi8>) attributes {
+      tl.kernel = #tl.kernel<kind = "loops", symbols = ["N"], workspace_bytes = 64>
+    }
+    ```
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$kind,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$constants,
+                        OptionalParameter<"::mlir::UnitAttr">:$keeps,
+                        OptionalParameter<"::mlir::StringAttr">:$entry,
+                        OptionalParameter<"::mlir::ArrayAttr">:$symbols,
+                        OptionalParameter<"::std::optional<int64_t>">:$workspace_bytes,
+                        OptionalParameter<"::mlir::ArrayAttr">:$packed,
+                        OptionalParameter<"::std::optional<int64_t>">:$kept_bytes,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$kept_arguments);
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
+}
+
+def Tl_Packing : AttrDef<Tl_Dialect, "Packing"> {
+  let mnemonic = "packing";
+  let summary = "the order in which a kernel reads the matrix in one of its arguments";
+  let description = [{
+    Blocks of `depth` rows, each of panels of `panel` columns, each of rows without gaps, in vectors of
+    `lanes` elements. The element in row `k` and column `n` lies, in elements, at
+    `offset + k * along + n * across` of the constant.
+  }];
+  let parameters = (ins "int64_t":$argument, "int64_t":$offset, "int64_t":$along, "int64_t":$across,
+                        "int64_t":$rows, "int64_t":$columns, "int64_t":$depth, "int64_t":$panel,
+                        "int64_t":$lanes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Tl_Blocks : AttrDef<Tl_Dialect, "Blocks"> {
+  let mnemonic = "blocks";
+  let summary = "how a kernel of a symbolic number of items runs as kernels of blocks of items";
+  let description = [{
+    `callees` are the kernels of blocks, largest first, of `items` items each; there are `count` items, a
+    size; `bytes` are the bytes from one item to the next, per operand and result, 0 for what all items
+    share.
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$callees, "::mlir::DenseI64ArrayAttr":$items,
+                        "::mlir::StringAttr":$count, "::mlir::DenseI64ArrayAttr":$bytes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Tl_Program : AttrDef<Tl_Dialect, "Program"> {
+  let mnemonic = "program";
+  let summary = "how a program is linked, and its interface";
+  let description = [{
+    `suffix` stands behind the names of its entry point and metadata. A `shared` program is a part of
+    others: equal ones are linked as one. `weight_offsets` is for each argument its offset in the constants
+    of the library, or -1. `metadata` is the interface of a program whose memory is planned, as JSON.
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$suffix,
+                        OptionalParameter<"::mlir::UnitAttr">:$shared,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$weight_offsets,
+                        OptionalParameter<"::mlir::StringAttr">:$metadata);
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
 }
 
 class Tl_Op<string mnemonic, list<Trait> traits = []>
@@ -118,10 +222,12 @@ def Tl_YieldOp : Tl_Pure<"yield", [Terminator]> {
 def Tl_LaunchOp : Tl_Pure<"launch"> {
   let summary = "runs a kernel function";
   let description = [{
-    Values in, values out. `callee` is a function with `irc.kernel`, whose own signature moves from
-    tensors to memory while it is lowered; the launch stays on values until memory is planned.
+    Values in, values out. `callee` is a function with `tl.kernel`, whose own signature moves from
+    tensors to memory while it is lowered; the launch stays on values until memory is planned. `sizes` are
+    what the symbols of the kernel stand for.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$inputs);
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$inputs,
+                       OptionalAttr<StrArrayAttr>:$sizes);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
 }
@@ -130,7 +236,7 @@ def Tl_ConstantOp : Tl_Pure<"constant"> {
   let summary = "a tensor of known elements";
   let description = [{
     `bytes` are the elements in row-major order, little-endian. Large constants are arguments of
-    `@main` with the attribute `irc.weight` instead, so that they stay out of the IR.
+    `@main` with the attribute `tl.weight` instead, so that they stay out of the IR.
   }];
   let arguments = (ins DenseI8ArrayAttr:$bytes);
   let results = (outs AnyRankedTensor:$result);

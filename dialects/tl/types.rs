@@ -1,10 +1,7 @@
 //! Between MLIR's tensor types and those of `irc_tl`.
 use irc_mlir::{Attribute, Context, Type, TypeLike, attr, read, string_value, ty};
 use irc_tl::{DType, Dim, TensorType};
-use melior::ir::{
-    AttributeLike,
-    r#type::{IntegerType, RankedTensorType},
-};
+use melior::ir::r#type::{IntegerType, RankedTensorType};
 
 /// The type of a ranked tensor.
 ///
@@ -134,9 +131,6 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
 fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
     let text = encoding.to_string();
     let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;
-    let context = encoding.context();
-    // Safety: the reference is to the handle above, which lives to the end of this function.
-    let context = unsafe { context.to_ref() };
-    let list = Attribute::parse(context, &format!("[{list}]"))?;
+    let list = read::parse_like(encoding, &format!("[{list}]"))?;
     read::array_elements(list)?.into_iter().map(string_value).collect()
 }

@@ -2,7 +2,7 @@
 //
 // The read before the write sees the old contents, the read after it the new.
 //
-// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {irc.name = "buffer_0"}, %[[N:.*]]: tensor<4xf32> {irc.name = "buffer_2"})
+// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {tl.name = "buffer_0"}, %[[N:.*]]: tensor<4xf32> {tl.name = "buffer_2"})
 // CHECK: tl.relu %[[A]]
 // CHECK: tl.exp %[[N]]
 

@@ -3,7 +3,7 @@
 // Operands broadcast as in NumPy.
 //
 // CHECK-LABEL: func.func @main
-// CHECK-SAME: %[[A:.*]]: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<3xf32> {irc.name = "buffer_1"}) -> (tensor<6xf32> {irc.name = "buffer_2"})
+// CHECK-SAME: %[[A:.*]]: tensor<6xf32> {tl.name = "buffer_0"}, %[[B:.*]]: tensor<3xf32> {tl.name = "buffer_1"}) -> (tensor<6xf32> {tl.name = "buffer_2"})
 // CHECK: %[[X:.*]] = tl.reshape %[[A]]
 // CHECK: %[[Y:.*]] = tl.mul %[[X]], %[[B]] : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
 // CHECK: %[[R:.*]] = tl.reshape %[[Y]]

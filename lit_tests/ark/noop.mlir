@@ -2,7 +2,7 @@
 //
 // It only keeps a buffer allocated, which is nothing to values.
 //
-// CHECK: func.func @main() attributes {irc.graph} {
+// CHECK: func.func @main() attributes {tl.graph} {
 // CHECK-NEXT: return
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>

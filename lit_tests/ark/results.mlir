@@ -6,9 +6,9 @@
 // Buffers that are read after their last write are not outputs. Named ones stand in the order of the
 // names.
 //
-// ALL: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_1"}, tensor<4xf32> {irc.name = "buffer_2"})
-// OUTPUTS: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_2"})
-// NAMED: func.func @main(%arg0: tensor<4xf32> {irc.name = "buffer_0"}) -> (tensor<4xf32> {irc.name = "buffer_2"}, tensor<4xf32> {irc.name = "buffer_1"})
+// ALL: func.func @main(%arg0: tensor<4xf32> {tl.name = "buffer_0"}) -> (tensor<4xf32> {tl.name = "buffer_1"}, tensor<4xf32> {tl.name = "buffer_2"})
+// OUTPUTS: func.func @main(%arg0: tensor<4xf32> {tl.name = "buffer_0"}) -> (tensor<4xf32> {tl.name = "buffer_2"})
+// NAMED: func.func @main(%arg0: tensor<4xf32> {tl.name = "buffer_0"}) -> (tensor<4xf32> {tl.name = "buffer_2"}, tensor<4xf32> {tl.name = "buffer_1"})
 // WRONG: 'ark.model' op no node writes 'some'; the model writes buffer_1, buffer_2
 
 !t0 = !ark.tensor<f32, [4], strides [4], offsets [0], padded [4]>

@@ -2,7 +2,7 @@
 //
 // A constant needs no argument.
 //
-// CHECK: func.func @main() -> (tensor<6xf32> {irc.name = "buffer_0"})
+// CHECK: func.func @main() -> (tensor<6xf32> {tl.name = "buffer_0"})
 // CHECK: tl.fill {value = 3.000000e+00 : f64} : tensor<2x3xf32>
 
 !t0 = !ark.tensor<f32, [2, 3], strides [2, 3], offsets [0, 0], padded [2, 3]>

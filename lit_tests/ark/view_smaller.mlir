@@ -2,7 +2,7 @@
 //
 // A view of the start of a larger buffer.
 //
-// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {irc.name = "buffer_0", irc.preserved}, %[[B:.*]]: tensor<2xf32>
+// CHECK: func.func @main(%[[A:.*]]: tensor<4xf32> {tl.name = "buffer_0", tl.preserved}, %[[B:.*]]: tensor<2xf32>
 // CHECK: %[[U:.*]] = tl.update %[[B]] into %[[V:.*]] {offsets = array<i64: 0>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
 // CHECK: %[[W:.*]] = tl.update %[[U]] into %[[A]] {offsets = array<i64: 0>} : (tensor<4xf32>, tensor<2xf32>) -> tensor<4xf32>
 // CHECK: tl.relu %[[W]]

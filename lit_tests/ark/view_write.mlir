@@ -3,7 +3,7 @@
 // A partial write updates the buffer, whose first contents are then an argument; a read of
 // exactly what was written takes the value.
 //
-// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {irc.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {irc.name = "buffer_1", irc.preserved})
+// CHECK: func.func @main(%{{.*}}: tensor<6xf32> {tl.name = "buffer_0"}, %[[B:.*]]: tensor<12xf32> {tl.name = "buffer_1", tl.preserved})
 // CHECK: %[[X:.*]] = tl.relu
 // CHECK: %[[V:.*]] = tl.reshape %[[B]]
 // CHECK: %[[U:.*]] = tl.update %[[X]] into %[[V]] {offsets = array<i64: 0, 3>}

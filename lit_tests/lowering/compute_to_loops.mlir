@@ -3,9 +3,9 @@
 // A condition guards the read behind it, and a size that depends on a symbol is an argument.
 // CHECK-LABEL: func.func private @pad(
 // CHECK-SAME:    %[[X:.*]]: memref<1xf32>, %[[N:.*]]: index, %[[OUT:.*]]: memref<1xf32> {llvm.noalias}, %{{.*}}: memref<0xi8>)
-// CHECK-SAME:    irc.symbols = ["N"]
-// CHECK-SAME:    irc.workspace_bytes = 0
-func.func private @pad(%x: tensor<?xf32, #tl.dims<"N">>) -> tensor<?xf32, #tl.dims<"1 + N">> attributes {irc.kernel, irc.kind = "loops"} {
+// CHECK-SAME:    symbols = ["N"]
+// CHECK-SAME:    workspace_bytes = 0
+func.func private @pad(%x: tensor<?xf32, #tl.dims<"N">>) -> tensor<?xf32, #tl.dims<"1 + N">> attributes {tl.kernel = #tl.kernel<kind = "loops">} {
   // CHECK: %[[MORE:.*]] = arith.addi %[[N]], %{{.*}} : index
   // CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[MORE]]
   // CHECK:   %[[INSIDE:.*]] = arith.cmpi sge
@@ -20,7 +20,7 @@ func.func private @pad(%x: tensor<?xf32, #tl.dims<"N">>) -> tensor<?xf32, #tl.di
 // What is read at the result's own index is one loop; a bool is a byte.
 // CHECK-LABEL: func.func private @elements(
 // CHECK-SAME:    memref<12xf32>, {{.*}} memref<12xi8>
-func.func private @elements(%x: tensor<3x4xf32>) -> tensor<3x4xi1> attributes {irc.kernel, irc.kind = "loops"} {
+func.func private @elements(%x: tensor<3x4xf32>) -> tensor<3x4xi1> attributes {tl.kernel = #tl.kernel<kind = "loops">} {
   // CHECK: scf.for
   // CHECK-NOT: scf.for
   // CHECK: arith.cmpf ogt
@@ -31,7 +31,7 @@ func.func private @elements(%x: tensor<3x4xf32>) -> tensor<3x4xi1> attributes {i
 
 // A sum of 16-bit floats is accumulated in f32 and rounded once.
 // CHECK-LABEL: func.func private @sum(
-func.func private @sum(%x: tensor<3x4xf16>) -> tensor<3xf16> attributes {irc.kernel, irc.kind = "loops"} {
+func.func private @sum(%x: tensor<3x4xf16>) -> tensor<3xf16> attributes {tl.kernel = #tl.kernel<kind = "loops">} {
   // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (f32)
   // CHECK:   arith.extf
   // CHECK:   arith.addf {{.*}} fastmath<reassoc,contract> : f32

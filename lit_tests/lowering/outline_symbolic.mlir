@@ -3,7 +3,7 @@
 // A kernel on unsigned elements is called with signless ones, and its launch says what its sizes are.
 // CHECK-LABEL: func.func @main
 // CHECK:   %[[X:.*]] = tl.bitcast %{{.*}} : (tensor<?xui8, #tl.dims<"N">>) -> tensor<?xi8, #tl.dims<"N">>
-// CHECK:   tl.launch @kernel_0(%[[X]]) {irc.sizes = ["N"]} : (tensor<?xi8, #tl.dims<"N">>) -> tensor<?xi8, #tl.dims<"2*N">>
+// CHECK:   tl.launch @kernel_0(%[[X]]) {sizes = ["N"]} : (tensor<?xi8, #tl.dims<"N">>) -> tensor<?xi8, #tl.dims<"2*N">>
 // CHECK-LABEL: func.func private @kernel_0(
 // CHECK-SAME: memref<1xi8>, {{.*}}: index, {{.*}}: memref<1xi8> {llvm.noalias}, {{.*}}: memref<0xi8>
 // CHECK:   arith.divui

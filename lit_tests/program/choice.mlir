@@ -9,17 +9,17 @@
 // CHECK-LABEL: func.func private @irc_main_0(%arg0: memref<16xi8>, %arg1: memref<16xi8>, %arg2: memref<64xi8>)
 // CHECK: call @kernel
 // CHECK: call @kernel
-func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> attributes {irc.graph} {
+func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> attributes {tl.graph} {
   %y = tl.if (%c, %x) {then = @main_0, otherwise = @main_1}
       : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
-func.func private @main_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {irc.graph} {
+func.func private @main_0(%x: tensor<4xf32>) -> tensor<4xf32> attributes {tl.graph} {
   %a = tl.launch @kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %b = tl.launch @kernel(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %b : tensor<4xf32>
 }
-func.func private @main_1(%x: tensor<4xf32>) -> tensor<4xf32> attributes {irc.graph} {
+func.func private @main_1(%x: tensor<4xf32>) -> tensor<4xf32> attributes {tl.graph} {
   return %x : tensor<4xf32>
 }
-func.func private @kernel(memref<4xf32>, memref<4xf32>, memref<0xi8>) attributes {irc.kernel}
+func.func private @kernel(memref<4xf32>, memref<4xf32>, memref<0xi8>) attributes {tl.kernel = #tl.kernel}

@@ -8,7 +8,7 @@
 // CHECK: cf.cond_br
 // CHECK: call @irc_host_allocate(
 // CHECK: call @wide(
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {irc.graph} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {tl.graph} {
   %n = tl.launch @count(%x) : (tensor<4xf32>) -> tensor<i64>
   %w = tl.launch @wide(%x) : (tensor<4xf32>) -> tensor<?xf32, #tl.dims<"s0">>
   tl.check {left = "s0", relation = "at_most", right = "100", message = "expected few"}
@@ -16,8 +16,8 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {irc.graph} {
   %y = tl.launch @narrow(%w) : (tensor<?xf32, #tl.dims<"s0">>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
-func.func private @count(memref<4xf32>, memref<i64>, memref<0xi8>) attributes {irc.kernel}
+func.func private @count(memref<4xf32>, memref<i64>, memref<0xi8>) attributes {tl.kernel = #tl.kernel}
 func.func private @wide(memref<4xf32>, index, memref<1xf32>, memref<0xi8>)
-    attributes {irc.kernel, irc.symbols = ["s0"]}
+    attributes {tl.kernel = #tl.kernel<symbols = ["s0"]>}
 func.func private @narrow(memref<1xf32>, index, memref<4xf32>, memref<0xi8>)
-    attributes {irc.kernel, irc.symbols = ["s0"]}
+    attributes {tl.kernel = #tl.kernel<symbols = ["s0"]>}

@@ -16,10 +16,10 @@
 // CHECK: call @irc_host_fail(%arg3,
 func.func @main(
     %x: tensor<?xf32, #tl.dims<"N">>,
-    %y: tensor<?x?xf32, #tl.dims<"M", "N">>) -> tensor<?xf32, #tl.dims<"N">> attributes {irc.graph} {
+    %y: tensor<?x?xf32, #tl.dims<"M", "N">>) -> tensor<?xf32, #tl.dims<"N">> attributes {tl.graph} {
   %a = tl.launch @kernel(%x) : (tensor<?xf32, #tl.dims<"N">>) -> tensor<?xf32, #tl.dims<"N">>
   %b = tl.launch @kernel(%a) : (tensor<?xf32, #tl.dims<"N">>) -> tensor<?xf32, #tl.dims<"N">>
   return %b : tensor<?xf32, #tl.dims<"N">>
 }
 func.func private @kernel(memref<1xf32>, index, memref<1xf32>, memref<0xi8>)
-    attributes {irc.kernel, irc.symbols = ["N"], irc.workspace_bytes = 0 : i64}
+    attributes {tl.kernel = #tl.kernel<symbols = ["N"], workspace_bytes = 0>}

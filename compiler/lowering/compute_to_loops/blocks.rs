@@ -2,8 +2,8 @@
 //! [`split_blocks`](crate::lowering::split_blocks).
 use super::{sizes::Sizes, stored};
 use crate::{
-    attributes::{BLOCK_BYTES, BLOCK_CALLEES, BLOCK_COUNT, BLOCK_ITEMS, SYMBOLS, WORKSPACE_BYTES},
-    kernel::{declare::on_memory, emit::Emit},
+    attributes::{BLOCKS, KERNEL},
+    kernel::{Blocks, declare::on_memory, emit::Emit},
 };
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, func, memref};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Whether a kernel runs in blocks.
 pub(super) fn is_split(func: OperationRef<'_, '_>) -> bool {
-    BLOCK_CALLEES.is_on(&func)
+    BLOCKS.is_on(&func)
 }
 
 /// What calls blocks of one size.
@@ -27,7 +27,7 @@ struct Callee<'c> {
     name: String,
     items: i64,
     parameters: Vec<Type<'c>>,
-    workspace: i64,
+    workspace: u64,
 }
 
 /// Replaces the kernel by its loops. What it calls is lowered already.
@@ -38,22 +38,22 @@ pub(super) fn lower(func: OperationRef<'_, '_>) -> PassResult {
 fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     let context = irc_mlir::context_of(&func);
     let parent = func.block().ok_or("is not in a module")?;
-    let callees = callees(func)?;
-    let count = BLOCK_COUNT.read(&func).ok_or_else(|| lacks(BLOCK_COUNT.name()))?;
-    let count: Dim = count.parse().map_err(|error| format!("{}: {error}", BLOCK_COUNT.name()))?;
-    let bytes = BLOCK_BYTES.read(&func).ok_or_else(|| lacks(BLOCK_BYTES.name()))?;
+    let blocks = BLOCKS.read(&func).ok_or_else(|| format!("lacks {}", BLOCKS.name()))?;
+    let callees = callees(func, &blocks)?;
+    let count: Dim = blocks.count.parse().map_err(|error| format!("count: {error}"))?;
+    let bytes = blocks.bytes;
     let symbols = symbols(func, &count)?;
     let workspace = callees.iter().map(|callee| callee.workspace).max().unwrap_or(0);
 
     let memory = memory(context, 1);
     let mut types = vec![memory; bytes.len() - 1];
     types.extend(symbols.iter().map(|_| Type::index(context)));
-    types.extend([memory, self::memory(context, workspace)]);
-    let names: Vec<String> = symbols.iter().map(ToString::to_string).collect();
-    let lowered = on_memory(func, &types)
-        .with(SYMBOLS, &names)
-        .with(WORKSPACE_BYTES, workspace)
-        .before(&parent, func);
+    types.extend([memory, self::memory(context, workspace.cast_signed())]);
+    let lowered = on_memory(func, &types, |info| {
+        info.symbols = symbols.iter().map(ToString::to_string).collect();
+        info.workspace_bytes = Some(workspace);
+    });
+    let lowered = lowered.before(&parent, func);
     let block = lowered.region(0).ok().and_then(|region| region.first_block());
     let block = block.ok_or("has no body")?;
     let e = Emit { context, block, location: func.location() };
@@ -104,9 +104,10 @@ fn emit<'c: 'a, 'a>(
     end
 }
 
-fn callees<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Callee<'c>>, String> {
-    let names = BLOCK_CALLEES.read(&func).ok_or_else(|| lacks(BLOCK_CALLEES.name()))?;
-    let items = BLOCK_ITEMS.read(&func).ok_or_else(|| lacks(BLOCK_ITEMS.name()))?;
+fn callees<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    blocks: &Blocks,
+) -> Result<Vec<Callee<'c>>, String> {
     let parent = func.block().ok_or("is not in a module")?;
     let find = |name: &str| {
         let mut next = parent.first_operation();
@@ -118,20 +119,15 @@ fn callees<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Callee<'c>>, St
         }
         None
     };
-    let callee = |(name, items): (String, i64)| {
-        let found = find(&name).ok_or_else(|| format!("expected a kernel '{name}'"))?;
+    let callee = |(name, items): (&String, &i64)| {
+        let found = find(name).ok_or_else(|| format!("expected a kernel '{name}'"))?;
         let (parameters, _) = read::signature(&found).ok_or("expected a function")?;
-        let workspace = WORKSPACE_BYTES
-            .read(&found)
-            .ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
-        Ok(Callee { name, items, parameters, workspace })
+        let workspace = KERNEL.read(&found).and_then(|info| info.workspace_bytes);
+        let workspace =
+            workspace.ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
+        Ok(Callee { name: name.clone(), items: *items, parameters, workspace })
     };
-    names.into_iter().zip(items).map(callee).collect()
-}
-
-/// What is wrong with a kernel that has not all attributes of one in blocks.
-fn lacks(attribute: &str) -> String {
-    format!("lacks {attribute}")
+    blocks.callees.iter().zip(&blocks.items).map(callee).collect()
 }
 
 /// Every symbol of the kernel's types and of the count, in the order of names.

@@ -1,10 +1,10 @@
 //! `compute-to-loops`: kernels of the kind `loops` become scalar loops over memory.
 //!
-//! Before: a `func.func` with `irc.kind = "loops"` whose body is ops of `tl` that have loops around an
+//! Before: a `func.func` with the kind `loops` whose body is ops of `tl` that have loops around an
 //! expression (`irc_tl::Op::as_compute`), algorithms, and views. Sizes may depend on symbols. After:
 //! the same function in `scf`, `arith`, `math` and `memref` in destination-passing style: the inputs,
-//! one `index` per symbol in the order of `irc.symbols`, the outputs, then a workspace of
-//! `irc.workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, and where N depends on symbols
+//! one `index` per symbol in the order of the `symbols` in `#tl.kernel`, the outputs, then a workspace of
+//! `workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, and where N depends on symbols
 //! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1, and so are elements of less than 8 bits
 //! and small floats, one in each byte. Outputs must not alias inputs.
 //!
@@ -21,7 +21,7 @@ mod nest;
 mod sizes;
 
 use crate::{
-    attributes::{KERNEL, SYMBOLS, WORKSPACE_BYTES},
+    attributes::KERNEL,
     kernel::{
         declare::on_memory,
         element::Element,
@@ -54,7 +54,7 @@ impl Pass for ComputeToLoops {
         &["arith", "func", "math", "memref", "scf"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| KERNEL.is_on(&op) && is_loops(&op));
+        let kernels = walk_collect(module, |op| is_loops(&op));
         kernels.into_iter().try_for_each(lower_kernel)
     }
 }
@@ -119,13 +119,11 @@ fn declare<'c: 'a, 'a>(
 
     let noalias = |index| if outputs.contains(&index) { "{llvm.noalias}" } else { "{}" };
     let noalias: Vec<_> = (0..types.len()).map(noalias).collect();
-    let symbols: Vec<String> = kernel.symbols.iter().map(ToString::to_string).collect();
-    let mut spec = on_memory(func, &types)
-        .attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))))
-        .with(WORKSPACE_BYTES, kernel.workspace);
-    if !symbols.is_empty() {
-        spec = spec.with(SYMBOLS, &symbols);
-    }
+    let spec = on_memory(func, &types, |info| {
+        info.symbols = kernel.symbols.iter().map(ToString::to_string).collect();
+        info.workspace_bytes = Some(kernel.workspace.cast_unsigned());
+    });
+    let spec = spec.attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))));
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let lowered = spec.before(&parent, func);
     let block = lowered.region(0).ok().and_then(|region| region.first_block());

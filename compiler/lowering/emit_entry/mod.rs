@@ -2,35 +2,36 @@
 //!
 //! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
-//! `irc_metadata`: the interface as JSON. A function with the attribute `irc.entry` gets an entry
+//! `irc_metadata`: the interface as JSON. A kernel whose `#tl.kernel` names an `entry` gets an entry
 //! point of that name, without metadata, and is itself hidden; where it takes a size instead of a
 //! pointer, the slot of `buffers` holds the size.
 //!
-//! Where sizes depend on symbols (the attribute `irc.sized`), `@irc_main` takes a pointer per input,
+//! Where sizes depend on symbols, `@irc_main` takes a pointer per input,
 //! one to the extents of all inputs in a row, and the host. Its entry point is
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which gives 0, or 1
 //! after it has told the host of a failure; [`host`] says what a host is.
 //!
-//! Where the attribute `irc.weight_offsets` says at which offset of the constant `irc_weights` an argument
+//! Where the `weight_offsets` of `#tl.program` say at which offset of the constant `irc_weights` an argument
 //! lies (-1: nowhere), `buffers` has no place for it. The symbol is another object's.
 //!
-//! A program with the attribute `irc.shared` is a part of others: its entry point may be linked where another
+//! A `shared` program is a part of others: its entry point may be linked where another
 //! of the same name is, nobody else sees it, and it has no metadata.
 //!
-//! The attribute `irc.suffix` is put behind the names of a main function's entry point and metadata.
+//! The `suffix` is put behind the names of a main function's entry point and metadata.
 
 pub mod host;
 
 /// The symbol of the constants of a program that are linked with it.
 pub const WEIGHTS: &str = "irc_weights";
 
-use crate::attributes::{ENTRY, METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS};
+use crate::attributes::{KERNEL, ProgramInfo};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, read, region_of, ty,
     walk_collect,
 };
+use irc_runtime::Interface;
 
 /// The pass `emit-entry`.
 pub struct EmitEntry;
@@ -47,20 +48,11 @@ impl Pass for EmitEntry {
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         for function in walk_collect(module, |op| read::op_name(&op) == llvm::FUNC) {
-            if METADATA.is_on(&function) {
-                let suffix = SUFFIX.read(&function).unwrap_or_default();
-                let sized = SIZED.is_on(&function);
-                let name = if sized { "irc_run_sized" } else { "irc_run" };
-                let entry = emit(function, &format!("{name}{suffix}"), sized)?;
-                if SHARED.is_on(&function) {
-                    set_linkage(function, "internal");
-                    share(entry);
-                    continue;
-                }
-                let Some(block) = function.block() else { continue };
-                block.append_operation(metadata(&function, &suffix).build());
-            } else if let Some(name) = ENTRY.read(&function) {
-                emit(function, &name, false)?;
+            let program = ProgramInfo::of(&function);
+            if let Some(text) = &program.metadata {
+                emit_program(function, &program, text)?;
+            } else if let Some(name) = KERNEL.read(&function).and_then(|info| info.entry) {
+                emit(function, &name, false, &[])?;
                 set_linkage(function, "internal");
             } else {
                 host::define(function);
@@ -68,6 +60,27 @@ impl Pass for EmitEntry {
         }
         Ok(())
     }
+}
+
+/// Adds the entry point of a program, and its interface.
+fn emit_program(
+    function: OperationRef<'_, '_>,
+    program: &ProgramInfo,
+    interface: &str,
+) -> PassResult {
+    let sized = Interface::from_json(interface)
+        .map_err(|error| PassError::at(&function, error.to_string()))?
+        .is_sized();
+    let name = if sized { "irc_run_sized" } else { "irc_run" };
+    let name = format!("{name}{}", program.suffix);
+    let entry = emit(function, &name, sized, &program.weight_offsets)?;
+    if program.shared {
+        set_linkage(function, "internal");
+        share(entry);
+    } else if let Some(block) = function.block() {
+        block.append_operation(metadata(&function, interface, &program.suffix).build());
+    }
+    Ok(())
 }
 
 /// `llvm::GlobalValue::HiddenVisibility`.
@@ -92,6 +105,7 @@ fn emit<'c: 'a, 'a>(
     main: OperationRef<'c, 'a>,
     name: &str,
     sized: bool,
+    offsets: &[i64],
 ) -> Result<OperationRef<'c, 'a>, PassError> {
     let callee = read::string(&main, "sym_name").unwrap_or_default();
     let context = irc_mlir::context_of(&main);
@@ -124,7 +138,6 @@ fn emit<'c: 'a, 'a>(
     } else {
         (argument(0), vec![argument(1)])
     };
-    let offsets = WEIGHT_OFFSETS.read(&main).unwrap_or_default();
     if !offsets.is_empty() {
         declare_weights(&module, context);
     }
@@ -192,9 +205,9 @@ fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) 
     }
 }
 
-fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, suffix: &str) -> OpSpec<'c> {
+fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, interface: &str, suffix: &str) -> OpSpec<'c> {
     let context = irc_mlir::context_of(main);
-    let text = METADATA.read(main).unwrap_or_default() + "\0";
+    let text = format!("{interface}\0");
     let array = ty::parse(context, &format!("!llvm.array<{} x i8>", text.len()));
     OpSpec::new(context, llvm::MLIR_GLOBAL, main.location())
         .attr("sym_name", attr::string(context, &format!("irc_metadata{suffix}")))

@@ -4,8 +4,8 @@
 //! of equal graphs by one name are calls of one function.
 //! Each node is an op, located by the name of what it stands for. Constants are `tl.fill` where they
 //! are one value, `tl.constant` where they are small, and else arguments after the graph's inputs,
-//! with the attribute `irc.weight`: their number in [`weights`]. Inputs of [`Graph::preserved`] have the
-//! attribute `irc.preserved`. Symbols that are elements of
+//! with the attribute `tl.weight`: their number in [`weights`]. Inputs of [`Graph::preserved`] have the
+//! attribute `tl.preserved`. Symbols that are elements of
 //! values are `tl.size` ops, and checks are `tl.check` ops; they stand behind the values they need.
 
 mod weights;
@@ -160,7 +160,7 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
 }
 
 fn weight_name(weight: usize) -> String {
-    format!("{}.{weight}", WEIGHT.name())
+    format!("irc.weight.{weight}")
 }
 
 fn located(node: &Node, message: &str) -> String {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 const SMALL: usize = 1024;
 
 /// The large constants of a graph and of the graphs inside it, each once: what the arguments
-/// with `irc.weight` number.
+/// with `tl.weight` number.
 pub fn weights(graph: &Graph) -> Vec<Constant> {
     Weights::of(graph).table
 }

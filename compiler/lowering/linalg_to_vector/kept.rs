@@ -1,10 +1,11 @@
 //! What a kernel may keep for later calls: blocks packed from arguments alone.
 //!
-//! A function with the attribute `irc.keeps` gets a `memref<Nxi8>` before its workspace. The first
+//! A kernel that `keeps` gets a `memref<Nxi8>` before its workspace. The first
 //! eight bytes say whether the rest was filled by an earlier call with the same elements in the
-//! arguments `irc.kept_arguments`: zero, and the kernel fills it; else it only reads it. The caller
+//! arguments `kept_arguments` of its `#tl.kernel`: zero, and the kernel fills it; else it only reads it. The caller
 //! writes these bytes.
 use crate::kernel::emit::{Buffer, Emit, Lanes};
+use irc_executor::code::Keeps;
 use irc_mlir::{Type, Value};
 
 /// Bytes before the kept blocks: a cache line, so that these are aligned.
@@ -16,8 +17,8 @@ pub struct Kept<'c, 'a> {
     memref: Value<'c, 'a>,
     /// Whether it is to be filled.
     is_empty: Value<'c, 'a>,
-    bytes: i64,
-    arguments: Vec<i64>,
+    /// Bytes kept, and the arguments that they follow from.
+    pub contents: Keeps,
 }
 
 impl<'c: 'a, 'a> Kept<'c, 'a> {
@@ -26,12 +27,8 @@ impl<'c: 'a, 'a> Kept<'c, 'a> {
         let header = e.workspace_view(memref, 0, 1, e.int(64));
         let word = e.load(header, e.index(0));
         let zero = e.zero(e.int(64), Lanes::Scalar);
-        Self { memref, is_empty: e.compare(0, word, zero), bytes: 0, arguments: vec![] }
-    }
-
-    /// Bytes kept, and the arguments that they follow from.
-    pub fn contents(&self) -> (i64, &[i64]) {
-        (self.bytes, &self.arguments)
+        let contents = Keeps { bytes: 0, operands: vec![] };
+        Self { memref, is_empty: e.compare(0, word, zero), contents }
     }
 
     /// Room for `size` elements that follow from an argument alone, and whether they are to be computed.
@@ -42,9 +39,10 @@ impl<'c: 'a, 'a> Kept<'c, 'a> {
         element: Type<'c>,
         argument: usize,
     ) -> (Buffer<'c, 'a>, Value<'c, 'a>) {
-        let offset = self.bytes.max(HEADER);
-        self.bytes = offset + (size * super::byte_width(element) + 63) / 64 * 64;
-        self.arguments.push(argument as i64);
+        let offset = self.contents.bytes.cast_signed().max(HEADER);
+        let end = offset + (size * super::byte_width(element) + 63) / 64 * 64;
+        self.contents.bytes = end.cast_unsigned();
+        self.contents.operands.push(argument);
         (e.workspace_view(self.memref, offset, size, element), self.is_empty)
     }
 }

@@ -1,9 +1,9 @@
 //! Where the arguments and results of a kernel lie in memory, as its attributes say.
 //!
-//! `irc.strides = array<i64: ...>` on an argument or a result gives its element strides; without it
-//! the elements are row-major. `irc.overwrites` on a result says that its memory may hold values
+//! `tl.strides = array<i64: ...>` on an argument or a result gives its element strides; without it
+//! the elements are row-major. `tl.overwrites` on a result says that its memory may hold values
 //! that the kernel reads: it is written once all of them are read.
-use crate::attributes::{CONSTANTS, KEEPS, OVERWRITES, STRIDES, dictionaries};
+use crate::attributes::{OVERWRITES, STRIDES, dictionaries};
 use irc_mlir::OperationRef;
 
 /// The layouts of one kernel's arguments and results.
@@ -15,10 +15,6 @@ pub struct Layouts {
     pub results: Vec<Option<Vec<i64>>>,
     /// Whether each result may lie where the kernel reads.
     pub overwrites: Vec<bool>,
-    /// Whether the kernel is given memory for what it keeps.
-    pub keeps: bool,
-    /// Arguments whose elements may come in another order.
-    pub constants: Vec<usize>,
 }
 
 impl Layouts {
@@ -26,13 +22,10 @@ impl Layouts {
     pub fn of<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Self {
         let (arguments, results) =
             (dictionaries(&func, "arg_attrs"), dictionaries(&func, "res_attrs"));
-        let constants = CONSTANTS.read(&func).unwrap_or_default().into_iter();
         Self {
             arguments: arguments.into_iter().map(|each| STRIDES.of(each)).collect(),
             overwrites: results.iter().map(|each| OVERWRITES.of(*each).is_some()).collect(),
             results: results.into_iter().map(|each| STRIDES.of(each)).collect(),
-            keeps: KEEPS.is_on(&func),
-            constants: constants.filter_map(|argument| usize::try_from(argument).ok()).collect(),
         }
     }
 

@@ -3,12 +3,12 @@
 //! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
 //! constants and shape ops. After: the same function on memrefs in destination-passing style, the
 //! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
-//! `irc.workspace_bytes` bytes. An argument or result with the attribute `irc.strides` becomes a
-//! memref with those strides. Outputs must not alias inputs, but where `irc.overwrites` says so, and
-//! where each element is computed from the same element of the input alone. A function with the
-//! attribute `irc.keeps` also gets memory for what it keeps between calls, `irc.kept_bytes`
-//! of it, before the workspace. Arguments that `irc.constants` lists may be wanted in another order, which
-//! `irc.packed` then says.
+//! `workspace_bytes` bytes. An argument or result with the attribute `tl.strides` becomes a
+//! memref with those strides. Outputs must not alias inputs, but where `tl.overwrites` says so, and
+//! where each element is computed from the same element of the input alone. A function
+//! that `keeps` also gets memory for what it keeps between calls, `kept_bytes`
+//! of it, before the workspace. Arguments that `constants` lists may be wanted in another order, which
+//! `packed` then says.
 //!
 //! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
 //! by `compute-to-loops`.
@@ -45,6 +45,7 @@ mod tests;
 use crate::{
     attributes::KERNEL,
     kernel::{
+        KernelInfo,
         emit::{Buffer, Emit, Lanes},
         is_loops,
     },
@@ -57,7 +58,7 @@ use error::Result;
 use kept::Kept;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
-use signature::{Used, declare, record_memory};
+use signature::{declare, record_memory};
 
 /// The machine a kernel is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl Default for Target {
 /// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
 pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
 
-/// Lowers every function of a module that carries `irc.kernel`.
+/// Lowers every function of a module that carries `tl.kernel`.
 ///
 /// # Errors
 /// At the first op that has no schedule; the module is then partly lowered.
@@ -116,15 +117,15 @@ pub fn lower_kernel<'c: 'a, 'a>(
     if let Some(product) = stepped_matmul::find(func) {
         return stepped_matmul::lower(context, func, product, target);
     }
-    let layouts = Layouts::of(func);
+    let (info, layouts) = (KERNEL.read(&func).unwrap_or_default(), Layouts::of(func));
     let kernel = Kernel::read(func, &layouts)?;
-    let types = signature::parameters(context, &kernel, &layouts);
+    let types = signature::parameters(context, &kernel, &layouts, info.keeps);
     let lowered = declare(func, &types)?;
-    let filled = fill(context, func, lowered, kernel, &layouts, target);
+    let filled = fill(context, func, lowered, (kernel, info), &layouts, target);
     match filled {
-        Ok(used) => {
+        Ok(info) => {
             func.erase();
-            record_memory(context, lowered, types, &used);
+            record_memory(context, lowered, types, &info);
             Ok(())
         }
         Err(error) => {
@@ -134,24 +135,24 @@ pub fn lower_kernel<'c: 'a, 'a>(
     }
 }
 
-/// Writes the body; returns the memory it uses.
+/// Writes the body; returns what is then known of the kernel.
 fn fill<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
     lowered: OperationRef<'c, 'a>,
-    kernel: Kernel<'c, 'a>,
+    (kernel, info): (Kernel<'c, 'a>, KernelInfo),
     layouts: &Layouts,
     target: &Target,
-) -> Result<Used> {
+) -> Result<KernelInfo> {
     let block = kernel::entry(lowered)?;
     let e = Emit { context, block, location: func.location() };
     let count = block.argument_count();
     let argument = |index| kernel::argument(func, block, index);
-    let kept = match layouts.keeps {
+    let kept = match info.keeps {
         true => Some(Kept::new(e, argument(count - 2)?)),
         false => None,
     };
-    let constants = layouts.constants.iter();
+    let constants = info.constants.iter();
     let constants = constants.map(|index| Ok((*index, argument(*index)?)));
     let mut cg = Codegen {
         constants: constants.collect::<Result<_>>()?,
@@ -164,7 +165,7 @@ fn fill<'c: 'a, 'a>(
         target: *target,
         kernel,
     };
-    let inputs = count - 1 - usize::from(layouts.keeps) - cg.kernel.results.len();
+    let inputs = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();
     place_sources(&mut cg, e, lowered, layouts, &argument)?;
     let copies = place_results(&mut cg, e, inputs, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
@@ -172,9 +173,12 @@ fn fill<'c: 'a, 'a>(
         copy_result(&cg, e, func, (result, layouts.result(result)), buffer)?;
     }
     e.spec(func::RETURN).append(&block);
-    let kept = cg.kept.as_ref().map(Kept::contents);
-    let kept = kept.map(|(bytes, arguments)| (bytes, arguments.to_vec()));
-    Ok(Used { workspace: cg.workspace_bytes, kept, packed: cg.packed })
+    Ok(KernelInfo {
+        workspace_bytes: Some(cg.workspace_bytes.cast_unsigned()),
+        kept: cg.kept.map(|kept| kept.contents),
+        packed: cg.packed,
+        ..info
+    })
 }
 
 /// Places arguments and constants with different elements.

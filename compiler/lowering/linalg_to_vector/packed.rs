@@ -1,8 +1,8 @@
 //! Constants that a kernel takes in the order in which it reads them.
 //!
-//! A function with the attribute `irc.constants = array<i64: ...>` lets the kernel say in which order it
-//! wants the elements of these arguments, which nothing else reads. Of those it takes packed, the
-//! attribute `irc.packed` of the lowered function says how; the argument is then a `memref` of the packed
+//! A function whose `#tl.kernel` lists `constants` lets the kernel say in which order it
+//! wants the elements of these arguments, which nothing else reads. Of those it takes packed,
+//! `packed` of the lowered function says how; the argument is then a `memref` of the packed
 //! elements. The caller packs them, once, when it is compiled.
 use super::{
     codegen::Codegen,

@@ -5,8 +5,8 @@ use super::{
     layout::Layouts,
 };
 use crate::{
-    attributes::{KEPT_ARGUMENTS, KEPT_BYTES, PACKED, WORKSPACE_BYTES},
-    kernel::{Packing, declare::on_memory},
+    attributes::KERNEL,
+    kernel::{KernelInfo, declare::on_memory},
 };
 use irc_mlir::{Attribute, BlockLike, Context, OperationLike, OperationRef, Type, attr};
 use melior::ir::{
@@ -14,23 +14,13 @@ use melior::ir::{
     r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
 };
 
-/// The memory that a kernel uses beside its operands, in bytes.
-#[derive(Default)]
-pub struct Used {
-    /// Scratch.
-    pub workspace: i64,
-    /// What it keeps, and the arguments that this follows from.
-    pub kept: Option<(i64, Vec<i64>)>,
-    /// Arguments that it takes packed.
-    pub packed: Vec<Packing>,
-}
-
 /// The types of the lowered kernel's arguments: inputs, outputs, and what it keeps, if it does, and the
 /// workspace, of unknown size.
 pub fn parameters<'c>(
     context: &'c Context,
     kernel: &Kernel<'c, '_>,
     layouts: &Layouts,
+    keeps: bool,
 ) -> Vec<Type<'c>> {
     let mut types = vec![];
     for tensor in &kernel.tensors {
@@ -44,7 +34,7 @@ pub fn parameters<'c>(
     }
     let byte = IntegerType::new(context, 8).into();
     let sized_later: Type = MemRefType::new(byte, &[i64::MIN], None, None).into();
-    types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(layouts.keeps)));
+    types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(keeps)));
     types
 }
 
@@ -67,30 +57,31 @@ pub fn declare<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     types: &[Type<'c>],
 ) -> Result<OperationRef<'c, 'a>> {
-    let spec = on_memory(func, types).with(WORKSPACE_BYTES, 0);
+    let spec = on_memory(func, types, |_| {});
     let block =
         func.block().ok_or_else(|| LowerError::at(func, "expected a function in a module"))?;
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
-/// Gives the last arguments, and those that are packed, their sizes, which are known once the body is
-/// written.
+/// Records what is known of the kernel once its body is written, and gives the last arguments, and those
+/// that are packed, their sizes.
 pub fn record_memory<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
     mut types: Vec<Type<'c>>,
-    used: &Used,
+    info: &KernelInfo,
 ) {
     let last = types.len() - 1;
     let byte: Type = IntegerType::new(context, 8).into();
-    let kept = used.kept.iter().map(|(bytes, _)| (last - 1, *bytes, byte));
+    let kept = info.kept.iter().map(|kept| (last - 1, kept.bytes.cast_signed(), byte));
     let element =
         |index: usize| MemRefType::try_from(types[index]).map_or(byte, |memref| memref.element());
-    let packed = used.packed.iter();
+    let packed = info.packed.iter();
     let packed: Vec<_> = packed
         .map(|packing| (packing.argument, packing.elements(), element(packing.argument)))
         .collect();
-    for (index, size, element) in kept.chain([(last, used.workspace, byte)]).chain(packed) {
+    let workspace = (last, info.scratch().cast_signed(), byte);
+    for (index, size, element) in kept.chain([workspace]).chain(packed) {
         types[index] = MemRefType::new(element, &[size], None, None).into();
         if let Ok(block) = kernel::entry(func)
             && let Ok(argument) = block.argument(index)
@@ -100,13 +91,5 @@ pub fn record_memory<'c: 'a, 'a>(
     }
     let signature = FunctionType::new(context, &types, &[]);
     irc_mlir::set_attribute(func, "function_type", attr::ty(signature.into()));
-    WORKSPACE_BYTES.write(func, used.workspace);
-    if let Some((bytes, arguments)) = &used.kept {
-        KEPT_BYTES.write(func, *bytes);
-        KEPT_ARGUMENTS.write(func, arguments);
-    }
-    if !used.packed.is_empty() {
-        let packed: Vec<_> = used.packed.iter().map(Packing::numbers).collect();
-        PACKED.write(func, &packed);
-    }
+    KERNEL.write(func, info);
 }

@@ -7,9 +7,13 @@ use super::{
     error::{LowerError, Result},
     flat,
     kernel::{self, Origin, Tensor, argument, entry, operand, result_of},
-    signature::{Used, declare, record_memory},
+    signature::{declare, record_memory},
 };
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::attributes::KERNEL;
+use crate::kernel::{
+    KernelInfo,
+    emit::{Buffer, Emit, Lanes},
+};
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, Type, Value, ValueLike, attr, read,
@@ -43,6 +47,7 @@ pub fn lower<'c: 'a, 'a>(
     let mut types: Vec<Type> = tensors.arguments.iter().map(memref).collect();
     types.push(memref(&tensors.result));
     types.push(MemRefType::new(byte, &[i64::MIN], None, None).into());
+    let info = KERNEL.read(&func).unwrap_or_default();
     let lowered = declare(func, &types)?;
     let block = entry(lowered)?;
     let e = Emit { context, block, location: product.location() };
@@ -62,7 +67,7 @@ pub fn lower<'c: 'a, 'a>(
     loops.emit(e);
     e.at(func.location()).spec(func::RETURN).append(&block);
     func.erase();
-    record_memory(context, lowered, types, &Used::default());
+    record_memory(context, lowered, types, &KernelInfo { workspace_bytes: Some(0), ..info });
     Ok(())
 }
 

@@ -1,12 +1,9 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
 #![allow(clippy::unwrap_used)]
 use super::{DIALECTS, Target, lower_module};
-use crate::attributes::{KEPT_BYTES, KERNEL, WORKSPACE_BYTES};
+use crate::{attributes::KERNEL, kernel::KernelInfo};
 use half::{bf16, f16};
-use irc_mlir::{
-    Context, Key, Module, OperationLike, Type, new_context, parse_module, run_pipeline,
-    walk_collect,
-};
+use irc_mlir::{Context, Module, OperationLike, Type, parse_module, run_pipeline, walk_collect};
 use melior::{
     ExecutionEngine,
     ir::{
@@ -139,8 +136,8 @@ fn operation_of<'c, 'a>(module: &'a Module<'c>) -> irc_mlir::OperationRef<'c, 'a
 }
 
 fn text_for(source: &str) -> String {
-    assert!(source.contains("attributes {irc.kernel"), "a kernel says so");
-    source.replace("{irc.kernel", "{llvm.emit_c_interface, irc.kernel")
+    assert!(source.contains("attributes {tl.kernel"), "a kernel says so");
+    source.replace("{tl.kernel", "{llvm.emit_c_interface, tl.kernel")
 }
 
 /// The module after our lowering.
@@ -154,13 +151,9 @@ pub fn lowered<'c>(context: &'c Context, source: &str, target: &Target) -> Modul
     module
 }
 
-fn workspace_bytes(module: &Module) -> i64 {
-    bytes_of(module, WORKSPACE_BYTES).unwrap()
-}
-
-fn bytes_of(module: &Module, key: Key<i64>) -> Option<i64> {
-    let kernels = walk_collect(operation_of(module), |op| WORKSPACE_BYTES.is_on(&op));
-    key.read(&kernels[0])
+fn info_of(module: &Module) -> KernelInfo {
+    let kernels = walk_collect(operation_of(module), |op| KERNEL.is_on(&op));
+    KERNEL.read(&kernels[0]).unwrap()
 }
 
 fn name_of(module: &Module) -> String {
@@ -210,10 +203,12 @@ pub fn run_keeping(
     let context = new_context(&[]);
     let (_, mut outputs) = arrays(&parse_module(&context, source).unwrap());
     let module = lowered(&context, source, target);
-    let mut workspace = Array::new(&[workspace_bytes(&module)], "i8");
+    let info = info_of(&module);
+    let mut workspace = Array::new(&[info.scratch().cast_signed()], "i8");
     let mut all: Vec<&mut Array> = inputs.iter_mut().chain(&mut outputs).collect();
     let is_filled = kept.is_some();
-    if let Some(bytes) = bytes_of(&module, KEPT_BYTES) {
+    if let Some(keeps) = info.kept {
+        let bytes = keeps.bytes.cast_signed();
         let kept = kept.get_or_insert_with(|| Array::new(&[bytes], "i8"));
         kept.set(0, f64::from(u8::from(is_filled)));
         all.push(kept);

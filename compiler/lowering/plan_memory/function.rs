@@ -1,11 +1,11 @@
 //! Writes a planned function.
+use super::Program;
 use super::emit::{Emit, Environment, Memory, Offset, Predicate, arguments_of, block_of};
 use super::homes::{Convention, Home, Homes, Place, Purpose};
 use super::program::{Function, Step, Value as Id, bytes_of};
 use super::symbols::{Schedule, alone, extents};
-use super::{Kernel, Program};
 use crate::{
-    attributes::{METADATA, SHARED, SIZED, SUFFIX, WEIGHT_OFFSETS},
+    attributes::{PROGRAM, ProgramInfo},
     lowering::{emit_entry::host, outline_kernels::Sizes},
 };
 use irc_mlir::ops::{arith, func, memref};
@@ -64,13 +64,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let body = Block::new(&arguments);
         let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
         if function.name == program.main {
-            for carried in [SUFFIX.name(), WEIGHT_OFFSETS.name(), SHARED.name()] {
-                spec = spec.maybe_attr(carried, read::attribute(&function.op, carried));
-            }
-            if homes.convention == Convention::Main {
-                spec = spec.with(SIZED, ());
-            }
-            spec = spec.with(METADATA, &program.interface.to_json());
+            let metadata = Some(program.interface.to_json());
+            spec = spec.with(PROGRAM, &ProgramInfo { metadata, ..ProgramInfo::of(&function.op) });
         } else {
             // Linked with programs that hold the same function.
             spec = spec
@@ -392,14 +387,15 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         values: Vec<Id>,
         op: OperationRef<'c, 'a>,
     ) -> PassResult {
-        let Some(Kernel { info, parameters }) = self.program.kernels.get(callee) else {
+        let Some(info) = self.program.kernels.get(callee) else {
             return Err(PassError::at(&op, format!("calls '{callee}', which is not a kernel")));
         };
         let symbols = &info.symbols;
         let sizes = info.is_size().filter(|is_size| *is_size).count();
         let expected = values.len() + 1;
         let memrefs = info.parameters.iter().filter(|ty| ty.starts_with("memref<")).count();
-        if memrefs != expected || sizes != symbols.len() || memrefs + sizes != parameters.len() {
+        if memrefs != expected || sizes != symbols.len() || memrefs + sizes != info.parameters.len()
+        {
             let message = format!(
                 "expects '{callee}' to take {expected} memrefs and {} sizes; run \
                  'linalg-to-vector' first",
@@ -413,13 +409,13 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         memories.push(self.scratch(position));
         let mut memories = memories.into_iter();
         let mut operands = vec![];
-        for (parameter, is_size) in parameters.iter().zip(info.is_size()) {
+        for (parameter, is_size) in info.parameters.iter().zip(info.is_size()) {
             let operand = if is_size {
                 let symbol = symbols.next().map(|symbol| Dim::symbol(symbol));
                 let size = symbol.map(|symbol| Sizes::outside(&symbol, passed));
                 size.map(|size| self.emit.size(&size, &self.symbols))
             } else {
-                memories.next().map(|memory| self.emit.view(memory, *parameter))
+                memories.next().map(|memory| self.emit.view(memory, self.emit.ty(parameter)))
             };
             operands.extend(operand);
         }

@@ -2,11 +2,11 @@
 //!
 //! Before: `@main`, and functions inside it, on tensors, whose bodies are `tl.launch`, views,
 //! constants, choices, loops, symbols and checks; the kernels take memrefs (operands, results, then
-//! scratch of `irc.workspace_bytes` bytes) and the sizes that `irc.symbols` names, as indices.
+//! scratch of `workspace_bytes` bytes) and the sizes that `symbols` names, as indices.
 //!
 //! After, where every size is known: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per
 //! input, per result, and one for the workspace, in this order. Intermediates and scratch share the
-//! workspace by live range; its size and the interface stand in `irc.metadata`.
+//! workspace by live range; its size and the interface stand in `#tl.program`.
 //!
 //! After, where sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host,
 //! which it asks for memory and for its results' (see [`super::emit_entry`]). Sizes are computed when
@@ -26,10 +26,7 @@ mod repeat;
 mod symbols;
 
 use crate::{
-    attributes::{GRAPH, KERNEL},
-    interface::interface_of,
-    kernel::KernelInfo,
-    lowering::emit_entry::host,
+    attributes::GRAPH, interface::interface_of, kernel::KernelInfo, lowering::emit_entry::host,
 };
 use function::{Writer, signature};
 use homes::{Callees, Convention, Homes, returned};
@@ -58,10 +55,9 @@ impl Pass for PlanMemory {
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         let functions = walk_collect(module, |op| read::op_name(&op) == func::FUNC);
-        let kernels: BTreeMap<String, Kernel<'_>> = functions
+        let kernels: BTreeMap<String, KernelInfo> = functions
             .iter()
-            .filter(|op| KERNEL.is_on(*op))
-            .filter_map(|op| Some((read::string(op, "sym_name")?, Kernel::of(op)?)))
+            .filter_map(|op| Some((read::string(op, "sym_name")?, KernelInfo::read(op)?)))
             .collect();
         let mut mains: Vec<OperationRef<'_, '_>> =
             functions.iter().copied().filter(|op| GRAPH.is_on(op)).collect();
@@ -112,31 +108,12 @@ fn take<'c, 'a>(
     program.push(function);
 }
 
-/// A kernel that calls are written for.
-#[derive(Clone)]
-pub struct Kernel<'c> {
-    /// What is known of it.
-    info: KernelInfo,
-    /// The types of its parameters.
-    parameters: Vec<Type<'c>>,
-}
-
-impl<'c> Kernel<'c> {
-    fn of<'a>(op: &OperationRef<'c, 'a>) -> Option<Self>
-    where
-        'c: 'a,
-    {
-        let (parameters, _) = read::signature(op)?;
-        Some(Kernel { info: KernelInfo::read(op)?, parameters })
-    }
-}
-
 /// A program that is being written.
 pub struct Program<'c, 'a> {
     functions: Vec<Function<'c, 'a>>,
     schedules: Vec<Schedule>,
     homes: Vec<Homes>,
-    kernels: BTreeMap<String, Kernel<'c>>,
+    kernels: BTreeMap<String, KernelInfo>,
     scope: Scope,
     returned: BTreeMap<String, Vec<bool>>,
     signatures: BTreeMap<String, (Vec<Type<'c>>, Vec<Type<'c>>)>,
@@ -171,7 +148,7 @@ impl<'c, 'a> Program<'c, 'a> {
     }
 }
 
-fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>) -> PassResult {
+fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>) -> PassResult {
     let Some(main) = functions.last() else { return Ok(()) };
     let mut interface =
         interface_of(&main.op).map_err(|message| PassError::at(&main.op, message))?;
@@ -180,7 +157,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>
     let mut scope = Scope {
         kernels: kernels
             .iter()
-            .map(|(name, kernel)| (name.clone(), kernel.info.symbols.clone()))
+            .map(|(name, kernel)| (name.clone(), kernel.symbols.clone()))
             .collect(),
         taken: BTreeMap::new(),
         asked: BTreeMap::new(),
@@ -193,7 +170,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, Kernel<'_>>
     let returned = if dynamic { returned(&functions, &scope) } else { BTreeMap::new() };
     let (mut schedules, mut homes) = (vec![], vec![]);
     let mut scratch: BTreeMap<String, u64> =
-        kernels.iter().map(|(name, kernel)| (name.clone(), kernel.info.scratch)).collect();
+        kernels.iter().map(|(name, kernel)| (name.clone(), kernel.scratch())).collect();
     for function in &functions {
         let schedule = schedule(function, &scope)
             .map_err(|(step, message)| PassError::at(&function.steps[step].1, message))?;

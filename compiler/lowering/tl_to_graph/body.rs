@@ -66,7 +66,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
             let value = body.value(ty);
             body.values.insert(key, Bound::Value(value));
             body.graph.inputs.push((name, value));
-            if entry(&attributes, index, "irc.preserved").is_some() {
+            if entry(&attributes, index, "tl.preserved").is_some() {
                 body.graph.preserved.insert(value);
             }
             body.define_extents(value);
@@ -137,7 +137,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         let attributes: Vec<_> =
             functions.flatten().map(|function| port_attributes(function, "arg_attrs")).collect();
         let is_constant = |parameter: usize| {
-            attributes.iter().any(|all| entry(all, parameter, "irc.weight").is_some())
+            attributes.iter().any(|all| entry(all, parameter, "tl.weight").is_some())
         };
         let binding = |(index, operand): (usize, Value<'c, 'a>)| {
             let parameter = index.checked_sub(callees.skipped)? + callees.first;

@@ -26,13 +26,13 @@ impl Constants {
         let mut constants = Self { known: BTreeMap::new(), arguments: BTreeMap::new() };
         let mut failed = None;
         for index in 0..attributes.len() {
-            let number = entry(&attributes, index, "irc.weight").map(integer);
-            let value = entry(&attributes, index, "irc.value");
+            let number = entry(&attributes, index, "tl.weight").map(integer);
+            let value = entry(&attributes, index, "tl.value");
             let number = match (number, value) {
                 (None, None) => continue,
                 (Some(Some(number)), _) => number,
                 (Some(None), _) => {
-                    let message = format!("argument {index}: irc.weight is not a number from 0");
+                    let message = format!("argument {index}: tl.weight is not a number from 0");
                     failed = Some(PassError::at(&main, message));
                     continue;
                 }
@@ -85,11 +85,11 @@ fn elements_of(
     let block = super::block_of(main).map_err(|_| "the function has no body".to_owned())?;
     let argument = block.argument(index).map_err(|error| error.to_string())?;
     let ty = tl::tensor_type_of(argument.r#type())?;
-    let bytes = elements::bytes_of(value).ok_or("irc.value holds no elements")?;
+    let bytes = elements::bytes_of(value).ok_or("tl.value holds no elements")?;
     let expected = ty.byte_size().map_err(|error| error.to_string())?;
     if bytes.len() != expected {
         let found = bytes.len();
-        return Err(format!("irc.value: expected {expected} bytes for {ty}, found {found}"));
+        return Err(format!("tl.value: expected {expected} bytes for {ty}, found {found}"));
     }
     Ok(Constant { ty, bytes: bytes.into() })
 }

@@ -2,9 +2,9 @@
 //!
 //! The module holds functions alone. `@main`, or the only one that is not private, becomes the graph;
 //! those that `tl.if`, `tl.loop` and `tl.call` name become the graphs inside it, and calls of one
-//! function share one. Inputs and outputs are named by `irc.name`, and by their position (`arg0`,
-//! `result0`) where they have none. Arguments with `irc.weight` or `irc.value` are constants; inputs with
-//! `irc.preserved` are those of [`Graph::preserved`].
+//! function share one. Inputs and outputs are named by `tl.name`, and by their position (`arg0`,
+//! `result0`) where they have none. Arguments with `tl.weight` or `tl.value` are constants; inputs with
+//! `tl.preserved` are those of [`Graph::preserved`].
 //!
 //! A symbol is the extent of the first argument, or result of `tl.if`, `tl.loop` or `tl.call`, that has
 //! it as a dimension in `#tl.dims`, or what a `tl.size` says. A node's origin is the name in its
@@ -35,8 +35,8 @@ const MAX_DEPTH: usize = 128;
 
 /// The graph of a module.
 ///
-/// `weights` are the constants that arguments with `irc.weight` number and that have no elements of
-/// their own in `irc.value`: what [`weights`](super::graph_to_tl::weights) gives for a module that was just written,
+/// `weights` are the constants that arguments with `tl.weight` number and that have no elements of
+/// their own in `tl.value`: what [`weights`](super::graph_to_tl::weights) gives for a module that was just written,
 /// and none for a text.
 ///
 /// # Errors
@@ -248,6 +248,6 @@ fn port_name(
     index: usize,
     default: &str,
 ) -> String {
-    let name = entry(attributes, index, "irc.name").and_then(string_value);
+    let name = entry(attributes, index, "tl.name").and_then(string_value);
     name.unwrap_or_else(|| format!("{default}{index}"))
 }

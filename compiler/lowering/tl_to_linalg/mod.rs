@@ -1,6 +1,6 @@
 //! Lowers kernel functions from the tensor level to linalg on tensors.
 //!
-//! Before: `func.func`s with `irc.kernel` whose bodies are `tl` ops. After: the same functions in
+//! Before: `func.func`s with `tl.kernel` whose bodies are `tl` ops. After: the same functions in
 //! `linalg.generic`, `linalg.fill`, `tensor` and `arith`, with signless integers. Inside a kernel
 //! no tensor has a dimension of extent 1: arguments are collapsed on entry and results expanded on
 //! return, so that every indexing map is a projected permutation.
@@ -18,7 +18,7 @@ mod reduction;
 mod sequential;
 
 use crate::{
-    attributes::{CONSTANTS, KEEPS, KERNEL, KIND},
+    attributes::KERNEL,
     kernel::{
         element::{self, Element},
         is_loops,
@@ -101,17 +101,7 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let name = read::string(&kernel, "sym_name").unwrap_or_default();
     let mut spec =
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
-    let all = [
-        "sym_visibility",
-        KERNEL.name(),
-        KIND.name(),
-        KEEPS.name(),
-        CONSTANTS.name(),
-        "llvm.linkage",
-        "arg_attrs",
-        "res_attrs",
-    ];
-    for kept in all {
+    for kept in ["sym_visibility", KERNEL.name(), "llvm.linkage", "arg_attrs", "res_attrs"] {
         spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
     }
     let Some(parent) = kernel.block() else {

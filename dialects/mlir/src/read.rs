@@ -83,6 +83,15 @@ pub fn integer<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Optio
     Some(IntegerAttribute::try_from(attribute(op, name)?).ok()?.value())
 }
 
+/// Parses an attribute's text in the context of another; `None` where it is none.
+pub fn parse_like<'c>(like: Attribute<'c>, text: &str) -> Option<Attribute<'c>> {
+    let context = like.context();
+    // Safety: the reference is to the handle above, which lives to the end of this function, and what is
+    // parsed lives in the context that it stands for.
+    let context = unsafe { context.to_ref() };
+    Attribute::parse(context, text)
+}
+
 /// A boolean attribute; absent reads as `None`.
 pub fn boolean<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<bool> {
     Some(BoolAttribute::try_from(attribute(op, name)?).ok()?.value())

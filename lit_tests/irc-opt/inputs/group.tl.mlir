@@ -1,5 +1,5 @@
 // One fused group, as the stage `fuse` leaves it.
-func.func @main(%x: tensor<4x8xf32> {irc.name = "x"}, %b: tensor<8xf32> {irc.name = "b"}) -> (tensor<4x8xf32> {irc.name = "y"}) {
+func.func @main(%x: tensor<4x8xf32> {tl.name = "x"}, %b: tensor<8xf32> {tl.name = "b"}) -> (tensor<4x8xf32> {tl.name = "y"}) {
   %0 = tl.group "elementwise"(%x, %b) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>, %q: tensor<8xf32>):
     %s = tl.add %p, %q : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>

@@ -3,13 +3,13 @@
 
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: %[[KEPT:[a-z0-9]+]]: memref<4160xi8>, %{{[a-z0-9]+}}: memref<0xi8>)
-// CHECK-SAME: irc.kept_arguments = array<i64: 1>, irc.kept_bytes = 4160
+// CHECK-SAME: kept_bytes = 4160, kept_arguments = [1]
 // CHECK: %[[WORD:.*]] = memref.load {{.*}} : memref<1xi64>
 // CHECK: %[[EMPTY:.*]] = arith.cmpi eq, %[[WORD]], {{.*}} : i64
 // CHECK: scf.if %[[EMPTY]]
 // CHECK: vector.store
 // CHECK: math.fma
-func.func @product(%a: tensor<8x32xf32>, %b: tensor<32x32xf32>) -> tensor<8x32xf32> attributes {irc.kernel, irc.keeps} {
+func.func @product(%a: tensor<8x32xf32>, %b: tensor<32x32xf32>) -> tensor<8x32xf32> attributes {tl.kernel = #tl.kernel<keeps = unit>} {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8x32xf32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x32xf32>) -> tensor<8x32xf32>

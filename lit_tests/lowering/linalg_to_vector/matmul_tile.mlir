@@ -4,12 +4,12 @@
 
 // CHECK-LABEL: func.func @matmul(
 // CHECK-SAME: memref<64x128xf32>, %{{.*}}: memref<128x96xf32>, %{{.*}}: memref<64x96xf32>, %[[WS:.*]]: memref<49152xi8>
-// CHECK-SAME: irc.workspace_bytes = 49152
+// CHECK-SAME: workspace_bytes = 49152
 // CHECK: memref.view %[[WS]]
 // CHECK-COUNT-16: math.fma {{.*}} : vector<16xf32>
 // CHECK-NOT: math.fma
 // NARROW-COUNT-20: math.fma {{.*}} : vector<8xf32>
-func.func @matmul(%A: tensor<64x128xf32>, %B: tensor<128x96xf32>) -> tensor<64x96xf32> attributes {irc.kernel} {
+func.func @matmul(%A: tensor<64x128xf32>, %B: tensor<128x96xf32>) -> tensor<64x96xf32> attributes {tl.kernel = #tl.kernel} {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64x96xf32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x96xf32>) -> tensor<64x96xf32>

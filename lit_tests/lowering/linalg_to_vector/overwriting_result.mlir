@@ -3,13 +3,13 @@
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-LABEL: func.func @negate(
-// CHECK-SAME: irc.workspace_bytes = 512
+// CHECK-SAME: workspace_bytes = 512
 // CHECK: %[[OUT:.*]] = memref.reinterpret_cast %arg1
 // CHECK: %[[SCRATCH:.*]] = memref.view
 // CHECK: vector.store {{.*}}, %[[SCRATCH]]
 // CHECK: memref.load %[[SCRATCH]]
 // CHECK: memref.store {{.*}}, %[[OUT]]
-func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {irc.overwrites, irc.strides = array<i64: 40, 1>}) attributes {irc.kernel} {
+func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {tl.overwrites, tl.strides = array<i64: 40, 1>}) attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<4x32xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
     ins(%x : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {

@@ -4,7 +4,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // CHECK-LABEL: func.func @normalise(
-// CHECK-SAME: irc.workspace_bytes = 1024
+// CHECK-SAME: workspace_bytes = 1024
 // CHECK: %[[ROW:.*]] = memref.view {{.*}} to memref<256xf32>
 // CHECK: scf.for
 // CHECK: vector.store {{.*}}, %[[ROW]][
@@ -12,7 +12,7 @@
 // CHECK: memref.prefetch
 // CHECK: vector.load %[[ROW]][
 // CHECK: return
-func.func @normalise(%x: tensor<64x256xf32>) -> tensor<64x256xf32> attributes {irc.kernel} {
+func.func @normalise(%x: tensor<64x256xf32>) -> tensor<64x256xf32> attributes {tl.kernel = #tl.kernel} {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64x256xf32>
   %r = tensor.empty() : tensor<64xf32>

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @negate(
 // CHECK-SAME: memref<4x18xf32, strided<[40, 1]>>
 // CHECK: memref.reinterpret_cast {{.*}} sizes: [138], strides: [1]
-func.func @negate(%x: tensor<4x18xf32> {irc.strides = array<i64: 40, 1>}) -> tensor<4x18xf32> attributes {irc.kernel} {
+func.func @negate(%x: tensor<4x18xf32> {tl.strides = array<i64: 40, 1>}) -> tensor<4x18xf32> attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<4x18xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
     ins(%x : tensor<4x18xf32>) outs(%e : tensor<4x18xf32>) {

@@ -7,7 +7,7 @@
 // CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[OUT]] {{.*}} sizes: [152], strides: [1]
 // CHECK: vector.store {{.*}}, %[[FLAT]]
 // CHECK-NOT: memref.store
-func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {irc.strides = array<i64: 40, 1>}) attributes {irc.kernel} {
+func.func @negate(%x: tensor<4x32xf32>) -> (tensor<4x32xf32> {tl.strides = array<i64: 40, 1>}) attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<4x32xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
     ins(%x : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) {

@@ -7,7 +7,7 @@ fn a_chain_of_odd_length_runs_in_one_pass() {
         r#"
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d1)>
-func.func @k(%x: tensor<5x37xf32>, %b: tensor<37xf32>) -> (tensor<5x37xf32>, tensor<5x37xf32>) attributes {irc.kernel} {
+func.func @k(%x: tensor<5x37xf32>, %b: tensor<37xf32>) -> (tensor<5x37xf32>, tensor<5x37xf32>) attributes {tl.kernel = #tl.kernel} {
   %c = arith.constant 0.5 : f32
   %e = tensor.empty() : tensor<5x37xf32>
   %0 = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
@@ -34,7 +34,7 @@ fn transposes_broadcasts_and_reshapes_are_accesses() {
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #t = affine_map<(d0, d1, d2) -> (d2, d0, d1)>
 #col = affine_map<(d0, d1, d2) -> (d1, 0)>
-func.func @k(%x: tensor<6x60xf32>, %c: tensor<20x1xf32>) -> tensor<3x20x6xf32> attributes {irc.kernel} {
+func.func @k(%x: tensor<6x60xf32>, %c: tensor<20x1xf32>) -> tensor<3x20x6xf32> attributes {tl.kernel = #tl.kernel} {
   %r = tensor.expand_shape %x [[0], [1, 2]] output_shape [6, 3, 20] : tensor<6x60xf32> into tensor<6x3x20xf32>
   %e = tensor.empty() : tensor<3x20x6xf32>
   %0 = linalg.generic {indexing_maps = [#t, #col, #id], iterator_types = ["parallel", "parallel", "parallel"]}
@@ -54,7 +54,7 @@ fn a_transposed_intermediate_is_kept_whole() {
         r#"
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #t = affine_map<(d0, d1) -> (d1, d0)>
-func.func @k(%x: tensor<9x21xf32>) -> tensor<21x9xf32> attributes {irc.kernel} {
+func.func @k(%x: tensor<9x21xf32>) -> tensor<21x9xf32> attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<9x21xf32>
   %f = tensor.empty() : tensor<21x9xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
@@ -78,7 +78,7 @@ fn slices_read_a_part() {
     check(
         r#"
 #id = affine_map<(d0, d1) -> (d0, d1)>
-func.func @k(%x: tensor<8x40xf32>) -> tensor<4x18xf32> attributes {irc.kernel} {
+func.func @k(%x: tensor<8x40xf32>) -> tensor<4x18xf32> attributes {tl.kernel = #tl.kernel} {
   %s = tensor.extract_slice %x[1, 3] [4, 18] [2, 2] : tensor<8x40xf32> to tensor<4x18xf32>
   %e = tensor.empty() : tensor<4x18xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
@@ -98,7 +98,7 @@ fn rows_are_gathered_by_index() {
         r#"
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-func.func @k(%i: tensor<5xi32>, %w: tensor<7x19xf32>) -> tensor<5x19xf32> attributes {irc.kernel} {
+func.func @k(%i: tensor<5xi32>, %w: tensor<7x19xf32>) -> tensor<5x19xf32> attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<5x19xf32>
   %0 = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
     ins(%i : tensor<5xi32>) outs(%e : tensor<5x19xf32>) {
@@ -118,7 +118,7 @@ fn halves_are_computed_in_f32_and_rounded_per_op() {
     for ty in ["f16", "bf16"] {
         let source = r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<100xHALF>, %y: tensor<100xHALF>) -> (tensor<100xHALF>, tensor<100xf32>, tensor<100xi32>) attributes {irc.kernel} {
+func.func @k(%x: tensor<100xHALF>, %y: tensor<100xHALF>) -> (tensor<100xHALF>, tensor<100xf32>, tensor<100xi32>) attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<100xHALF>
   %f = tensor.empty() : tensor<100xf32>
   %i = tensor.empty() : tensor<100xi32>
@@ -146,7 +146,7 @@ fn comparisons_selects_and_booleans_work() {
     check(
         r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<45xi32>, %m: tensor<45xi1>) -> (tensor<45xi8>, tensor<45xi1>) attributes {irc.kernel} {
+func.func @k(%x: tensor<45xi32>, %m: tensor<45xi1>) -> (tensor<45xi8>, tensor<45xi1>) attributes {tl.kernel = #tl.kernel} {
   %c = arith.constant 3 : i32
   %e = tensor.empty() : tensor<45xi8>
   %b = tensor.empty() : tensor<45xi1>
@@ -169,7 +169,7 @@ fn constants_arguments_and_copies_can_be_returned() {
     check(
         r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>, tensor<4xf32>) attributes {irc.kernel} {
+func.func @k(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>, tensor<4xf32>) attributes {tl.kernel = #tl.kernel} {
   %d = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
   %one = arith.constant dense<1.0> : tensor<4xf32>
   %r = tensor.expand_shape %x [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
@@ -190,7 +190,7 @@ fn a_gather_from_a_constant_is_the_constant() {
     check(
         r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<21xf32>) -> tensor<21xf32> attributes {irc.kernel} {
+func.func @k(%x: tensor<21xf32>) -> tensor<21xf32> attributes {tl.kernel = #tl.kernel} {
   %c = arith.constant 2.5 : f32
   %last = arith.constant 3 : index
   %e = tensor.empty() : tensor<4xf32>

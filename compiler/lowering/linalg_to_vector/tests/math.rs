@@ -65,7 +65,7 @@ fn check_body(name: &str, body: &str, exact: impl Fn(f64) -> f64) {
     let source = format!(
         r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<{count}xf32>) -> tensor<{count}xf32> attributes {{irc.kernel}} {{
+func.func @k(%x: tensor<{count}xf32>) -> tensor<{count}xf32> attributes {{tl.kernel = #tl.kernel}} {{
   %e = tensor.empty() : tensor<{count}xf32>
   %0 = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
     ins(%x : tensor<{count}xf32>) outs(%e : tensor<{count}xf32>) {{
@@ -193,7 +193,7 @@ fn powers() {
 fn f64_comes_from_libm() {
     let source = r#"
 #id = affine_map<(d0) -> (d0)>
-func.func @k(%x: tensor<5xf64>) -> tensor<5xf64> attributes {irc.kernel} {
+func.func @k(%x: tensor<5xf64>) -> tensor<5xf64> attributes {tl.kernel = #tl.kernel} {
   %e = tensor.empty() : tensor<5xf64>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
     ins(%x : tensor<5xf64>) outs(%e : tensor<5xf64>) {

@@ -24,7 +24,7 @@ fn matmul(m: i64, n: i64, k: i64, transpose: (bool, bool), ty: &str, sum: &str) 
     };
     format!(
         r#"
-func.func @k(%A: tensor<{a}x{ty}>, %B: tensor<{b}x{ty}>) -> tensor<{m}x{n}x{sum}> attributes {{irc.kernel}} {{
+func.func @k(%A: tensor<{a}x{ty}>, %B: tensor<{b}x{ty}>) -> tensor<{m}x{n}x{sum}> attributes {{tl.kernel = #tl.kernel}} {{
   %z = arith.constant {zero} : {sum}
   %e = tensor.empty() : tensor<{m}x{n}x{sum}>
   %f = linalg.fill ins(%z : {sum}) outs(%e : tensor<{m}x{n}x{sum}>) -> tensor<{m}x{n}x{sum}>
@@ -88,7 +88,7 @@ fn narrow_types_are_widened_when_packed() {
 fn batches_loop_outside() {
     check(
         r#"
-func.func @k(%A: tensor<2x3x17x20xf32>, %B: tensor<3x20x34xf32>) -> tensor<2x3x17x34xf32> attributes {irc.kernel} {
+func.func @k(%A: tensor<2x3x17x20xf32>, %B: tensor<3x20x34xf32>) -> tensor<2x3x17x34xf32> attributes {tl.kernel = #tl.kernel} {
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x3x17x34xf32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<2x3x17x34xf32>) -> tensor<2x3x17x34xf32>
@@ -109,7 +109,7 @@ fn with_epilogue(m: i64, n: i64, k: i64) -> String {
     r#"
 #mn = affine_map<(m, n) -> (m, n)>
 #n = affine_map<(m, n) -> (n)>
-func.func @k(%A: tensor<MxKxf32>, %B: tensor<KxNxf32>, %bias: tensor<Nxf32>, %res: tensor<MxNxf32>) -> (tensor<MxNxf32>, tensor<MxNxf16>) attributes {irc.kernel} {
+func.func @k(%A: tensor<MxKxf32>, %B: tensor<KxNxf32>, %bias: tensor<Nxf32>, %res: tensor<MxNxf32>) -> (tensor<MxNxf32>, tensor<MxNxf16>) attributes {tl.kernel = #tl.kernel} {
   %z = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f32
   %one = arith.constant 1.0 : f32
@@ -156,7 +156,7 @@ fn the_epilogue_runs_on_the_tile() {
 fn a_softmax_after_a_product_is_a_nest_of_its_own() {
     let source = super::rows::softmax(17, 29);
     let product = r#"
-func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29xf32> attributes {irc.kernel} {
+func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29xf32> attributes {tl.kernel = #tl.kernel} {
   %ez = tensor.empty() : tensor<17x29xf32>
   %z = arith.constant 0.0 : f32
   %fz = linalg.fill ins(%z : f32) outs(%ez : tensor<17x29xf32>) -> tensor<17x29xf32>
@@ -167,7 +167,9 @@ func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29
     %s = arith.addf %o, %p : f32
     linalg.yield %s : f32 } -> tensor<17x29xf32>"#;
     let start = source.find(func::FUNC).unwrap();
-    let end = source[start..].find("{irc.kernel} {").unwrap() + start + "{irc.kernel} {".len();
+    let end = source[start..].find("{tl.kernel = #tl.kernel} {").unwrap()
+        + start
+        + "{tl.kernel = #tl.kernel} {".len();
     check(&format!("{}{product}{}", &source[..start], &source[end..]), 1e-5);
 }
 
@@ -178,7 +180,8 @@ fn packed_blocks_are_kept() {
     for (m, n, k) in [(9, 64, 48), (8, 1100, 1090), (7, 45, 2000)] {
         for transposed in [false, true] {
             let plain = matmul(m, n, k, (false, transposed), "f32", "f32");
-            let keeping = plain.replace("{irc.kernel}", "{irc.kernel, irc.keeps}");
+            let keeping =
+                plain.replace("{tl.kernel = #tl.kernel}", "{tl.kernel = #tl.kernel<keeps = unit>}");
             for vector_bytes in [64, 32] {
                 let target = Target { vector_bytes, ..Target::default() };
                 let mut inputs = random_inputs(&plain);
@@ -198,12 +201,14 @@ fn packed_blocks_are_kept() {
 
 #[test]
 fn what_the_kernel_computes_is_not_kept() {
-    let text =
-        |source: &str| lowered_text(&source.replace("{irc.kernel}", "{irc.kernel, irc.keeps}"));
+    let text = |source: &str| {
+        lowered_text(
+            &source.replace("{tl.kernel = #tl.kernel}", "{tl.kernel = #tl.kernel<keeps = unit>}"),
+        )
+    };
     assert!(
-        text(&matmul(8, 64, 48, (false, false), "f32", "f32"))
-            .contains("irc.kept_arguments = array<i64: 1>")
+        text(&matmul(8, 64, 48, (false, false), "f32", "f32")).contains("kept_arguments = [1]")
     );
     // Up to four rows: B is not packed at all.
-    assert!(text(&matmul(2, 64, 48, (false, false), "f32", "f32")).contains("irc.kept_bytes = 0"));
+    assert!(text(&matmul(2, 64, 48, (false, false), "f32", "f32")).contains("kept_bytes = 0"));
 }

@@ -11,7 +11,7 @@ fn reduction(
 ) -> String {
     format!(
         r#"
-func.func @k(%x: tensor<{shape}x{ty}>) -> tensor<{output_shape}{ty}> attributes {{irc.kernel}} {{
+func.func @k(%x: tensor<{shape}x{ty}>) -> tensor<{output_shape}{ty}> attributes {{tl.kernel = #tl.kernel}} {{
   %c = arith.constant {start} : {ty}
   %e = tensor.empty() : tensor<{output_shape}{ty}>
   %f = linalg.fill ins(%c : {ty}) outs(%e : tensor<{output_shape}{ty}>) -> tensor<{output_shape}{ty}>
@@ -56,7 +56,7 @@ fn a_middle_axis_reduces_after_a_chain() {
         r#"
 #id = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
 #out = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3)>
-func.func @k(%x: tensor<3x2x4x21xf16>) -> tensor<3x4x21xf32> attributes {irc.kernel} {
+func.func @k(%x: tensor<3x2x4x21xf16>) -> tensor<3x4x21xf32> attributes {tl.kernel = #tl.kernel} {
   %c = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<3x2x4x21xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -94,7 +94,7 @@ pub fn softmax(rows: i64, columns: i64) -> String {
     r#"
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0, 0)>
-func.func @softmax(%x: tensor<RxCxf32>) -> tensor<RxCxf32> attributes {irc.kernel} {
+func.func @softmax(%x: tensor<RxCxf32>) -> tensor<RxCxf32> attributes {tl.kernel = #tl.kernel} {
   %ninf = arith.constant 0xFF800000 : f32
   %zero = arith.constant 0.0 : f32
   %e1 = tensor.empty() : tensor<Rx1xf32>
@@ -136,7 +136,7 @@ func.func @softmax(%x: tensor<RxCxf32>) -> tensor<RxCxf32> attributes {irc.kerne
 fn softmax_keeps_its_row_in_the_workspace() {
     check(&softmax(7, 53), 1e-6);
     check(&softmax(3, 200), 1e-6);
-    assert!(lowered_text(&softmax(4, 2048)).contains("irc.workspace_bytes = 8192"));
+    assert!(lowered_text(&softmax(4, 2048)).contains("workspace_bytes = 8192"));
 }
 
 pub fn layernorm(rows: i64, columns: i64) -> String {
@@ -145,7 +145,7 @@ pub fn layernorm(rows: i64, columns: i64) -> String {
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #one = affine_map<(d0) -> (d0)>
-func.func @layernorm(%x: tensor<RxCxf32>, %g: tensor<Cxf32>, %b: tensor<Cxf32>) -> tensor<RxCxf32> attributes {irc.kernel} {
+func.func @layernorm(%x: tensor<RxCxf32>, %g: tensor<Cxf32>, %b: tensor<Cxf32>) -> tensor<RxCxf32> attributes {tl.kernel = #tl.kernel} {
   %zero = arith.constant 0.0 : f32
   %n = arith.constant COUNT : f32
   %eps = arith.constant 1.0e-5 : f32
@@ -216,7 +216,7 @@ pub fn rmsnorm(rows: i64, columns: i64, ty: &str) -> String {
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #one = affine_map<(d0) -> (d0)>
-func.func @rmsnorm(%in: tensor<RxCxT>, %g: tensor<CxT>) -> tensor<RxCxT> attributes {irc.kernel} {
+func.func @rmsnorm(%in: tensor<RxCxT>, %g: tensor<CxT>) -> tensor<RxCxT> attributes {tl.kernel = #tl.kernel} {
   %zero = arith.constant 0.0 : f32
   %n = arith.constant COUNT : f32
   %eps = arith.constant 1.0e-6 : f32
