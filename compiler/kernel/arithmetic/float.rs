@@ -1,5 +1,5 @@
 //! Functions of floats, in `f32` or `f64`.
-use super::{predicate, select};
+use super::{floored, predicate, select};
 use crate::kernel::{element::Element, scope::Scope};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, attr, ty};
@@ -93,7 +93,6 @@ pub(super) fn binary<'c: 'b, 'b>(
     scope.op(name, &[x, y], ty.storage)
 }
 
-/// What truncating division leaves, moved to the sign of the divisor.
 fn modulo<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,
@@ -101,15 +100,8 @@ fn modulo<'c: 'b, 'b>(
     ty: Element<'c>,
 ) -> Value<'c, 'b> {
     let zero: Value = scope.constant(ty, 0.0);
-    let flag = ty::parse(scope.context, "i1");
     let rest: Value = scope.op(arith::REMF, &[x, y], ty.storage);
-    let some: Value = compare(scope, Comparison::Ne, rest, zero);
-    let below: Value = compare(scope, Comparison::Lt, rest, zero);
-    let divisor_below: Value = compare(scope, Comparison::Lt, y, zero);
-    let differ: Value = scope.op(arith::XORI, &[below, divisor_below], flag);
-    let moves: Value = scope.op(arith::ANDI, &[some, differ], flag);
-    let moved: Value = scope.op(arith::ADDF, &[rest, y], ty.storage);
-    select(scope, moves, moved, rest, ty)
+    floored(scope, arith::ADDF, [rest, y, zero], ty)
 }
 
 /// Half of the last kept bit is added to the bits, which then lose what is below; infinities and NaN

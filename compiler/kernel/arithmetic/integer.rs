@@ -1,11 +1,11 @@
 //! Functions of integers and booleans, which wrap around and never trap.
-use super::{predicate, select, whole};
+use super::{floored, predicate, select, whole};
 use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
 use irc_mlir::ops::arith;
-use irc_mlir::{Value, ty};
+use irc_mlir::Value;
 use irc_tl::{Binary, Comparison, Unary};
 
 pub(super) fn compare<'c: 'b, 'b>(
@@ -139,15 +139,8 @@ fn modulo<'c: 'b, 'b>(
     if ty.kind == Kind::Unsigned {
         return irc_mlir::rebind(rest);
     }
-    let flag = ty::parse(scope.context, "i1");
     let zero: Value = whole(scope, 0, ty);
-    let some: Value = compare(scope, Comparison::Ne, rest, zero, ty.kind);
-    let below: Value = compare(scope, Comparison::Lt, rest, zero, ty.kind);
-    let divisor_below: Value = compare(scope, Comparison::Lt, y, zero, ty.kind);
-    let differ: Value = scope.op(arith::XORI, &[below, divisor_below], flag);
-    let moves: Value = scope.op(arith::ANDI, &[some, differ], flag);
-    let moved: Value = scope.op(arith::ADDI, &[rest, y], ty.storage);
-    select(scope, moves, moved, rest, ty)
+    floored(scope, arith::ADDI, [rest, y, zero], ty)
 }
 
 /// 0 from the width on, which negative amounts are too, as unsigned numbers.

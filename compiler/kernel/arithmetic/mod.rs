@@ -127,6 +127,23 @@ pub(crate) fn whole<'c: 'b, 'b>(
     scope.with(arith::CONSTANT, &[], ty.storage, &[("value", value)])
 }
 
+/// What truncating division leaves, moved to the sign of the divisor by `add`.
+fn floored<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    add: &str,
+    [rest, divisor, zero]: [Value<'c, '_>; 3],
+    ty: Element<'c>,
+) -> Value<'c, 'b> {
+    let flag = ty::parse(scope.context, "i1");
+    let some: Value = compare(scope, Comparison::Ne, rest, zero, ty);
+    let below: Value = compare(scope, Comparison::Lt, rest, zero, ty);
+    let divisor_below: Value = compare(scope, Comparison::Lt, divisor, zero, ty);
+    let differ: Value = scope.op(arith::XORI, &[below, divisor_below], flag);
+    let moves: Value = scope.op(arith::ANDI, &[some, differ], flag);
+    let moved: Value = scope.op(add, &[rest, divisor], ty.storage);
+    select(scope, moves, moved, rest, ty)
+}
+
 fn select<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     condition: Value<'c, '_>,
