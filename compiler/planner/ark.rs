@@ -8,7 +8,7 @@ use crate::{
     rules::{Pins, set},
 };
 use irc_ark_format::{
-    model::{DataType, Model, Op, OpKind, shape},
+    model::{DataType, Exchange, Family, Model, Op, OpKind, shape},
     plan::{
         self, Architecture, Config, ConfigValue, MatmulKernel, Plan, PlanOp, ProcessorGroup, Range,
         ResourceGroup, TaskGroup, TaskInfo, tiling::four,
@@ -174,12 +174,14 @@ pub(crate) fn default_config(op: &Op, architecture: Architecture) -> Result<Conf
     let packets = |tile| [vec![("PacketType", text(packet))], tiled(tile)].concat();
     let one = || vec![("NumTasks", int(1)), ("NumWarps", int(1)), ("SramBytes", int(0))];
     let channel = || ("ChannelType", text("Proxy"));
-    match op.kind {
-        OpKind::Matmul => matmul(op, architecture),
-        OpKind::Transpose => keys(tiled([8, 8])),
-        OpKind::Embedding => keys(plain(n * c * h)),
-        OpKind::Noop => keys(plain(0)),
-        kind if kind.is_reduce() => {
+    match op.kind.family() {
+        Family::Product => matmul(op, architecture),
+        Family::Transposition => keys(tiled([8, 8])),
+        Family::Lookup => keys(plain(n * c * h)),
+        Family::View | Family::Idle => keys(plain(0)),
+        Family::Elementwise if h > w => keys(tiled([64, 1])),
+        Family::Elementwise => keys(tiled([1, 64])),
+        Family::Reduction => {
             let rank = op.reads.first().map_or(0, |read| read.rank() as i64);
             let axis = op.int_arg("Axis").map_or(-1, i64::from);
             let is_last = axis == rank - 1 || axis == -1;
@@ -191,19 +193,17 @@ pub(crate) fn default_config(op: &Op, architecture: Architecture) -> Result<Conf
                 ("NumTasks", int(n * c * h * w)),
             ])
         }
-        OpKind::Send => {
+        Family::Communication(_) if op.kind == OpKind::Send => {
             let signal = ("Signal", ConfigValue::Bool(true));
             keys([vec![channel(), signal], one()].concat())
         }
-        OpKind::SendDone | OpKind::DeviceSync => keys([vec![channel()], one()].concat()),
-        OpKind::Recv => {
+        Family::Communication(_) if op.kind == OpKind::Recv => {
             keys([vec![channel()], one(), vec![("Wait", ConfigValue::Bool(true))]].concat())
         }
-        OpKind::SendPacket => keys(packets([1, 512])),
-        OpKind::RecvPacket | OpKind::RecvReduceSendPacket => keys(packets([1, 128])),
-        OpKind::RecvReduceSend => keys(tiled([1, 128])),
-        _ if h > w => keys(tiled([64, 1])),
-        _ => keys(tiled([1, 64])),
+        Family::Communication(_) if op.kind == OpKind::SendPacket => keys(packets([1, 512])),
+        Family::Communication(Exchange::Signals) => keys([vec![channel()], one()].concat()),
+        Family::Communication(Exchange::Packets) => keys(packets([1, 128])),
+        Family::Communication(Exchange::Data) => keys(tiled([1, 128])),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     lowering::graph_to_tl::graph_to_tl,
 };
 use irc_ark_format::{
-    model::{Op, OpKind, Tensor},
+    model::{Family, Op, Tensor},
     plan::{TaskInfo, tiling::Grid},
 };
 use irc_ark_frontend::{Accumulate, element_type, evaluate};
@@ -51,7 +51,7 @@ fn shares_weights(task: &TaskInfo, segment: &Segment) -> bool {
         (0..4).any(|digit| moves[digit] == 0 && segment.grids[0].counts[digit] > 1)
     };
     segment.ops.iter().zip(&segment.reads).any(|(index, reads)| {
-        let is_matmul = task.ops[*index].op.kind == OpKind::Matmul;
+        let is_matmul = task.ops[*index].op.kind.family() == Family::Product;
         matches!(reads.get(1), Some(Origin::Load(load)) if is_matmul && shared(&segment.loads[*load]))
     })
 }

@@ -1,7 +1,7 @@
 //! Cuts the ops of a task into segments, each of which is one kernel.
 use super::view::{View, region};
 use irc_ark_format::{
-    model::{Op, OpKind, Region},
+    model::{Family, Lane, Op, Region},
     plan::{PlanOp, TaskInfo, tiling},
 };
 
@@ -60,9 +60,9 @@ pub struct Store {
 pub fn steps(task: &TaskInfo) -> Result<Vec<TaskStep>, (usize, String)> {
     let mut steps = vec![];
     for (index, plan_op) in task.ops.iter().enumerate() {
-        match plan_op.op.kind {
-            OpKind::Noop => {}
-            kind if kind.is_communication() => steps.push(TaskStep::Communicate(index)),
+        match plan_op.op.kind.family() {
+            Family::Idle => {}
+            Family::Communication(_) => steps.push(TaskStep::Communicate(index)),
             _ => {
                 let accesses = Accesses::of(plan_op).map_err(|why| (index, why))?;
                 let joined = match steps.last_mut() {
@@ -96,10 +96,11 @@ impl Accesses {
             return Err(format!("{}: expected one tensor written", op.kind));
         };
         let (width, tile) = (tiling::extents(op, written)[3], grid.tile[3]);
-        if op.kind == OpKind::Rope && tile % 2 != 0 && tile < width {
+        if op.kind.row().lane == Lane::CoupledPairs && tile % 2 != 0 && tile < width {
             return Err(format!(
-                "Rope rotates pairs of adjacent elements: expected tiles of an even width, found \
-                 {tile} of the row's {width} elements"
+                "{} takes pairs of adjacent elements: expected tiles of an even width, found {tile} \
+                 of the row's {width} elements",
+                op.kind
             ));
         }
         let read = |index: usize| {
@@ -183,10 +184,11 @@ fn is_pointwise(op: &Op) -> bool {
     let shape = |tensor: Option<&irc_ark_format::model::Tensor>| {
         tensor.map(|tensor| tiling::four(&tensor.shape))
     };
-    match op.kind {
-        OpKind::Rope => false,
-        kind if kind.is_binary() => true,
-        kind if kind.is_unary() => shape(op.reads.first()) == shape(op.writes.first()),
-        _ => false,
-    }
+    let is_own = op.kind.is_elementwise() && op.kind.row().lane != Lane::CoupledPairs;
+    is_own
+        && match &op.reads[..] {
+            [] => false,
+            [input] => shape(Some(input)) == shape(op.writes.first()),
+            _ => true,
+        }
 }

@@ -1,6 +1,6 @@
 //! What the tasks of an op touch of one tensor.
 use irc_ark_format::{
-    model::{DataType, Op, OpKind, Region, Tensor},
+    model::{DataType, Family, Op, Region, Tensor},
     plan::tiling::{self, Cover, Grid, Window, four},
 };
 
@@ -105,8 +105,8 @@ impl View {
 
 /// The bytes that all tasks together touch of a tensor.
 pub fn region(op: &Op, tensor: &Tensor) -> Region {
-    match op.kind {
-        OpKind::Matmul => Region::padded(tensor),
+    match op.kind.family() {
+        Family::Product => Region::padded(tensor),
         _ => Region::of(tensor),
     }
 }

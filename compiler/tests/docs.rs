@@ -4,7 +4,7 @@ use irc::{
     pipeline::{PIPELINES, Pipeline},
 };
 use irc_ark_format::{
-    model::{self, DataType, OpKind},
+    model::{self, DataType, OpKind, Row},
     plan::{self, Architecture, ConfigKey, MatmulKernel},
 };
 use irc_diag::{Sink, Source};
@@ -72,7 +72,7 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 fn kinds_by(row: impl Fn(OpKind) -> String) -> String {
     let mut rows: Vec<(String, Vec<&str>)> = vec![];
     let kinds = OpKind::ALL.iter().copied();
-    for kind in kinds.filter(|kind| !matches!(kind, OpKind::Tensor | OpKind::Reshape)) {
+    for kind in kinds.filter(|kind| !kind.is_virtual()) {
         let row = row(kind);
         match rows.iter_mut().find(|(other, _)| *other == row) {
             Some((_, names)) => names.push(kind.name()),
@@ -88,13 +88,12 @@ fn kinds_by(row: impl Fn(OpKind) -> String) -> String {
 /// Operands, results and arguments of each kind of op.
 fn ops() -> String {
     let row = |kind: OpKind| {
-        let signature = kind.signature();
-        let (reads, writes, results) = (signature.reads, signature.writes, signature.results);
+        let Row { reads, writes, results, args, .. } = kind.row();
         let writes = match *writes.end() {
             usize::MAX => format!("{} or more", writes.start()),
             _ => writes.start().to_string(),
         };
-        let args = signature.args.iter().map(|(name, kind)| format!("{name}: {}", kind.name()));
+        let args = args.iter().map(|arg| format!("{}: {}", arg.name, arg.kind.name()));
         let args: Vec<_> = args.collect();
         let args = quoted(args.iter().map(String::as_str));
         format!("{} | {writes} | {} | {args}", reads.start(), results.start())

@@ -1,7 +1,7 @@
 //! Arguments of ops: attributes of their own where the kind declares them, else `extra_args`.
 use super::{names::attr_name, types};
 use crate::attributes::{self, dictionary, entry, integer, integers, text};
-use irc_ark_format::model::{Arg, ArgKind, Buffer, Float, OpKind, Tensor};
+use irc_ark_format::model::{Arg, ArgKind, Argument, Buffer, Float, OpKind, Tensor};
 use irc_mlir::{Attribute, Context, OperationRef, Type, attr};
 use irc_mlir::{
     OperationLike,
@@ -15,8 +15,10 @@ pub(crate) fn to_attributes<'c>(
     kind: OpKind,
     args: &BTreeMap<String, Arg>,
 ) -> Vec<(String, Attribute<'c>)> {
-    let declared = kind.signature().args;
-    let is_declared = |name: &str, arg: &Arg| declared.contains(&(name, arg.kind()));
+    let is_declared = |name: &str, arg: &Arg| {
+        let mut declared = kind.row().args.iter();
+        declared.any(|argument| argument.name == name && argument.kind == arg.kind())
+    };
     let (own, extra): (Vec<_>, Vec<_>) =
         args.iter().partition(|(name, arg)| is_declared(name, arg));
     let mut attributes: Vec<_> =
@@ -37,7 +39,7 @@ pub(crate) fn from_attributes(
     op: OperationRef<'_, '_>,
 ) -> Result<BTreeMap<String, Arg>, String> {
     let mut args = BTreeMap::new();
-    for (name, kind) in kind.signature().args {
+    for Argument { name, kind, .. } in kind.row().args {
         let key = attr_name(name);
         if let Ok(attribute) = op.attribute(&key) {
             let arg = untagged(*kind, attribute)

@@ -1,5 +1,5 @@
 //! From a module back to a model.
-use super::{args, import::usually_virtual, names::kind_of, types::tensor_of};
+use super::{args, names::kind_of, types::tensor_of};
 use crate::attributes;
 use irc_ark_format::model::{Buffer, Model, Node, Op, Tensor};
 use irc_mlir::{
@@ -107,8 +107,7 @@ pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
         op: Op {
             kind,
             name: attributes::op_text(op, "op_name")?,
-            is_virtual: attributes::op_bool(op, "is_virtual")
-                .unwrap_or_else(|| usually_virtual(kind)),
+            is_virtual: attributes::op_bool(op, "is_virtual").unwrap_or(kind.is_virtual()),
             reads: operands(0, reads).map(|value| tensor(value?)).collect::<Result<_, _>>()?,
             writes: operands(reads, writes)
                 .map(|value| tensor(value?))

@@ -1,6 +1,6 @@
 //! From a model to a module.
 use super::{args, names::mnemonic, types::tensor_text};
-use irc_ark_format::model::{Buffer, Model, Node, Op, OpKind, Origin, Tensor};
+use irc_ark_format::model::{Buffer, Model, Node, Op, Origin, Tensor};
 use irc_mlir::{
     Attribute, Block, BlockRef, Context, Location, Module, OpSpec, OperationRef, Region,
     RegionLike, Type, Value, attr,
@@ -186,10 +186,5 @@ fn some_tags<'c>(context: &'c Context, tags: &[[i64; 2]]) -> Option<Attribute<'c
 }
 
 fn unusual_virtual<'c>(context: &'c Context, op: &Op) -> Option<Attribute<'c>> {
-    (op.is_virtual != usually_virtual(op.kind)).then(|| attr::bool(context, op.is_virtual))
-}
-
-/// Whether ops of a kind compute nothing.
-pub(super) fn usually_virtual(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Tensor | OpKind::Reshape)
+    (op.is_virtual != op.kind.is_virtual()).then(|| attr::bool(context, op.is_virtual))
 }

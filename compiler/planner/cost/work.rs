@@ -1,7 +1,7 @@
 //! The work of one kind of task, derived from its tiles.
 use super::Machine;
 use irc_ark_format::{
-    model::{Op, OpKind, Region, Tensor, shape},
+    model::{Family, Op, Region, Tensor, shape},
     plan::{
         PlanOp,
         tiling::{self, Cover, Grid, four},
@@ -16,9 +16,6 @@ const SMALL: f64 = 8.0;
 
 /// Elements that one thread of an elementwise reduction has in flight: its loop is unrolled.
 const UNROLLED: f64 = 4.0;
-
-/// Vector operations per element of an exponential, a root or a quotient.
-const FUNCTION: f64 = 8.0;
 
 /// The mean work of a task of one op.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -97,7 +94,7 @@ impl Work {
 fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWork {
     let op = &plan_op.op;
     let result = op.results.first().or(op.reads.first());
-    let Some(result) = result.filter(|_| op.kind != OpKind::Noop && tasks > 0) else {
+    let Some(result) = result.filter(|_| op.kind.family() != Family::Idle && tasks > 0) else {
         return OpWork::default();
     };
     let Some(grid) = tiling::grid(plan_op) else { return communication(op, tasks, warps, machine) };
@@ -106,8 +103,8 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
     let elements = product(&four(&result.shape)) / grid.tasks() as f64;
     let mut work = OpWork { bytes: read + elements * size, ..OpWork::default() };
     let threads = (warps * machine.lanes) as f64;
-    match op.kind {
-        OpKind::Matmul => {
+    match op.kind.family() {
+        Family::Product => {
             let depth = depth(op);
             let padded = product(&four(&result.padded_shape)) / grid.tasks() as f64;
             work.products = padded * depth;
@@ -115,7 +112,7 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
             // Loads of the first operands and the store of the result are exposed; other loads overlap.
             work.rounds = 2.0;
         }
-        kind if kind.is_reduce() => {
+        Family::Reduction => {
             let length = read / size / elements.max(1.0);
             work.operations = read / size;
             let is_warp_wise = plan_op.config.text("ImplType") == Some("WarpWise");
@@ -124,23 +121,12 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
                 false => (length / UNROLLED).ceil(),
             };
         }
-        kind => {
-            let per_element = match kind {
-                OpKind::Exp
-                | OpKind::Gelu
-                | OpKind::Rsqrt
-                | OpKind::Sigmoid
-                | OpKind::Sqrt
-                | OpKind::Div => FUNCTION,
-                OpKind::Rope => 4.0,
-                OpKind::Copy | OpKind::Cast | OpKind::Embedding => 0.0,
-                _ => 1.0,
-            };
-            work.operations = per_element * elements;
+        family => {
+            work.operations = f64::from(op.kind.row().work) * elements;
             let tile: i64 =
                 (0..4).map(|dim| grid.tile[dim].min(four(&result.shape)[dim])).product();
-            let vector = match kind {
-                OpKind::Transpose => gathered(grid.tile[3]),
+            let vector = match family {
+                Family::Transposition => gathered(grid.tile[3]),
                 _ => lanes_of(row_bytes(&grid, result), result),
             };
             work.rounds = (tile as f64 / (threads * vector)).ceil();
@@ -171,7 +157,7 @@ fn row_bytes(grid: &Grid, result: &Tensor) -> i64 {
 fn read_bytes(op: &Op, grid: &Grid, index: usize) -> f64 {
     let tensor = &op.reads[index];
     // A task reads one row of a table, whatever the size of the table.
-    if op.kind == OpKind::Embedding && index == 1 {
+    if op.kind.family() == Family::Lookup && index == 1 {
         return (tensor.shape.last().copied().unwrap_or(1) as f64) * tensor.dtype.bytes() as f64;
     }
     let extents = tiling::extents(op, tensor);
@@ -221,7 +207,7 @@ fn traffic(ops: &[PlanOp], tasks: i64) -> (Vec<Traffic>, Vec<bool>) {
     for plan_op in ops {
         let op = &plan_op.op;
         cached.push(!op.reads.is_empty());
-        if op.kind == OpKind::Noop {
+        if op.kind.family() == Family::Idle {
             continue;
         }
         let grid = tiling::grid(plan_op);

@@ -1,7 +1,7 @@
 //! The config of each op: how it is divided into tasks.
 use crate::{Target, kernels};
 use irc_ark_format::{
-    model::{DataType, Op, OpKind, shape},
+    model::{DataType, Family, Op, OpKind, shape},
     plan::{Config, ConfigValue, MatmulKernel, PlanOp, derived_tasks, tiling::four},
 };
 
@@ -50,21 +50,16 @@ pub fn reduces_rows(op: &Op) -> bool {
     op.kind.is_reduce() && op.int_arg("Axis").map(i64::from) == last
 }
 
-/// Whether an op's config consists of a tile of the result only.
-pub fn is_elementwise(op: &Op) -> bool {
-    op.kind.is_unary() || op.kind.is_binary() || op.kind == OpKind::ScalarAssign
-}
-
 /// The config of an op that can be divided in one way only.
 ///
 /// # Errors
 /// The architecture has no kernel for the op.
 pub fn alone(op: &Op, target: &Target, protocol: Protocol) -> Result<PlanOp, String> {
-    match op.kind {
-        OpKind::Noop => Ok(config(op, 1, 0, vec![("NumTasks", ConfigValue::Int(0))])),
-        kind if kind.is_reduce() => Ok(reduction(op)),
-        kind if kind.is_communication() => Ok(communication(op, target, protocol)),
-        kind => Err(format!("no kernel of ARK computes {kind}")),
+    match op.kind.family() {
+        Family::Idle => Ok(config(op, 1, 0, vec![("NumTasks", ConfigValue::Int(0))])),
+        Family::Reduction => Ok(reduction(op)),
+        Family::Communication(_) => Ok(communication(op, target, protocol)),
+        _ => Err(format!("no kernel of ARK computes {}", op.kind)),
     }
 }
 

@@ -6,7 +6,7 @@
 //! | `Cast` of rows of odd length | on views with one more dimension, of 1, at the end | the kernel converts elements in pairs, but rows of one element singly |
 //! | reduction without `KeepDim` | with it, into a view of the output with the axis as 1 | with fewer than 4 dimensions the kernel reduces a wrong axis |
 use super::tile::takes_pairs;
-use irc_ark_format::model::{Arg, Model, Op, OpKind, Tensor};
+use irc_ark_format::model::{Arg, Lane, Model, Op, OpKind, Tensor};
 
 /// Rewrites ops, each with the index of its node. Tensors of new shapes get ids that the model does
 /// not use.
@@ -22,7 +22,7 @@ fn kernel_form(op: &Op, next_id: &mut u64) -> Op {
     if op.kind.is_reduce() && op.bool_arg("KeepDim") == Some(false) {
         return keep_dim(op, next_id);
     }
-    if op.kind == OpKind::Cast && !takes_pairs(op) {
+    if op.kind.row().lane == Lane::Pairs && !takes_pairs(op) {
         return column(op, next_id).unwrap_or_else(|| op.clone());
     }
     op.clone()

@@ -85,7 +85,7 @@ fn overwrite(
 fn candidates(draft: &Draft, op: usize) -> Vec<(u64, u64)> {
     let op = &draft.ops[op].op;
     let [output] = &op.writes[..] else { return vec![] };
-    if !(op.kind.is_unary() || op.kind.is_binary()) {
+    if !op.kind.is_elementwise() {
         return vec![];
     }
     let same = |tensor: &&Tensor| {

@@ -5,11 +5,11 @@
 //! to them: otherwise ARK's kernels fault, or write past the end of a row. Buffers themselves are aligned
 //! ([`super::padding`]); rows need not be.
 //!
-//! Kernels of `Cast` and `Rope` process the elements of a tile in pairs instead, and every
-//! pair must be in one row: their tiles have even width. Only where a row is one element does a
-//! `Cast` process elements singly.
+//! Kernels of pairs ([`Lane`]) process the elements of a tile in pairs instead, and every pair must be in
+//! one row: their tiles have even width. Only where a row is one element does a kernel of pairs that are
+//! not coupled process elements singly.
 use irc_ark_format::{
-    model::{Op, OpKind, Tensor},
+    model::{Lane, Op, Tensor},
     plan::tiling::four,
 };
 
@@ -79,7 +79,7 @@ fn suits_along(op: &Op, length: i64, extent: i64, dim: usize) -> bool {
 
 /// Whether an op's kernel processes elements in pairs, whatever the tile.
 pub fn in_pairs(op: &Op) -> bool {
-    matches!(op.kind, OpKind::Cast | OpKind::Rope)
+    op.kind.row().lane != Lane::Vectors
 }
 
 /// Whether tiles of even width are exact for an op whose kernel processes elements in pairs.
@@ -90,7 +90,8 @@ pub fn takes_pairs(op: &Op) -> bool {
     }
     let mut tensors = op.results.iter().chain(&op.reads);
     // Pairs of bytes are moved byte by byte, and rotated pairs element by element.
-    let is_moved = op.kind == OpKind::Cast && tensors.clone().all(|t| t.dtype.bytes() > 1);
+    let is_moved =
+        op.kind.row().lane == Lane::Pairs && tensors.clone().all(|t| t.dtype.bytes() > 1);
     width % 2 == 0
         && tensors.all(|tensor| {
             let pair = 2 * tensor.dtype.bytes().cast_signed();
@@ -124,7 +125,7 @@ fn alignment(tensor: &Tensor, dim: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use irc_ark_format::model::{Buffer, DataType};
+    use irc_ark_format::model::{Buffer, DataType, OpKind};
     use std::collections::BTreeMap;
 
     fn relu(input: Tensor, output: Tensor) -> Op {

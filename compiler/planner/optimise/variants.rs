@@ -1,6 +1,6 @@
 //! The variants of a task: the ways to divide its ops.
 use super::{
-    configs::{self, Protocol, is_elementwise, reduces_rows},
+    configs::{self, Protocol, reduces_rows},
     tile::{along_rows, in_pairs, least_wrong, suits, tile},
 };
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     kernels,
 };
 use irc_ark_format::{
-    model::{Op, OpKind},
+    model::{Family, Op, OpKind},
     plan::{Architecture, PlanOp, fuses, tiling::four},
 };
 
@@ -114,7 +114,7 @@ fn together(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
 }
 
 fn alone(op: &Op, setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
-    if is_elementwise(op) {
+    if op.kind.is_elementwise() {
         return Ok(tiles(&[op], setting));
     }
     if row_width(op).is_some_and(|width| suits(op, width, width)) {
@@ -124,10 +124,10 @@ fn alone(op: &Op, setting: &Setting<'_>) -> Result<Vec<Vec<PlanOp>>, String> {
         }
     }
     let single = |found: Vec<PlanOp>| found.into_iter().map(|op| vec![op]).collect();
-    match op.kind {
-        OpKind::Matmul => configs::matmuls(op, setting.target).map(single),
-        OpKind::Transpose => Ok(single(configs::transposes(op))),
-        OpKind::Embedding => Ok(single(configs::embeddings(op))),
+    match op.kind.family() {
+        Family::Product => configs::matmuls(op, setting.target).map(single),
+        Family::Transposition => Ok(single(configs::transposes(op))),
+        Family::Lookup => Ok(single(configs::embeddings(op))),
         _ => configs::alone(op, setting.target, setting.protocol).map(|op| single(vec![op])),
     }
 }
@@ -149,7 +149,7 @@ fn products(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
                 .filter(|_| configs::same_product(first, op)),
             _ => {
                 let extent = *op.results.first()?.shape.last()?;
-                let fits = is_elementwise(op) && suits(op, width, extent);
+                let fits = op.kind.is_elementwise() && suits(op, width, extent);
                 fits.then(|| configs::tiled(op, [height, width], warps))
             }
         };
@@ -162,7 +162,7 @@ fn products(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
 /// Elementwise ops on one grid of tiles.
 fn tiles(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
     let shape = |op: &Op| four(&op.results[0].shape);
-    if !ops.iter().all(|op| is_elementwise(op) && shape(op) == shape(ops[0])) {
+    if !ops.iter().all(|op| op.kind.is_elementwise() && shape(op) == shape(ops[0])) {
         return vec![];
     }
     let mut known = vec![];
@@ -200,7 +200,7 @@ fn rows(ops: &[&Op], setting: &Setting<'_>) -> Vec<Vec<PlanOp>> {
                 _ if !fits => None,
                 Some(_) => Some(configs::row(op, warps)),
                 None if width == 1 && in_pairs(op) => Some(configs::tiled(op, [1, 2], warps)),
-                None => is_elementwise(op).then(|| configs::tiled(op, [1, width], warps)),
+                None => op.kind.is_elementwise().then(|| configs::tiled(op, [1, width], warps)),
             }
         };
         ops.iter().map(config).collect()

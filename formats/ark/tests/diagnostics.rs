@@ -329,3 +329,19 @@ fn communication_names_ranks_and_tags() {
     let alone = |m: &mut Model| m.world_size = 0;
     assert_eq!(errors(alone), [("ark-world-size", "$.WorldSize".to_owned())]);
 }
+
+/// The errors of a model of one op on rank 0 of 2, with their paths.
+fn errors_of(op: Op) -> Vec<(&'static str, String)> {
+    let node = Node { id: 0, producers: vec![], consumers: vec![], op };
+    let found = model::validate(&Model { rank: 0, world_size: 2, nodes: vec![node] });
+    found.into_iter().map(|f| (f.code, f.path.unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_synchronisation_waits_on_this_rank_for_every_other() {
+    let mut sync = OpKind::DeviceSync.example();
+    assert_eq!(errors_of(sync.clone()), []);
+    sync.args.insert("PeerNum".to_owned(), model::Arg::Int(3));
+    let path = "$.Nodes[0].Op.Args.PeerNum".to_owned();
+    assert_eq!(errors_of(sync), [("ark-arg-value", path)]);
+}

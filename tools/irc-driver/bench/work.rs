@@ -1,6 +1,6 @@
 //! How much a plan computes.
 use irc_ark_format::{
-    model::{Op, OpKind},
+    model::{Family, Op},
     plan::Plan,
 };
 
@@ -16,14 +16,10 @@ pub fn of_plan(plan: &Plan) -> u64 {
 fn of_op(op: &Op) -> u64 {
     let made = op.writes.first().map_or(0, |tensor| elements(&tensor.shape));
     let taken = op.reads.first().map_or(0, |tensor| elements(&tensor.shape));
-    match op.kind {
-        OpKind::Matmul => made.saturating_mul(2).saturating_mul(inner(op)),
-        OpKind::Rope => made.saturating_mul(3),
-        OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMean => taken,
-        OpKind::ScalarAdd | OpKind::ScalarMul => made,
-        OpKind::Copy | OpKind::Cast => 0,
-        kind if kind.is_binary() || kind.is_unary() => made,
-        _ => 0,
+    match op.kind.family() {
+        Family::Product => made.saturating_mul(2).saturating_mul(inner(op)),
+        Family::Reduction => taken,
+        _ => made.saturating_mul(op.kind.row().flops.into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the nodes of a model do to its buffers.
 
-use irc_ark_format::model::{DataType, Model, Op, OpKind, Region, Tensor, buffer_bytes};
+use irc_ark_format::model::{DataType, Family, Model, Op, Region, Tensor, buffer_bytes};
 use irc_diag::Diagnostic;
 use irc_tl::{DType, TensorType};
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ pub(crate) struct Access<'m> {
 
 impl<'m> Access<'m> {
     fn of(op: &Op, tensor: &'m Tensor) -> Self {
-        let shape = if op.kind == OpKind::Matmul { &tensor.padded_shape } else { &tensor.shape };
+        let shape =
+            if op.kind.family() == Family::Product { &tensor.padded_shape } else { &tensor.shape };
         Self { tensor, shape }
     }
 
@@ -42,7 +43,7 @@ impl<'m> Access<'m> {
 
 /// Whether an op does nothing to memory.
 pub(crate) fn is_idle(op: &Op) -> bool {
-    op.is_virtual || op.kind == OpKind::Noop
+    op.is_virtual || op.kind.family() == Family::Idle
 }
 
 /// The element type that a data type is computed in: `BYTE` is `u8`.

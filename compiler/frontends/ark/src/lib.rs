@@ -7,7 +7,8 @@
 //! order, so hazards that only memory shows come out right. Virtual ops name memory and leave no
 //! node behind.
 //!
-//! [`evaluate`] is the meaning of one op on values, of which the tasks of plans are made too. With
+//! [`Meaning`] has a row for each kind of op; [`evaluate`] applies it to values, of which the tasks of
+//! plans are made too. With
 //! [`Accumulate::Ark`], sums and products of 16-bit floats round as ARK's kernels do, in the order
 //! that `docs/accumulation.md` gives.
 
@@ -22,7 +23,7 @@ mod tests;
 
 pub use access::element_type;
 pub use import::{ImportOptions, buffer_name, import};
-pub use meaning::evaluate;
+pub use meaning::{Application, Meaning, evaluate};
 
 /// How sums and products accumulate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

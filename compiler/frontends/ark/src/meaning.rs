@@ -1,4 +1,4 @@
-//! The meaning of each op kind as ops of the tensor level.
+//! The meaning of each op kind as ops of the tensor level, a row each.
 
 use crate::Accumulate;
 use crate::access::element_type;
@@ -6,12 +6,96 @@ use crate::accumulate;
 use crate::emit::{fill, reshape, retype, shape, tensor_type};
 use irc_ark_format::model::{DataType, Op, OpKind};
 use irc_tl::{
-    Binary, Builder, Built, DType, Op as Tl, Reduction, Rounding, TensorType, Unary, ValueId,
-    broadcast_shapes,
+    Binary, BuildError, Builder, Built, DType, Op as Tl, Reduction, Rounding, TensorType, Unary,
+    ValueId, broadcast_shapes,
 };
 
 /// What is wrong with an op that moves data between ranks.
 pub(crate) const NO_COMMUNICATION: &str = "communication between ranks is not compiled";
+
+/// Why an op that only says something about memory has no meaning.
+const NO_COMPUTATION: &str = "computes nothing";
+
+/// What an op computes, as ops of the tensor level. Read from left to right, it lowers ARK; models of
+/// ARK are written by what has a single op on the right.
+#[derive(Clone, Debug)]
+pub enum Meaning {
+    /// A function of each element.
+    Unary(Unary),
+    /// A function of two elements, after broadcasting.
+    Binary(Binary),
+    /// A function of each element and the argument `Factor`.
+    Factor(Binary),
+    /// A reduction along `Axis`.
+    Reduction(Reduction),
+    /// The op of the same operands.
+    Same(Tl),
+    /// The operand itself, in the shape of the output.
+    Operand,
+    /// What this function appends.
+    Ops(fn(&mut Builder, &Application<'_>) -> Built),
+    /// None within a rank, and why.
+    None(&'static str),
+}
+
+impl Meaning {
+    /// The row of a kind.
+    pub fn of(kind: OpKind) -> Self {
+        match kind {
+            OpKind::Add => Self::Binary(Binary::Add),
+            OpKind::Cast => Self::Ops(cast),
+            OpKind::Copy => Self::Operand,
+            OpKind::DeviceSync => Self::None(NO_COMMUNICATION),
+            OpKind::Div => Self::Binary(Binary::Div),
+            OpKind::Embedding => Self::Ops(embedding),
+            OpKind::Exp => Self::Unary(Unary::Exp),
+            OpKind::Gelu => Self::Unary(Unary::Gelu),
+            OpKind::Matmul => Self::Ops(matmul),
+            OpKind::Mul => Self::Binary(Binary::Mul),
+            OpKind::Noop => Self::None(NO_COMPUTATION),
+            OpKind::Recv => Self::None(NO_COMMUNICATION),
+            OpKind::RecvPacket => Self::None(NO_COMMUNICATION),
+            OpKind::RecvReduceSend => Self::None(NO_COMMUNICATION),
+            OpKind::RecvReduceSendPacket => Self::None(NO_COMMUNICATION),
+            OpKind::ReduceMax => Self::Reduction(Reduction::Max),
+            OpKind::ReduceMean => Self::Reduction(Reduction::Mean),
+            OpKind::ReduceSum => Self::Reduction(Reduction::Sum),
+            OpKind::Relu => Self::Unary(Unary::Relu),
+            OpKind::Reshape => Self::None(NO_COMPUTATION),
+            OpKind::Rope => Self::Same(Tl::Rope),
+            OpKind::Rsqrt => Self::Unary(Unary::Rsqrt),
+            OpKind::ScalarAdd => Self::Factor(Binary::Add),
+            OpKind::ScalarAssign => Self::Ops(assign),
+            OpKind::ScalarMul => Self::Factor(Binary::Mul),
+            OpKind::Send => Self::None(NO_COMMUNICATION),
+            OpKind::SendDone => Self::None(NO_COMMUNICATION),
+            OpKind::SendPacket => Self::None(NO_COMMUNICATION),
+            OpKind::Sigmoid => Self::Unary(Unary::Sigmoid),
+            OpKind::Sqrt => Self::Unary(Unary::Sqrt),
+            OpKind::Sub => Self::Binary(Binary::Sub),
+            OpKind::Tensor => Self::None(NO_COMPUTATION),
+            OpKind::Transpose => Self::Ops(transpose),
+        }
+    }
+
+    /// The first kind whose meaning is one that is looked for.
+    pub fn find(is: impl Fn(&Self) -> bool) -> Option<OpKind> {
+        OpKind::ALL.iter().copied().find(|kind| is(&Self::of(*kind)))
+    }
+}
+
+/// An op of a model on values.
+#[derive(Clone, Copy, Debug)]
+pub struct Application<'a> {
+    /// The op.
+    op: &'a Op,
+    /// Values of the types and extents that it reads.
+    reads: &'a [ValueId],
+    /// The type of what it writes.
+    ty: &'a TensorType,
+    /// How sums and products accumulate.
+    mode: Accumulate,
+}
 
 /// What an op makes of its operands: values of the types and extents it reads. The result has the
 /// type of the tensor written, and the shape `to`.
@@ -27,7 +111,7 @@ pub fn evaluate(
 ) -> Built {
     let output = op.writes.first().ok_or_else(|| format!("{}: writes nothing", op.kind))?;
     let ty = TensorType::new(element_type(output.dtype), to);
-    let value = compute(builder, op, reads, &ty, mode)?;
+    let value = compute(builder, &Application { op, reads, ty: &ty, mode })?;
     let found = builder.dtype(value);
     if found != ty.dtype {
         let expected = ty.dtype;
@@ -36,71 +120,60 @@ pub fn evaluate(
     fit(builder, op, value, to)
 }
 
-/// The result before it takes the shape of the output, whose type is `ty`.
-fn compute(
-    builder: &mut Builder,
-    op: &Op,
-    reads: &[ValueId],
-    ty: &TensorType,
-    mode: Accumulate,
-) -> Built {
-    use OpKind::*;
-    match op.kind {
-        Add => binary(builder, op, reads, Binary::Add),
-        Sub => binary(builder, op, reads, Binary::Sub),
-        Mul => binary(builder, op, reads, Binary::Mul),
-        Div => binary(builder, op, reads, Binary::Div),
-        Rope => builder.op(Tl::Rope, &operands::<2>(op, reads)?),
-        Exp => unary(builder, op, reads, Unary::Exp),
-        Gelu => unary(builder, op, reads, Unary::Gelu),
-        Relu => unary(builder, op, reads, Unary::Relu),
-        Rsqrt => unary(builder, op, reads, Unary::Rsqrt),
-        Sigmoid => unary(builder, op, reads, Unary::Sigmoid),
-        Sqrt => unary(builder, op, reads, Unary::Sqrt),
-        Copy => operands(op, reads).map(|[input]| input),
-        Cast => cast(builder, op, operands(op, reads)?, ty),
-        ScalarAdd => scalar(builder, op, operands(op, reads)?, Binary::Add),
-        ScalarMul => scalar(builder, op, operands(op, reads)?, Binary::Mul),
-        ScalarAssign => {
-            let [] = operands(op, reads)?;
-            fill(builder, float(op, "Value")?, ty.dtype, &ty.shape)
+/// The result before it takes the shape of the output.
+fn compute(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    match Meaning::of(applied.op.kind) {
+        Meaning::Unary(function) => {
+            let [input] = applied.operands()?;
+            builder.unary(function, input)
         }
-        ReduceSum => reduce(builder, op, operands(op, reads)?, Reduction::Sum, mode),
-        ReduceMax => reduce(builder, op, operands(op, reads)?, Reduction::Max, mode),
-        ReduceMean => reduce(builder, op, operands(op, reads)?, Reduction::Mean, mode),
-        Matmul => matmul(builder, op, operands(op, reads)?, mode),
-        Transpose => transpose(builder, op, operands(op, reads)?),
-        Embedding => embedding(builder, operands(op, reads)?),
-        Noop | Tensor | Reshape => Err(format!("{}: computes nothing", op.kind).into()),
-        Send | SendDone | Recv | SendPacket | RecvPacket | RecvReduceSend
-        | RecvReduceSendPacket | DeviceSync => {
-            Err(format!("{}: {NO_COMMUNICATION}", op.kind).into())
+        Meaning::Binary(function) => {
+            let [input, other] = applied.operands()?;
+            builder.binary(function, input, other)
         }
+        Meaning::Factor(function) => {
+            let [input] = applied.operands()?;
+            let factor = fill(builder, applied.float("Factor")?, builder.dtype(input), &[])?;
+            builder.binary(function, input, factor)
+        }
+        Meaning::Reduction(kind) => reduce(builder, applied, kind),
+        Meaning::Same(op) => {
+            let arity = op.row().arity();
+            if arity.is_some_and(|arity| arity != applied.reads.len()) {
+                return Err(applied.error("expected other operands"));
+            }
+            builder.op(op, applied.reads)
+        }
+        Meaning::Operand => applied.operands().map(|[input]| input),
+        Meaning::Ops(append) => append(builder, applied),
+        Meaning::None(why) => Err(applied.error(why)),
     }
 }
 
-fn operands<const N: usize>(op: &Op, reads: &[ValueId]) -> Built<[ValueId; N]> {
-    let found = reads.len();
-    let operands = <[ValueId; N]>::try_from(reads);
-    operands.map_err(|_| format!("{}: expected {N} operands, found {found}", op.kind).into())
+impl Application<'_> {
+    fn operands<const N: usize>(&self) -> Built<[ValueId; N]> {
+        let found = self.reads.len();
+        let operands = <[ValueId; N]>::try_from(self.reads);
+        operands.map_err(|_| self.error(&format!("expected {N} operands, found {found}")))
+    }
+
+    fn float(&self, name: &str) -> Built<f64> {
+        let value = self.op.float_arg(name);
+        value.map(f64::from).ok_or_else(|| self.error(&format!("expected a {name}")))
+    }
+
+    fn error(&self, message: &str) -> BuildError {
+        format!("{}: {message}", self.op.kind).into()
+    }
 }
 
-fn unary(builder: &mut Builder, op: &Op, reads: &[ValueId], function: Unary) -> Built {
-    let [input] = operands(op, reads)?;
-    builder.unary(function, input)
+fn assign(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    let [] = applied.operands()?;
+    fill(builder, applied.float("Value")?, applied.ty.dtype, &applied.ty.shape)
 }
 
-fn binary(builder: &mut Builder, op: &Op, reads: &[ValueId], function: Binary) -> Built {
-    let [input, other] = operands(op, reads)?;
-    builder.binary(function, input, other)
-}
-
-fn float(op: &Op, name: &str) -> Built<f64> {
-    let value = op.float_arg(name).ok_or_else(|| format!("{}: expected a {name}", op.kind))?;
-    Ok(value.into())
-}
-
-fn cast(builder: &mut Builder, op: &Op, [input]: [ValueId; 1], ty: &TensorType) -> Built {
+fn cast(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    let (op, ty, [input]) = (applied.op, applied.ty, applied.operands()?);
     let found = tensor_type(builder, input)?;
     let is_byte = |tensors: &[irc_ark_format::model::Tensor]| {
         tensors.first().is_some_and(|tensor| tensor.dtype == DataType::Byte)
@@ -132,24 +205,14 @@ fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
-fn scalar(builder: &mut Builder, op: &Op, [input]: [ValueId; 1], function: Binary) -> Built {
-    let factor = fill(builder, float(op, "Factor")?, builder.dtype(input), &[])?;
-    builder.binary(function, input, factor)
-}
-
-fn reduce(
-    builder: &mut Builder,
-    op: &Op,
-    [input]: [ValueId; 1],
-    kind: Reduction,
-    mode: Accumulate,
-) -> Built {
+fn reduce(builder: &mut Builder, applied: &Application<'_>, kind: Reduction) -> Built {
+    let (op, [input]) = (applied.op, applied.operands()?);
     let ty = tensor_type(builder, input)?;
     let axis = op.int_arg("Axis").and_then(|axis| usize::try_from(axis).ok());
     let axis = axis.filter(|axis| *axis < ty.rank());
-    let axis = axis.ok_or_else(|| format!("{}: expected an Axis of the input", op.kind))?;
+    let axis = axis.ok_or_else(|| applied.error("expected an Axis of the input"))?;
     let keep_dims = op.bool_arg("KeepDim").unwrap_or(true);
-    if mode == Accumulate::Ark && is_half(ty.dtype) && kind != Reduction::Max {
+    if applied.mode == Accumulate::Ark && is_half(ty.dtype) && kind != Reduction::Max {
         let sum = accumulate::reduce(builder, input, axis, kind == Reduction::Mean)?;
         let mut shape = ty.shape;
         match keep_dims {
@@ -161,7 +224,8 @@ fn reduce(
     builder.reduce(kind, input, &[axis], keep_dims)
 }
 
-fn matmul(builder: &mut Builder, op: &Op, [input, other]: [ValueId; 2], mode: Accumulate) -> Built {
+fn matmul(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    let (op, [input, other]) = (applied.op, applied.operands()?);
     // A 1-D input is a row, a 1-D other a column.
     let lhs = match shape(builder, input)?[..] {
         [depth] => reshape(builder, input, &[1, depth])?,
@@ -173,21 +237,24 @@ fn matmul(builder: &mut Builder, op: &Op, [input, other]: [ValueId; 2], mode: Ac
     };
     let transposed =
         ["TransposeInput", "TransposeOther"].map(|name| op.bool_arg(name).unwrap_or_default());
-    match mode {
+    match applied.mode {
         Accumulate::Ark => accumulate::matmul(builder, [lhs, rhs], transposed),
         Accumulate::Wide => accumulate::plain_matmul(builder, [lhs, rhs], transposed),
     }
 }
 
-fn transpose(builder: &mut Builder, op: &Op, [input]: [ValueId; 1]) -> Built {
-    let permutation = op.dims_arg("Permutation").ok_or("Transpose: expected a Permutation")?;
+fn transpose(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    let [input] = applied.operands()?;
+    let permutation = applied.op.dims_arg("Permutation");
+    let permutation = permutation.ok_or_else(|| applied.error("expected a Permutation"))?;
     let axes = permutation.iter().map(|axis| usize::try_from(*axis).ok());
     let axes: Option<Vec<usize>> = axes.collect();
     let permutation = axes.ok_or_else(|| format!("Transpose: {permutation:?} permutes no axes"))?;
     builder.op(Tl::Transpose { permutation }, &[input])
 }
 
-fn embedding(builder: &mut Builder, [index, table]: [ValueId; 2]) -> Built {
+fn embedding(builder: &mut Builder, applied: &Application<'_>) -> Built {
+    let [index, table] = applied.operands()?;
     let ty = tensor_type(builder, index)?;
     if ty.dtype.size() != DType::I32.size() {
         return Err(format!("Embedding: expected 32-bit indices, found {ty}").into());

@@ -23,7 +23,7 @@ pub(crate) mod write;
 
 pub use hazard::{Hazard, HazardKind, hazards};
 pub use links::check_ranks;
-pub use op::{Arg, ArgKind, Float, Op, OpKind, Signature};
+pub use op::{Arg, ArgKind, Argument, Elements, Exchange, Family, Float, Lane, Op, OpKind, Row};
 pub use parse::{Document, Options, Origin, parse};
 pub use region::{Region, buffer_bytes, element_offsets};
 pub use tensor::{Buffer, DataType, Tensor};

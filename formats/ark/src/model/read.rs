@@ -289,7 +289,7 @@ fn args(
     complete.then_some(args)
 }
 
-/// The present name of an argument: `Value` of `ScalarAdd` and `ScalarMul` is now `Factor`.
+/// The present name of an argument, which older files may have under another.
 fn current_name(
     reader: &mut Reader<'_>,
     kind: Option<OpKind>,
@@ -297,12 +297,13 @@ fn current_name(
     value: &Node<'_>,
     at: &At<'_>,
 ) -> String {
-    let scales = matches!(kind, Some(OpKind::ScalarAdd | OpKind::ScalarMul));
-    if scales && key == "Value" {
-        accepted(reader, "`Value` is read as `Factor`", value, at);
-        return "Factor".into();
-    }
-    key.into()
+    let args = kind.map_or(&[][..], |kind| kind.row().args);
+    let Some(renamed) = args.iter().find(|argument| argument.old_name == Some(key)) else {
+        return key.into();
+    };
+    let name = renamed.name;
+    accepted(reader, &format!("`{key}` is read as `{name}`"), value, at);
+    name.into()
 }
 
 fn arg(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Arg> {

@@ -3,7 +3,7 @@
 //! Dimensions are four, with ones in front. Task `i` of an op has the digits of `i` in the radices
 //! [`Grid::counts`], the last fastest; digit `d` selects a tile along dimension `d` of the result.
 
-use crate::model::{Op, OpKind, Tensor};
+use crate::model::{Family, Op, Tensor};
 use crate::plan::PlanOp;
 
 /// A shape of four dimensions, ones in front.
@@ -59,10 +59,9 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     let PlanOp { op, config } = plan_op;
     let result = op.results.first()?;
     let shape = four(&result.shape);
-    match op.kind {
-        kind if kind.is_communication() => None,
-        OpKind::Tensor | OpKind::Reshape | OpKind::Noop => None,
-        OpKind::Matmul => {
+    match op.kind.family() {
+        Family::Communication(_) | Family::View | Family::Idle => None,
+        Family::Product => {
             // The newest generation of the format gives M and N alone.
             let (&[m, n, _] | &[m, n]) = config.ints("TileShapeMNK").or(config.ints("Tile"))?
             else {
@@ -70,9 +69,9 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
             };
             Grid::new(extents(op, result), [1, 1, m, n])
         }
-        kind if kind.is_reduce() => Grid::new(shape, [1; 4]),
-        OpKind::Embedding => Grid::new(shape, [1, 1, 1, shape[3]]),
-        _ => {
+        Family::Reduction => Grid::new(shape, [1; 4]),
+        Family::Lookup => Grid::new(shape, [1, 1, 1, shape[3]]),
+        Family::Elementwise | Family::Transposition => {
             let &[height, width] = config.ints("Tile")? else { return None };
             let extent = |tile: i64, stride: i64| if tile < 0 { stride } else { tile };
             let strides = four(&result.strides);
@@ -89,8 +88,8 @@ pub fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
 
 /// Number of tasks that follows from the tiles.
 pub fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
-    match plan_op.op.kind {
-        OpKind::Noop => Some(0),
+    match plan_op.op.kind.family() {
+        Family::Idle => Some(0),
         _ => grid(plan_op).map(|grid| grid.tasks()),
     }
 }
@@ -116,10 +115,10 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
     // Along a dimension that is stretched, every task reads the one element.
     let elementwise = |dim: usize| if shape[dim] == 1 { Cover::All } else { tile(dim) };
     let all = [Cover::All; 4];
-    match op.kind {
+    match op.kind.family() {
         // A 1-D operand is one row or one column, as long as the products are deep.
-        OpKind::Matmul if op.reads[index].rank() == 1 => Some(all),
-        OpKind::Matmul => {
+        Family::Product if op.reads[index].rank() == 1 => Some(all),
+        Family::Product => {
             let transposed = ["TransposeInput", "TransposeOther"][index];
             let transposed = op.bool_arg(transposed).unwrap_or(false);
             let digit = 2 + index;
@@ -128,7 +127,7 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
             cover[dim] = tile(digit);
             Some(cover)
         }
-        OpKind::Transpose => {
+        Family::Transposition => {
             let rank = op.reads[index].rank();
             let permutation = op.dims_arg("Permutation")?;
             let mut cover = all;
@@ -137,10 +136,10 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
             }
             Some(cover)
         }
-        OpKind::Embedding if index == 1 => Some(all),
+        Family::Lookup if index == 1 => Some(all),
         // Indices are the dimensions of the result before its last.
-        OpKind::Embedding => Some([Cover::All, tile(0), tile(1), tile(2)]),
-        kind if kind.is_reduce() => {
+        Family::Lookup => Some([Cover::All, tile(0), tile(1), tile(2)]),
+        Family::Reduction => {
             let rank = op.reads[index].rank();
             let axis = 4 - rank + usize::try_from(op.int_arg("Axis")?).ok()?;
             // Without the reduced dimension, those before it move one place to the right.
@@ -152,7 +151,9 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
             };
             Some([cover(0), cover(1), cover(2), cover(3)])
         }
-        _ => Some([elementwise(0), elementwise(1), elementwise(2), elementwise(3)]),
+        Family::Elementwise | Family::Communication(_) | Family::View | Family::Idle => {
+            Some([elementwise(0), elementwise(1), elementwise(2), elementwise(3)])
+        }
     }
 }
 
@@ -163,11 +164,11 @@ pub fn writes(grid: &Grid) -> [Cover; 4] {
 }
 
 /// The extents of a tensor that tasks may touch: with the padding of its matrices, not of their
-/// number, for `Matmul`, whose kernel computes on it.
+/// number, for products, whose kernels compute on it.
 pub fn extents(op: &Op, tensor: &Tensor) -> [i64; 4] {
     let (shape, padded) = (four(&tensor.shape), four(&tensor.padded_shape));
-    match op.kind {
-        OpKind::Matmul => [shape[0], shape[1], padded[2], padded[3]],
+    match op.kind.family() {
+        Family::Product => [shape[0], shape[1], padded[2], padded[3]],
         _ => shape,
     }
 }

@@ -176,11 +176,11 @@ pub(crate) fn prepare(
     op: &PlanOp,
     manifests: &BTreeMap<i64, Manifest>,
 ) -> Result<CommOp, String> {
-    let signature = op.op.kind.signature();
+    let row = op.op.kind.row();
     let counts = [
-        (signature.reads, op.op.reads.len()),
-        (signature.writes, op.op.writes.len()),
-        (signature.results, op.op.results.len()),
+        (&row.reads, op.op.reads.len()),
+        (&row.writes, op.op.writes.len()),
+        (&row.results, op.op.results.len()),
     ];
     if counts.iter().any(|(range, count)| !range.contains(count)) {
         return Err("it has another number of operands than its kind".into());

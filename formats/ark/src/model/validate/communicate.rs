@@ -1,9 +1,9 @@
-//! Ops that meet other ranks.
+//! The rules that the rows of ops that meet other ranks name.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
-use crate::model::{DataType, Op, OpKind, Tensor};
+use crate::model::{DataType, Op, Tensor};
 
 /// Maximum number of peers of a reducing receive.
 const MAX_PEERS: usize = 7;
@@ -11,29 +11,22 @@ const MAX_PEERS: usize = 7;
 /// Bytes a packet takes for each byte it carries.
 const PACKET_RATIO: u128 = 2;
 
-/// Checks an op that communicates; its signature holds.
-pub(super) fn check(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut Sink) {
-    match op.kind {
-        OpKind::Send => check_send(op, at, sink),
-        OpKind::Recv => check_receive(op, at, sink),
-        OpKind::SendPacket => {
-            // ARK gives the tensor sent as packets no tag of its own.
-            check_remote(&op.writes[0], ("WriteTensors", 0), at, sink);
-            check_packets(&op.writes[0], &op.reads[0], 1, ("WriteTensors", 0), at, sink);
-        }
-        OpKind::RecvPacket => {
-            check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
-        }
-        OpKind::RecvReduceSend | OpKind::RecvReduceSendPacket => check_peers(op, at, sink),
-        OpKind::DeviceSync => check_sync(op, at, ranks, sink),
-        _ => {}
-    }
-}
-
-fn check_send(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// A tensor, and its copy on a peer.
+pub(in crate::model) fn send(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, remote) = (&op.reads[0], &op.writes[0]);
     check_copy(input, remote, at, sink);
     check_tag(input, remote, ("WriteTensors", 0), at, sink);
+}
+
+/// A tensor, and its packets on a peer. ARK gives them no tag of their own.
+pub(in crate::model) fn send_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    check_remote(&op.writes[0], ("WriteTensors", 0), at, sink);
+    check_packets(&op.writes[0], &op.reads[0], 1, ("WriteTensors", 0), at, sink);
+}
+
+/// What a peer sends, its packets here, and the tensor they become.
+pub(in crate::model) fn receive_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
 }
 
 /// What is sent and where it goes have one shape and type.
@@ -92,7 +85,8 @@ fn check_tag(
     }
 }
 
-fn check_receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// What a peer sends, and the tensor it becomes.
+pub(in crate::model) fn receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (remote, local) = (&op.reads[0], &op.writes[0]);
     check_copy(remote, local, at, sink);
     let Some(peer) = check_remote(remote, ("ReadTensors", 0), at, sink) else { return };
@@ -142,27 +136,12 @@ fn check_packets(
     }
 }
 
-fn check_peers(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    let peers = op.uint_arg("NPeers").unwrap_or(0) as usize;
-    let writes = at.key("WriteTensors");
-    if !(1..=MAX_PEERS).contains(&peers) {
-        let message = format!("`NPeers` must be 1 to {MAX_PEERS}, found {peers}");
-        let diagnostic = Diagnostic::error("ark-peers", message);
-        sink.push(diagnostic.path(at.key("Args").key("NPeers").to_string()));
-        return;
-    }
-    if op.writes.len() != peers + 1 {
-        let message =
-            format!("{peers} peers need {} tensors written, found {}", peers + 1, op.writes.len());
-        sink.push(Diagnostic::error("ark-arity", message).path(writes.to_string()));
-        return;
-    }
+/// What is summed, what each peer wrote of it, and the sum here and on each peer.
+pub(in crate::model) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let Some(copies) = peers(op, at, sink) else { return };
     let (input, scratch) = (&op.reads[0], &op.reads[1]);
-    let copies = peers as u128;
-    if op.kind == OpKind::RecvReduceSendPacket {
-        check_packets(scratch, input, copies, ("ReadTensors", 1), at, sink);
-    } else if scratch.dtype != input.dtype || elements(scratch) < elements(input) * copies {
-        let needed = elements(input) * copies;
+    let needed = elements(input) * copies;
+    if scratch.dtype != input.dtype || elements(scratch) < needed {
         let message = format!("scratch must be {} of at least {needed} elements", input.dtype);
         let reads = at.key("ReadTensors");
         let diagnostic = Diagnostic::error("ark-scratch", message);
@@ -170,16 +149,27 @@ fn check_peers(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-fn check_sync(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut Sink) {
-    let Some((rank, world_size)) = ranks else { return };
-    let args = at.key("Args");
-    for (name, expected) in [("PeerNum", world_size - 1), ("Rank", rank)] {
-        let found = op.int_arg(name).map(i64::from);
-        if found != Some(expected) {
-            let found = found.unwrap_or_default();
-            let message = format!("`{name}` must be {expected}, found {found}");
-            let diagnostic = Diagnostic::error("ark-arg-value", message);
-            sink.push(diagnostic.path(args.key(name).to_string()));
-        }
+/// [`reduce`], of packets.
+pub(in crate::model) fn reduce_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let Some(copies) = peers(op, at, sink) else { return };
+    check_packets(&op.reads[1], &op.reads[0], copies, ("ReadTensors", 1), at, sink);
+}
+
+/// The number of peers, to each of which the op writes.
+fn peers(op: &Op, at: &At<'_>, sink: &mut Sink) -> Option<u128> {
+    let peers = op.uint_arg("NPeers").unwrap_or(0) as usize;
+    if !(1..=MAX_PEERS).contains(&peers) {
+        let message = format!("`NPeers` must be 1 to {MAX_PEERS}, found {peers}");
+        let diagnostic = Diagnostic::error("ark-peers", message);
+        sink.push(diagnostic.path(at.key("Args").key("NPeers").to_string()));
+        return None;
     }
+    if op.writes.len() != peers + 1 {
+        let message =
+            format!("{peers} peers need {} tensors written, found {}", peers + 1, op.writes.len());
+        let diagnostic = Diagnostic::error("ark-arity", message);
+        sink.push(diagnostic.path(at.key("WriteTensors").to_string()));
+        return None;
+    }
+    Some(peers as u128)
 }

@@ -3,13 +3,13 @@
 //! Diagnostics carry JSON paths, not places in a text, so that a model that never was text can be
 //! checked too.
 
-mod communicate;
+pub(super) mod communicate;
 mod graph;
 mod identity;
 mod op;
 mod overlap;
 mod ranks;
-mod shapes;
+pub(super) mod shapes;
 mod tensor;
 
 use irc_diag::{Diagnostic, Sink};
@@ -36,7 +36,7 @@ pub fn validate(model: &Model) -> Vec<Diagnostic> {
 /// Every diagnostic in one op by itself; paths begin with `$`, the op.
 pub fn validate_op(op: &Op) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
-    op::check(op, &At::ROOT, None, &mut sink);
+    op::check(op, &At::ROOT, &mut sink);
     sink.into_diagnostics()
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn check(
     if let Some((rank, world_size)) = ranks {
         check_ranks(rank, world_size, &mut sink);
     }
-    check_ops(ops, ranks, &mut sink);
+    check_ops(ops, &mut sink);
     check_foreign(ranks, ops, &mut sink);
     if let Some(edges) = edges {
         graph::check(edges, &mut sink);
@@ -73,17 +73,19 @@ pub(crate) fn check(
     sink.into_diagnostics()
 }
 
-/// Checks buffers and tags that ranks share, when the rank and the world make sense.
+/// Checks what ops say of the ranks, and the buffers and tags that these share, when the rank and the
+/// world make sense.
 pub(crate) fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     if let Some(world) = world.filter(|(rank, world_size)| (0..*world_size).contains(rank)) {
+        ranks::check_syncs(ops, world, sink);
         ranks::check(ops, world, sink);
         ranks::check_tags(ops, world.0, sink);
     }
 }
 
 /// Checks ops one by one, and that they agree on the tensors and buffers they share.
-pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], ranks: Option<(i64, i64)>, sink: &mut Sink) {
-    ops.iter().for_each(|(place, op)| op::check(op, &place.at(), ranks, sink));
+pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
+    ops.iter().for_each(|(place, op)| op::check(op, &place.at(), sink));
     identity::check(ops, sink);
 }
 

@@ -5,29 +5,28 @@ use std::ops::RangeInclusive;
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
-use super::{communicate, overlap, shapes, tensor};
-use crate::model::{Arg, Op, OpKind, Tensor};
+use super::{overlap, tensor};
+use crate::model::{Arg, Argument, Op, OpKind, Tensor};
 
 /// Checks one op.
-pub(super) fn check(op: &Op, at: &At<'_>, ranks: Option<(i64, i64)>, sink: &mut Sink) {
+pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let before = sink.error_count();
-    let signature = op.kind.signature();
+    let row = op.kind.row();
     check_virtual(op, at, sink);
-    check_list(op.kind, "ReadTensors", &op.reads, &signature.reads, at, sink);
-    check_list(op.kind, "WriteTensors", &op.writes, &signature.writes, at, sink);
-    check_list(op.kind, "ResultTensors", &op.results, &signature.results, at, sink);
+    check_list(op.kind, "ReadTensors", &op.reads, &row.reads, at, sink);
+    check_list(op.kind, "WriteTensors", &op.writes, &row.writes, at, sink);
+    check_list(op.kind, "ResultTensors", &op.results, &row.results, at, sink);
     check_args(op, at, sink);
     if sink.error_count() > before {
         return;
     }
     check_result(op, at, sink);
-    shapes::check(op, at, sink);
+    row.check(op, at, sink);
     overlap::check(op, at, sink);
-    communicate::check(op, at, ranks, sink);
 }
 
 fn check_virtual(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    let must_be_virtual = matches!(op.kind, OpKind::Tensor | OpKind::Reshape);
+    let must_be_virtual = op.kind.is_virtual();
     if op.is_virtual != must_be_virtual {
         let message = format!("`IsVirtual` of `{}` must be {must_be_virtual}", op.kind);
         let diagnostic = Diagnostic::error("ark-virtual", message);
@@ -59,8 +58,8 @@ fn check_list(
 
 fn check_args(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let at = at.key("Args");
-    let expected = op.kind.signature().args;
-    for &(name, kind) in expected {
+    let expected = op.kind.row().args;
+    for &Argument { name, kind, .. } in expected {
         match op.args.get(name) {
             None => {
                 let message =
@@ -77,7 +76,7 @@ fn check_args(op: &Op, at: &At<'_>, sink: &mut Sink) {
         }
     }
     for (name, arg) in &op.args {
-        if !expected.iter().any(|(known, _)| known == name) {
+        if !expected.iter().any(|known| known.name == name) {
             let message = format!("`{}` has no argument `{name}`; it is ignored", op.kind);
             let diagnostic = Diagnostic::warning("ark-unknown-arg", message);
             sink.push(diagnostic.path(at.key(name).to_string()));

@@ -37,7 +37,6 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
 
 /// Whether every element is read by the task that writes it.
 fn in_place(kind: OpKind, read: &Tensor, written: &Tensor) -> bool {
-    let by_element = kind.is_unary() || kind.is_binary();
     let same_size = read.dtype.bytes() == written.dtype.bytes();
-    by_element && same_size && Region::of(read) == Region::of(written)
+    kind.is_elementwise() && same_size && Region::of(read) == Region::of(written)
 }

@@ -1,4 +1,4 @@
-//! Buffers of other ranks.
+//! What ops say of this rank and the world, and buffers of other ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,23 @@ use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
 use crate::json::OpPlace;
-use crate::model::{Op, Tensor};
+use crate::model::{Op, OpKind, Tensor};
+
+/// A `DeviceSync` waits on this rank for every other one.
+pub(super) fn check_syncs(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink: &mut Sink) {
+    for (place, op) in ops.iter().filter(|(_, op)| op.kind == OpKind::DeviceSync) {
+        let at = place.at();
+        for (name, expected) in [("PeerNum", world_size - 1), ("Rank", rank)] {
+            // One that is missing has a diagnostic of its own.
+            let Some(found) = op.int_arg(name).map(i64::from) else { continue };
+            if found != expected {
+                let message = format!("`{name}` must be {expected}, found {found}");
+                let diagnostic = Diagnostic::error("ark-arg-value", message);
+                sink.push(diagnostic.path(at.key("Args").key(name).to_string()));
+            }
+        }
+    }
+}
 
 /// Buffers lie on ranks of the world, and only communication touches those of another rank.
 pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink: &mut Sink) {

@@ -1,35 +1,17 @@
-//! Shapes and data types of computing ops.
+//! The rules of shapes and data types that the rows of computing ops name.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
-use crate::model::{DataType, Op, OpKind, Tensor, shape};
+use crate::model::op::Elements;
+use crate::model::{DataType, Op, Tensor, shape};
 
-/// Checks the shapes and data types of an op whose signature holds.
-pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    check_numbers(op, at, sink);
-    match op.kind {
-        kind if kind.is_binary() => check_binary(op, at, sink),
-        kind if kind.is_unary() => check_unary(op, at, sink),
-        kind if kind.is_reduce() => check_reduce(op, at, sink),
-        OpKind::Matmul => check_matmul(op, at, sink),
-        OpKind::Transpose => check_transpose(op, at, sink),
-        OpKind::Embedding => check_embedding(op, at, sink),
-        OpKind::Tensor | OpKind::Reshape => check_view(op, at, sink),
-        _ => {}
-    }
-}
-
-/// Functions of real numbers take floats, and arithmetic takes numbers.
-fn check_numbers(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    use OpKind::*;
+/// Checks that the first operand has the elements that the op computes.
+pub(in crate::model) fn check_elements(op: &Op, elements: Elements, at: &At<'_>, sink: &mut Sink) {
     let Some(dtype) = op.reads.first().map(|tensor| tensor.dtype) else { return };
-    let is_real = matches!(op.kind, Exp | Gelu | Rope | Rsqrt | Sigmoid | Sqrt);
-    let moves = matches!(op.kind, Copy | Cast);
-    let computes = !moves && (op.kind.is_unary() || op.kind.is_binary() || op.kind.is_reduce());
-    let expected = match (is_real && !dtype.is_float(), computes && dtype == DataType::Byte) {
-        (true, _) => "FP32, FP16 or BF16",
-        (_, true) => "numbers",
+    let expected = match elements {
+        Elements::Floats if !dtype.is_float() => "FP32, FP16 or BF16",
+        Elements::Numbers if dtype == DataType::Byte => "numbers",
         _ => return,
     };
     let message = format!("`{}` computes {expected}, found {dtype}", op.kind);
@@ -37,12 +19,8 @@ fn check_numbers(op: &Op, at: &At<'_>, sink: &mut Sink) {
     sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")).help("insert a `Cast`"));
 }
 
-/// Path of a value of the tensor at `index` of a list of the op.
-fn path(at: &At<'_>, list: &str, index: usize, key: &str) -> String {
-    at.key(list).index(index).key(key).to_string()
-}
-
-fn check_binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// Elementwise on two operands: the output has the shape that they broadcast to.
+pub(in crate::model) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, other, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(input, other, path(at, "ReadTensors", 1, "DataType"), at, sink);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -58,18 +36,28 @@ fn check_binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
         }
         Some(expected) => expect_output(output, &expected, at, sink),
     }
-    if op.kind == OpKind::Rope && output.shape.last().is_some_and(|width| width % 2 != 0) {
+}
+
+/// [`binary`] on adjacent pairs.
+pub(in crate::model) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    binary(op, at, sink);
+    if op.writes[0].shape.last().is_some_and(|width| width % 2 != 0) {
         let message = "`Rope` turns adjacent pairs: the last dimension must be even";
         let diagnostic = Diagnostic::error("ark-rope-width", message);
         sink.push(diagnostic.path(path(at, "WriteTensors", 0, "Shape")));
     }
 }
 
-fn check_unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// Elementwise on one operand, which may be broadcast to the output.
+pub(in crate::model) fn unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
-    if op.kind != OpKind::Cast {
-        same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
-    }
+    same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
+    cast(op, at, sink);
+}
+
+/// [`unary`], from one data type to another.
+pub(in crate::model) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    let (input, output) = (&op.reads[0], &op.writes[0]);
     let broadcast = shape::broadcast(&input.shape, &output.shape);
     if broadcast.as_ref() != Some(&output.shape) {
         let message = format!("shape {:?} does not broadcast to {:?}", input.shape, output.shape);
@@ -80,7 +68,8 @@ fn check_unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-fn check_reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// The operand without an axis, or with it as 1.
+pub(in crate::model) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     if input.id == output.id {
@@ -100,15 +89,11 @@ fn check_reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-fn check_matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// A matrix product, in shapes and in padded shapes.
+pub(in crate::model) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (a, b, c) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(a, b, path(at, "ReadTensors", 1, "DataType"), at, sink);
     same_dtype(a, c, path(at, "WriteTensors", 0, "DataType"), at, sink);
-    if !a.dtype.is_float() {
-        let message = format!("`Matmul` multiplies FP32, FP16 or BF16, found {}", a.dtype);
-        let diagnostic = Diagnostic::error("ark-dtype", message);
-        sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")));
-    }
     let transpose = |name| op.bool_arg(name).unwrap_or(false);
     let (ta, tb) = (transpose("TransposeInput"), transpose("TransposeOther"));
     let pairs = [
@@ -144,7 +129,8 @@ fn check_matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// The operand with its dimensions in another order.
+pub(in crate::model) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     let permutation = op.dims_arg("Permutation").unwrap_or_default();
@@ -161,7 +147,8 @@ fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-fn check_embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
+/// Indices, a table, and its rows.
+pub(in crate::model) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (indices, table, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(table, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     if indices.dtype.is_float() || indices.dtype.bytes() != 4 {
@@ -195,7 +182,7 @@ fn check_embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// A view lies on the buffer of its source.
-fn check_view(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(in crate::model) fn view(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (Some(source), Some(view)) = (op.reads.first(), op.results.first()) else { return };
     if source.buffer.id != view.buffer.id {
         let message = format!(
@@ -207,6 +194,11 @@ fn check_view(op: &Op, at: &At<'_>, sink: &mut Sink) {
             .related(path(at, "ReadTensors", 0, "Buffer"), "the source is here");
         sink.push(diagnostic);
     }
+}
+
+/// Path of a value of the tensor at `index` of a list of the op.
+fn path(at: &At<'_>, list: &str, index: usize, key: &str) -> String {
+    at.key(list).index(index).key(key).to_string()
 }
 
 fn same_dtype(first: &Tensor, tensor: &Tensor, place: String, at: &At<'_>, sink: &mut Sink) {

@@ -5,7 +5,7 @@ use irc_json::At;
 
 use super::lanes::{Lanes, vector};
 use super::memory::Memory;
-use crate::model::{DataType, OpKind, Tensor};
+use crate::model::{DataType, Family, Lane, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;
 
@@ -68,24 +68,25 @@ fn moves(plan_op: &PlanOp) -> Vec<Move<'_>> {
     let writes =
         op.writes.iter().enumerate().map(|(index, tensor)| ("WriteTensors", index, tensor));
     let all = reads.chain(writes);
-    if op.kind == OpKind::Noop {
+    if op.kind.family() == Family::Idle {
         return vec![];
     }
     let lanes = Lanes::of(plan_op);
+    let row = op.kind.row();
     all.map(|(key, index, tensor)| {
         let is_write = key == "WriteTensors";
-        let (width, apart) = match (&lanes, op.kind) {
-            (_, OpKind::Rope) => (1, vec![]),
+        let (width, apart) = match (&lanes, row.family) {
+            _ if row.lane == Lane::CoupledPairs => (1, vec![]),
             (Some(lanes), _) => {
                 let width = if is_write { lanes.stored } else { lanes.loaded[index] };
-                let is_pair = op.kind != OpKind::Cast || is_moved_in_pairs(plan_op);
-                (if is_pair { width } else { 1 }, apart(tensor, lanes))
+                let is_single = row.lane == Lane::Pairs && !is_moved_in_pairs(plan_op);
+                (if is_single { 1 } else { width }, apart(tensor, lanes))
             }
-            (_, OpKind::Matmul) => {
+            (None, Family::Product) => {
                 let width = MATMUL_BYTES / tensor.dtype.bytes() as i64;
                 (width, vec![tensor.strides.last().copied().unwrap_or(1)])
             }
-            (_, kind) if kind.is_reduce() && !is_write => reduced(plan_op, tensor),
+            (None, Family::Reduction) if !is_write => reduced(plan_op, tensor),
             _ => (1, vec![]),
         };
         Move { key, index, tensor, width, apart }

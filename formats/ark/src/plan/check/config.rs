@@ -4,7 +4,7 @@ use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
 use crate::json::OpPlace;
-use crate::model::OpKind;
+use crate::model::{Exchange, Family, OpKind};
 use crate::plan::{ConfigValue, PlanOp};
 
 /// Checks that the config of an op has the keys its kind needs, with sensible values.
@@ -89,44 +89,42 @@ const IMPL: Kind = Kind::Name(&["WarpWise", "ElementWise"]);
 
 fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
     use Kind::{Count, Flag, Mnk, Positive, Tile};
-    match kind {
-        OpKind::Noop | OpKind::Tensor | OpKind::Reshape => &[],
-        OpKind::Embedding => &[("NumWarps", Positive)],
-        OpKind::Matmul => &[("NumWarps", Positive), ("SramBytes", Count), ("TileShapeMNK", Mnk)],
-        OpKind::ReduceSum | OpKind::ReduceMax | OpKind::ReduceMean => {
-            &[("NumWarps", Positive), ("SramBytes", Count), ("ImplType", IMPL)]
-        }
-        OpKind::Send => &[
+    match kind.family() {
+        Family::View | Family::Idle => &[],
+        Family::Elementwise | Family::Transposition => &[("NumWarps", Positive), ("Tile", Tile)],
+        Family::Lookup => &[("NumWarps", Positive)],
+        Family::Product => &[("NumWarps", Positive), ("SramBytes", Count), ("TileShapeMNK", Mnk)],
+        Family::Reduction => &[("NumWarps", Positive), ("SramBytes", Count), ("ImplType", IMPL)],
+        Family::Communication(_) if kind == OpKind::Send => &[
             ("ChannelType", CHANNEL),
             ("Signal", Flag),
             ("NumTasks", Count),
             ("NumWarps", Positive),
             ("SramBytes", Count),
         ],
-        OpKind::SendDone | OpKind::DeviceSync => &[
-            ("ChannelType", CHANNEL),
-            ("NumTasks", Count),
-            ("NumWarps", Positive),
-            ("SramBytes", Count),
-        ],
-        OpKind::Recv => &[
+        Family::Communication(_) if kind == OpKind::Recv => &[
             ("ChannelType", CHANNEL),
             ("Wait", Flag),
             ("NumTasks", Count),
             ("NumWarps", Positive),
             ("SramBytes", Count),
         ],
-        OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket => &[
+        Family::Communication(Exchange::Signals) => &[
+            ("ChannelType", CHANNEL),
+            ("NumTasks", Count),
+            ("NumWarps", Positive),
+            ("SramBytes", Count),
+        ],
+        Family::Communication(Exchange::Packets) => &[
             ("PacketType", PACKET),
             ("NumTasks", Count),
             ("NumWarps", Positive),
             ("Tile", Tile),
             ("SramBytes", Count),
         ],
-        OpKind::RecvReduceSend => {
+        Family::Communication(Exchange::Data) => {
             &[("NumTasks", Count), ("NumWarps", Positive), ("Tile", Tile), ("SramBytes", Count)]
         }
-        _ => &[("NumWarps", Positive), ("Tile", Tile)],
     }
 }
 
@@ -139,7 +137,7 @@ fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
         ("Granularity", Kind::Positive),
     ];
     // One `Send` moves all of its tensor, and the newest generation tiles a product by `Tile`.
-    let has_tile = matches!(kind, OpKind::Send | OpKind::Matmul);
+    let has_tile = kind == OpKind::Send || kind.family() == Family::Product;
     let tile = has_tile.then_some(("Tile", Kind::Tile));
     let is_required = move |name| required(kind).iter().any(|&(required, _)| required == name);
     common.into_iter().chain(tile).filter(move |&(name, _)| !is_required(name))
@@ -170,7 +168,7 @@ fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &
 fn unexpected(op: OpKind, value: &ConfigValue, kind: Kind) -> Option<String> {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
     // A negative extent of a transposition's tile stands for the whole stride.
-    let is_extent = |n: &i64| fits(1, *n) || (op == OpKind::Transpose && *n < 0);
+    let is_extent = |n: &i64| fits(1, *n) || (op.family() == Family::Transposition && *n < 0);
     let is_sound = match (kind, value) {
         (Kind::Count, ConfigValue::Int(n)) => fits(0, *n),
         (Kind::Positive, ConfigValue::Int(n)) => fits(1, *n),

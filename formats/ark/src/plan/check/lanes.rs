@@ -8,7 +8,7 @@ use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
 use super::memory::Memory;
-use crate::model::{OpKind, Tensor};
+use crate::model::{Lane, OpKind, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;
 
@@ -48,20 +48,20 @@ impl Lanes {
         let (shape, strides) = (four(&result.shape), four(&result.strides));
         let reads = op.reads.iter();
         let is_sent = op.kind == OpKind::Send && plan_op.config.text("ChannelType") == Some("Sm");
-        let is_tiled = op.kind.is_unary() || op.kind.is_binary() || op.kind == OpKind::ScalarAssign;
-        if !is_tiled && !is_sent {
+        if !op.kind.is_elementwise() && !is_sent {
             return None;
         }
-        let is_pair = matches!(op.kind, OpKind::Cast | OpKind::Rope);
+        let lane = op.kind.row().lane;
+        let is_pair = lane != Lane::Vectors;
         let mut narrow = [result].into_iter().chain(reads.clone());
         let is_column = !is_pair && width == 1 && narrow.all(|t| four(&t.strides)[3] == 1);
         let (dim, tile) = if is_column { (2, height) } else { (3, width) };
         let (extent, size) = (shape[dim], result.dtype.bytes() as i64);
         let inner = |tensor: &Tensor| four(&tensor.shape)[dim];
-        let (step, stored, loaded) = match op.kind {
-            OpKind::Cast if inner(&op.reads[0]) == 1 => (2, 1, vec![1]),
-            _ if is_pair => (2, 2, vec![2; op.reads.len()]),
-            _ => {
+        let (step, stored, loaded) = match lane {
+            Lane::Pairs if inner(&op.reads[0]) == 1 => (2, 1, vec![1]),
+            Lane::Pairs | Lane::CoupledPairs => (2, 2, vec![2; op.reads.len()]),
+            Lane::Vectors => {
                 let own = vector(extent.min(tile) * size, size);
                 let whole = reads.clone().map(inner).filter(|&extent| extent > 1);
                 let step = whole.map(|extent| vector(extent * size, size)).fold(own, i64::min);
@@ -138,7 +138,7 @@ pub(super) fn check(plan_op: &PlanOp, memory: &Memory, at: &At<'_>, sink: &mut S
         sink.push(diagnostic.help(format!("make the width a multiple of {}", lanes.step)));
         return false;
     }
-    if kind == OpKind::Rope && lanes.tile % 2 != 0 && lanes.tiles() > 1 {
+    if kind.row().lane == Lane::CoupledPairs && lanes.tile % 2 != 0 && lanes.tiles() > 1 {
         let message = format!("tiles {} wide part the pairs that are turned", lanes.tile);
         let diagnostic = Diagnostic::error("plan-tile-width", message).path(tile_at);
         sink.push(diagnostic.help("make the width even"));

@@ -77,7 +77,7 @@ fn check_ops(plan: &Plan, sink: &mut Sink) {
         sink.push(diagnostic.path(place.at().key("IsVirtual").to_string()));
     }
     let world = Some((plan.rank, plan.world_size));
-    validate::check_ops(&ops, world, sink);
+    validate::check_ops(&ops, sink);
     validate::check_foreign(world, &ops, sink);
 }
 

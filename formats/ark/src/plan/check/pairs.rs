@@ -64,10 +64,6 @@ fn landing(op: &PlanOp) -> Option<&Tensor> {
     }
 }
 
-fn uses_packets(kind: OpKind) -> bool {
-    matches!(kind, OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket)
-}
-
 fn compare(sender: &LinkEnd<'_>, receiver: &LinkEnd<'_>) -> Vec<(usize, Diagnostic)> {
     let at = receiver.place.at();
     let mut found = vec![];
@@ -78,7 +74,8 @@ fn compare(sender: &LinkEnd<'_>, receiver: &LinkEnd<'_>) -> Vec<(usize, Diagnost
             .with_note(format!("it is {} of the sender's plan", sender.place));
         found.push((receiver.plan, diagnostic));
     };
-    if uses_packets(sender.op.op.kind) != uses_packets(receiver.op.op.kind) {
+    let uses_packets = |end: &LinkEnd<'_>| end.op.op.kind.uses_packets();
+    if uses_packets(sender) != uses_packets(receiver) {
         report(at.key("Type").to_string(), "another protocol");
         return found;
     }

@@ -32,7 +32,8 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
 /// The warps of an op are those of its task, or its work may be done several times.
 fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let (kind, has) = (plan_op.op.kind, info.num_warps);
-    let own = if is_single(kind) { 1 } else { plan_op.config.int("NumWarps").unwrap_or(has) };
+    // Signals are one warp's work whatever their config says.
+    let own = if kind.only_signals() { 1 } else { plan_op.config.int("NumWarps").unwrap_or(has) };
     if own >= has || kind == OpKind::Noop {
         return;
     }
@@ -43,16 +44,11 @@ fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: 
     let diagnostic = Diagnostic::error("plan-warps", message)
         .path(config.key("NumWarps").to_string())
         .with_note(format!("`{kind}` {why}"))
-        .help(match is_single(kind) {
+        .help(match kind.only_signals() {
             true => "give it a task of one warp",
             false => "give the op and its task the same `NumWarps`",
         });
     sink.push(diagnostic);
-}
-
-/// Kernels that are one warp's work whatever their config says.
-fn is_single(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Recv | OpKind::SendDone | OpKind::DeviceSync)
 }
 
 /// Why an op must not be done once for each `own` warps of its task; `None` when it may.
@@ -64,7 +60,7 @@ fn repeat_fault(info: &TaskInfo, index: usize, plan_op: &PlanOp, own: i64) -> Op
             op.reads.iter().chain(writes).any(|tensor| Region::of(tensor).overlaps(&write))
         })
     };
-    if is_single(op.kind) {
+    if op.kind.only_signals() {
         return Some("waits or signals once for each warp of its task");
     }
     if op.kind == OpKind::Matmul || op.kind.is_communication() {
@@ -162,7 +158,7 @@ fn waits(plan_op: &PlanOp) -> bool {
         && match plan_op.op.kind {
             OpKind::Send => plan_op.config.text("ChannelType") == Some("Sm"),
             OpKind::Noop | OpKind::RecvReduceSend | OpKind::RecvReduceSendPacket => false,
-            kind => !is_single(kind),
+            kind => !kind.only_signals(),
         }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Arg, DataType, Op, OpKind, Region, Tensor};
+use crate::model::{Arg, DataType, Lane, Op, OpKind, Region, Tensor};
 use crate::plan::tiling::four;
 
 /// What an op computes or a user brings; equal names are equal values.
@@ -201,7 +201,7 @@ fn computed(op: &Op, reads: &[Content]) -> Computation {
     let kind = if is_copy { OpKind::Copy } else { op.kind };
     let is_free = |name: &str| is_copy || (op.kind.is_reduce() && name == "KeepDim");
     let args = op.args.iter().filter(|(name, _)| !is_free(name));
-    let is_elementwise = (kind.is_unary() || kind.is_binary()) && kind != OpKind::Rope;
+    let is_elementwise = kind.is_elementwise() && kind.row().lane != Lane::CoupledPairs;
     let views = is_elementwise.then(|| patterns(op));
     let viewed = |index: usize, tensor: &Tensor| match &views {
         Some(views) => views[index].clone(),

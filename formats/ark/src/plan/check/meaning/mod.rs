@@ -200,7 +200,7 @@ fn different_tensor(a: &Op, b: &Op) -> Option<(&'static str, usize, &'static str
         for (index, (x, y)) in a_list.iter().zip(b_list).enumerate() {
             let same_count = || x.shape.iter().product::<i64>() == y.shape.iter().product::<i64>();
             let is_view = (a.kind.is_reduce() && key == "WriteTensors")
-                || ((a.kind.is_unary() || a.kind.is_binary()) && same_count());
+                || (a.kind.is_elementwise() && same_count());
             if x.dtype != y.dtype {
                 return Some((key, index, "DataType"));
             }

@@ -269,10 +269,8 @@ fn diagnostic(
     earlier: &Access<'_>,
     later: &Access<'_>,
 ) -> Diagnostic {
-    let is_packet = |kind| {
-        matches!(kind, OpKind::SendPacket | OpKind::RecvPacket | OpKind::RecvReduceSendPacket)
-    };
-    if code == "plan-group-race" && is_packet(earlier.kind()) && is_packet(later.kind()) {
+    let are_packets = earlier.kind().uses_packets() && later.kind().uses_packets();
+    if code == "plan-group-race" && are_packets {
         return Diagnostic::warning("plan-order-unproven", message)
             .with_note("packets may order them through a peer");
     }

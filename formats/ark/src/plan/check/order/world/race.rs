@@ -6,7 +6,6 @@ use irc_diag::Diagnostic;
 
 use super::act::{Action, links};
 use super::run::{RunResult, World};
-use crate::model::OpKind;
 use crate::plan::Range;
 use crate::plan::check::order::clocks::{Clock, common};
 use crate::plan::check::order::task_groups;
@@ -92,7 +91,7 @@ fn uses_of<'a>(
             let Some(known) = starts.and_then(|starts| common(starts.iter())) else { continue };
             for access in accesses(ops, tasks, spot, processors) {
                 // These wait or say that something has arrived; they touch no memory.
-                if matches!(access.kind(), OpKind::Recv | OpKind::SendDone | OpKind::DeviceSync) {
+                if access.kind().only_signals() {
                     continue;
                 }
                 let (task, index) = (access.task, access.index);
