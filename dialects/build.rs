@@ -21,6 +21,7 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=register.cpp");
     println!("cargo:rerun-if-changed=register_common_ir.cpp");
     println!("cargo:rerun-if-changed=Base.td");
+    println!("cargo:rerun-if-changed=ark/ops.td");
     println!("cargo:rerun-if-changed=tl/ops.td");
     for (name, file, has_types, has_attributes) in DIALECTS {
         println!("cargo:rerun-if-changed={file}");

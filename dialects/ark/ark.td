@@ -93,44 +93,7 @@ class Ark_Node<string mnemonic, string what, dag args = (ins)>
   }];
 }
 
-def Ark_AddOp : Ark_Node<"add", "Add: element-wise sum, NumPy broadcasting">;
-def Ark_SubOp : Ark_Node<"sub", "Sub">;
-def Ark_MulOp : Ark_Node<"mul", "Mul">;
-def Ark_DivOp : Ark_Node<"div", "Div">;
-def Ark_RopeOp : Ark_Node<"rope", "Rope: adjacent pairs by interleaved (cos, sin)">;
-def Ark_ExpOp : Ark_Node<"exp", "Exp">;
-def Ark_GeluOp : Ark_Node<"gelu", "Gelu: tanh approximation">;
-def Ark_ReluOp : Ark_Node<"relu", "Relu">;
-def Ark_RsqrtOp : Ark_Node<"rsqrt", "Rsqrt">;
-def Ark_SigmoidOp : Ark_Node<"sigmoid", "Sigmoid">;
-def Ark_SqrtOp : Ark_Node<"sqrt", "Sqrt">;
-def Ark_CopyOp : Ark_Node<"copy", "Copy; the output may be a broadcast of the input">;
-def Ark_CastOp : Ark_Node<"cast", "Cast">;
-def Ark_ScalarAddOp : Ark_Node<"scalar_add", "ScalarAdd", (ins F32Attr:$factor)>;
-def Ark_ScalarMulOp : Ark_Node<"scalar_mul", "ScalarMul", (ins F32Attr:$factor)>;
-def Ark_ScalarAssignOp : Ark_Node<"scalar_assign", "ScalarAssign", (ins F32Attr:$value)>;
-def Ark_MatmulOp : Ark_Node<"matmul", "Matmul",
-                            (ins BoolAttr:$transpose_input, BoolAttr:$transpose_other)>;
-def Ark_ReduceSumOp : Ark_Node<"reduce_sum", "ReduceSum", (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
-def Ark_ReduceMaxOp : Ark_Node<"reduce_max", "ReduceMax", (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
-def Ark_ReduceMeanOp : Ark_Node<"reduce_mean", "ReduceMean",
-                                (ins I64Attr:$axis, BoolAttr:$keep_dim)>;
-def Ark_TransposeOp : Ark_Node<"transpose", "Transpose: out.shape[i] = in.shape[permutation[i]]",
-                               (ins DenseI64ArrayAttr:$permutation)>;
-def Ark_EmbeddingOp : Ark_Node<"embedding", "Embedding: rows by int32 index, negatives wrap">;
-def Ark_NoopOp : Ark_Node<"noop", "Noop: keeps a buffer allocated">;
-def Ark_SendOp : Ark_Node<"send", "Send to a remote buffer">;
-def Ark_SendDoneOp : Ark_Node<"send_done", "SendDone: waits for a Send">;
-def Ark_RecvOp : Ark_Node<"recv", "Recv: waits for a peer's Send">;
-def Ark_SendPacketOp : Ark_Node<"send_packet", "SendPacket", (ins I64Attr:$flag)>;
-def Ark_RecvPacketOp : Ark_Node<"recv_packet", "RecvPacket", (ins I64Attr:$flag)>;
-def Ark_RecvReduceSendPacketOp : Ark_Node<"recv_reduce_send_packet", "RecvReduceSendPacket",
-                                          (ins I64Attr:$flag, I64Attr:$n_peers, I64Attr:$rank)>;
-def Ark_RecvReduceSendOp : Ark_Node<"recv_reduce_send", "RecvReduceSend",
-                                    (ins I64Attr:$n_peers, I64Attr:$rank)>;
-def Ark_DeviceSyncOp : Ark_Node<"device_sync", "DeviceSync",
-                                (ins I64Attr:$peer_num, I64Attr:$rank)>;
-def Ark_ViewOp : Ark_Node<"view", "Tensor (virtual): another view of its sources, or a new tensor">;
-def Ark_ReshapeOp : Ark_Node<"reshape", "Reshape (virtual)">;
+// One op for each row of the crate `irc-ark-format`.
+include "ark/ops.td"
 
 #endif

@@ -5,6 +5,8 @@ mod args;
 mod export;
 mod import;
 mod names;
+#[cfg(test)]
+mod ods;
 mod types;
 mod verify;
 

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Writes `dialects/tl/ops.td` from the rows of the crate `irc-tl`, `docs/dialects/<name>.md` from each
-/// `dialects/<name>/<name>.td`, the stage table, and the table of operators.
+/// Writes `dialects/tl/ops.td` and `dialects/ark/ops.td` from the rows of the crates `irc-tl` and
+/// `irc-ark-format`, `docs/dialects/<name>.md` from each `dialects/<name>/<name>.td`, the stage table, and
+/// the table of operators.
 ///
 /// # Errors
 /// When mlir-tblgen is missing or refuses a definition, or a page cannot be written.
 pub fn run() -> Result<(), String> {
     bless::cargo_test(&["--package", "irc-tl", "--lib", "op::ods"])?;
+    bless::cargo_test(&["--package", "irc-dialects", "--lib", "ark::ods"])?;
     for page in pages(&root()?)? {
         let write = || {
             fs::create_dir_all(page.path.parent().unwrap_or(&page.path))?;
