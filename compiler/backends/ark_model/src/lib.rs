@@ -3,7 +3,7 @@
 //! Plain Rust, no MLIR. [`to_ark`] writes what a graph computes with the ops that ARK has. Values become
 //! buffers, shapes and slices of them views of these; an op reads and writes boxes of buffers.
 //!
-//! * What ARK has under the same name, and with the same meaning, is that op.
+//! * What is the meaning of an op of ARK ([`Meaning`](irc_ark_frontend::Meaning)) is that op.
 //! * Constants that are one value everywhere are the factor of `ScalarAdd` or `ScalarMul` where that
 //!   gives the same numbers, else a `ScalarAssign`.
 //! * Moves of values (slices, concatenations, pads, permutations, broadcasts, rows by index) are views,
@@ -14,12 +14,16 @@
 //! ARK files have no constants and no names: [`ArkModel::buffers`] says which buffer is what, and holds
 //! the elements of constants.
 
+mod binary;
 mod functions;
 mod index;
 mod loops;
 mod memory;
 mod moves;
 mod nodes;
+mod numbers;
+mod ops;
+mod types;
 
 use irc_ark_format::model::{DataType, Model};
 use irc_diag::Diagnostic;
