@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod algebra_rules;
+mod ark_ops;
 mod ark_to_tl;
 mod c_abi;
 mod codegen_crash;
