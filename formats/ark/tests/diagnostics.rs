@@ -338,6 +338,19 @@ fn errors_of(op: Op) -> Vec<(&'static str, String)> {
 }
 
 #[test]
+fn packets_become_what_the_peer_sent() {
+    let receive = OpKind::RecvPacket.example();
+    assert_eq!(errors_of(receive.clone()), []);
+    let path = "$.Nodes[0].Op.WriteTensors[0]";
+    let mut other = receive.clone();
+    other.reads[0].dtype = DataType::Int32;
+    assert_eq!(errors_of(other), [("ark-shape-mismatch", format!("{path}.DataType"))]);
+    let mut other = receive;
+    other.reads[0] = Tensor::dense(0, DataType::Fp32, &[16], other.reads[0].buffer.clone());
+    assert_eq!(errors_of(other), [("ark-shape-mismatch", format!("{path}.Shape"))]);
+}
+
+#[test]
 fn a_synchronisation_waits_on_this_rank_for_every_other() {
     let mut sync = OpKind::DeviceSync.example();
     assert_eq!(errors_of(sync.clone()), []);

@@ -26,6 +26,7 @@ pub(in crate::model) fn send_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
 
 /// What a peer sends, its packets here, and the tensor they become.
 pub(in crate::model) fn receive_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+    check_copy(&op.reads[0], &op.writes[0], at, sink);
     check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
 }
 
