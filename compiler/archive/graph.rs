@@ -4,7 +4,7 @@ use super::{
     draft::{Draft, Place},
 };
 use irc_mlf::{
-    Map, Type,
+    Type,
     graph::{self, Edge, Entry, Graph, Node},
     params::Param,
 };
@@ -99,7 +99,7 @@ impl Writer {
             *count += 1;
             let inputs = call.inputs.iter().map(|place| self.edge(*place)).collect();
             let outputs = call.results.len();
-            let attributes = Map::new();
+            let attributes = BTreeMap::new();
             let call_ = graph::Call { function, inputs, outputs, flatten: false, attributes };
             self.graph.nodes.push(Node { name, call: Some(call_) });
             let entry = |ty: &Type| Entry { ty: ty.clone(), storage: -1, device: Some(CPU) };

@@ -8,7 +8,7 @@ use irc_mlir::{
     Block, BlockLike, Context, Location, Module, OpSpec, OperationLike, Type, Value, ValueLike,
     function, read, walk_collect,
 };
-use irc_runtime::Library;
+use irc_runtime::{Library, Runner};
 use irc_tensor::{DType, SmallFloat, Tensor, TensorType, Tolerance, compare};
 use irc_tl::{
     Algorithm, Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduction, Rounding, Scalar,
@@ -105,7 +105,8 @@ fn run_module(context: &Context, module: &mut Module<'_>, inputs: Vec<Tensor>) -
         .enumerate()
         .map(|(at, tensor)| (format!("input_{at}"), tensor))
         .collect();
-    let mut outputs = Library::load(&path).unwrap().run(inputs).unwrap();
+    let library = Library::load(&path).unwrap();
+    let mut outputs = Runner::new(library.into(), &[]).unwrap().run(inputs).unwrap();
     (0..outputs.len()).map(|at| outputs.remove(&format!("output_{at}")).unwrap()).collect()
 }
 

@@ -9,7 +9,6 @@ use irc_ark_format::{
 };
 use irc_diag::{Sink, Source};
 use irc_executor::{Kernels, Options, Rank};
-use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{
     collections::BTreeMap,
@@ -58,9 +57,6 @@ impl Case {
             return None;
         }
         let compiled = model.library(Target::host()).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let library = folder.path().join("model.so");
-        fs::write(&library, &compiled.library).unwrap();
         let inputs: Buffers = interface
             .inputs
             .iter()
@@ -71,7 +67,7 @@ impl Case {
                 (port.name.clone(), shrink(tensor))
             })
             .collect();
-        let expected = Library::load(&library).unwrap().run(inputs.clone()).unwrap();
+        let expected = compiled.runner().unwrap().run(inputs.clone()).unwrap();
         let outputs = import(Results::Outputs).interface().unwrap().outputs;
         let outputs = outputs.into_iter().map(|port| port.name).collect();
         Some(Self { document, session, inputs, expected, outputs })

@@ -1,7 +1,7 @@
 //! The host of a model whose sizes depend on its inputs: it allocates memory, and the memory of
 //! its outputs. The layout and the functions are those of the compiler's page on entry points.
-use crate::{Interface, RunError};
-use irc_tensor::{DType, Tensor, TensorType};
+use crate::{Interface, Port, RunError};
+use irc_tensor::{DType, Tensor, TensorError, TensorType};
 use std::ffi::c_void;
 
 /// Memory and outputs of one model; kept from one run to the next, so that blocks are used again.
@@ -23,13 +23,23 @@ struct State {
     /// Element type and rank of every output.
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
-    failure: Option<(i64, i64, i64)>,
+    failure: Option<Failure>,
+}
+
+/// What went wrong first in a run.
+enum Failure {
+    /// A check of the model does not hold, for two sizes.
+    Check(i64, i64, i64),
+    /// There is no memory for so many bytes of intermediate values.
+    Memory(i64),
+    /// There can be no tensor of an output's extents.
+    Output(usize, TensorError),
 }
 
 impl Host {
     /// A host for models with this interface.
     pub fn new(interface: &Interface) -> Box<Self> {
-        let port = |port: &crate::Port| Some((port.element_type()?, port.shape.len()));
+        let port = |port: &Port| Some((port.element_type()?, port.shape.len()));
         let ports = interface.outputs.iter().filter_map(port).collect();
         let state = State { ports, ..State::default() };
         Box::new(Host { allocate, release, output, fail, state })
@@ -55,12 +65,22 @@ impl Host {
             let outputs = self.state.outputs.drain(..);
             return outputs.map(|output| output.ok_or(RunError::Failed(status))).collect();
         }
-        let Some((check, left, right)) = self.state.failure else {
-            return Err(RunError::Failed(status));
-        };
-        let message = usize::try_from(check).ok().and_then(|check| interface.checks.get(check));
-        let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
-        Err(RunError::Check { message, left, right })
+        Err(match self.state.failure.take() {
+            None => RunError::Failed(status),
+            Some(Failure::Check(check, left, right)) => {
+                let message = usize::try_from(check).ok().and_then(|it| interface.checks.get(it));
+                let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
+                RunError::Check { message, left, right }
+            }
+            Some(Failure::Memory(bytes)) => RunError::Allocate {
+                name: "intermediate values".to_owned(),
+                reason: format!("{bytes} bytes could not be allocated"),
+            },
+            Some(Failure::Output(number, error)) => RunError::Allocate {
+                name: format!("output '{}'", interface.outputs[number].name),
+                reason: error.to_string(),
+            },
+        })
     }
 }
 
@@ -99,7 +119,10 @@ fn size_class(bytes: i64) -> Option<i64> {
 unsafe extern "C" fn allocate(host: *mut Host, bytes: i64) -> *mut c_void {
     // Safety: the model passes on the host it was called with, which nothing else uses meanwhile.
     let state = unsafe { &mut (*host).state };
-    state.take(bytes).unwrap_or(std::ptr::null_mut())
+    state.take(bytes).unwrap_or_else(|| {
+        state.failure.get_or_insert(Failure::Memory(bytes));
+        std::ptr::null_mut()
+    })
 }
 
 unsafe extern "C" fn release(host: *mut Host, block: *mut c_void) {
@@ -120,18 +143,23 @@ unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -
     let extents = unsafe { std::slice::from_raw_parts(extents, rank) };
     let ty = TensorType::new(dtype, extents);
     let slot = &mut state.outputs[number];
-    let fits = slot.as_ref().is_some_and(|tensor| *tensor.ty() == ty);
-    if !fits {
-        *slot = Tensor::zeros(ty).ok();
-    }
-    let address = slot.as_mut().map(|tensor| tensor.bytes_mut().as_mut_ptr().cast());
-    address.unwrap_or(std::ptr::null_mut())
+    let tensor = match slot.take().filter(|tensor| *tensor.ty() == ty) {
+        Some(tensor) => tensor,
+        None => match Tensor::zeros(ty) {
+            Ok(tensor) => tensor,
+            Err(error) => {
+                state.failure.get_or_insert(Failure::Output(number, error));
+                return std::ptr::null_mut();
+            }
+        },
+    };
+    slot.insert(tensor).bytes_mut().as_mut_ptr().cast()
 }
 
 unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
-    state.failure.get_or_insert((check, left, right));
+    state.failure.get_or_insert(Failure::Check(check, left, right));
 }
 
 #[cfg(test)]
@@ -153,5 +181,31 @@ mod tests {
             assert!(allocate(pointer, -1).is_null());
         }
         assert!(host.end(0, &Interface::default()).is_ok());
+    }
+
+    #[test]
+    fn outputs_that_cannot_be_are_named_with_their_type() {
+        let port =
+            Port { name: "y".into(), dtype: "f32".into(), shape: vec![-1], ..Port::default() };
+        let interface = Interface { outputs: vec![port], ..Interface::default() };
+        let mut host = Host::new(&interface);
+        let mut message = |run: &dyn Fn(*mut Host)| {
+            host.begin([].into_iter());
+            run(&mut *host);
+            host.end(1, &interface).expect_err("no memory").to_string()
+        };
+        // Safety: the host lives, nothing else uses it, and the output has one dimension.
+        let found = message(&|host| unsafe {
+            assert!(output(host, 0, [-3].as_ptr()).is_null());
+            fail(host, 0, 0, 0);
+        });
+        assert_eq!(found, "cannot allocate output 'y': dimension 0 of f32[-3] is negative");
+        // Safety: as above.
+        let found = message(&|host| unsafe { assert!(allocate(host, i64::MAX).is_null()) });
+        let bytes = i64::MAX;
+        assert_eq!(
+            found,
+            format!("cannot allocate intermediate values: {bytes} bytes could not be allocated")
+        );
     }
 }

@@ -59,7 +59,7 @@ impl Port {
             && self.shape.iter().zip(&ty.shape).all(fits)
     }
 
-    /// The type as it is told to people: `f32[N,4]`.
+    /// The type as messages show it: `f32[N,4]`.
     pub fn type_text(&self) -> String {
         let known = self.shape.iter().map(i64::to_string);
         let sizes: Vec<_> =
@@ -95,10 +95,10 @@ impl Interface {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The interface that JSON says; keys that are not known are passed over.
+    /// Reads an interface from JSON; unknown keys are ignored.
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The first defect of the text, and where it is.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let mut sink = Sink::new();
         let tree = irc_json::tree(text, &FORMAT, &mut sink);
@@ -148,7 +148,7 @@ fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
     Some(Port { name: name?, dtype: dtype?, shape: shape?, preserved, sizes, weight })
 }
 
-/// A number that may be missing.
+/// An optional number.
 fn number<T: TryFrom<i128>>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -160,7 +160,7 @@ fn number<T: TryFrom<i128>>(
     }
 }
 
-/// Texts, none where the key is missing.
+/// A list of strings; empty when the key is missing.
 fn texts(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
     let Some(value) = object.get(key) else { return Some(vec![]) };
     let text =

@@ -2,8 +2,7 @@
 //!
 //! Does not depend on LLVM or MLIR.
 
-mod file;
-mod held;
+mod constants;
 mod host;
 mod image;
 mod interface;
@@ -18,7 +17,7 @@ pub use image::check as check_image;
 pub use interface::{Interface, Port};
 pub use library::{Library, RunError};
 pub use model::{
-    Context, ContextOptions, Guard, Inline, Model, ModelError, OpenOptions, Pool, RejectedArchive,
+    Context, ContextOptions, Guard, Inline, InvalidArchive, Model, ModelError, OpenOptions, Pool,
     ThreadPool, context_bytes,
 };
 pub use processor::missing_features;

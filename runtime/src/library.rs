@@ -6,8 +6,9 @@
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
 //! Every pointer is aligned to 64 bytes. A library of several models has a suffix to these names for
 //! each.
-use crate::{Host, Interface, Port, loader::DynamicLibrary, missing_features};
+use crate::{Host, Interface, Port, loader, missing_features};
 use irc_tensor::{Tensor, TensorType};
+use libloading::os::unix;
 use std::{
     collections::BTreeMap,
     ffi::{CStr, c_char, c_void},
@@ -25,12 +26,12 @@ enum Entry {
     Sized(Sized),
 }
 
-/// A loaded model.
+/// A loaded model. A [`Runner`](crate::Runner) runs it on tensors, a [`Context`](crate::Context) on memory.
 pub struct Library {
     // Dropped last: the entry points into it.
     entry: Entry,
     interface: Interface,
-    _code: Arc<DynamicLibrary>,
+    _code: Arc<unix::Library>,
 }
 
 /// Why a model could not be loaded or run.
@@ -41,7 +42,7 @@ pub enum RunError {
     Load {
         /// The file.
         path: PathBuf,
-        /// The loader's words.
+        /// The loader's message.
         reason: String,
     },
     /// The library lacks an entry point or its metadata is wrong.
@@ -78,9 +79,9 @@ pub enum RunError {
         /// The model's names.
         known: String,
     },
-    /// The model has constants, or sizes that depend on its inputs.
-    #[error("the model needs its constants and memory of its own: run it with a `Runner`")]
-    NeedsRunner,
+    /// The constants of the model are separate, and a [`Context`](crate::Context) has none.
+    #[error("the constants of the model are not in the library")]
+    MissingConstants,
     /// A check of the model does not hold.
     #[error("{message}: found {left} and {right}")]
     Check {
@@ -98,13 +99,13 @@ pub enum RunError {
         name: String,
         /// The model's type.
         expected: String,
-        /// What was given.
+        /// What the caller provided.
         found: String,
     },
     /// A buffer could not be allocated.
-    #[error("cannot allocate buffer '{name}': {reason}")]
+    #[error("cannot allocate {name}: {reason}")]
     Allocate {
-        /// The buffer.
+        /// What it is for, such as `input 'x'`.
         name: String,
         /// Why.
         reason: String,
@@ -133,17 +134,18 @@ impl Library {
         suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
     }
 
-    fn entry(path: &Path, code: &Arc<DynamicLibrary>, suffix: &str) -> Result<Self, RunError> {
+    fn entry(path: &Path, code: &Arc<unix::Library>, suffix: &str) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
+        let missing = |error| not_a_model(loader::message(error));
         // Safety: the type is the one that the compiler exports; the metadata ends in a zero.
         let metadata = unsafe {
-            let metadata = code.symbol(&format!("irc_metadata{suffix}")).map_err(not_a_model)?;
-            CStr::from_ptr(metadata.cast::<c_char>()).to_string_lossy().into_owned()
+            let metadata = code.get::<*const c_char>(format!("irc_metadata{suffix}"));
+            CStr::from_ptr(*metadata.map_err(missing)?).to_string_lossy().into_owned()
         };
         let interface = Interface::from_json(&metadata).map_err(not_a_model)?;
-        let missing = missing_features(&interface.requires);
-        if !missing.is_empty() {
-            let missing = missing.join(", ");
+        let lacking = missing_features(&interface.requires);
+        if !lacking.is_empty() {
+            let missing = lacking.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
         if interface.convention > Interface::SIZED {
@@ -152,15 +154,16 @@ impl Library {
                 "expected a calling convention up to 1, found {found}"
             )));
         }
-        let name = if interface.is_sized() { "irc_run_sized" } else { "irc_run" };
-        let entry = code.symbol(&format!("{name}{suffix}")).map_err(not_a_model)?;
         // Safety: the types are those that the compiler exports, as the interface says.
         let entry = unsafe {
             match interface.is_sized() {
-                true => Entry::Sized(std::mem::transmute::<*mut c_void, Sized>(entry)),
-                false => Entry::Fixed(std::mem::transmute::<*mut c_void, Fixed>(entry)),
+                true => {
+                    code.get(format!("irc_run_sized{suffix}")).map(|entry| Entry::Sized(*entry))
+                }
+                false => code.get(format!("irc_run{suffix}")).map(|entry| Entry::Fixed(*entry)),
             }
         };
+        let entry = entry.map_err(missing)?;
         Ok(Library { entry, interface, _code: code.clone() })
     }
 
@@ -202,90 +205,13 @@ impl Library {
         &self.interface
     }
 
-    /// Runs the model once. Inputs not given are zero.
-    ///
-    /// # Errors
-    /// An unknown name, a wrong type, or the model's own failure.
-    pub fn run(
-        &self,
-        mut inputs: BTreeMap<String, Tensor>,
-    ) -> Result<BTreeMap<String, Tensor>, RunError> {
-        self.check_names(&inputs)?;
-        let has_constants = self.interface.inputs.iter().any(|port| port.weight.is_some());
-        if has_constants || self.interface.is_sized() {
-            return Err(RunError::NeedsRunner);
-        }
-        let mut bound = Vec::new();
-        for port in &self.interface.inputs {
-            bound.push(bind(port, inputs.remove(&port.name))?);
-        }
-        let mut outputs = Vec::new();
-        for port in &self.interface.outputs {
-            outputs.push(bind(port, None)?);
-        }
-        self.run_in_place(&mut bound, &mut outputs)?;
-        let names = self.interface.outputs.iter().map(|port| port.name.clone());
-        Ok(names.zip(outputs).collect())
-    }
-
-    /// Runs on buffers the caller holds, in interface order; for repeated runs without allocation
-    /// of inputs and outputs.
-    ///
-    /// # Errors
-    /// [`RunError::Failed`], or [`RunError::Allocate`] for the workspace.
-    ///
-    /// # Panics
-    /// When the buffers do not match the interface.
-    pub fn run_in_place(
-        &self,
-        inputs: &mut [Tensor],
-        outputs: &mut [Tensor],
-    ) -> Result<(), RunError> {
-        let mut workspace = self.workspace()?;
-        self.run_with(inputs, outputs, &mut workspace)
-    }
-
-    /// A workspace for [`Library::run_with`].
+    /// Scratch memory for a run.
     ///
     /// # Errors
     /// [`RunError::Allocate`].
-    pub fn workspace(&self) -> Result<Tensor, RunError> {
+    pub(crate) fn workspace(&self) -> Result<Tensor, RunError> {
         let bytes = i64::try_from(self.interface.workspace_bytes).unwrap_or(i64::MAX);
-        zeros("workspace", TensorType::new(irc_tensor::DType::U8, [bytes]))
-    }
-
-    /// Runs on buffers and a workspace that the caller holds: no allocation.
-    ///
-    /// # Errors
-    /// [`RunError::Failed`].
-    ///
-    /// # Panics
-    /// When the buffers do not match the interface.
-    pub fn run_with(
-        &self,
-        inputs: &mut [Tensor],
-        outputs: &mut [Tensor],
-        workspace: &mut Tensor,
-    ) -> Result<(), RunError> {
-        let ports = self.interface.inputs.iter().chain(&self.interface.outputs);
-        let buffers = inputs.iter().chain(outputs.iter());
-        let matches = ports
-            .clone()
-            .zip(buffers)
-            .all(|(port, buffer)| port.tensor_type().is_some_and(|ty| ty == *buffer.ty()));
-        let count = inputs.len() + outputs.len();
-        assert!(matches && count == ports.count(), "buffers must match the interface");
-        assert!(workspace.bytes().len() as u64 >= self.interface.workspace_bytes);
-        let mut pointers: Vec<*mut c_void> = inputs
-            .iter_mut()
-            .chain(outputs.iter_mut())
-            .map(|tensor| tensor.bytes_mut().as_mut_ptr().cast())
-            .collect();
-        // Safety: every buffer has the size and alignment that the interface promises to the code.
-        let status = unsafe {
-            self.call_fixed(pointers.as_mut_ptr(), workspace.bytes_mut().as_mut_ptr().cast())
-        };
-        if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
+        zeros("the workspace", TensorType::new(irc_tensor::DType::U8, [bytes]))
     }
 
     pub(crate) fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
@@ -304,14 +230,12 @@ impl Library {
 }
 
 /// Loads the code of a library.
-fn open(path: &Path) -> Result<Arc<DynamicLibrary>, RunError> {
+fn open(path: &Path) -> Result<Arc<unix::Library>, RunError> {
     let unreadable = |reason: String| RunError::Load { path: path.to_owned(), reason };
     let checked = crate::image::check_file(path).map_err(|error| unreadable(error.to_string()))?;
     checked.map_err(unreadable)?;
-    // The loader searches its own folders for a name without a slash.
-    let path = Path::new(".").join(path);
     // Safety: loading runs the library's initialisers; compiled models have none.
-    unsafe { DynamicLibrary::open(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) }
+    unsafe { loader::open(path, libc::RTLD_LAZY | libc::RTLD_LOCAL) }
         .map(Arc::new)
         .map_err(unreadable)
 }
@@ -319,7 +243,7 @@ fn open(path: &Path) -> Result<Arc<DynamicLibrary>, RunError> {
 /// The tensor for an input: what is given, or zeros.
 pub(crate) fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
     let Some(expected) = port.tensor_type() else { return bind_sized(port, given) };
-    let Some(given) = given else { return zeros(&port.name, expected) };
+    let Some(given) = given else { return zeros(&format!("'{}'", port.name), expected) };
     let found = given.ty().clone();
     let mismatch = || RunError::InputType {
         name: port.name.clone(),

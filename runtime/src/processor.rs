@@ -20,7 +20,7 @@ pub enum Level {
 pub struct Feature {
     /// LLVM's name.
     pub name: &'static str,
-    /// The first level with it; `None` when no level demands it.
+    /// The first level with it; `None` when no level requires it.
     pub level: Option<Level>,
     /// Cranelift's setting; `None` when Cranelift does not use it.
     pub cranelift: Option<&'static str>,
@@ -53,7 +53,7 @@ macro_rules! features {
 }
 
 /// The features beyond `x86-64` that generated code may use: by level, then by name. CMPXCHG16B and
-/// LAHF/SAHF, which the levels demand as well, are in no code that irc generates.
+/// LAHF/SAHF, which the levels require as well, are in no code that irc generates.
 #[rustfmt::skip]
 pub const FEATURES: &[Feature] = features! {
     // LLVM             Rust               level     Cranelift
@@ -177,8 +177,8 @@ pub fn missing_features(required: &[String]) -> Vec<String> {
     required.iter().filter(is_missing).cloned().collect()
 }
 
-/// The features that code for a target of TVM uses, as far as its description tells:
-/// `llvm -mcpu=skylake-avx512 -mattr=+fma`. Names that are not in the tables tell nothing.
+/// The features that code for a target of TVM uses, as far as its description states them:
+/// `llvm -mcpu=skylake-avx512 -mattr=+fma`. Names that are not in the tables are ignored.
 pub(crate) fn required_by(target: &str) -> Vec<String> {
     let mut required = vec![];
     for option in target.split_ascii_whitespace() {

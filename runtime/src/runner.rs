@@ -1,5 +1,5 @@
 //! Runs a model repeatedly, with constants bound once and memory reused.
-use crate::{Host, Interface, Library, Port, RunError, held::HostConstant, library::bind};
+use crate::{Host, Interface, Library, Port, RunError, constants::HostConstant, library::bind};
 use bytes::Bytes;
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 /// A loaded model with its constants and its memory.
 pub struct Runner {
     library: Arc<Library>,
-    /// Positions in the interface of the inputs that are not constants.
+    /// Indices in the interface of the inputs that are not constants.
     given: Vec<usize>,
     /// Pointers to buffers: inputs, then outputs; those of constants stay.
     pointers: Vec<*mut c_void>,
@@ -21,9 +21,10 @@ pub struct Runner {
 // Safety: the pointers are to what the runner itself holds, or are set anew by each run.
 unsafe impl Send for Runner {}
 
-/// A constant for an input, of the input's size.
-fn held(port: &Port, bytes: &Bytes) -> Result<HostConstant, RunError> {
-    let wrong = |reason: String| RunError::Allocate { name: port.name.clone(), reason };
+/// The constant of an input, which has the size of the input.
+fn constant(port: &Port, bytes: &Bytes) -> Result<HostConstant, RunError> {
+    let wrong =
+        |reason: String| RunError::Allocate { name: format!("constant '{}'", port.name), reason };
     let ty = port.tensor_type();
     let ty = ty.ok_or_else(|| wrong("expected a constant of known type".to_owned()))?;
     let size = ty.byte_size().map_err(|error| wrong(error.to_string()))?;
@@ -52,12 +53,12 @@ impl Runner {
             };
             let bytes = usize::try_from(weight).ok().and_then(|weight| constants.get(weight));
             let bytes = bytes.ok_or_else(|| RunError::Allocate {
-                name: port.name.clone(),
+                name: format!("constant '{}'", port.name),
                 reason: format!("expected a constant {weight}, found {}", constants.len()),
             })?;
-            let held = held(port, bytes)?;
-            pointers[index] = held.pointer();
-            weights.push(held);
+            let constant = constant(port, bytes)?;
+            pointers[index] = constant.pointer();
+            weights.push(constant);
         }
         let (workspace, host) = (library.workspace()?, Host::new(interface));
         Ok(Runner { library, given, pointers, extents, workspace, host, _weights: weights })
@@ -68,7 +69,7 @@ impl Runner {
         self.library.interface()
     }
 
-    /// The inputs that are given to each run, in order.
+    /// The inputs that the caller provides to each run, in order: all but constants.
     pub fn inputs(&self) -> impl Iterator<Item = &Port> {
         self.given.iter().map(|index| &self.interface().inputs[*index])
     }

@@ -82,7 +82,7 @@ fn models_with_equal_numbers_of_files_are_told_apart() {
     let twice = |source: &str| source.replace("2 * x[i", "4 * x[i");
     let (one, other) = (linked("one", str::to_owned), linked("other", twice));
     let open =
-        |package| Arc::new(Model::of_package(package, OpenOptions::default()).expect("sound"));
+        |package| Arc::new(Model::from_package(package, OpenOptions::default()).expect("sound"));
     let (x, double) = (ramp(16, 0.25), ramp(16, 0.5));
     for _ in 0..3 {
         assert_eq!(run(&mut context(&open(&one)), &x), expected(&x));
@@ -151,7 +151,7 @@ fn memory_that_does_not_fit_is_refused() {
                 "no output is named '2'; the outputs are left, right",
             ),
             (context.bind_output(0, memory, 64), "output 'left': expected 16 bytes, f32[2,2]"),
-            (context.set_input_of(0, &[4, 4], &[0; 64]), "found f32[4, 4]"),
+            (context.set_input_shaped(0, &[4, 4], &[0; 64]), "found f32[4, 4]"),
             (model.input("y").map(drop), "no input is named 'y'; the inputs are x"),
             (context.output(9).map(drop), "no output is named '9'"),
         ]
@@ -160,7 +160,7 @@ fn memory_that_does_not_fit_is_refused() {
         let message = result.expect_err(words).to_string();
         assert!(message.contains(words), "{message}: {words}");
     }
-    context.set_input_of(0, &[2, 8], &[0; 64]).expect("its shape");
+    context.set_input_shaped(0, &[2, 8], &[0; 64]).expect("its shape");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_pool_that_breaks_its_word_is_a_failure() {
         source.replace("if (__TVMBackendParallelBarrier(task, environment)) return -1;", "")
     };
     let package = linked("broken", no_barrier);
-    let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+    let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     for task in [1, 2, 99] {
         let options =
             ContextOptions { pool: Arc::new(FailingPool(task)), ..ContextOptions::default() };
@@ -247,7 +247,7 @@ fn a_call_that_fails_says_why_and_the_next_run_is_whole() {
 fn a_status_without_a_message_is_told() {
     let silent = |source: &str| source.replace("__TVMAPISetLastError(message);", "");
     let package = linked("silent", silent);
-    let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+    let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     let mut context = context(&model);
     context.set_input(0, &bytes_of(&[f32::NAN; 16])).expect("an input");
     let message = context.run().expect_err("no number").to_string();
@@ -258,7 +258,7 @@ fn a_status_without_a_message_is_told() {
 fn code_that_asks_for_what_there_is_not_fails() {
     for (name, from, to, words) in [
         ("greedy", "uint64_t, int32_t, int32_t);", "uint64_t, int32_t, int32_t);", ""),
-        ("more", "(1, 0, 16, 2, 32)", "(1, 0, 4096, 2, 32)", "asks for 4096 bytes of workspace"),
+        ("more", "(1, 0, 16, 2, 32)", "(1, 0, 4096, 2, 32)", "requests 4096 bytes of workspace"),
         ("order", "rest) || __TVMBackendFreeWorkspace(1, 0, half)", "half)", "did not take last"),
         (
             "absent",
@@ -268,7 +268,7 @@ fn code_that_asks_for_what_there_is_not_fails() {
         ),
     ] {
         let package = linked(name, |source| source.replace(from, to));
-        let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+        let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
         let mut context = context(&model);
         match context.run() {
             Ok(()) => assert!(words.is_empty(), "{name}"),
@@ -280,7 +280,7 @@ fn code_that_asks_for_what_there_is_not_fails() {
     }
     let more = |source: &str| source.replace("(1, 0, 16, 2, 32)", "(1, 0, 4096, 2, 32)");
     let package = linked("allowed", more);
-    let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+    let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     let options = ContextOptions { workspace_bytes: 4096, ..ContextOptions::default() };
     Context::new(&model, &options).expect("memory").run().expect("the caller gives more");
 }
@@ -299,7 +299,7 @@ fn code_for_another_processor_is_never_loaded() {
             let metadata = String::from_utf8_lossy(&members["metadata.json"]).replace(from, to);
             members.insert("metadata.json".into(), metadata.into());
         });
-        Model::of_bytes("deadly.tar", &bytes, OpenOptions::default()).err().expect("refused")
+        Model::from_bytes("deadly.tar", &bytes, OpenOptions::default()).err().expect("refused")
     };
     let error = refused("\"requires\": []", "\"requires\": [\"warp-drive\"]");
     assert!(matches!(error, ModelError::Processor { .. }));
@@ -314,13 +314,13 @@ fn code_for_another_processor_is_never_loaded() {
         let cut = members[member].slice(..members[member].len() / 4);
         members.insert(member.into(), cut);
     });
-    assert!(Model::of_bytes("cut.tar", &bytes, OpenOptions::default()).is_err());
+    assert!(Model::from_bytes("cut.tar", &bytes, OpenOptions::default()).is_err());
 }
 
 #[test]
 fn more_memory_than_allowed_is_refused() {
     let package = linked("limit", str::to_owned);
-    let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+    let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     let context = context(&model);
     let options =
         |limit: u64| ContextOptions { memory_limit: Some(limit), ..ContextOptions::default() };
@@ -364,7 +364,9 @@ fn edited(name: &str, edit: impl FnOnce(&mut Value)) -> Arc<Model> {
     });
     let (package, report) = read(name, &bytes);
     let package = package.unwrap_or_else(|| panic!("{report:#?}"));
-    Arc::new(Model::of_package(&package, OpenOptions::default()).unwrap_or_else(|e| panic!("{e}")))
+    Arc::new(
+        Model::from_package(&package, OpenOptions::default()).unwrap_or_else(|e| panic!("{e}")),
+    )
 }
 
 fn change(members: &mut BTreeMap<String, Bytes>, path: &str, edit: impl FnOnce(&mut Value)) {
@@ -421,7 +423,8 @@ fn models_of_tvm_compute_what_onnx_runtime_does() {
         let package = package.expect("sound");
         let library = link_archive(&path, &package);
         let options = OpenOptions { library: Some(&library), model: None };
-        let model = Model::of_package(&package, options).unwrap_or_else(|error| panic!("{error}"));
+        let model =
+            Model::from_package(&package, options).unwrap_or_else(|error| panic!("{error}"));
         let model = Arc::new(model);
         let pool = Arc::new(ThreadPool::new(3).expect("threads"));
         for options in [

@@ -37,7 +37,7 @@ fn write_beyond() {
     let Some(guard) = std::env::var_os(GUARDED) else { return };
     let beyond = |source: &str| source.replace("y[i + 8] = rest[i]", "y[i + 16] = rest[i]");
     let package = linked("beyond", beyond);
-    let model = Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"));
+    let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     let options = if guard == "1" { guarded() } else { ContextOptions::default() };
     Context::new(&model, &options).expect("memory").run().expect("a run");
 }

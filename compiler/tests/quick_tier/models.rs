@@ -1,6 +1,6 @@
 //! Whole models through both code generators: they agree within docs/tolerances.md.
 use irc::{Backend, ImportOptions, Results, Session, Target};
-use irc_runtime::{Interface, Library, Port};
+use irc_runtime::{Interface, Library, Port, Runner};
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::{collections::BTreeMap, path::Path};
 
@@ -54,7 +54,7 @@ pub fn run(library: &[u8], inputs: Buffers) -> Buffers {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.so");
     std::fs::write(&path, library).unwrap();
-    Library::load(&path).unwrap().run(inputs).unwrap()
+    Runner::new(Library::load(&path).unwrap().into(), &[]).unwrap().run(inputs).unwrap()
 }
 
 /// Keeps long chains of half-precision products away from overflow, where rounding decides

@@ -5,7 +5,6 @@ pub mod graphs;
 pub mod levels;
 
 use irc::{ImportOptions, Results, Session, Target};
-use irc_runtime::Library;
 use irc_tensor::{Tensor, Tolerance, compare, seed_for};
 use std::collections::BTreeMap;
 
@@ -36,10 +35,7 @@ pub fn agreement(text: &str, flops_limit: u64) -> Result<(), Disagreement> {
         return Err(Disagreement::Left("too large for the reference".to_owned()));
     }
     let compiled = model.library(Target::host()).map_err(|f| wrong(format!("{f:?}")))?;
-    let folder = tempfile::tempdir().map_err(|e| wrong(e.to_string()))?;
-    let path = folder.path().join("model.so");
-    std::fs::write(&path, &compiled.library).map_err(|e| wrong(e.to_string()))?;
-    let library = Library::load(&path).map_err(|e| wrong(e.to_string()))?;
+    let mut runner = compiled.runner().map_err(|e| wrong(e.to_string()))?;
     let mut inputs: BTreeMap<String, Tensor> = BTreeMap::new();
     for port in &compiled.interface.inputs {
         let ty = port.tensor_type().ok_or_else(|| wrong("unknown type".to_owned()))?;
@@ -49,7 +45,7 @@ pub fn agreement(text: &str, flops_limit: u64) -> Result<(), Disagreement> {
     }
     let expected = model.evaluate(inputs.clone());
     let expected = expected.map_err(|error| wrong(format!("{error:?}")))?;
-    let actual = library.run(inputs).map_err(|e| wrong(e.to_string()))?;
+    let actual = runner.run(inputs).map_err(|e| wrong(e.to_string()))?;
     for (buffer, expected) in &expected {
         let actual = actual.get(buffer).ok_or_else(|| wrong(format!("{buffer} is missing")))?;
         let result = compare(expected, actual, Tolerance::of(expected.dtype())).map_err(wrong)?;

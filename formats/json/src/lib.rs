@@ -5,8 +5,7 @@
 //! [`parse`] makes a tree of [`Node`]s that borrow the text and know where they are in it; a
 //! [`Reader`] reads typed values from it and reports at the value concerned; [`At`] is the path of a
 //! value, and [`place`] finds in the text what a path names. [`Json`] is an owned value,
-//! kept where a model has no field for it, and what a writer prints. [`Map`] is what objects become
-//! whose keys are names.
+//! kept where a model has no field for it, and what a writer prints.
 //!
 //! The parser is our own. `jsonc-parser` has ranges and the spelling of numbers too, but its nesting
 //! is bounded by a constant, the number of its values not at all; it accepts Unicode white space
@@ -16,7 +15,6 @@
 
 mod finite;
 mod format;
-mod map;
 mod parse;
 mod path;
 mod read;
@@ -24,7 +22,6 @@ mod value;
 mod write;
 
 pub use format::Format;
-pub use map::{Map, order, sort_by};
 pub use parse::{Member, Node, Value, parse, tree};
 pub use path::{At, locate, place, place_in};
 pub use read::{Object, Reader};

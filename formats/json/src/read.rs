@@ -1,10 +1,11 @@
 //! Typed access to a tree, which reports errors at the value concerned and continues.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use irc_diag::{Diagnostic, Severity, Sink, clip, nearest};
 
-use crate::{At, Format, Member, Node, Value, order};
+use crate::{At, Format, Member, Node, Value};
 
 /// Reads values, reporting what is not as expected; every method returns `None` after reporting.
 pub struct Reader<'s> {
@@ -219,13 +220,8 @@ fn repeated<'n, 't>(members: &'n [Member<'t>]) -> Vec<&'n Member<'t>> {
         };
         return members.iter().enumerate().filter(is_repeated).map(|(_, member)| member).collect();
     }
-    let by_key = order(members.len(), &|a, b| members[a].key.cmp(&members[b].key));
-    let mut is_repeated = vec![false; members.len()];
-    for pair in by_key.windows(2).filter(|pair| members[pair[0]].key == members[pair[1]].key) {
-        is_repeated[pair[1]] = true;
-    }
-    let members = members.iter().zip(is_repeated);
-    members.filter(|(_, is_repeated)| *is_repeated).map(|(member, _)| member).collect()
+    let mut seen = BTreeSet::new();
+    members.iter().filter(|member| !seen.insert(&member.key)).collect()
 }
 
 /// A value in words.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_json::Map;
 
 use crate::archive::Archive;
 use crate::check::{Depth, check, hash};
@@ -215,11 +214,11 @@ fn extension(
 }
 
 /// Parameters one after another, each at a multiple of the alignment, and their offsets.
-fn aligned(params: &[Param]) -> (Bytes, Map<String, u64>) {
-    let (mut bytes, mut offsets) = (vec![], vec![]);
+fn aligned(params: &[Param]) -> (Bytes, BTreeMap<String, u64>) {
+    let (mut bytes, mut offsets) = (vec![], BTreeMap::new());
     for param in params {
         let offset = append_aligned(&mut bytes, &param.data);
-        offsets.push((param.name.clone(), offset as u64));
+        offsets.insert(param.name.clone(), offset as u64);
     }
-    (bytes.into(), offsets.into())
+    (bytes.into(), offsets)
 }

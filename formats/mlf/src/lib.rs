@@ -29,7 +29,6 @@ mod types;
 pub use archive::Archive;
 pub use build::{Contents, Model, Shared, TestVector, Version, build};
 pub use check::{Depth, check};
-pub use irc_json::Map;
 pub use package::{Package, Part, read};
 pub use report::{Diagnostics, Report};
 pub use types::{Code, DataType, Type};

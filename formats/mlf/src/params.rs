@@ -5,11 +5,11 @@
 //! number, reserved word, device type and id, rank, element type, shape, number of bytes, bytes in
 //! row-major order.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
-use irc_json::{Map, order};
 
 use crate::report::at_byte;
 use crate::types::{Code, DataType, MAX_RANK, Type};
@@ -47,7 +47,7 @@ pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
 }
 
 /// The number of each parameter, by name.
-pub fn by_name(params: &[Param]) -> Map<&str, usize> {
+pub fn by_name(params: &[Param]) -> BTreeMap<&str, usize> {
     params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)).collect()
 }
 
@@ -123,13 +123,10 @@ impl Reader<'_> {
             places.push(place);
             names.push(name);
         }
-        let mut is_repeated = vec![false; names.len()];
-        for pair in order(names.len(), &|a, b| names[a].cmp(&names[b])).windows(2) {
-            is_repeated[pair[1]] = names[pair[0]] == names[pair[1]];
-        }
-        for (number, _) in is_repeated.iter().enumerate().filter(|(_, is)| **is) {
-            let message = format!("tensor `{}` occurs twice", clip(&names[number]));
-            self.report(places[number], "mlf-params-name", &message);
+        let mut seen = BTreeSet::new();
+        for (name, place) in names.iter().zip(places).filter(|(name, _)| !seen.insert(*name)) {
+            let message = format!("tensor `{}` occurs twice", clip(name));
+            self.report(place, "mlf-params-name", &message);
         }
         (names.len() as u64 == count).then_some(names)
     }

@@ -1,7 +1,6 @@
 //! Diagnostics by file of the archive.
 
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_json::sort_by;
 
 use crate::archive::Archive;
 
@@ -51,7 +50,7 @@ impl Report {
 
     /// Adds what was found in members that are not text, each with the path of its member.
     pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
-        sort_by(&mut found, &|a, b| a.0.cmp(b.0));
+        found.sort_by_key(|(path, _)| *path);
         let mut sink = Sink::new();
         let mut found = found.into_iter().peekable();
         while let Some((path, diagnostic)) = found.next() {
@@ -89,7 +88,7 @@ impl Report {
 
     /// The report, complete: each file once, in order.
     pub(crate) fn sorted(mut self) -> Self {
-        sort_by(&mut self.files, &|a, b| a.source.name().cmp(b.source.name()));
+        self.files.sort_by(|a, b| a.source.name().cmp(b.source.name()));
         self.files.dedup_by(|next, kept| {
             let is_same = next.source.name() == kept.source.name();
             if is_same {

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use irc_mlf::{
-    Code, Contents, DataType, Map, Model, Shared, Type, Version,
+    Code, Contents, DataType, Model, Shared, Type, Version,
     graph::{Call, Edge, Entry, Graph, Node},
     params::Param,
 };
@@ -100,7 +100,7 @@ fn float32(shape: &[i64]) -> Type {
 fn call(name: &str, function: &str, inputs: &[usize]) -> Node {
     let inputs = inputs.iter().map(|node| Edge { node: *node, output: 0 }).collect();
     let function = format!("tvmgen_default_{function}");
-    let call = Call { function, inputs, outputs: 1, flatten: false, attributes: Map::new() };
+    let call = Call { function, inputs, outputs: 1, flatten: false, attributes: BTreeMap::new() };
     Node { name: name.to_owned(), call: Some(call) }
 }
 

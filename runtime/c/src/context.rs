@@ -12,25 +12,25 @@ use std::{
     sync::Arc,
 };
 
-/// A model with memory. One thread may use it at a time.
+/// The memory to run a model with. One thread may use it at a time.
 pub struct irc_context {
     context: Context,
 }
 
-/// How a context is made. Zeros are fine everywhere but in `size`.
+/// How a context is created. Zeros select the defaults, except in `size`.
 #[repr(C)]
 pub struct irc_context_options {
     /// Bytes of this struct: `sizeof(irc_context_options)`.
     pub size: usize,
-    /// Threads that run the tasks of parallel calls; null takes `threads` of the context's own.
+    /// The threads that run the tasks of parallel calls; null selects `threads` threads of the runtime.
     pub pool: *const irc_pool,
-    /// Without a pool: how many tasks run at once. 0 and 1 run them on the thread that calls.
+    /// Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
     pub threads: u32,
-    /// Whether code that leaves its memory dies there: for finding such code.
+    /// Whether code that accesses memory beyond a tensor faults: for finding such code.
     pub guard: u32,
     /// Bytes of workspace of each thread, where the archive states less than its code takes.
     pub workspace_bytes: u64,
-    /// The most bytes that the context may take; 0 allows what the machine has.
+    /// Maximum number of bytes of the context; 0 allows the memory of the machine.
     pub memory_limit: u64,
 }
 
@@ -61,8 +61,7 @@ unsafe fn options(options: *const irc_context_options) -> Result<ContextOptions,
     })
 }
 
-/// Gives a model memory, and puts a context into `context`, which `irc_context_free` frees. `options` may
-/// be null.
+/// Creates a context of a model, and stores it in `context`; `irc_context_free` frees it. `options` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_new(
     model: *const irc_model,
@@ -70,7 +69,7 @@ pub unsafe extern "C" fn irc_context_new(
     context: *mut *mut irc_context,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             put(context, null_mut(), "context")?;
             let made = Context::new(&handle(model, "model")?.model, &self::options(options)?)?;
@@ -79,7 +78,7 @@ pub unsafe extern "C" fn irc_context_new(
     })
 }
 
-/// Frees a context; null is fine.
+/// Frees a context, or nothing if it is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_free(context: *mut irc_context) {
     if !context.is_null() {
@@ -88,10 +87,10 @@ pub unsafe extern "C" fn irc_context_free(context: *mut irc_context) {
     }
 }
 
-/// Bytes of memory that the context took when it was made; 0 of null.
+/// Bytes of memory that the context allocated when it was created; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_bytes(context: *const irc_context) -> usize {
-    // Safety: what the header asks of callers.
+    // Safety: the header states what callers must ensure.
     unsafe { context.as_ref() }.map_or(0, |context| context.context.bytes())
 }
 
@@ -104,7 +103,7 @@ pub unsafe extern "C" fn irc_context_set_input(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let data = list(data.cast(), bytes, "data")?;
             Ok(handle_mut(context, "context")?.context.set_input(index, data)?)
@@ -123,16 +122,16 @@ pub unsafe extern "C" fn irc_context_set_input_shaped(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let (shape, data) = (list(shape, rank, "shape")?, list(data.cast(), bytes, "data")?);
-            Ok(handle_mut(context, "context")?.context.set_input_of(index, shape, data)?)
+            Ok(handle_mut(context, "context")?.context.set_input_shaped(index, shape, data)?)
         }
     })
 }
 
-/// Lets an input be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
-/// Nothing is copied, and the model does not write there.
+/// Binds an input to memory of the caller, aligned to 64 bytes, until the context or the binding ends. The
+/// memory is read in place, and the model does not write there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_bind_input(
     context: *mut irc_context,
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn irc_context_bind_input(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let context = handle_mut(context, "context")?;
             Ok(context.context.bind_input(index, data.cast(), bytes)?)
@@ -160,16 +159,16 @@ pub unsafe extern "C" fn irc_context_bind_input_shaped(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let shape = list(shape, rank, "shape")?;
             let context = handle_mut(context, "context")?;
-            Ok(context.context.bind_input_of(index, shape, data.cast(), bytes)?)
+            Ok(context.context.bind_input_shaped(index, shape, data.cast(), bytes)?)
         }
     })
 }
 
-/// Lets an output be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+/// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_bind_output(
     context: *mut irc_context,
@@ -178,7 +177,7 @@ pub unsafe extern "C" fn irc_context_bind_output(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let context = handle_mut(context, "context")?;
             Ok(context.context.bind_output(index, data.cast(), bytes)?)
@@ -186,29 +185,29 @@ pub unsafe extern "C" fn irc_context_bind_output(
     })
 }
 
-/// Lets an output be in the context's own memory again.
+/// Ends the binding of an output: it is in the context's own memory again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_unbind_output(
     context: *mut irc_context,
     index: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe { Ok(handle_mut(context, "context")?.context.unbind_output(index)?) }
     })
 }
 
-/// Runs the model. Inputs keep what they hold; those never set are zero.
+/// Runs the model. Inputs keep their contents; those never set are zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_run(context: *mut irc_context) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe { Ok(handle_mut(context, "context")?.context.run()?) }
     })
 }
 
-/// Where an output is, and how many bytes it has: the caller's memory, or the context's own, which the
-/// next run writes anew.
+/// The address and size of an output: in bound memory, or in the context's own, which the next run
+/// overwrites.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_output(
     context: *const irc_context,
@@ -217,7 +216,7 @@ pub unsafe extern "C" fn irc_context_output(
     bytes: *mut usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let output = handle(context, "context")?.context.output(index)?;
             put(data, output.as_ptr().cast(), "data")?;
@@ -226,7 +225,7 @@ pub unsafe extern "C" fn irc_context_output(
     })
 }
 
-/// Copies an output to `data`, which has room for exactly its bytes.
+/// Copies an output to `data`, which must have exactly its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_copy_output(
     context: *const irc_context,
@@ -235,7 +234,7 @@ pub unsafe extern "C" fn irc_context_copy_output(
     bytes: usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let output = handle(context, "context")?.context.output(index)?;
             if output.len() != bytes || data.is_null() {
@@ -259,7 +258,7 @@ pub unsafe extern "C" fn irc_context_output_shape(
     rank: *mut usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let extents = handle(context, "context")?.context.output_shape(index)?;
             put(shape, if extents.is_empty() { null() } else { extents.as_ptr() }, "shape")?;

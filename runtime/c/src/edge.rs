@@ -1,4 +1,4 @@
-//! What happens at the edge to C: panics become errors, pointers are looked at.
+//! The boundary to C: panics become errors, pointers are checked.
 use crate::error::{irc_code, irc_error};
 use std::{
     ffi::{CStr, c_char},
@@ -7,7 +7,7 @@ use std::{
     ptr::null_mut,
 };
 
-/// Runs what may fail; the error that the caller frees, or null.
+/// Runs a function that may fail or panic; the error, which the caller frees, or null.
 pub fn caught(run: &dyn Fn() -> Result<(), irc_error>) -> *mut irc_error {
     // What a panic leaves half done is in handles, which hold no lock across it.
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -17,25 +17,25 @@ pub fn caught(run: &dyn Fn() -> Result<(), irc_error>) -> *mut irc_error {
         Err(panic) => {
             let message = panic.downcast_ref::<String>().map(String::as_str);
             let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
-            irc_error::new(irc_code::IRC_FAULT, message.unwrap_or("the runtime panicked"))
+            irc_error::new(irc_code::IRC_INTERNAL, message.unwrap_or("the runtime panicked"))
         }
     };
     Box::into_raw(Box::new(error))
 }
 
-/// What a handle points to.
+/// The object of a handle.
 ///
 /// # Errors
 /// It is null; `what` says which.
 ///
 /// # Safety
-/// Null, or a handle that was given out and not freed.
+/// Null, or a handle that was returned and not freed.
 pub unsafe fn handle<'h, T>(pointer: *const T, what: &str) -> Result<&'h T, irc_error> {
     // Safety: as the caller promises.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
 
-/// As [`handle`], to change.
+/// As [`handle`], mutable.
 ///
 /// # Safety
 /// As there, and nobody else uses it.
@@ -44,10 +44,10 @@ pub unsafe fn handle_mut<'h, T>(pointer: *mut T, what: &str) -> Result<&'h mut T
     unsafe { pointer.as_mut() }.ok_or_else(|| null(what))
 }
 
-/// Writes a result where the caller wants it.
+/// Writes a result to memory of the caller.
 ///
 /// # Safety
-/// Null, or room for a result.
+/// Null, or memory for a result.
 pub unsafe fn put<T>(to: *mut T, value: T, what: &str) -> Result<(), irc_error> {
     if to.is_null() {
         return Err(null(what));
@@ -76,7 +76,7 @@ pub unsafe fn list<'l, T>(data: *const T, count: usize, what: &str) -> Result<&'
 /// It is not UTF-8.
 ///
 /// # Safety
-/// Null, or a string that ends in a zero.
+/// Null, or a NUL-terminated string.
 pub unsafe fn text<'t>(text: *const c_char) -> Result<Option<&'t str>, irc_error> {
     if text.is_null() {
         return Ok(None);
@@ -100,7 +100,7 @@ pub unsafe fn path<'t>(path: *const c_char) -> Option<&'t Path> {
     Some(Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())))
 }
 
-/// A null pointer where there must be none.
+/// The error of a null pointer.
 pub fn null(what: &str) -> irc_error {
     irc_error::argument(&format!("{what} is null"))
 }

@@ -1,4 +1,4 @@
-//! Errors, as handles with a code and a sentence.
+//! Errors, as handles with a code and a message.
 use irc_runtime::{ModelError, RunError};
 use std::ffi::{CString, c_char};
 
@@ -10,22 +10,22 @@ pub enum irc_code {
     IRC_OK = 0,
     /// A file cannot be read.
     IRC_FILE = 1,
-    /// The archive is damaged or contradicts itself; each line of the message is a diagnostic.
-    IRC_REFUSED = 2,
-    /// The file is valid, but nothing that runs here.
+    /// The archive is damaged or inconsistent; each line of the message is a diagnostic.
+    IRC_INVALID = 2,
+    /// The file is valid, but this runtime cannot run it.
     IRC_UNSUPPORTED = 3,
     /// The code uses instructions that this processor lacks; none of it has run.
     IRC_PROCESSOR = 4,
     /// The system cannot load the code, or it lacks a function.
     IRC_LOAD = 5,
-    /// The model needs more memory than it may have, or than there is.
+    /// More memory is needed than allowed or available.
     IRC_MEMORY = 6,
-    /// The call is wrong: a null pointer, an unknown name, memory of another size or alignment.
+    /// The call is wrong: a null pointer, an unknown name, memory of the wrong size or alignment.
     IRC_ARGUMENT = 7,
     /// The model failed while it ran.
     IRC_FAILED = 8,
-    /// A fault of the runtime itself.
-    IRC_FAULT = 9,
+    /// An internal error of the runtime.
+    IRC_INTERNAL = 9,
 }
 
 /// An error; free it with `irc_error_free`.
@@ -35,7 +35,7 @@ pub struct irc_error {
 }
 
 impl irc_error {
-    /// An error with a sentence.
+    /// An error with a message.
     pub(crate) fn new(code: irc_code, message: &str) -> Self {
         let message: Vec<u8> = message.bytes().filter(|byte| *byte != 0).collect();
         irc_error { code, message: CString::new(message).unwrap_or_default() }
@@ -56,7 +56,7 @@ impl From<ModelError> for irc_error {
 fn code_of(error: &ModelError) -> irc_code {
     match error {
         ModelError::File { .. } => irc_code::IRC_FILE,
-        ModelError::Refused(_) => irc_code::IRC_REFUSED,
+        ModelError::InvalidArchive(_) => irc_code::IRC_INVALID,
         ModelError::Unsupported { .. } => irc_code::IRC_UNSUPPORTED,
         ModelError::Processor { .. } => irc_code::IRC_PROCESSOR,
         ModelError::Load { .. } => irc_code::IRC_LOAD,
@@ -65,7 +65,7 @@ fn code_of(error: &ModelError) -> irc_code {
         ModelError::Failed { .. } => irc_code::IRC_FAILED,
         ModelError::Library(error) => match error {
             RunError::Load { .. } => irc_code::IRC_LOAD,
-            RunError::NotAModel { .. } | RunError::NeedsRunner => irc_code::IRC_UNSUPPORTED,
+            RunError::NotAModel { .. } | RunError::MissingConstants => irc_code::IRC_UNSUPPORTED,
             RunError::Processor { .. } => irc_code::IRC_PROCESSOR,
             RunError::Allocate { .. } => irc_code::IRC_MEMORY,
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {

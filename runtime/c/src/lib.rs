@@ -5,8 +5,6 @@
 #![allow(non_camel_case_types, reason = "the names of C")]
 #![allow(clippy::missing_safety_doc, reason = "said for all functions at once in docs/runtime.md")]
 
-#[cfg(all(target_os = "linux", not(feature = "static"), not(debug_assertions)))]
-mod calls;
 mod context;
 mod edge;
 mod error;

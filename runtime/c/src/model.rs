@@ -19,7 +19,7 @@ pub struct irc_model {
     outputs: Vec<Names>,
 }
 
-/// The names of an input or output, as C has them.
+/// The name and type of an input or output, as C strings.
 struct Names {
     name: CString,
     dtype: CString,
@@ -30,9 +30,9 @@ struct Names {
 pub struct irc_open_options {
     /// Bytes of this struct: `sizeof(irc_open_options)`.
     pub size: usize,
-    /// Which model of an archive of several; null takes the only one.
+    /// The model of an archive of several; null selects the only one.
     pub model: *const c_char,
-    /// Path of the archive's code as a shared library, for archives that hold none; or null.
+    /// Path of the archive's code as a shared library, for archives without one; or null.
     pub library: *const c_char,
 }
 
@@ -54,7 +54,7 @@ pub struct irc_port {
     pub rank: u32,
     /// Extents, outermost first; -1 where they depend on the inputs. Null when there is no dimension.
     pub shape: *const i64,
-    /// Bytes of the whole, dense and row-major; 0 also where they depend on the inputs.
+    /// Bytes of the contents, dense and row-major; 0 if they depend on the inputs.
     pub bytes: u64,
 }
 
@@ -107,8 +107,8 @@ unsafe fn options<'o>(options: *const irc_open_options) -> Result<OpenOptions<'o
     unsafe { Ok(OpenOptions { model: text(options.model)?, library: path(options.library) }) }
 }
 
-/// Opens an archive, or a library of `irc compile`, and puts a model into `model`, which
-/// `irc_model_free` frees. `options` may be null. The file stays mapped and must not change.
+/// Opens an archive, or a library of `irc compile`, and stores in `model` the model, which `irc_model_free`
+/// frees. `options` may be null. The file stays mapped and must not change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_model_open(
     path: *const c_char,
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn irc_model_open(
     model: *mut *mut irc_model,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             put(model, null_mut(), "model")?;
             let path = self::path(path).ok_or_else(|| null("path"))?;
@@ -136,18 +136,18 @@ pub unsafe extern "C" fn irc_model_open_memory(
     model: *mut *mut irc_model,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             put(model, null_mut(), "model")?;
             let data: &'static [u8] = crate::edge::list(data.cast(), bytes, "data")?;
             let options = self::options(options)?;
-            let opened = Model::of_bytes("memory", &Bytes::from_static(data), options)?;
+            let opened = Model::from_bytes("memory", &Bytes::from_static(data), options)?;
             put(model, Box::into_raw(Box::new(irc_model::new(opened))), "model")
         }
     })
 }
 
-/// Frees a model; null is fine. Its contexts stay usable.
+/// Frees a model, or nothing if it is null. Its contexts remain usable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_model_free(model: *mut irc_model) {
     if !model.is_null() {
@@ -156,17 +156,17 @@ pub unsafe extern "C" fn irc_model_free(model: *mut irc_model) {
     }
 }
 
-/// Number of inputs; 0 of null.
+/// Number of inputs; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_model_input_count(model: *const irc_model) -> usize {
-    // Safety: what the header asks of callers.
+    // Safety: the header states what callers must ensure.
     unsafe { model.as_ref() }.map_or(0, |model| model.inputs.len())
 }
 
-/// Number of outputs; 0 of null.
+/// Number of outputs; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_model_output_count(model: *const irc_model) -> usize {
-    // Safety: what the header asks of callers.
+    // Safety: the header states what callers must ensure.
     unsafe { model.as_ref() }.map_or(0, |model| model.outputs.len())
 }
 
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn irc_model_input(
     port: *mut irc_port,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let model = handle(model, "model")?;
             let described =
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn irc_model_output(
     port: *mut irc_port,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let model = handle(model, "model")?;
             let described =
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn irc_model_find_input(
     index: *mut usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let name = text(name)?.ok_or_else(|| null("name"))?;
             put(index, handle(model, "model")?.model.input(name)?, "index")
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn irc_model_find_output(
     index: *mut usize,
 ) -> *mut irc_error {
     caught(&|| {
-        // Safety: what the header asks of callers.
+        // Safety: the header states what callers must ensure.
         unsafe {
             let name = text(name)?.ok_or_else(|| null("name"))?;
             put(index, handle(model, "model")?.model.output(name)?, "index")

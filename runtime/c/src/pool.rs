@@ -9,19 +9,19 @@ pub type irc_task = unsafe extern "C" fn(data: *mut c_void, index: u32);
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct irc_pool {
-    /// Whatever `run` needs; it lives as long as the contexts of the pool.
+    /// Passed to `run`; must be valid as long as the contexts of the pool exist.
     pub user: *mut c_void,
-    /// How many tasks run at once, at least 1.
+    /// Number of tasks that run at once, at least 1.
     pub threads: u32,
-    /// Runs `task(data, 0)` to `task(data, tasks - 1)`, each once and each on a thread of its own at the
-    /// same time as the others, for tasks may wait for each other; returns when all have. `tasks` is at
-    /// most `threads`. Several threads may call it at once.
+    /// Runs `task(data, 0)` to `task(data, tasks - 1)`, each once and on a thread of its own, concurrently, as
+    /// tasks may wait for each other; returns when all have finished. `tasks` is at most `threads`. Several
+    /// threads may call it at once.
     pub run: Option<
         unsafe extern "C" fn(user: *mut c_void, tasks: u32, task: irc_task, data: *mut c_void),
     >,
 }
 
-// Safety: what the header asks of callers.
+// Safety: the header states what callers must ensure.
 unsafe impl Send for irc_pool {}
 // Safety: as above.
 unsafe impl Sync for irc_pool {}

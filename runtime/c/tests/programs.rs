@@ -38,7 +38,7 @@ fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         succeed(&mut cargo(&["build"]));
-        succeed(&mut cargo(&["rustc", "--crate-type", "staticlib", "--features", "static"]));
+        succeed(&mut cargo(&["rustc", "--crate-type", "staticlib"]));
         target().join("debug")
     })
 }

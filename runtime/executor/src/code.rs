@@ -1,8 +1,8 @@
-//! The compiled code of a plan's tasks: what the compiler promises and the executor calls.
+//! The compiled code of a plan's tasks: the interface between the compiler and the executor.
 //!
 //! A task is a list of steps, run in order for one task index. A kernel is one function per way in
-//! which its last tiles may be cut short; it is given the address of the first element that the
-//! task touches of each operand. Extents and strides are in the code.
+//! which its last tiles may be partial; its arguments are the addresses of the first element that the
+//! task accesses of each operand. Extents and strides are in the code.
 
 use irc_ark_format::plan::tiling::Grid;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub type Entry = unsafe extern "C" fn(operands: *const *mut c_void, scratch: *mu
 pub struct PlanCode {
     /// By index of the task info.
     pub tasks: Vec<TaskCode>,
-    /// The most scratch memory any kernel needs, in bytes.
+    /// Maximum number of bytes of scratch memory of a kernel.
     pub scratch_bytes: u64,
     /// Processor features that the code uses, by LLVM's names.
     pub requires: Vec<String>,
@@ -27,7 +27,7 @@ pub struct PlanCode {
 /// The code of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCode {
-    /// What to do for one task index, in order.
+    /// The steps for one task index, in order.
     pub steps: Vec<Step>,
 }
 
@@ -40,27 +40,27 @@ pub enum Step {
     Communicate(usize),
 }
 
-/// A compiled kernel: one op, or several that only use what the same task index of each other made.
+/// A compiled kernel: one op, or several, each of which uses only results of the same task index of the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     /// Indices of its ops in the task info, ascending.
     pub ops: Vec<usize>,
     /// The radices of the task index's digits ([`Grid::counts`]).
     pub counts: [i64; 4],
-    /// The memory it touches, in the order of the addresses it takes.
+    /// The memory that it accesses, in the order of its address arguments.
     pub operands: Vec<Operand>,
     /// The functions: the first whose condition holds is called.
     pub variants: Vec<Variant>,
 }
 
-/// What a kernel touches of a buffer.
+/// The part of a buffer that a kernel accesses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operand {
     /// Id of the buffer.
     pub buffer: u64,
-    /// Byte in the buffer of what the task of digits 0 touches first.
+    /// Offset in the buffer of the first byte that the task with digits 0 accesses.
     pub offset: u64,
-    /// Bytes further for one more of each digit.
+    /// The stride of each digit, in bytes.
     pub steps: [u64; 4],
 }
 
@@ -71,26 +71,26 @@ pub struct Variant {
     pub last: [bool; 4],
     /// Name of the [`Entry`] in the library.
     pub symbol: String,
-    /// What it can use again for other tasks, if anything.
+    /// The value that tasks can share, if there is one.
     pub keeps: Option<Keeps>,
 }
 
-/// What a function makes from some of its operands alone, so that tasks for which these hold the
+/// A value that a function computes from some of its operands alone, so that tasks for which these are the
 /// same elements can share it.
 ///
-/// The function finds memory for it at the last of its addresses, aligned to 64. The first eight
-/// bytes, which it does not write, say what to do: zero, and it fills the rest; else a call for the
-/// same operands has, and it only reads.
+/// The last address argument of the function is the memory of the value, aligned to 64. The first eight
+/// bytes, which the function does not write, are zero if it must compute the value into the rest, and nonzero if
+/// another call with the same operands has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeps {
     /// Bytes of memory.
     pub bytes: u64,
-    /// Indices in [`Kernel::operands`] of those that it is made from.
+    /// Indices in [`Kernel::operands`] of those that it is computed from.
     pub operands: Vec<usize>,
 }
 
 impl Kernel {
-    /// The variant that computes the task of these digits.
+    /// The variant that computes the task with these digits.
     pub fn variant(&self, digits: [i64; 4]) -> Option<usize> {
         let is_last = |dim: usize| digits[dim] + 1 == self.counts[dim];
         self.variants
@@ -105,7 +105,7 @@ impl Kernel {
 }
 
 impl Operand {
-    /// The byte in the buffer that the task of these digits touches first.
+    /// The first byte in the buffer that the task with these digits accesses.
     pub fn byte(&self, digits: [i64; 4]) -> u64 {
         let steps = self.steps.iter().zip(digits);
         self.offset + steps.map(|(step, digit)| step * digit.cast_unsigned()).sum::<u64>()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use irc_tensor::TensorType;
 
-/// What is wrong with a plan, its code, its inputs, or a run of it.
+/// Why a plan cannot be prepared or run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is not a shared library this machine can load.
@@ -12,7 +12,7 @@ pub enum Error {
     Load {
         /// The file.
         path: PathBuf,
-        /// The loader's words.
+        /// The loader's message.
         reason: String,
     },
     /// The code uses instructions that this processor lacks.
@@ -34,7 +34,7 @@ pub enum Error {
     Code {
         /// Rank of the plan.
         rank: i64,
-        /// What does not fit.
+        /// The inconsistency.
         reason: String,
     },
     /// An input has another type than the buffer of its name.
@@ -63,13 +63,13 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The plans do not make a world that can run together.
+    /// The plans are not those of one world.
     #[error("{0}")]
     World(String),
-    /// Nothing can go on.
+    /// A deadlock: no task can continue.
     #[error("deadlock: no task can make progress\n{waits}")]
     Deadlock {
-        /// Who waits for whom, one a line.
+        /// What waits for what, one per line.
         waits: String,
     },
     /// A kernel returned an error code.
@@ -84,10 +84,10 @@ pub enum Error {
         /// What the kernel returned.
         code: i32,
     },
-    /// Two tasks touch the same bytes in no order.
+    /// A race: two accesses to the same bytes are not ordered.
     #[error("{0}")]
     Race(Box<crate::Race>),
-    /// Messages between ranks do not get through.
+    /// The transport of messages between ranks failed.
     #[error("{0}")]
     Transport(String),
     /// The trace could not be written.

@@ -35,8 +35,7 @@ impl Kernels {
     /// Functions of the host program.
     ///
     /// # Safety
-    /// Each must keep to what the [`PlanCode`](crate::code::PlanCode) it is used with says it
-    /// touches.
+    /// Each accesses only the memory that its description in the [`PlanCode`](crate::code::PlanCode) states.
     pub unsafe fn from_entries(entries: BTreeMap<String, Entry>) -> Self {
         Self(Source::Table(entries))
     }

@@ -13,11 +13,11 @@ use crate::layout::{Layout, buffer_name, host_type};
 /// The contents of every buffer of a rank.
 pub struct Memory {
     pub(crate) tensors: Vec<Tensor>,
-    /// For what kernels keep for other tasks, once a run has asked for it.
+    /// Memory for values that tasks share; allocated by the first run that needs it.
     kept: Option<(Block, u64)>,
 }
 
-/// Uninitialised memory, aligned for any vector unit, but for the line that it starts with.
+/// Uninitialised memory, except for its first cache line, aligned for any vector unit.
 pub(crate) struct Block(Vec<Line>);
 
 /// A cache line.
@@ -25,7 +25,7 @@ pub(crate) struct Block(Vec<Line>);
 struct Line([u8; 64]);
 
 impl Block {
-    /// At least so many bytes, the first line zero; `None` if there is no memory.
+    /// Memory of at least `bytes` bytes, the first line zero; `None` if there is no memory.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let mut lines = Vec::new();
         let count = usize::try_from(bytes).ok()?.div_ceil(64).max(1);
@@ -34,14 +34,14 @@ impl Block {
         Some(Self(lines))
     }
 
-    /// Where it lies.
+    /// Its address.
     pub(crate) fn address(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }
 }
 
 impl Memory {
-    /// Buffers with these contents; those not given are zero.
+    /// Buffers with these contents; the others are zero.
     pub(crate) fn new(
         layout: &Layout,
         mut inputs: BTreeMap<String, Tensor>,
@@ -63,8 +63,8 @@ impl Memory {
         Ok(Self { tensors, kept: None })
     }
 
-    /// Memory for what kernels keep, `wanted` bytes of it if it need not be more than the buffers;
-    /// `None` if none is wanted or to be had. A later run gets the same.
+    /// Memory for values that tasks share: `wanted` bytes, but at most as many as the buffers have. `None` if
+    /// `wanted` is zero or there is no memory. Later runs reuse it.
     pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
         let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
         let bytes = wanted.min(held);
@@ -99,7 +99,7 @@ fn bind(name: String, expected: TensorType, given: Option<Tensor>) -> Result<Ten
     if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
 }
 
-/// Where the buffers of a rank lie, for as long as they are borrowed.
+/// The addresses of the buffers of a rank, as long as they are borrowed.
 pub(crate) struct Addresses {
     bases: Vec<*mut u8>,
     sizes: Vec<u64>,
@@ -127,16 +127,16 @@ impl Addresses {
     /// The address of a byte of a buffer, or of its end.
     ///
     /// # Panics
-    /// When the byte is past the buffer's end.
+    /// When the byte is beyond the end of the buffer.
     pub(crate) fn at(&self, slot: usize, byte: u64) -> *mut u8 {
         assert!(byte <= self.sizes[slot], "addresses are checked when a plan is prepared");
         self.bases[slot].wrapping_add(byte as usize)
     }
 
-    /// The bytes at some places of a buffer, one after another.
+    /// Concatenates the bytes of some ranges of a buffer.
     ///
     /// # Panics
-    /// When a place is past the buffer's end.
+    /// When a range is beyond the end of the buffer.
     pub(crate) fn gather(&self, slot: usize, runs: &[Run]) -> Vec<u8> {
         let total: u64 = runs.iter().map(|(_, len)| len).sum();
         let mut bytes = Vec::with_capacity(total as usize);
@@ -151,10 +151,10 @@ impl Addresses {
         bytes
     }
 
-    /// Writes bytes to some places of a buffer, one after another.
+    /// Writes bytes to some ranges of a buffer, in order.
     ///
     /// # Panics
-    /// When a place is past the buffer's end, or the bytes are fewer.
+    /// When a range is beyond the end of the buffer, or there are too few bytes.
     pub(crate) fn scatter(&self, slot: usize, runs: &[Run], mut bytes: &[u8]) {
         for &(begin, len) in runs {
             self.at(slot, begin.saturating_add(len));
@@ -168,7 +168,7 @@ impl Addresses {
     /// Eight bytes of a buffer as one atomic word.
     ///
     /// # Panics
-    /// When they are not aligned, or past the buffer's end.
+    /// When they are not aligned, or beyond the end of the buffer.
     pub(crate) fn word(&self, slot: usize, byte: u64) -> &AtomicU64 {
         assert!(byte.is_multiple_of(8), "packets are aligned");
         self.at(slot, byte.saturating_add(8));

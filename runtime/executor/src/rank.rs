@@ -26,7 +26,7 @@ pub struct Rank {
     pub(crate) script: Vec<Entry>,
     pub(crate) manifest: Manifest,
     pub(crate) scratch_bytes: u64,
-    /// The most that a function keeps, in bytes.
+    /// Maximum number of bytes of a shared value of a function.
     pub(crate) kept_bytes: u64,
     // The library that the tasks' entry points lie in.
     _kernels: Kernels,
@@ -36,8 +36,8 @@ impl Rank {
     /// Joins a plan and its code.
     ///
     /// # Errors
-    /// [`Error::Plan`] for what ARK's code generator rejects too, [`Error::Code`] when the code is
-    /// not the plan's, [`Error::Processor`] when this machine cannot run it.
+    /// [`Error::Plan`] for plans that ARK's code generator rejects too, [`Error::Code`] when the code is not
+    /// that of the plan, [`Error::Processor`] when this machine cannot run it.
     pub fn new(plan: Plan, code: &PlanCode, kernels: Kernels) -> Result<Self, Error> {
         let missing = missing_features(&code.requires);
         if !missing.is_empty() {
@@ -67,8 +67,8 @@ impl Rank {
         &self.plan
     }
 
-    /// Buffers whose first contents matter, and buffers that come back: named `buffer_<Id>`, one
-    /// dimension, in the type of the first tensor on each.
+    /// The interface: inputs are the buffers whose initial contents matter, outputs those that are written. They
+    /// are named `buffer_<Id>` and have one dimension, in the type of the first tensor on each.
     pub fn interface(&self) -> &Interface {
         &self.layout.interface
     }
@@ -78,7 +78,7 @@ impl Rank {
         self.layout.buffers.iter().map(|buffer| crate::layout::buffer_name(buffer.id))
     }
 
-    /// The buffers of the rank with these contents; those not given are zero.
+    /// The buffers of the rank with these contents; the others are zero.
     ///
     /// # Errors
     /// [`Error::UnknownInput`], [`Error::InputType`], [`Error::Allocate`].

@@ -26,7 +26,7 @@ pub(crate) enum TaskStep {
     Communicate(usize),
 }
 
-/// A kernel whose functions were found.
+/// A kernel with its functions.
 pub(crate) struct TaskKernel {
     /// Indices of its ops.
     pub ops: Vec<usize>,
@@ -34,22 +34,22 @@ pub(crate) struct TaskKernel {
     pub counts: [i64; 4],
     /// The functions, by which digits are the last of their dimension: bit `d` for digit `d`.
     pub functions: [Option<Function>; 16],
-    /// What functions keep.
+    /// The shared values of the functions.
     pub keeps: Vec<TaskKeeps>,
-    /// What it touches.
+    /// The memory that it accesses.
     pub operands: Vec<TaskOperand>,
 }
 
-/// A function that was found.
+/// A function of a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Function {
-    /// What to call.
+    /// The function.
     pub entry: Entry,
-    /// What it keeps, among [`TaskKernel::keeps`].
+    /// Its shared value, as an index of [`TaskKernel::keeps`].
     pub keeps: Option<usize>,
 }
 
-/// What a function keeps.
+/// The shared value of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKeeps {
     /// Bytes of memory, in whole cache lines.
@@ -61,7 +61,7 @@ pub(crate) struct TaskKeeps {
 }
 
 impl TaskKeeps {
-    /// How many different ones the tasks of a grid make; none if each is one task's.
+    /// Number of different values that the tasks of a grid compute; zero if no two tasks share one.
     pub(crate) fn windows(&self, counts: [i64; 4]) -> u64 {
         let count = |dim: usize| if self.last[dim] { 1 } else { counts[dim].cast_unsigned() };
         let tasks = (0..4).map(count).product();
@@ -69,20 +69,20 @@ impl TaskKeeps {
         if windows < tasks { windows } else { 0 }
     }
 
-    /// Which of them the task of these digits makes.
+    /// The index of the value that the task with these digits uses.
     pub(crate) fn window(&self, counts: [i64; 4], digits: [i64; 4]) -> u64 {
         let moves = |dim: &usize| self.digits[*dim] && !self.last[*dim];
         (0..4).filter(moves).fold(0, |sum, dim| sum * counts[dim] + digits[dim]).cast_unsigned()
     }
 }
 
-/// What a kernel touches of a buffer.
+/// The part of a buffer that a kernel accesses.
 pub(crate) struct TaskOperand {
-    /// The buffer's place among those of the rank.
+    /// The index of the buffer among those of the rank.
     pub slot: usize,
-    /// First byte that the task of digits 0 touches.
+    /// The first byte that the task with digits 0 accesses.
     pub offset: u64,
-    /// Bytes further for one more of each digit.
+    /// The stride of each digit, in bytes.
     pub steps: [u64; 4],
 }
 
@@ -102,7 +102,7 @@ impl TaskStep {
 }
 
 impl Task {
-    /// The most that a function of it keeps, in bytes.
+    /// Maximum number of bytes of a shared value of its functions.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let kernels = self.steps.iter().filter_map(|step| match step {
             TaskStep::Kernel(kernel) => Some(&kernel.keeps),
@@ -124,7 +124,7 @@ impl Task {
 /// Joins the tasks of a plan with their code.
 ///
 /// # Errors
-/// Where the two do not fit.
+/// They are inconsistent.
 pub(crate) fn tasks(
     plan: &Plan,
     layout: &Layout,
@@ -217,7 +217,7 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     })
 }
 
-/// What a function keeps depends on the digits that move its operands.
+/// A shared value depends on the digits that move its operands.
 fn keeps(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<TaskKeeps, String> {
     let mut digits = [false; 4];
     for &index in &keeps.operands {

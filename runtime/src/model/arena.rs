@@ -2,7 +2,7 @@
 use irc_tensor::ALIGNMENT;
 
 /// Zeroed memory from the system, in blocks that each start at a multiple of [`ALIGNMENT`]. Pages that
-/// nothing touches take no memory.
+/// are never accessed use no physical memory.
 pub struct Arena {
     base: *mut u8,
     bytes: usize,
@@ -15,19 +15,19 @@ unsafe impl Send for Arena {}
 // Safety: as above.
 unsafe impl Sync for Arena {}
 
-/// Whether what is beyond a block may be touched.
+/// Whether accesses beyond a block fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
-    /// Blocks stand one after another.
+    /// Blocks are adjacent.
     #[default]
     None,
-    /// Each block ends, up to alignment, where a page begins that nobody may touch: code that leaves its
-    /// block dies there.
+    /// Each block ends, up to alignment, at an inaccessible page: code that accesses memory beyond its
+    /// block faults.
     Pages,
 }
 
 impl Arena {
-    /// Bytes of an arena with blocks of these sizes; `None` when they exceed what can be counted.
+    /// Bytes of an arena with blocks of these sizes; `None` when the number overflows.
     pub fn size(blocks: &[usize], guard: Guard) -> Option<usize> {
         layout(blocks, guard).map(|(_, bytes)| bytes)
     }
@@ -35,9 +35,9 @@ impl Arena {
     /// Memory for blocks of these sizes.
     ///
     /// # Errors
-    /// The system's words.
+    /// The system's message.
     pub fn new(blocks: &[usize], guard: Guard) -> Result<Self, String> {
-        let (offsets, bytes) = layout(blocks, guard).ok_or("more than can be counted")?;
+        let (offsets, bytes) = layout(blocks, guard).ok_or("the size overflows")?;
         // Safety: a new private mapping touches no memory that is there.
         let base = unsafe {
             let (access, kind) =
@@ -54,10 +54,10 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Makes the page after each block untouchable.
+    /// Makes the page after each block inaccessible.
     fn protect(&self, blocks: &[usize]) -> Result<(), String> {
         for (offset, bytes) in self.offsets.iter().zip(blocks) {
-            let end = offset + aligned(*bytes).ok_or("more than can be counted")?;
+            let end = offset + aligned(*bytes).ok_or("the size overflows")?;
             // Safety: the page lies in the mapping, for the layout leaves one after each block.
             let status =
                 unsafe { libc::mprotect(self.base.add(end).cast(), page_size(), libc::PROT_NONE) };
@@ -68,13 +68,13 @@ impl Arena {
         Ok(())
     }
 
-    /// Where a block is.
+    /// The address of a block.
     pub fn block(&self, index: usize) -> *mut u8 {
         // Safety: offsets are within the mapping.
         unsafe { self.base.add(self.offsets[index]) }
     }
 
-    /// Bytes of the whole.
+    /// Bytes of all blocks, with padding.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -116,14 +116,14 @@ fn layout(blocks: &[usize], guard: Guard) -> Option<(Vec<usize>, usize)> {
 }
 
 fn page_size() -> usize {
-    // Safety: asks only.
+    // Safety: only reads a constant of the system.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
 
 /// Bytes of memory that this machine has.
 pub fn machine_bytes() -> u64 {
-    // Safety: asks only.
+    // Safety: only reads a constant of the system.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     u64::try_from(pages).map_or(u64::MAX, |pages| pages.saturating_mul(page_size() as u64))
 }

@@ -1,17 +1,20 @@
 //! The machine code of an archive, as a loaded library.
 use super::{error::ModelError, packed::Function, slots};
-use crate::{file, image, loader::DynamicLibrary};
+use crate::{image, loader};
+use libloading::os::unix::Library;
 use std::{
     ffi::c_void,
-    os::fd::AsRawFd,
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsRawFd, FromRawFd},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
 /// A loaded library, whose slots are filled.
 pub struct Code {
-    library: DynamicLibrary,
-    /// What messages call it.
+    library: Library,
+    /// Its name in messages.
     name: String,
 }
 
@@ -21,25 +24,24 @@ impl Code {
     /// # Errors
     /// [`ModelError::File`] and [`ModelError::Load`].
     pub fn open(path: &Path) -> Result<Self, ModelError> {
-        let unreadable = |error: std::io::Error| ModelError::File {
+        let unreadable = |error: io::Error| ModelError::File {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        let path = file::real_path(path).map_err(unreadable)?;
         let name = path.display().to_string();
-        let checked = image::check_file(&path).map_err(unreadable)?;
+        let checked = image::check_file(path).map_err(unreadable)?;
         checked.map_err(|reason| ModelError::Load { name: name.clone(), reason })?;
-        load(&path, name)
+        load(path, name)
     }
 
     /// Loads a library that is in memory.
     ///
     /// # Errors
     /// [`ModelError::Load`].
-    pub fn of_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, ModelError> {
         let failed = |reason: String| ModelError::Load { name: name.to_owned(), reason };
         image::check(bytes).map_err(failed)?;
-        let file = file::in_memory(bytes).map_err(|error| failed(error.to_string()))?;
+        let file = in_memory(bytes).map_err(|error| failed(error.to_string()))?;
         load(&unique_path(&file), name.to_owned())
     }
 
@@ -48,9 +50,9 @@ impl Code {
     /// # Errors
     /// [`ModelError::Load`]: the library has none of that name.
     pub fn function(&self, name: &str) -> Result<Function, ModelError> {
-        match self.library.symbol(name) {
-            // Safety: packed functions are all of one type.
-            Ok(function) => Ok(unsafe { std::mem::transmute::<*mut c_void, Function>(function) }),
+        // Safety: packed functions are all of one type.
+        match unsafe { self.library.get::<Function>(name) } {
+            Ok(function) => Ok(*function),
             Err(_) => Err(ModelError::Load {
                 name: self.name.clone(),
                 reason: format!("it has no function `{name}`"),
@@ -61,27 +63,42 @@ impl Code {
 
 fn load(path: &Path, name: String) -> Result<Code, ModelError> {
     // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
-    let library = unsafe { DynamicLibrary::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = unsafe { loader::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
     let library = match library {
         Ok(library) => library,
         Err(reason) => return Err(ModelError::Load { name, reason }),
     };
     for (slot, function) in slots::all() {
-        if let Ok(found) = library.symbol(slot) {
-            // Safety: a slot is a variable with room for a pointer.
-            unsafe { found.cast::<*const c_void>().write(function) };
+        // Safety: a slot is a variable with room for a pointer.
+        unsafe {
+            if let Ok(variable) = library.get::<*mut *const c_void>(slot) {
+                variable.write(function);
+            }
         }
     }
     Ok(Code { library, name })
 }
 
-/// A path to an open file that no other has had: the system takes a library whose path it has loaded
-/// before for the same one, and numbers of files come again.
+/// A file that exists only in memory, with these bytes.
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    // Safety: the name ends in a zero.
+    let descriptor = unsafe { libc::memfd_create(c"irc-model".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // Safety: nobody else has the descriptor.
+    let mut file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// A path to an open file that no other library has had: the loader takes a library whose path it has loaded
+/// before for the same one, and file descriptors are reused.
 fn unique_path(file: &impl AsRawFd) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut path = String::from("/proc/self/fd");
-    // `/.` and `//` lead nowhere, and spell the count.
+    // `/.` and `//` do not change what the path names; they encode the count.
     while count > 0 {
         path.push_str(if count & 1 == 1 { "/." } else { "/" });
         count >>= 1;

@@ -4,10 +4,10 @@ use crate::{Host, Interface, Library, Port, RunError};
 use irc_tensor::{Tensor, TensorType};
 use std::{ffi::c_void, sync::Arc};
 
-/// A model of fixed sizes with memory.
+/// The context of a model of fixed sizes.
 pub struct FixedContext {
     library: Arc<Library>,
-    /// Where inputs, then outputs are.
+    /// The addresses of inputs, then of outputs.
     pointers: Vec<*mut c_void>,
     own: Vec<*mut c_void>,
     workspace: *mut c_void,
@@ -23,14 +23,14 @@ impl FixedContext {
     pub fn new(library: &Arc<Library>, options: &ContextOptions) -> Result<Self, ModelError> {
         let interface = library.interface();
         if interface.inputs.iter().any(|port| port.weight.is_some()) {
-            return Err(RunError::NeedsRunner.into());
+            return Err(RunError::MissingConstants.into());
         }
         let ports = interface.inputs.iter().chain(&interface.outputs);
         let sizes: Option<Vec<usize>> = ports.map(bytes).collect();
         let workspace = usize::try_from(interface.workspace_bytes).ok();
         let too_large = || ModelError::Memory {
             needed: u64::MAX,
-            reason: "a buffer is more than can be counted".into(),
+            reason: "the size of a buffer overflows".into(),
         };
         let mut sizes = sizes.ok_or_else(too_large)?;
         sizes.push(workspace.ok_or_else(too_large)?);
@@ -41,12 +41,12 @@ impl FixedContext {
         Ok(FixedContext { library: library.clone(), pointers: own.clone(), own, workspace, arena })
     }
 
-    /// Gives an input or output the caller's memory, or its own again.
+    /// Binds an input or output to memory of the caller, or to the context's own again.
     pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
         self.pointers[port] = memory.map_or(self.own[port], |memory| memory.cast());
     }
 
-    /// Where an input or output is.
+    /// The address of an input or output.
     pub fn pointer(&self, port: usize) -> *mut u8 {
         self.pointers[port].cast()
     }
@@ -69,7 +69,7 @@ pub fn bytes(port: &Port) -> Option<usize> {
     port.tensor_type()?.byte_size().ok()
 }
 
-/// A model whose sizes depend on its inputs. It takes memory while it runs, and keeps it.
+/// The context of a model whose sizes depend on its inputs. It allocates memory during runs, and reuses it.
 pub struct SizedContext {
     library: Arc<Library>,
     host: Box<Host>,
@@ -91,7 +91,7 @@ impl SizedContext {
         let interface = library.interface();
         let count = interface.inputs.len();
         if interface.inputs.iter().any(|port| port.weight.is_some()) {
-            return Err(RunError::NeedsRunner.into());
+            return Err(RunError::MissingConstants.into());
         }
         let mut context = SizedContext {
             library: library.clone(),
@@ -115,7 +115,7 @@ impl SizedContext {
         self.library.interface()
     }
 
-    /// Memory of the context's own for an input of a shape; what was there may be lost.
+    /// The context's own memory for an input of a shape; earlier contents may be lost.
     pub fn reserve(&mut self, input: usize, shape: &[i64]) -> Result<&mut [u8], ModelError> {
         let ty = self.check(input, shape)?;
         let own = self.own[input].take().filter(|own| *own.ty() == ty);
@@ -132,7 +132,7 @@ impl SizedContext {
         Ok(own.bytes_mut())
     }
 
-    /// Takes the caller's memory for an input of a shape.
+    /// Binds an input of a shape to memory of the caller.
     pub fn bind(&mut self, input: usize, shape: &[i64], memory: *mut u8) -> Result<(), ModelError> {
         self.check(input, shape)?;
         self.shapes[input] = Some(shape.to_vec());
@@ -174,7 +174,7 @@ impl SizedContext {
         Ok(())
     }
 
-    /// An output of the last run that went well.
+    /// An output of the last successful run.
     pub fn output(&self, output: usize) -> Option<&Tensor> {
         self.outputs.get(output)
     }

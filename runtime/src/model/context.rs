@@ -9,17 +9,17 @@ use crate::Port;
 use irc_tensor::ALIGNMENT;
 use std::sync::Arc;
 
-/// How a context is made.
+/// How a context is created.
 #[derive(Clone)]
 pub struct ContextOptions {
-    /// Who runs the tasks of parallel calls; [`Inline`] runs them where they are called.
+    /// What runs the tasks of parallel calls; [`Inline`] runs them where they are called.
     pub pool: Arc<dyn Pool>,
     /// Bytes of workspace of each thread, where the archive states less than its code takes.
     pub workspace_bytes: usize,
-    /// The most bytes that a context may take; `None` allows what the machine has.
+    /// Maximum number of bytes of a context; `None` allows the memory of the machine.
     pub memory_limit: Option<u64>,
-    /// Whether code that leaves its memory dies there: for finding such code, at the cost of two pages
-    /// for each tensor.
+    /// Whether code that accesses memory beyond a tensor faults: for finding such code, at the cost of two
+    /// pages for each tensor.
     pub guard: Guard,
 }
 
@@ -30,7 +30,7 @@ impl Default for ContextOptions {
     }
 }
 
-/// A model with memory, for one thread at a time.
+/// The memory to run a model with, for one thread at a time.
 ///
 /// Inputs keep what they hold from one run to the next; those never set are zero.
 pub struct Context {
@@ -55,7 +55,7 @@ enum PortIndex {
 }
 
 impl Context {
-    /// Memory for a model.
+    /// A context of a model.
     ///
     /// # Errors
     /// [`ModelError::Memory`]; [`ModelError::Library`] of a library whose constants are not in it.
@@ -100,7 +100,7 @@ impl Context {
     /// # Errors
     /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: a shape that the input does not take, or
     /// another number of bytes.
-    pub fn set_input_of(
+    pub fn set_input_shaped(
         &mut self,
         input: usize,
         shape: &[i64],
@@ -144,15 +144,14 @@ impl Context {
         Ok(unsafe { std::slice::from_raw_parts_mut(memory, bytes) })
     }
 
-    /// Lets an input be in the caller's memory, which is not copied. The model does not write there.
+    /// Binds an input to memory of the caller, which is read in place. The model does not write there.
     ///
     /// # Errors
     /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: memory that is not aligned to 64, or another
     /// number of bytes.
     ///
     /// # Safety
-    /// The memory is there, and nobody writes to it while a run lasts, until the context or the binding
-    /// ends.
+    /// The memory is valid, and nobody writes to it during a run, until the context or the binding ends.
     pub unsafe fn bind_input(
         &mut self,
         input: usize,
@@ -174,7 +173,7 @@ impl Context {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn bind_input_of(
+    pub unsafe fn bind_input_shaped(
         &mut self,
         input: usize,
         shape: &[i64],
@@ -196,14 +195,13 @@ impl Context {
         context.bind(input, shape, memory.cast_mut())
     }
 
-    /// Lets an output be in the caller's memory.
+    /// Binds an output to memory of the caller.
     ///
     /// # Errors
     /// As [`Context::bind_input`]; outputs whose size is not known are not bound.
     ///
     /// # Safety
-    /// The memory is there, and nobody else uses it while a run lasts, until the context or the binding
-    /// ends.
+    /// The memory is valid, and nobody else accesses it during a run, until the context or the binding ends.
     pub unsafe fn bind_output(
         &mut self,
         output: usize,
@@ -219,7 +217,7 @@ impl Context {
         self.bind(which, memory)
     }
 
-    /// Lets an output be in the context's own memory again.
+    /// Ends the binding of an output: it is in the context's own memory again.
     ///
     /// # Errors
     /// [`ModelError::Unknown`].
@@ -234,11 +232,11 @@ impl Context {
         Ok(())
     }
 
-    /// Runs the model. Nothing is allocated, but by models whose sizes depend on their inputs.
+    /// Runs the model. Only models whose sizes depend on their inputs allocate memory.
     ///
     /// # Errors
-    /// [`ModelError::Failed`] and [`ModelError::Library`]: what the code says went wrong. Outputs are
-    /// then worth nothing.
+    /// [`ModelError::Failed`] and [`ModelError::Library`]: the error of the code. The contents of outputs are
+    /// then undefined.
     pub fn run(&mut self) -> Result<(), ModelError> {
         match &mut self.kind {
             ContextKind::Graph(context) => context.run().map_err(|(step, message)| {
@@ -253,10 +251,10 @@ impl Context {
         }
     }
 
-    /// What the last run wrote to an output, wherever it is.
+    /// The contents of an output after the last run.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: nothing was run yet that says how large it is.
+    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: its size is not known before the first run.
     pub fn output(&self, output: usize) -> Result<&[u8], ModelError> {
         let which = PortIndex::Output(output);
         let size = self.size(which)?;
@@ -288,7 +286,7 @@ impl Context {
         Ok(tensor.ok_or_else(|| self.wrong(which, "no run".into()))?.shape())
     }
 
-    /// Bytes of memory that the context took when it was made; tensors that nothing touches are counted.
+    /// Bytes of memory that the context allocated when it was created.
     pub fn bytes(&self) -> usize {
         match &self.kind {
             ContextKind::Graph(context) => context.bytes(),
@@ -297,8 +295,8 @@ impl Context {
         }
     }
 
-    /// The most bytes of workspace that one thread held at once, in multiples of 64; 0 of libraries, which
-    /// do not say.
+    /// Maximum number of bytes of workspace that one thread held at once, in multiples of 64; 0 of libraries,
+    /// which do not report it.
     pub fn workspace_peak(&mut self) -> usize {
         match &mut self.kind {
             ContextKind::Graph(context) => context.workspace_peak(),

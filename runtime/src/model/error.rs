@@ -4,7 +4,7 @@ use irc_diag::Severity;
 use irc_mlf::Report;
 use std::{fmt, path::PathBuf};
 
-/// Why a model could not be opened, given memory, or run.
+/// Why a model cannot be opened or run, or a context created.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The file cannot be read.
@@ -12,21 +12,21 @@ pub enum ModelError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
-    /// The archive is damaged or contradicts itself.
+    /// The archive is damaged or inconsistent.
     #[error("{0}")]
-    Refused(RejectedArchive),
-    /// The archive is valid, but nothing that runs here.
+    InvalidArchive(InvalidArchive),
+    /// The archive is valid, but this runtime cannot run it.
     #[error("cannot run {name}: {reason}")]
     Unsupported {
         /// The archive.
         name: String,
-        /// What it lacks, or has.
+        /// Why.
         reason: String,
     },
-    /// The code uses instructions that this processor lacks; nothing of it was loaded.
+    /// The code uses features that this processor lacks; none of it was loaded.
     #[error("{name} was compiled for another processor: this one lacks {missing}")]
     Processor {
         /// The file.
@@ -39,7 +39,7 @@ pub enum ModelError {
     Load {
         /// The file.
         name: String,
-        /// The loader's words.
+        /// The loader's message.
         reason: String,
     },
     /// The model takes more memory than it may, or than there is.
@@ -47,7 +47,7 @@ pub enum ModelError {
     Memory {
         /// Bytes of a context.
         needed: u64,
-        /// What is against it.
+        /// Why they are not available.
         reason: String,
     },
     /// No input or output has this name or number.
@@ -55,7 +55,7 @@ pub enum ModelError {
     Unknown {
         /// `input` or `output`.
         kind: &'static str,
-        /// What was asked for.
+        /// The name or number that was requested.
         name: String,
         /// The model's names.
         known: String,
@@ -65,9 +65,9 @@ pub enum ModelError {
     Buffer {
         /// The input or output.
         port: String,
-        /// What it takes.
+        /// What the input or output requires.
         expected: String,
-        /// What was given.
+        /// What the caller provided.
         found: String,
     },
     /// A call of the model failed.
@@ -75,7 +75,7 @@ pub enum ModelError {
     Failed {
         /// The node of the graph.
         node: String,
-        /// What the code said, or its status.
+        /// The message of the code, or its status.
         message: String,
     },
     /// A compiled library could not be loaded or run.
@@ -83,18 +83,18 @@ pub enum ModelError {
     Library(#[from] RunError),
 }
 
-/// Everything for which an archive is rejected.
+/// The diagnostics for which an archive is rejected.
 #[derive(Debug)]
-pub struct RejectedArchive(pub(crate) Report);
+pub struct InvalidArchive(pub(crate) Report);
 
-impl RejectedArchive {
-    /// The diagnostics, with their files, for those who show where.
+impl InvalidArchive {
+    /// The diagnostics, by file of the archive.
     pub fn report(&self) -> &Report {
         &self.0
     }
 }
 
-impl fmt::Display for RejectedArchive {
+impl fmt::Display for InvalidArchive {
     /// One line for each error: the file in the archive, the message, the code of the diagnostic.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";

@@ -1,4 +1,4 @@
-//! The context of a graph: every call is prepared, so that a run is a loop over them.
+//! The context of a graph: the arguments of all calls are laid out once, so that a run is a loop over calls.
 use super::{
     GraphModel, ModelError,
     arena::{Arena, machine_bytes},
@@ -12,7 +12,7 @@ use std::{ffi::c_void, ptr::null_mut};
 
 /// A graph with memory.
 pub struct GraphContext {
-    /// Memory of each place, now.
+    /// The current memory of each place.
     places: Vec<*mut u8>,
     /// Inputs, then outputs.
     ports: Vec<Port>,
@@ -20,7 +20,7 @@ pub struct GraphContext {
     tensors_of: Vec<Vec<usize>>,
     tensors: Tensors,
     arguments: Vec<Value>,
-    /// The type codes of a call with the most arguments.
+    /// The type codes of the call with the most arguments.
     codes: Vec<i32>,
     steps: Vec<Step>,
     services: Box<RuntimeServices>,
@@ -34,7 +34,7 @@ unsafe impl Send for GraphContext {}
 /// An input or output.
 struct Port {
     place: usize,
-    /// Whether the caller's memory can be the place; it is copied to after a run where not.
+    /// Whether bound memory can be the place; otherwise it is copied to after a run.
     can_move: bool,
     /// The context's own memory.
     own: *mut u8,
@@ -49,7 +49,7 @@ enum Step {
     Copy { from: usize, to: usize, bytes: usize },
 }
 
-/// Tensors that calls point to: they stay where they are, and change through pointers only.
+/// Tensors that calls point to: they do not move, and change through pointers only.
 struct Tensors(*mut [packed::Tensor]);
 
 impl Tensors {
@@ -113,10 +113,10 @@ impl GraphContext {
             .iter()
             .map(|place| match place.home {
                 ValueMemory::Block(block) => arena.block(block),
-                // Every parameter of a place is held.
+                // Every place of a parameter has a constant.
                 ValueMemory::Param(param) => model.params[param]
                     .as_ref()
-                    .map_or(null_mut(), crate::held::HostConstant::pointer),
+                    .map_or(null_mut(), crate::constants::HostConstant::pointer),
             })
             .collect();
         let workspaces = sizes.iter().enumerate().skip(plan.blocks.len());
@@ -164,7 +164,7 @@ impl GraphContext {
         }
     }
 
-    /// Puts a place elsewhere.
+    /// Moves a place to other memory.
     fn point(&mut self, place: usize, memory: *mut u8) {
         self.places[place] = memory;
         for tensor in &self.tensors_of[place] {
@@ -173,7 +173,7 @@ impl GraphContext {
         }
     }
 
-    /// Gives an input or output the caller's memory, or its own again.
+    /// Binds an input or output to memory of the caller, or to the context's own again.
     pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
         let Port { place, can_move, own, .. } = self.ports[port];
         self.ports[port].bound = memory;
@@ -182,7 +182,7 @@ impl GraphContext {
         }
     }
 
-    /// Where an input or output is.
+    /// The address of an input or output.
     pub fn pointer(&self, port: usize) -> *mut u8 {
         let port = &self.ports[port];
         port.bound.unwrap_or(self.places[port.place])
@@ -191,7 +191,7 @@ impl GraphContext {
     /// Runs every node.
     ///
     /// # Errors
-    /// The number of the first step that failed, and what it said.
+    /// The number of the first step that failed, and its message.
     pub fn run(&mut self) -> Result<(), (usize, String)> {
         let (steps, places, codes) = (&self.steps, &self.places, self.codes.as_mut_ptr());
         let arguments = self.arguments.as_mut_ptr();
@@ -234,13 +234,13 @@ impl GraphContext {
         self.arena.bytes()
     }
 
-    /// The most bytes of workspace that a thread held at once.
+    /// Maximum number of bytes of workspace that a thread held at once.
     pub fn workspace_peak(&mut self) -> usize {
         self.services.peak()
     }
 }
 
-/// Calls a function whose result nobody wants.
+/// Calls a function and ignores its result.
 ///
 /// # Safety
 /// The arguments are those that the function takes.

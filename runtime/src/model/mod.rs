@@ -17,18 +17,19 @@ mod workspace;
 
 pub use arena::Guard;
 pub use context::{Context, ContextOptions};
-pub use error::{ModelError, RejectedArchive};
+pub use error::{InvalidArchive, ModelError};
 pub use pool::{Inline, Pool, ThreadPool};
 
-use crate::{Interface, Library, file::MappedFile, held::HostConstant, processor};
+use crate::{Interface, Library, constants::HostConstant, processor};
 use bytes::Bytes;
 use code::Code;
-use irc_mlf::{Depth, Map, Package};
+use irc_mlf::{Depth, Package};
+use memmap2::Mmap;
 use packed::Function;
 use plan::Plan;
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs::File, path::Path, sync::Arc};
 
-/// A model, loaded: code and parameters, which any number of contexts share.
+/// A loaded model: code and parameters, which any number of contexts share.
 pub struct Model {
     pub(crate) kind: Kind,
 }
@@ -47,7 +48,7 @@ pub(crate) struct GraphModel {
     params: Vec<Option<HostConstant>>,
     /// What the plan calls, by number.
     functions: Vec<Function>,
-    by_name: Arc<Map<String, Function>>,
+    by_name: Arc<BTreeMap<String, Function>>,
     // Dropped last: functions point into it.
     _code: Code,
 }
@@ -55,7 +56,7 @@ pub(crate) struct GraphModel {
 /// How an archive is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions<'o> {
-    /// Which model of an archive of several; `None` takes the only one.
+    /// The model of an archive of several; `None` selects the only one.
     pub model: Option<&'o str>,
     /// The archive's code as a shared library, linked by the caller; `None` takes the library in the
     /// archive, which TVM's archives lack.
@@ -79,9 +80,9 @@ impl GraphModel {
 impl Model {
     /// Opens an archive or a library that `irc compile` wrote.
     ///
-    /// The file is mapped into memory and stays so; parameters are used where they are when the archive
-    /// has them aligned, and else copied once. Hashes are not looked at. Nobody may change the file while
-    /// the model lives. Code runs with the rights of the program: open what you trust.
+    /// The file stays mapped into memory while the model exists, and must not change. Parameters are used in
+    /// place where the archive has them aligned, and are otherwise copied once. Hashes are not compared. Code
+    /// runs with the rights of the program: open only files that you trust.
     ///
     /// # Errors
     /// Everything but [`ModelError::Buffer`] and [`ModelError::Failed`].
@@ -91,39 +92,39 @@ impl Model {
             reason: error.to_string(),
         };
         // Safety: the caller does not let the file change.
-        let map = unsafe { MappedFile::open(path) }.map_err(failed)?;
+        let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) }).map_err(failed)?;
         if map.starts_with(b"\x7fELF") {
             let library = Library::load(path)?;
             return Ok(Model { kind: Kind::Compiled(Arc::new(library)) });
         }
-        Self::of_bytes(&path.display().to_string(), &Bytes::from_owner(map), options)
+        Self::from_bytes(&path.display().to_string(), &Bytes::from_owner(map), options)
     }
 
     /// Opens an archive that is in memory; messages call it `name`.
     ///
     /// # Errors
     /// As [`Model::open`].
-    pub fn of_bytes(
+    pub fn from_bytes(
         name: &str,
         bytes: &Bytes,
         options: OpenOptions<'_>,
     ) -> Result<Self, ModelError> {
         let (package, report) = irc_mlf::read(name, bytes);
-        let package = package.ok_or(ModelError::Refused(RejectedArchive(report)))?;
-        Self::of_package(&package, options)
+        let package = package.ok_or(ModelError::InvalidArchive(InvalidArchive(report)))?;
+        Self::from_package(&package, options)
     }
 
     /// A model of an archive that was read.
     ///
     /// # Errors
     /// As [`Model::open`].
-    pub fn of_package(package: &Package, options: OpenOptions<'_>) -> Result<Self, ModelError> {
-        let number = sound_model(package, options.model)?;
+    pub fn from_package(package: &Package, options: OpenOptions<'_>) -> Result<Self, ModelError> {
+        let number = checked_model(package, options.model)?;
         let plan = plan_of(package, number)?;
         check_processor(package, number)?;
         let code = match options.library {
             Some(library) => Code::open(library)?,
-            None => Code::of_bytes(package.archive.name(), shared_library(package)?)?,
+            None => Code::from_bytes(package.archive.name(), shared_library(package)?)?,
         };
         let functions = plan.functions.iter().map(|name| code.function(name));
         let functions: Vec<Function> = functions.collect::<Result<_, _>>()?;
@@ -134,7 +135,7 @@ impl Model {
         Ok(Model { kind: Kind::Graph(Box::new(model)) })
     }
 
-    /// What goes in and out, in order. Inputs of archives are those of the graph that are not parameters;
+    /// The inputs and outputs, in order. Inputs of archives are those of the graph that are not parameters;
     /// outputs are named by the archive, or else by their numbers: `0`, `1`.
     pub fn interface(&self) -> &Interface {
         match &self.kind {
@@ -169,7 +170,7 @@ pub(crate) fn unknown(kind: &'static str, ports: &[crate::Port], name: &str) -> 
     ModelError::Unknown { kind, name: name.to_owned(), known: names.join(", ") }
 }
 
-/// Bytes of memory that each context of an archive's model takes, without its code being loaded.
+/// Bytes of memory of each context of an archive's model; its code is not loaded.
 ///
 /// # Errors
 /// As [`Model::open`], as far as it does not concern code.
@@ -178,15 +179,15 @@ pub fn context_bytes(
     model: Option<&str>,
     options: &ContextOptions,
 ) -> Result<u64, ModelError> {
-    let number = sound_model(package, model)?;
+    let number = checked_model(package, model)?;
     graph::bytes(&plan_of(package, number)?, options)
 }
 
-/// The number of a model of an archive in which nothing is wrong.
-fn sound_model(package: &Package, name: Option<&str>) -> Result<usize, ModelError> {
+/// The number of a model of an archive without errors.
+fn checked_model(package: &Package, name: Option<&str>) -> Result<usize, ModelError> {
     let report = irc_mlf::check(package, Depth::Form);
     if report.has_errors() {
-        return Err(ModelError::Refused(RejectedArchive(report)));
+        return Err(ModelError::InvalidArchive(InvalidArchive(report)));
     }
     let modules = &package.metadata.modules;
     let unsupported = |reason: String| ModelError::Unsupported {

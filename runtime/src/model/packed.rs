@@ -2,7 +2,7 @@
 use irc_mlf::DataType;
 use std::ffi::c_void;
 
-/// An argument: eight bytes, of which the type code says what they are.
+/// An argument: eight bytes, whose type the type code states.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union Value {
@@ -13,13 +13,13 @@ pub union Value {
 /// Type code of a pointer to a [`Tensor`].
 pub const TENSOR: i32 = 7;
 
-/// Type code of nothing.
+/// Type code of a null value.
 pub const NULL: i32 = 4;
 
 /// Device type of the host.
 pub const CPU: i32 = 1;
 
-/// A tensor that someone else owns: `DLTensor`.
+/// A tensor that does not own its memory: `DLTensor`.
 #[repr(C)]
 pub struct Tensor {
     pub data: *mut c_void,
@@ -54,8 +54,8 @@ impl Tensor {
     }
 }
 
-/// A function of a library: arguments, their type codes, how many; where its result and the type code
-/// of that go; a resource, of which there is none. Zero when all went well.
+/// A function of a library: arguments, their type codes and count; pointers to its result and the type code of
+/// that; a resource handle, which is null. It returns zero on success.
 pub type Function =
     unsafe extern "C" fn(*mut Value, *mut i32, i32, *mut Value, *mut i32, *mut c_void) -> i32;
 

@@ -2,46 +2,46 @@
 //! per model, without loading any code.
 use super::{packed::CPU, workspace};
 use crate::{Interface, Port};
-use irc_json::sort_by;
 use irc_mlf::{
-    DataType, Map, Package, Type,
+    DataType, Package, Type,
     graph::{COPY, Call, Graph, NOP},
     metadata::{Memory, Module},
     params,
 };
+use std::collections::BTreeMap;
 
-/// A graph, ready to be given memory.
+/// A graph whose memory is planned, but not allocated.
 pub struct Plan {
-    /// What goes in and out, as callers see it.
+    /// The inputs and outputs, as callers see them.
     pub interface: Interface,
     /// Bytes of each block of memory that a context has for tensors.
     pub blocks: Vec<usize>,
-    /// Bytes of workspace that any call takes.
+    /// Maximum number of bytes of workspace of a call.
     pub workspace: usize,
-    /// Where tensors lie that share memory whatever it is.
+    /// The places of tensors.
     pub places: Vec<Place>,
-    /// The tensors that calls are given.
+    /// The tensors that are arguments of calls.
     pub tensors: Vec<Tensor>,
-    /// What runs, in order.
+    /// The steps of a run, in order.
     pub steps: Vec<Step>,
     /// Names of the functions that are called.
     pub functions: Vec<String>,
     /// The place of each input that is not a parameter.
     pub inputs: Vec<usize>,
-    /// Where each output is.
+    /// The place of each output.
     pub outputs: Vec<Output>,
 }
 
-/// Memory of one or several tensors that are one value under several names.
+/// The memory of a value, which several tensors may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose memory it is.
+    /// What provides the memory.
     pub home: ValueMemory,
     /// Bytes of the largest of its tensors.
     pub bytes: usize,
 }
 
-/// Whose memory a value is in.
+/// What provides the memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueMemory {
     /// A block of the context.
@@ -50,9 +50,9 @@ pub enum ValueMemory {
     Param(usize),
 }
 
-/// A tensor as a call is given it.
+/// A tensor as the argument of a call.
 pub struct Tensor {
-    /// Where it lies.
+    /// Its place.
     pub place: usize,
     /// Type of an element.
     pub dtype: DataType,
@@ -79,29 +79,29 @@ pub enum Action {
     },
     /// Copies bytes between places.
     Copy {
-        /// Where from.
+        /// The source.
         from: usize,
-        /// Where to.
+        /// The destination.
         to: usize,
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// Where an output is.
+/// The place of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Its place.
     pub place: usize,
-    /// Whether the caller's memory can be that place. An input, a parameter or what is an output already
-    /// is copied after a run instead.
+    /// Whether bound memory can be that place. An output that is also an input, a parameter or another
+    /// output is copied after a run instead.
     pub can_move: bool,
 }
 
 /// A plan of the model of that number, in an archive whose checks found no errors.
 ///
 /// # Errors
-/// What the model has that does not run here.
+/// What this runtime does not support.
 pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     let (module, part) = (&package.metadata.modules[model], &package.parts[model]);
     let graph = part.graph.as_ref().ok_or("it has no graph, and only graphs run here")?;
@@ -113,7 +113,7 @@ pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     }
     let workspace = workspace_of(module, graph);
     let workspace = usize::try_from(workspace).ok().and_then(workspace::capacity);
-    let workspace = workspace.ok_or("its workspace is more than can be counted")?;
+    let workspace = workspace.ok_or("the size of its workspace overflows")?;
     let mut planner = Planner {
         graph,
         first: graph.first_entries(),
@@ -149,13 +149,13 @@ fn workspace_of(module: &Module, graph: &Graph) -> u64 {
     usages.flat_map(|usage| &usage.workspace).map(|(_, bytes)| *bytes).max().unwrap_or_default()
 }
 
-/// The names that an archive gives outputs; graphs have none.
+/// The names of outputs in an archive of irc; graphs have none.
 fn output_names<'p>(package: &'p Package, module: &Module) -> &'p [String] {
     let ours = package.metadata.extension.as_ref();
     ours.and_then(|ours| ours.models.get(&module.name)).map_or(&[], |model| &model.outputs)
 }
 
-/// What callers see: inputs by name, outputs by the names given, or else by number.
+/// The interface: inputs by name, outputs by name where the archive has names, otherwise by number.
 fn interface(graph: &Graph, inputs: &[(&str, usize)], names: &[String]) -> Interface {
     let port = |name: String, entry: usize| {
         let Type { dtype, shape } = &graph.entries[entry].ty;
@@ -175,10 +175,10 @@ fn interface(graph: &Graph, inputs: &[(&str, usize)], names: &[String]) -> Inter
     }
 }
 
-/// Blocks of memory, by the storage that each is.
+/// Blocks of memory, by storage.
 struct Blocks {
     bytes: Vec<usize>,
-    by_storage: Map<i64, usize>,
+    by_storage: BTreeMap<i64, usize>,
 }
 
 struct Planner<'g> {
@@ -192,7 +192,7 @@ struct Planner<'g> {
     number_of: Vec<[Option<usize>; 2]>,
     steps: Vec<Step>,
     /// Numbers of the functions that are called.
-    functions: Map<&'g str, usize>,
+    functions: BTreeMap<&'g str, usize>,
 }
 
 impl<'g> Planner<'g> {
@@ -204,27 +204,26 @@ impl<'g> Planner<'g> {
 
     /// Inputs that are not parameters, with their entries, and the blocks of all storages but those of
     /// parameters.
-    #[allow(clippy::type_complexity, reason = "said above")]
+    #[allow(clippy::type_complexity, reason = "documented above")]
     fn inputs_and_blocks(
         &self,
-        params: &Map<&str, usize>,
+        params: &BTreeMap<&str, usize>,
     ) -> Result<(Vec<(&'g str, usize)>, Blocks), String> {
         let (given, inputs): (Vec<_>, Vec<_>) =
             self.graph.named_inputs().into_iter().partition(|(name, _)| params.contains_key(name));
         let mut is_param = vec![false; self.graph.entries.len()];
         given.iter().for_each(|(_, entry)| is_param[*entry] = true);
-        let mut sizes = vec![];
+        let mut sizes = BTreeMap::new();
         for (entry, _) in is_param.iter().enumerate().filter(|(_, is_param)| !**is_param) {
-            sizes.push((self.graph.entries[entry].storage, self.bytes(entry)?));
+            let bytes = self.bytes(entry)?;
+            let largest = sizes.entry(self.graph.entries[entry].storage).or_insert(bytes);
+            *largest = bytes.max(*largest);
         }
-        // Of one storage the last counts, which is the largest.
-        sort_by(&mut sizes, &Ord::cmp);
-        let sizes = Map::from(sizes);
         let by_storage = sizes.keys().copied().zip(0..).collect();
         Ok((inputs, Blocks { bytes: sizes.values().copied().collect(), by_storage }))
     }
 
-    fn nodes(&mut self, params: &Map<&str, usize>, blocks: &Blocks) -> Result<(), String> {
+    fn nodes(&mut self, params: &BTreeMap<&str, usize>, blocks: &Blocks) -> Result<(), String> {
         let graph = self.graph;
         for (index, node) in graph.nodes.iter().enumerate() {
             let shares = match &node.call {
@@ -259,7 +258,7 @@ impl<'g> Planner<'g> {
         self.first[edge.node] + edge.output
     }
 
-    /// The place of the input of a node that only gives it another name.
+    /// The place of the input of a node that only renames it.
     fn shared(&self, call: &Call, node: usize) -> Result<Option<usize>, String> {
         if ![NOP, COPY].contains(&call.function.as_str()) {
             return Ok(None);

@@ -1,26 +1,23 @@
 //! Thread pools for the tasks of a parallel call.
 use std::{
-    ffi::{CString, c_void},
     io,
-    mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr::{null, null_mut},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{Builder, JoinHandle},
 };
 
 /// Threads that run the tasks of a call. A context has one; several contexts may share it.
 pub trait Pool: Send + Sync {
-    /// How many tasks it runs at once, at least 1.
+    /// Number of tasks that run at once, at least 1.
     fn threads(&self) -> usize;
 
-    /// Runs `task(0)` to `task(tasks - 1)`, each once and each on a thread of its own at the same time as
-    /// the others, for tasks may wait for each other; the thread that calls may be one of them. Returns
-    /// when all have. `tasks` is at most [`Pool::threads`]. A panic here ends the process, for there is
-    /// compiled code in between.
+    /// Runs `task(0)` to `task(tasks - 1)`, each once and on a thread of its own, concurrently, as tasks may
+    /// wait for each other; the calling thread may be one of them. Returns when all have finished. `tasks` is
+    /// at most [`Pool::threads`]. A panic ends the process, as it cannot unwind through compiled code.
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 }
 
-/// No threads: a call has one task, which runs where it is called.
+/// No threads: a call has one task, which runs on the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 
@@ -34,10 +31,10 @@ impl Pool for Inline {
     }
 }
 
-/// Threads that wait for tasks; contexts that share them take turns.
+/// Threads of the runtime; contexts that share a pool take turns.
 pub struct ThreadPool {
     shared: Arc<Shared>,
-    workers: Vec<Worker>,
+    workers: Vec<JoinHandle<()>>,
     turn: Mutex<()>,
 }
 
@@ -60,7 +57,7 @@ struct State {
     stops: bool,
 }
 
-/// What to run, while [`ThreadPool::run`] waits for it.
+/// A task function, valid while [`ThreadPool::run`] waits.
 #[derive(Clone, Copy)]
 struct Job(*const (dyn Fn(usize) + Sync));
 
@@ -68,15 +65,17 @@ struct Job(*const (dyn Fn(usize) + Sync));
 unsafe impl Send for Job {}
 
 impl ThreadPool {
-    /// A pool that runs `threads` tasks at once, on the thread that calls and `threads - 1` others.
+    /// A pool that runs `threads` tasks at once, on the calling thread and `threads - 1` others.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system cannot start a thread.
     pub fn new(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut pool = ThreadPool { shared: shared.clone(), workers: vec![], turn: Mutex::new(()) };
         for index in 1..threads.max(1) {
-            pool.workers.push(Worker::new(shared.clone(), index)?);
+            let shared = shared.clone();
+            let thread = Builder::new().name(format!("irc-{index}"));
+            pool.workers.push(thread.spawn(move || shared.work(index))?);
         }
         Ok(pool)
     }
@@ -120,49 +119,11 @@ impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.lock().stops = true;
         self.shared.begin.notify_all();
-        self.workers.drain(..).for_each(Worker::join);
-    }
-}
-
-/// A thread of a pool. The system's own functions start it: threads of the standard library are a large
-/// part of a small program.
-struct Worker(libc::pthread_t);
-
-impl Worker {
-    /// A thread that works for a pool until it stops.
-    fn new(shared: Arc<Shared>, index: usize) -> io::Result<Self> {
-        let start = Box::into_raw(Box::new((shared, index)));
-        let mut thread = MaybeUninit::uninit();
-        // Safety: the thread takes the box, which is as `work` wants it.
-        let status =
-            unsafe { libc::pthread_create(thread.as_mut_ptr(), null(), work, start.cast()) };
-        if status != 0 {
-            // Safety: there is no thread that has taken it.
-            drop(unsafe { Box::from_raw(start) });
-            return Err(io::Error::from_raw_os_error(status));
+        for worker in self.workers.drain(..) {
+            // Workers catch the panics of tasks.
+            let _ = worker.join();
         }
-        // Safety: the thread was made, and is not joined yet.
-        let thread = unsafe { thread.assume_init() };
-        if let Ok(name) = CString::new(format!("irc-{index}")) {
-            // Safety: as above. A thread without a name is as good.
-            unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
-        }
-        Ok(Worker(thread))
     }
-
-    /// Waits for the thread, which was told to stop.
-    fn join(self) {
-        // Safety: nobody else joins the thread.
-        unsafe { libc::pthread_join(self.0, null_mut()) };
-    }
-}
-
-/// What a thread does, given a box with its pool and its number there. It catches the panics of tasks.
-extern "C" fn work(start: *mut c_void) -> *mut c_void {
-    // Safety: the box is this thread's.
-    let (shared, index) = *unsafe { Box::from_raw(start.cast::<(Arc<Shared>, usize)>()) };
-    shared.work(index);
-    null_mut()
 }
 
 impl Shared {

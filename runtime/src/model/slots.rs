@@ -7,9 +7,9 @@ use super::{
     pool::Pool,
     workspace::Workspace,
 };
-use irc_mlf::Map;
 use std::{
     cell::{Cell, UnsafeCell},
+    collections::BTreeMap,
     ffi::{CStr, c_char, c_void},
     sync::{
         Arc, Mutex, PoisonError,
@@ -17,13 +17,13 @@ use std::{
     },
 };
 
-/// What a run serves its code with. It stays where it is while a run lasts.
+/// The runtime functions' state during a run. It does not move during a run.
 pub struct RuntimeServices {
     /// One workspace for each task that may run at once.
     lanes: Box<[Lane]>,
     pool: Arc<dyn Pool>,
-    functions: Arc<Map<String, Function>>,
-    /// What the code said last.
+    functions: Arc<BTreeMap<String, Function>>,
+    /// The last message of the code.
     message: Mutex<Option<String>>,
 }
 
@@ -37,7 +37,7 @@ unsafe impl Sync for Lane {}
 // Safety: a workspace is pointers into memory that the context owns, on whatever thread it is.
 unsafe impl Send for Lane {}
 
-/// Who is served on this thread.
+/// The services of this thread.
 #[derive(Clone, Copy)]
 struct Current {
     services: *const RuntimeServices,
@@ -49,7 +49,7 @@ thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
 }
 
-/// Serves this thread as long as it lives.
+/// Sets the services of this thread while it exists.
 struct CurrentGuard(Option<Current>);
 
 impl CurrentGuard {
@@ -69,7 +69,7 @@ impl RuntimeServices {
     pub fn new(
         workspaces: impl Iterator<Item = Workspace>,
         pool: Arc<dyn Pool>,
-        functions: Arc<Map<String, Function>>,
+        functions: Arc<BTreeMap<String, Function>>,
     ) -> Self {
         let lane = |workspace| Lane {
             workspace: UnsafeCell::new(workspace),
@@ -83,7 +83,7 @@ impl RuntimeServices {
         }
     }
 
-    /// Runs code that is served on this thread.
+    /// Runs code on this thread with these services.
     pub fn serve<T>(&mut self, run: impl FnOnce() -> T) -> T {
         for lane in &mut self.lanes {
             lane.workspace.get_mut().clear();
@@ -92,12 +92,12 @@ impl RuntimeServices {
         run()
     }
 
-    /// What the code said went wrong, if it did.
+    /// The error message of the code, if there is one.
     pub fn take_message(&mut self) -> Option<String> {
         self.message.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The most bytes of workspace that any task held at once.
+    /// Maximum number of bytes of workspace that a task held at once.
     pub fn peak(&mut self) -> usize {
         let peaks = self.lanes.iter_mut().map(|lane| lane.workspace.get_mut().peak());
         peaks.max().unwrap_or_default()
@@ -107,7 +107,7 @@ impl RuntimeServices {
         *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
     }
 
-    /// The tasks of a parallel call; whether all went well.
+    /// Runs the tasks of a parallel call; whether all succeeded.
     fn launch(&self, tasks: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
         let ran = AtomicUsize::new(0);
         self.pool.run(tasks, &|index| {
@@ -133,7 +133,7 @@ impl RuntimeServices {
     }
 }
 
-/// Calls `serve` with what serves this thread, and the workspace that it has.
+/// Calls `serve` with the services of this thread and its workspace.
 fn with<T>(serve: impl FnOnce(&RuntimeServices, &mut Workspace) -> T) -> Option<T> {
     let current = CURRENT.get()?;
     // Safety: a run waits for its code, so that its services live.
@@ -155,7 +155,7 @@ extern "C" fn allocate_workspace(
         if block.is_none() {
             let all = workspace.bytes();
             services.say(format!(
-                "the code asks for {bytes} bytes of workspace; there are {all} in all, as the archive states"
+                "the code requests {bytes} bytes of workspace, but the archive states {all}"
             ));
         }
         block
@@ -167,26 +167,26 @@ extern "C" fn free_workspace(_device_type: i32, _device: i32, block: *mut c_void
     let is_given = with(|services, workspace| {
         let is_given = workspace.give(block.cast());
         if !is_given {
-            services.say("the code gives workspace back that it did not take last".into());
+            services.say("the code does not release workspace in reverse order".into());
         }
         is_given
     });
     if is_given == Some(true) { 0 } else { -1 }
 }
 
-/// What the tasks of a launch have in common, as the code sees it.
+/// What the tasks of a launch share, as the code sees it.
 #[repr(C)]
 struct Environment {
     sync: *const TaskBarrier,
     tasks: i32,
 }
 
-/// Where tasks wait for each other.
+/// A barrier of the tasks of a launch.
 #[derive(Default)]
 struct TaskBarrier {
     arrived: AtomicUsize,
     round: AtomicUsize,
-    /// A task has failed, and will not come.
+    /// A task has failed, and will not arrive.
     is_off: AtomicBool,
 }
 
@@ -301,7 +301,7 @@ extern "C" fn call_function(
     }
 }
 
-/// The slots by name, with what is put into each.
+/// The slots by name, with the function of each.
 pub fn all() -> [(&'static str, *const c_void); 7] {
     [
         ("__TVMBackendAllocWorkspace", allocate_workspace as *const c_void),

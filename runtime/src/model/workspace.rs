@@ -4,10 +4,10 @@ use irc_tensor::ALIGNMENT;
 /// Maximum number of blocks that a call holds at once.
 pub const MAX_BLOCKS: usize = 256;
 
-/// Bytes to set aside for calls that state `stated` bytes.
+/// Bytes to reserve for calls that state `stated` bytes.
 ///
 /// Stated sizes count each block in multiples of 16 bytes, as TVM does; here each starts at a multiple
-/// of 64. `None` when that cannot be counted.
+/// of 64. `None` when that overflows.
 pub fn capacity(stated: usize) -> Option<usize> {
     let blocks = stated.div_ceil(16).min(MAX_BLOCKS);
     stated.checked_next_multiple_of(ALIGNMENT)?.checked_add(blocks * (ALIGNMENT - 16))
@@ -45,7 +45,7 @@ impl Workspace {
         Some(unsafe { self.base.add(begin) })
     }
 
-    /// Gives the last block back; whether it was the last.
+    /// Releases a block; false if it is not the last one.
     pub fn give(&mut self, block: *mut u8) -> bool {
         let begin = self.count.checked_sub(2).map_or(0, |before| self.ends[before]);
         // Safety: where blocks begin is in the memory of the stack, or at its end.
@@ -54,17 +54,17 @@ impl Workspace {
         is_last
     }
 
-    /// Gives everything back, such as what a call that failed still held.
+    /// Releases all blocks, such as those that a failed call still held.
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Bytes that can be taken.
+    /// Bytes of the stack.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The most bytes that were taken at once.
+    /// Maximum number of bytes that were in use at once.
     pub fn peak(&self) -> usize {
         self.peak
     }

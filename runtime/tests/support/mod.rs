@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use irc_mlf::{
-    Archive, Code, Contents, DataType, Map, Package, Shared, Type, Version,
+    Archive, Code, Contents, DataType, Package, Shared, Type, Version,
     graph::{Call, Edge, Entry, Graph, Node},
     params::Param,
 };
@@ -60,7 +60,7 @@ pub fn expected(x: &[f32]) -> [Vec<f32>; 2] {
 fn call(function: &str, inputs: &[usize], outputs: usize) -> Node {
     let inputs = inputs.iter().map(|node| Edge { node: *node, output: 0 }).collect();
     let function = format!("tvmgen_default_{function}");
-    let call = Call { function, inputs, outputs, flatten: false, attributes: Map::new() };
+    let call = Call { function, inputs, outputs, flatten: false, attributes: BTreeMap::new() };
     Node { name: call.function.clone(), call: Some(call) }
 }
 
@@ -153,7 +153,7 @@ pub fn linked(name: &str, edit: impl Fn(&str) -> String) -> Package {
 /// The small model, loaded from its library.
 pub fn model(name: &str) -> Arc<Model> {
     let package = linked(name, str::to_owned);
-    Arc::new(Model::of_package(&package, OpenOptions::default()).expect("sound"))
+    Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"))
 }
 
 /// A context as most callers make it.

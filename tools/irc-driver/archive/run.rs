@@ -108,7 +108,7 @@ impl Loaded {
         let linked = if has_library { None } else { Some(link(console, package)?) };
         let library = linked.as_ref().map(|linked| linked.library.as_path());
         let options = OpenOptions { library, ..OpenOptions::default() };
-        let model = Arc::new(Model::of_package(package, options).map_err(stopped)?);
+        let model = Arc::new(Model::from_package(package, options).map_err(stopped)?);
         // What is loaded needs its file no more: code that ends the process leaves nothing behind.
         drop(linked);
         Ok(Self { model })

@@ -1,13 +1,13 @@
 //! The tar file: named members, read in place and written deterministically.
 
-mod header;
 mod path;
 mod read;
 mod write;
 
+use std::{collections::BTreeMap, ops::Bound};
+
 use bytes::Bytes;
 use irc_diag::Source;
-use irc_json::Map;
 
 pub use path::fault as path_fault;
 
@@ -24,7 +24,7 @@ const RECORD: usize = 10240;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
     name: String,
-    members: Map<String, Bytes>,
+    members: BTreeMap<String, Bytes>,
 }
 
 impl Archive {
@@ -44,13 +44,13 @@ impl Archive {
     }
 
     /// Paths and contents, in order of paths.
-    pub fn members(&self) -> &Map<String, Bytes> {
+    pub fn members(&self) -> &BTreeMap<String, Bytes> {
         &self.members
     }
 
     /// Members whose path starts with `folder`, such as `codegen/host/lib/`.
     pub fn within(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
-        let members = self.members.starting_at(folder);
+        let members = self.members.range::<str, _>((Bound::Included(folder), Bound::Unbounded));
         let members = members.map(|(path, content)| (path.as_str(), content));
         members.take_while(move |(path, _)| path.starts_with(folder))
     }

@@ -5,13 +5,13 @@
 //! can hold (links, devices, sparse files, global headers) is rejected: a model needs none of it, and
 //! programs that unpack archives disagree about it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
-use irc_json::{Map, order};
+use tar::{EntryType, Header, PaxExtensions};
 
-use super::header::{Header, Kind, record};
 use super::path::{self, folders, stripped};
 use super::{Archive, BLOCK};
 use crate::report::at_byte;
@@ -81,33 +81,28 @@ impl Walk<'_> {
     fn entry(&mut self) -> Option<Entry> {
         loop {
             let start = self.at;
-            let block = self.bytes.get(start..).and_then(|rest| rest.first_chunk::<BLOCK>());
-            let Some(block) = block else {
+            let bytes = self.bytes;
+            let Some(block) = bytes.get(start..).and_then(|rest| rest.get(..BLOCK)) else {
                 return self.refuse(start, "mlf-truncated", "the archive ends too early");
             };
             if block.iter().all(|byte| *byte == 0) {
                 self.end(start);
                 return None;
             }
-            let header = Header(block);
+            let header = Header::from_byte_slice(block);
             self.verify(header, start)?;
             let content = self.content(header, start)?;
             self.at = content.end.next_multiple_of(BLOCK);
-            match header.kind() {
-                Kind::Extended => self.extend(start, content)?,
-                Kind::LongName => self.long_name(start, content)?,
-                kind @ (Kind::File | Kind::Folder) => {
+            match header.entry_type() {
+                EntryType::XHeader => self.extend(start, content)?,
+                EntryType::GNULongName => self.long_name(start, content)?,
+                kind @ (EntryType::Regular | EntryType::Directory) => {
                     let said = std::mem::take(&mut self.next);
-                    let path = said.path.unwrap_or_else(|| header.path());
-                    return Some(Entry {
-                        header: start,
-                        path,
-                        is_folder: kind == Kind::Folder,
-                        content,
-                    });
+                    let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
+                    let is_folder = kind.is_dir();
+                    return Some(Entry { header: start, path, is_folder, content });
                 }
-                Kind::Global => self.wrong_kind("a global header", header, start),
-                Kind::Other(what) => self.wrong_kind(what, header, start),
+                kind => self.wrong_kind(kind, header, start),
             }
         }
     }
@@ -122,10 +117,11 @@ impl Walk<'_> {
     }
 
     /// Whether the block is a header at all.
-    fn verify(&mut self, header: Header<'_>, start: usize) -> Option<()> {
-        if !header.is_marked() && start == 0 {
+    fn verify(&mut self, header: &Header, start: usize) -> Option<()> {
+        let is_marked = header.as_bytes()[257..].starts_with(b"ustar");
+        if !is_marked && start == 0 {
             let mut diagnostic = Diagnostic::error("mlf-not-tar", "the file is not a tar archive");
-            let packed = COMPRESSED.iter().find(|(magic, _)| header.0.starts_with(magic));
+            let packed = COMPRESSED.iter().find(|(magic, _)| header.as_bytes().starts_with(magic));
             if let Some((_, name)) = packed {
                 diagnostic =
                     diagnostic.help(format!("it is compressed with {name}: unpack it first"));
@@ -133,18 +129,23 @@ impl Walk<'_> {
             self.sink.push(at_byte(diagnostic, 0));
             return None;
         }
-        if header.is_marked() && header.is_sound() {
+        let mut summed = header.clone();
+        summed.set_cksum();
+        if is_marked && header.cksum().is_ok_and(|sum| summed.cksum().is_ok_and(|own| own == sum)) {
             return Some(());
         }
         self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
     }
 
     /// Where the content of a member lies.
-    fn content(&mut self, header: Header<'_>, start: usize) -> Option<Range<usize>> {
-        let Some(own) = header.size() else {
+    fn content(&mut self, header: &Header, start: usize) -> Option<Range<usize>> {
+        let Ok(own) = header.entry_size() else {
             return self.refuse(start, "mlf-tar-header", "the size of a member is not a number");
         };
-        let is_member = !matches!(header.kind(), Kind::Extended | Kind::Global | Kind::LongName);
+        let is_member = !matches!(
+            header.entry_type(),
+            EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName
+        );
         let said = self.next.size.filter(|_| is_member);
         if said.is_some_and(|said| own != 0 && own != said) {
             let message = "header and extended header of a member give it different sizes";
@@ -165,12 +166,18 @@ impl Walk<'_> {
         self.bounded(start, &content)?;
         self.next.is_there = true;
         let malformed = "an extended header is malformed";
-        let mut records = &self.bytes[content];
-        while !records.is_empty() {
-            let Some((key, value, rest)) = record(records) else {
+        let bytes = self.bytes;
+        let records = &bytes[content];
+        // What is after an empty line would not be read, and a record without its end would.
+        let mut lines = records.split_inclusive(|byte| *byte == b'\n');
+        if lines.any(|line| line == b"\n" || !line.ends_with(b"\n")) {
+            return self.refuse(start, "mlf-tar-header", malformed);
+        }
+        for record in PaxExtensions::new(records) {
+            let record = record.ok().and_then(|it| Some((it.key().ok()?, it.value_bytes())));
+            let Some((key, value)) = record else {
                 return self.refuse(start, "mlf-tar-header", malformed);
             };
-            records = rest;
             match key {
                 "path" => self.next.path = Some(value.to_vec()),
                 "size" => {
@@ -207,10 +214,20 @@ impl Walk<'_> {
         }
     }
 
-    fn wrong_kind(&mut self, what: &str, header: Header<'_>, start: usize) {
+    fn wrong_kind(&mut self, kind: EntryType, header: &Header, start: usize) {
         self.next = Extension::default();
-        let path = header.path();
+        let path = header.path_bytes();
         let path = String::from_utf8_lossy(&path);
+        let what = match kind {
+            EntryType::XGlobalHeader => "a global header",
+            EntryType::Link => "a hard link",
+            EntryType::Symlink => "a symbolic link",
+            EntryType::Char | EntryType::Block => "a device",
+            EntryType::Fifo => "a pipe",
+            EntryType::GNULongLink => "a long name of a link",
+            EntryType::GNUSparse => "a sparse file",
+            _ => "of an unknown kind",
+        };
         let message = format!("member `{path}` is {what}");
         let help = "a model has files and folders only";
         let diagnostic = Diagnostic::error("mlf-tar-kind", message).help(help);
@@ -270,17 +287,13 @@ fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
 /// The members in the order of the archive, each folder once. A file that is there already is reported,
 /// and so are more members than are read.
 fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
-    let key = |number: usize| (members[number].is_folder, &members[number].path);
-    let mut is_repeated = vec![false; members.len()];
-    for pair in order(members.len(), &|a, b| key(a).cmp(&key(b))).windows(2) {
-        is_repeated[pair[1]] = key(pair[0]) == key(pair[1]);
-    }
+    let mut seen = BTreeSet::new();
     let mut distinct: Vec<Member> = vec![];
-    for (member, is_repeated) in members.into_iter().zip(is_repeated) {
+    for member in members {
         if distinct.len() == MAX_MEMBERS {
             let message = format!("more than {MAX_MEMBERS} members");
             report("mlf-limit", message, member.header, sink);
-        } else if !is_repeated {
+        } else if seen.insert((member.is_folder, member.path.clone())) {
             distinct.push(member);
         } else if !member.is_folder {
             let message = format!("member `{}` occurs twice", member.path);
@@ -292,7 +305,7 @@ fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
 
 /// A file is not a folder, neither one that is listed nor one that others lie in.
 fn check_folders(members: &[Member], sink: &mut Sink) {
-    let of_kind = |is_folder: bool| -> Map<&str, usize> {
+    let of_kind = |is_folder: bool| -> BTreeMap<&str, usize> {
         let members = members.iter().filter(|member| member.is_folder == is_folder);
         members.map(|member| (member.path.as_str(), member.header)).collect()
     };

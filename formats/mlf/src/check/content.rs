@@ -1,7 +1,8 @@
 //! Checks of irc's extensions: hashes, a shared library, aligned weights, test vectors.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink};
-use irc_json::{Map, sort_by};
 use sha2::{Digest, Sha256};
 
 use super::{Depth, Model, error};
@@ -19,7 +20,7 @@ use irc_diag::clip;
 pub(super) fn check(
     package: &Package,
     ours: &Extension,
-    models: &Map<&str, Model<'_>>,
+    models: &BTreeMap<&str, Model<'_>>,
     depth: Depth,
     report: &mut Report,
 ) {
@@ -53,7 +54,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 /// Every member but the metadata has its hash.
 fn hashes(
     archive: &Archive,
-    stated: &Map<String, String>,
+    stated: &BTreeMap<String, String>,
     depth: Depth,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -84,7 +85,7 @@ fn library(
     archive: &Archive,
     shared: &SharedLibrary,
     objects: &Library,
-    models: &Map<&str, Model<'_>>,
+    models: &BTreeMap<&str, Model<'_>>,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut report =
@@ -98,10 +99,10 @@ fn library(
         Err(message) => return report(format!("`{member}` is not a shared library: {message}")),
     };
     if let Some(other) = objects.machine.filter(|other| *other != machine) {
-        report(format!("`{member}` is for {machine}, the objects are for {other}"));
+        report(format!("`{member}` is for {machine:?}, the objects are for {other:?}"));
     }
     let called = models.values().filter_map(|model| model.graph).flat_map(Graph::functions);
-    let called: Map<&str, usize> = called.collect();
+    let called: BTreeMap<&str, usize> = called.collect();
     for name in called.keys().filter(|name| !functions.contains_key(**name)) {
         report(format!("`{member}` does not export `{}`", clip(name)));
     }
@@ -148,7 +149,7 @@ impl ExtensionCheck<'_> {
         }
         let mut free = 0;
         let mut by_offset: Vec<(&String, &u64)> = weights.offsets.iter().collect();
-        sort_by(&mut by_offset, &|a, b| a.1.cmp(b.1));
+        by_offset.sort_by_key(|(_, offset)| **offset);
         for (name, &offset) in by_offset {
             let path = format!("{place}.offsets[{name:?}]");
             let Some(param) = numbers.get(name.as_str()).map(|number| &params[*number]) else {
@@ -198,7 +199,7 @@ impl ExtensionCheck<'_> {
     }
 }
 
-fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> Map<String, &'g Type> {
+fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> BTreeMap<String, &'g Type> {
     let params = by_name(params);
     let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains_key(name));
     inputs.map(|(name, entry)| (name.to_owned(), &graph.entries[entry].ty)).collect()
@@ -207,7 +208,7 @@ fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> Map<String, &'g Ty
 fn tensors(
     archive: &Archive,
     path: &str,
-    expected: Map<String, &Type>,
+    expected: BTreeMap<String, &Type>,
     place: String,
     report: &mut Report,
 ) -> Option<Diagnostic> {
@@ -219,12 +220,12 @@ fn tensors(
     let read = params::read(content, &mut sink);
     report.add(archive.binary_of(path), sink);
     let read = read?;
-    let given: Map<String, &Type> =
+    let given: BTreeMap<String, &Type> =
         read.iter().map(|tensor| (tensor.name.clone(), &tensor.ty)).collect();
     if given == expected {
         return None;
     }
-    let show = |tensors: &Map<String, &Type>| {
+    let show = |tensors: &BTreeMap<String, &Type>| {
         let show = |(name, ty): (&String, &&Type)| format!("`{}` {ty}", clip(name));
         tensors.iter().map(show).collect::<Vec<_>>().join(", ")
     };

@@ -1,7 +1,8 @@
 //! Checks that the sizes in metadata are those that follow from graph and parameters.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use irc_diag::{Diagnostic, Severity};
-use irc_json::{Map, order};
 
 use super::error;
 use crate::graph::{Graph, storages};
@@ -75,14 +76,11 @@ impl Model<'_> {
         let list = if self.version == 1 { "" } else { ".sids" };
         let place = format!("{}{list}", self.place);
         let real = storages(self.graph);
-        let mut is_repeated = vec![false; stated.len()];
-        for pair in order(stated.len(), &|a, b| stated[a].id.cmp(&stated[b].id)).windows(2) {
-            is_repeated[pair[1]] = stated[pair[0]].id == stated[pair[1]].id;
-        }
+        let mut seen = BTreeSet::new();
         for (index, storage) in stated.iter().enumerate() {
             let path = format!("{place}[{index}]");
             let id = storage.id;
-            let Some(&bytes) = real.get(&id).filter(|_| !is_repeated[index]) else {
+            let Some(&bytes) = real.get(&id).filter(|_| seen.insert(id)) else {
                 let message = format!("storage {id} is listed twice or not in the graph");
                 error(found, "mlf-storage", message, path);
                 continue;
@@ -92,7 +90,7 @@ impl Model<'_> {
             let what = format!("storage {id}");
             self.size(&what, sizes, is_tvms, format!("{path}.size_bytes"), found);
         }
-        let listed: Map<i64, u64> =
+        let listed: BTreeMap<i64, u64> =
             stated.iter().map(|storage| (storage.id, storage.bytes)).collect();
         for id in real.keys().filter(|id| !listed.contains_key(*id)) {
             let message = format!("storage {id} of the graph is not listed");
@@ -107,7 +105,7 @@ impl Model<'_> {
         let lies = |(number, (_, entry)): (usize, &(&str, usize))| {
             (self.graph.entries[*entry].storage, number as u64)
         };
-        let numbers: Map<i64, u64> = named.iter().enumerate().map(lies).collect();
+        let numbers: BTreeMap<i64, u64> = named.iter().enumerate().map(lies).collect();
         let shown = |input: Option<&str>| {
             input.map_or("no input".into(), |input| format!("input `{}`", clip(input)))
         };
@@ -135,7 +133,7 @@ impl Model<'_> {
             return;
         }
         let stated = self.memory.functions.iter().enumerate();
-        let stated: Map<&str, usize> =
+        let stated: BTreeMap<&str, usize> =
             stated.map(|(number, usage)| (usage.name.as_str(), number)).collect();
         let called = self.graph.functions();
         for name in called.keys().filter(|name| !stated.contains_key(**name)) {
@@ -195,15 +193,15 @@ impl Model<'_> {
     fn tensors(
         &self,
         key: &str,
-        stated: &Map<String, Tensor>,
-        real: &Map<String, Tensor>,
+        stated: &BTreeMap<String, Tensor>,
+        real: &BTreeMap<String, Tensor>,
         place: &str,
         found: &mut Vec<Diagnostic>,
     ) {
         if self.version < 7 || stated == real {
             return;
         }
-        let show = |tensors: &Map<String, Tensor>| {
+        let show = |tensors: &BTreeMap<String, Tensor>| {
             let show = |(name, tensor): (&String, &Tensor)| {
                 format!("`{}` {} bytes of {}", clip(name), tensor.bytes, tensor.dtype)
             };

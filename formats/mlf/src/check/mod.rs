@@ -4,8 +4,9 @@ mod content;
 mod memory;
 mod model;
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_json::Map;
 
 pub(crate) use content::hash;
 
@@ -31,13 +32,13 @@ pub enum Depth {
 pub fn check(package: &Package, depth: Depth) -> Report {
     let mut report = Report::default();
     let Package { archive, metadata, parts, library } = package;
-    let mut models = vec![];
+    let mut models = BTreeMap::new();
     for (module, part) in metadata.modules.iter().zip(parts) {
         let graph = model::check(package, module, part, &mut report);
         if let Some(graph) = graph {
             memory::check(package, module, graph, &part.params, &mut report);
         }
-        models.push((module.name.as_str(), Model { graph, params: &part.params }));
+        models.insert(module.name.as_str(), Model { graph, params: &part.params });
     }
     library.check_undefined(archive, &mut report);
     let has_code = archive.within(OBJECTS).chain(archive.within(SOURCES)).next().is_some();
@@ -47,7 +48,7 @@ pub fn check(package: &Package, depth: Depth) -> Report {
         report.add(Source::new(archive.name(), ""), one(diagnostic.help(help)));
     }
     if let Some(extension) = &metadata.extension {
-        content::check(package, extension, &Map::from(models), depth, &mut report);
+        content::check(package, extension, &models, depth, &mut report);
     }
     report.sorted()
 }

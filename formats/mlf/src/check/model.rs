@@ -1,7 +1,8 @@
 //! Checks that graph, parameters and code of a model match.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink};
-use irc_json::Map;
 
 use super::error;
 use crate::graph::{self, Graph};
@@ -78,7 +79,7 @@ fn agreement(graph: &Graph, params: &[Param], found: &mut Vec<Diagnostic>) {
 
 /// Parameters that the graph has no input for.
 fn surplus(graph: &Graph, params: &[Param], found: &mut Sink) {
-    let inputs: Map<&str, usize> = graph.named_inputs().into();
+    let inputs: BTreeMap<&str, usize> = graph.named_inputs().into_iter().collect();
     for param in params.iter().filter(|param| !inputs.contains_key(param.name.as_str())) {
         let message = format!("no input is named `{}`: TVM's C runtime stops", clip(&param.name));
         found.push(Diagnostic::warning("mlf-subset-surplus-param", message));

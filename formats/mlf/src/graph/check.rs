@@ -1,7 +1,8 @@
 //! Checks of a graph.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink};
-use irc_json::order;
 
 use super::{Edge, Graph, storage};
 use irc_diag::clip;
@@ -116,18 +117,15 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
     }
 }
 
-/// Of each node that is an input, the input listed before it that has its name.
+/// Of each node that is an input, the first input listed that has its name.
 fn namesakes(graph: &Graph) -> Vec<Option<usize>> {
-    let mut listed = vec![false; graph.nodes.len()];
     let is_input = |node: usize| graph.nodes.get(node).is_some_and(|node| node.call.is_none());
-    let inputs = graph.inputs.iter().copied().filter(|node| is_input(*node));
-    let inputs: Vec<usize> =
-        inputs.filter(|node| !std::mem::replace(&mut listed[*node], true)).collect();
-    let name = |number: usize| graph.nodes[inputs[number]].name.as_str();
     let mut namesakes = vec![None; graph.nodes.len()];
-    for pair in order(inputs.len(), &|a, b| name(a).cmp(name(b))).windows(2) {
-        if name(pair[0]) == name(pair[1]) {
-            namesakes[inputs[pair[1]]] = Some(inputs[pair[0]]);
+    let mut by_name = BTreeMap::new();
+    for node in graph.inputs.iter().copied().filter(|node| is_input(*node)) {
+        let first = *by_name.entry(graph.nodes[node].name.as_str()).or_insert(node);
+        if first != node {
+            namesakes[node] = Some(first);
         }
     }
     namesakes

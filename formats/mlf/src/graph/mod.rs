@@ -16,7 +16,7 @@ pub use storage::{is_temporary, storages};
 pub use subset::outside_subset;
 pub use write::write;
 
-use irc_json::Map;
+use std::collections::BTreeMap;
 
 use crate::types::Type;
 
@@ -61,7 +61,7 @@ pub struct Call {
     /// Whether tensors are passed as if they had one dimension.
     pub flatten: bool,
     /// What else is said of it, which clients ignore: layouts, hashes.
-    pub attributes: Map<String, String>,
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// An output of a node.
@@ -124,13 +124,13 @@ impl Graph {
     }
 
     /// Functions of the library that are called, with the first node that calls each.
-    pub fn functions(&self) -> Map<&str, usize> {
+    pub fn functions(&self) -> BTreeMap<&str, usize> {
         let of_library = |call: &Call| ![NOP, COPY].contains(&call.function.as_str());
         let calls = self.calls().filter(|(_, call)| of_library(call));
-        let mut functions: Vec<(&str, usize)> =
-            calls.map(|(index, call)| (call.function.as_str(), index)).collect();
-        // Of one name the last counts, which is to be the first call.
-        functions.reverse();
-        functions.into()
+        let mut functions = BTreeMap::new();
+        for (index, call) in calls {
+            functions.entry(call.function.as_str()).or_insert(index);
+        }
+        functions
     }
 }

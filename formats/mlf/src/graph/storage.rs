@@ -1,7 +1,8 @@
 //! Storages: which entries are in each, and their live ranges.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink};
-use irc_json::{Map, sort_by};
 
 use super::{Graph, NOP};
 use irc_diag::clip;
@@ -10,19 +11,19 @@ use irc_diag::clip;
 const END: usize = usize::MAX;
 
 /// Bytes of each storage: those of the largest entry in it; of a graph without errors.
-pub fn storages(graph: &Graph) -> Map<i64, u64> {
+pub fn storages(graph: &Graph) -> BTreeMap<i64, u64> {
     largest(graph, &|_| true)
 }
 
 /// Bytes of the storages of some entries: those of the largest of these entries in it.
-pub(crate) fn largest(graph: &Graph, counts: &dyn Fn(usize) -> bool) -> Map<i64, u64> {
-    let mut sizes = vec![];
+pub(crate) fn largest(graph: &Graph, counts: &dyn Fn(usize) -> bool) -> BTreeMap<i64, u64> {
+    let mut sizes = BTreeMap::new();
     for (_, entry) in graph.entries.iter().enumerate().filter(|(index, _)| counts(*index)) {
-        sizes.push((entry.storage, entry.ty.bytes().unwrap_or_default()));
+        let bytes = entry.ty.bytes().unwrap_or_default();
+        let largest = sizes.entry(entry.storage).or_insert(bytes);
+        *largest = bytes.max(*largest);
     }
-    // Of one storage the last counts.
-    sort_by(&mut sizes, &Ord::cmp);
-    sizes.into()
+    sizes
 }
 
 /// Of each entry, whether it is neither an input nor an output; of a graph without errors.
@@ -53,10 +54,10 @@ pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
     let mut lives = lives(graph);
     let storage = |life: &LiveRange| graph.entries[life.entry].storage;
-    sort_by(&mut lives, &|a, b| storage(a).cmp(&storage(b)));
+    lives.sort_by_key(storage);
     for lives in lives.chunk_by_mut(|a, b| storage(a) == storage(b)) {
         devices(graph, lives, sink);
-        sort_by(lives, &|a, b| a.begin.cmp(&b.begin));
+        lives.sort_by_key(|life| life.begin);
         let mut longest: Option<LiveRange> = None;
         for &mut life in lives {
             if let Some(other) = longest.filter(|other| other.end >= life.begin) {

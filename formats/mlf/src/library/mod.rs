@@ -3,11 +3,13 @@
 mod c;
 mod known;
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink};
-use irc_json::{Map, order};
+use object::{Architecture, Object, ObjectKind, ObjectSymbol, SymbolKind};
 
 use crate::archive::Archive;
-use crate::elf::{Elf, Kind, Machine, Symbols};
+use crate::elf;
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -27,13 +29,13 @@ const LINKED_PARAMS: &str = "_lookup_linked_param";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
     /// Functions that are defined, with the path of the member that does.
-    pub functions: Map<String, String>,
+    pub functions: BTreeMap<String, String>,
     /// Other data that are defined, likewise.
-    pub data: Map<String, String>,
+    pub data: BTreeMap<String, String>,
     /// What objects need and none defines, with the path of the first that does.
-    pub undefined: Map<String, String>,
+    pub undefined: BTreeMap<String, String>,
     /// What the objects are for; `None` without objects.
-    pub(crate) machine: Option<Machine>,
+    pub(crate) machine: Option<Architecture>,
 }
 
 impl Library {
@@ -51,12 +53,14 @@ impl Library {
             symbols.extend(path, Names { functions, ..Names::default() });
         }
         symbols.report_repeated(archive, report);
-        let (functions, data) = (symbols.functions.into(), symbols.data.into());
-        let mut library = Self { functions, data, undefined: Map::new(), machine };
-        // Of one name the last counts, which is to be the first that needs it.
-        symbols.undefined.reverse();
-        symbols.undefined.retain(|(name, _)| !library.defines(name));
-        library.undefined = symbols.undefined.into();
+        let functions = symbols.functions.into_iter().collect();
+        let data = symbols.data.into_iter().collect();
+        let mut library = Self { functions, data, undefined: BTreeMap::new(), machine };
+        for (name, path) in symbols.undefined {
+            if !library.defines(&name) {
+                library.undefined.entry(name).or_insert(path);
+            }
+        }
         library
     }
 
@@ -125,16 +129,13 @@ impl Defined {
 
     /// Reports functions that two members define, at each but the first.
     fn report_repeated(&self, archive: &Archive, report: &mut Report) {
-        let functions = &self.functions;
         let mut found = vec![];
-        // By name; members of one name stay in order.
-        for pair in order(functions.len(), &|a, b| functions[a].0.cmp(&functions[b].0)).windows(2) {
-            let [(name, path), (next_name, next_path)] =
-                [pair[0], pair[1]].map(|at| &functions[at]);
-            if name == next_name && path != next_path {
-                let message = format!("function `{}` is defined in `{path}` too", clip(name));
+        let mut paths = BTreeMap::new();
+        for (name, path) in &self.functions {
+            if let Some(other) = paths.insert(name, path).filter(|other| *other != path) {
+                let message = format!("function `{}` is defined in `{other}` too", clip(name));
                 let diagnostic = Diagnostic::error("mlf-duplicate-symbol", message);
-                found.push((next_path.as_str(), diagnostic));
+                found.push((path.as_str(), diagnostic));
             }
         }
         report.add_binary(archive, found);
@@ -145,42 +146,47 @@ impl Defined {
 ///
 /// # Errors
 /// The bytes are none; one line says why.
-pub(crate) fn exports(bytes: &[u8]) -> Result<(Machine, Map<&str, usize>), &'static str> {
-    let file = Elf::parse(bytes)?;
-    if file.kind() != Kind::Shared {
-        return Err("it is another kind of object");
+pub(crate) fn exports(bytes: &[u8]) -> Result<(Architecture, BTreeMap<&str, usize>), String> {
+    let file = elf::parse(bytes)?;
+    if file.kind() != ObjectKind::Dynamic {
+        return Err("it is another kind of object".into());
     }
-    let symbols = file.symbols(Symbols::Dynamic)?.into_iter().enumerate();
-    let functions = symbols.filter(|(_, symbol)| symbol.is_function && !symbol.is_undefined);
-    let functions: Vec<_> = functions.map(|(number, symbol)| (symbol.name, number)).collect();
-    Ok((file.machine(), functions.into()))
+    let functions = file.dynamic_symbols().filter(is_defined_function);
+    let functions = functions.map(|symbol| Ok((symbol.name()?, symbol.index().0)));
+    let functions = functions.collect::<object::Result<_>>().map_err(|error| error.to_string())?;
+    Ok((file.architecture(), functions))
+}
+
+fn is_defined_function<'b>(symbol: &impl ObjectSymbol<'b>) -> bool {
+    symbol.kind() == SymbolKind::Text && !symbol.is_undefined()
 }
 
 /// Reads the symbols of a relocatable object; all objects are for one machine.
-fn of_object(bytes: &[u8], machine: &mut Option<Machine>, sink: &mut Sink) -> Option<Names> {
-    let file = match Elf::parse(bytes) {
-        Ok(file) if file.kind() == Kind::Relocatable => file,
+fn of_object(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) -> Option<Names> {
+    let file = match elf::parse(bytes) {
+        Ok(file) if file.kind() == ObjectKind::Relocatable => file,
         Ok(_) => return refuse("the member is not a relocatable object", sink),
         Err(error) => return refuse(&format!("the member is not an ELF object: {error}"), sink),
     };
-    let first = *machine.get_or_insert(file.machine());
-    if first != file.machine() {
-        let message = format!("code for {}, other objects are for {first}", file.machine());
+    let own = file.architecture();
+    let first = *machine.get_or_insert(own);
+    if first != own {
+        let message = format!("code for {own:?}, other objects are for {first:?}");
         sink.push(Diagnostic::error("mlf-machine", message));
     }
-    let symbols = match file.symbols(Symbols::All) {
-        Ok(symbols) => symbols,
-        Err(message) => return refuse(message, sink),
-    };
     let mut names = Names::default();
-    for symbol in symbols {
-        let list = match symbol.is_undefined {
-            true if !symbol.name.is_empty() => &mut names.undefined,
-            _ if symbol.is_local || symbol.is_undefined => continue,
-            _ if symbol.is_function => &mut names.functions,
+    for symbol in file.symbols() {
+        let name = match symbol.name() {
+            Ok(name) => name,
+            Err(error) => return refuse(&error.to_string(), sink),
+        };
+        let list = match symbol.is_undefined() {
+            true if !name.is_empty() => &mut names.undefined,
+            _ if symbol.is_local() || symbol.is_undefined() => continue,
+            _ if symbol.kind() == SymbolKind::Text => &mut names.functions,
             _ => &mut names.data,
         };
-        list.push(symbol.name.to_owned());
+        list.push(name.to_owned());
     }
     Some(names)
 }

@@ -15,7 +15,7 @@ pub use sizes::{
 };
 pub use write::write;
 
-use irc_json::Map;
+use std::collections::BTreeMap;
 
 use crate::types::DataType;
 
@@ -94,7 +94,7 @@ pub enum Memory {
     /// That of a model.
     Model(ModelMemory),
     /// Arguments of each operator of a library of operators.
-    Operators(Map<String, Vec<Argument>>),
+    Operators(BTreeMap<String, Vec<Argument>>),
 }
 
 /// What memory a model takes.
@@ -131,9 +131,9 @@ pub struct Usage {
     /// What lies between calls, and the most that one call takes.
     pub workspace: u64,
     /// Inputs by name, which versions from 7 on say.
-    pub inputs: Map<String, Tensor>,
+    pub inputs: BTreeMap<String, Tensor>,
     /// Outputs by name, likewise.
-    pub outputs: Map<String, Tensor>,
+    pub outputs: BTreeMap<String, Tensor>,
 }
 
 /// A tensor that goes in or out.
@@ -171,11 +171,11 @@ pub struct Argument {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
     /// SHA-256 of every member but the metadata, by path, in lower-case hexadecimal.
-    pub hashes: Map<String, String>,
+    pub hashes: BTreeMap<String, String>,
     /// The code once more, linked.
     pub library: Option<SharedLibrary>,
     /// What is said of models, by name.
-    pub models: Map<String, ModelExtension>,
+    pub models: BTreeMap<String, ModelExtension>,
 }
 
 /// The code of all models as a shared library, so that who runs it needs no linker.
@@ -204,7 +204,7 @@ pub struct Weights {
     /// Path of the member.
     pub member: String,
     /// Offset of each parameter in it; types are those of the parameters.
-    pub offsets: Map<String, u64>,
+    pub offsets: BTreeMap<String, u64>,
 }
 
 /// Inputs and what the model makes of them, as members in the form of parameters.

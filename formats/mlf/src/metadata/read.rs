@@ -3,8 +3,10 @@
 //! The document of the format differs from TVM's code, which takes precedence; what only the
 //! document describes is accepted with a warning.
 
+use std::collections::BTreeMap;
+
 use irc_diag::{Diagnostic, Sink, Source, clip};
-use irc_json::{At, Map, Node, Object, Reader, Value};
+use irc_json::{At, Node, Object, Reader, Value};
 
 use super::{
     ABI, ALIGNMENT, Argument, Executor, Extension, FunctionUsage, Memory, Metadata, ModelExtension,
@@ -203,7 +205,7 @@ fn dtype(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<DataType> {
     }
 }
 
-fn operators(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Map<String, Vec<Argument>> {
+fn operators(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> BTreeMap<String, Vec<Argument>> {
     by_name(r, value, at, &mut |r, value, at| r.list(value, at, argument))
 }
 
@@ -272,7 +274,7 @@ fn usage(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Usage> {
             .map(|key| number(r, &object, key));
     let [inputs, outputs] = ["inputs", "outputs"].map(|key| match object.get(key) {
         Some(value) => by_name(r, value, &at.key(key), &mut tensor),
-        None => Map::new(),
+        None => BTreeMap::new(),
     });
     Some(Usage { device, constants, io, workspace, inputs, outputs })
 }
@@ -328,13 +330,13 @@ fn by_name<T>(
     value: &Node<'_>,
     at: &At<'_>,
     read: Read<'_, T>,
-) -> Map<String, T> {
-    let mut all = vec![];
-    let Some(object) = r.object(value, at) else { return Map::new() };
+) -> BTreeMap<String, T> {
+    let mut all = BTreeMap::new();
+    let Some(object) = r.object(value, at) else { return all };
     for (name, value) in object.entries() {
         all.extend(read(r, value, &at.key(name)).map(|value| (name.to_owned(), value)));
     }
-    all.into()
+    all
 }
 
 fn model(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<ModelExtension> {

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use irc_json::Map;
 use serde::Serialize;
 
 use super::{
@@ -247,7 +246,7 @@ fn usage(usage: &Usage, version: u32) -> UsageText<'_> {
     }
 }
 
-fn named(tensors: &Map<String, Tensor>) -> BTreeMap<&str, TensorText> {
+fn named(tensors: &BTreeMap<String, Tensor>) -> BTreeMap<&str, TensorText> {
     let text = |tensor: &Tensor| TensorText { dtype: tensor.dtype.to_string(), size: tensor.bytes };
     tensors.iter().map(|(name, tensor)| (name.as_str(), text(tensor))).collect()
 }

@@ -96,6 +96,9 @@ pub fn all() -> Vec<(&'static str, &'static str, Bytes)> {
             [&extended[..2 * BLOCK], header, &sound()].concat()
         }),
         ("malformed pax", "mlf-tar-header", before(EntryType::XHeader, "x", b"no length\n")),
+        ("empty line in pax", "mlf-tar-header", before(EntryType::XHeader, "x", b"\n9 size=3\n")),
+        ("pax without an end", "mlf-tar-header", before(EntryType::XHeader, "x", b"9 path=a")),
+        ("wrong length in pax", "mlf-tar-header", before(EntryType::XHeader, "x", b"8 path=a\n")),
         ("pax of nothing", "mlf-tar-header", {
             let extended = before(EntryType::XHeader, "x", b"9 size=3\n");
             [&extended[..2 * BLOCK], &[0; 2 * BLOCK]].concat()

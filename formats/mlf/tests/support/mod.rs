@@ -8,7 +8,7 @@ use irc_diag::Diagnostic;
 use irc_mlf::graph::{Call, Edge, Entry, Graph, Node};
 use irc_mlf::params::Param;
 use irc_mlf::{
-    Code, Contents, DataType, Depth, Map, Model, Package, Shared, TestVector, Type, Version, check,
+    Code, Contents, DataType, Depth, Model, Package, Shared, TestVector, Type, Version, check,
 };
 use object::write::elf::{FileHeader, Sym, Writer};
 use object::write::{Object, Symbol, SymbolSection};
@@ -28,7 +28,7 @@ pub fn param(name: &str, ty: Type) -> Param {
 
 fn call(function: &str, inputs: &[usize], outputs: usize) -> Node {
     let inputs = inputs.iter().map(|node| Edge { node: *node, output: 0 }).collect();
-    let attributes = Map::from(vec![("hash".to_owned(), "0123456789abcdef".to_owned())]);
+    let attributes = BTreeMap::from([("hash".to_owned(), "0123456789abcdef".to_owned())]);
     let function = format!("tvmgen_default_{function}");
     let name = function.clone();
     let call = Call { function, inputs, outputs, flatten: false, attributes };

@@ -171,7 +171,7 @@ static void refused(irc_model *model, char **argv) {
   FAILS(irc_model_open(argv[0], NULL, &other), IRC_LOAD, "");
   FAILS(irc_model_open(argv[2], NULL, &other), IRC_UNSUPPORTED, "not a compiled irc model");
   FAILS(irc_model_open(argv[1], &options, &other), IRC_ARGUMENT, "size of the options");
-  FAILS(irc_model_open_memory("no tar", 6, NULL, &other), IRC_REFUSED, "mlf-");
+  FAILS(irc_model_open_memory("no tar", 6, NULL, &other), IRC_INVALID, "mlf-");
   FAILS(irc_model_open(NULL, NULL, &other), IRC_ARGUMENT, "path is null");
   FAILS(irc_model_open(argv[1], NULL, NULL), IRC_ARGUMENT, "model is null");
   FAILS(irc_context_new(NULL, NULL, &context), IRC_ARGUMENT, "model is null");

@@ -1,7 +1,7 @@
 //! Calls kernels for one task index after another.
 //!
-//! Task indices come in ascending order at one of two distances, so their digits are added to, not
-//! divided out, and the address of each operand follows from the digits.
+//! Task indices come in ascending order at one of two distances, so their digits are incremented instead of
+//! computed by division, and the address of each operand follows from the digits.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -19,9 +19,9 @@ use crate::{Error, Rank, code};
 /// A task info on the memory of a run.
 pub(crate) struct BoundTask {
     pub steps: Vec<BoundStep>,
-    /// Whether a task may have to wait.
+    /// Whether a task may wait.
     pub communicates: bool,
-    /// Bytes that its tasks could keep for each other.
+    /// Maximum number of bytes of the values that its tasks share.
     pub kept_bytes: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct BoundKernel {
     operands: Vec<BoundOperand>,
 }
 
-/// The address that the task of digits 0 touches first, and bytes further for one more of each.
+/// The first address that the task with digits 0 accesses, and the stride of each digit, in bytes.
 struct BoundOperand {
     base: *mut u8,
     steps: [usize; 4],
@@ -52,7 +52,7 @@ unsafe impl Send for BoundOperand {}
 unsafe impl Sync for BoundOperand {}
 
 impl BoundTask {
-    /// Puts the tasks of a rank on memory.
+    /// Binds the tasks of a rank to memory.
     ///
     /// # Errors
     /// An op that communicates and cannot be run.
@@ -77,7 +77,7 @@ impl BoundTask {
     }
 }
 
-/// Makes an op ready that communicates, for the tasks of it that run.
+/// Prepares an op that communicates, for those of its tasks that run.
 fn communicate(
     rank: &Rank,
     info: usize,
@@ -123,7 +123,7 @@ impl BoundKernel {
         self.counts
     }
 
-    /// What its functions keep.
+    /// The shared values of its functions.
     pub(crate) fn keeps(&self) -> &[TaskKeeps] {
         &self.keeps
     }
@@ -179,16 +179,16 @@ impl Walk {
     }
 }
 
-/// What a thread needs to call kernels.
+/// The state of a thread that calls kernels.
 pub(crate) struct Caller {
     pointers: Vec<*mut c_void>,
     scratch: Block,
-    /// For what a kernel would keep and nobody shares.
+    /// Memory for values that a kernel could share, but does not.
     unshared: Block,
 }
 
 impl Caller {
-    /// With that much scratch memory, and room for what a kernel keeps.
+    /// A caller with scratch memory, and memory for the shared value of a kernel, of these sizes.
     pub(crate) fn new(scratch_bytes: u64, kept_bytes: u64) -> Result<Self, String> {
         let block = |bytes| {
             Block::new(bytes)
@@ -198,10 +198,10 @@ impl Caller {
         Ok(Self { pointers: vec![], scratch, unshared })
     }
 
-    /// Runs a kernel for one task, with what the step's functions keep.
+    /// Runs a kernel for one task, with the shared values of the step's functions.
     ///
     /// # Errors
-    /// What the kernel returned, when not 0.
+    /// The status that the kernel returned, if it is not 0.
     #[inline]
     pub(crate) fn call(
         &mut self,
@@ -249,7 +249,7 @@ impl Caller {
         }
     }
 
-    /// Calls a function on the addresses at hand.
+    /// Calls a function on the current addresses.
     #[inline]
     fn enter(&mut self, entry: code::Entry) -> Result<(), i32> {
         // Safety: every address was checked to lie in its buffer when the plan was prepared, and

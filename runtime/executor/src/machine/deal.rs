@@ -18,13 +18,13 @@ pub(crate) struct Distribution {
     pub tasks: Range,
     /// Tasks in a granule.
     pub granularity: i64,
-    /// The processor that is to get the first granule.
+    /// The processor that runs the first granule.
     pub current: i64,
     /// Processors of the kernel.
     pub grid: i64,
-    /// Tasks that one processor runs side by side.
+    /// Number of tasks that one processor runs concurrently.
     pub slots: i64,
-    /// Of those, how many have warps; what falls to the others is lost.
+    /// The number of those that have warps; tasks of the others are lost.
     pub manned: i64,
 }
 
@@ -49,7 +49,7 @@ impl Distribution {
         self.granularity.saturating_mul(self.processors.len() - 1).saturating_add(1)
     }
 
-    /// The next task index of a hand, which moves on; skips what is lost.
+    /// Advances a cursor to its next task index; skips tasks that are lost.
     #[inline]
     pub(crate) fn draw(&self, hand: &mut TaskCursor) -> Option<i64> {
         while hand.next < self.tasks.len() {
@@ -70,7 +70,7 @@ impl Distribution {
     }
 }
 
-/// What a processor has still to run of a task group.
+/// The tasks of a task group that a processor has not run yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskCursor {
     /// The next task, counted from the begin of the range.
@@ -83,10 +83,10 @@ pub(crate) struct TaskCursor {
     jump: i64,
 }
 
-/// How many tasks of a group a processor holds side by side: `(slots, of those with warps)`.
+/// Number of tasks of a group that a processor runs concurrently: `(slots, of those with warps)`.
 ///
 /// # Errors
-/// What the code generator rejects: not one fits.
+/// Not one fits, which ARK's code generator rejects.
 pub(crate) fn slots(
     warps: Range,
     sram: Range,
@@ -108,7 +108,7 @@ pub(crate) fn slots(
     Ok((slots, slots.min(warps_per_processor / task_warps)))
 }
 
-/// The deal of a task group that starts at processor `current`.
+/// The distribution of a task group that starts at processor `current`.
 pub(crate) fn deal(
     group: &TaskGroup,
     processors: Range,
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// The deal of the second of two task groups of one granule each, on `[0, 2)` of a grid of 4.
+    /// The distribution of the second of two task groups of one granule each, on `[0, 2)` of a grid of 4.
     fn second(grid: i64) -> Distribution {
         let group = |end| TaskGroup { task_id: 0, task_range: Range::new(0, end), granularity: 1 };
         let processors = Range::new(0, 2);

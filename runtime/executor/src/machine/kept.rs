@@ -15,11 +15,11 @@ use irc_ark_format::plan::Range;
 use super::call::{BoundStep, BoundTask};
 use crate::memory::Block;
 
-/// The stores of a rank, and the memory they are in.
+/// The stores of a rank, and their memory.
 pub(crate) struct StoreTable {
     memory: *mut u8,
     bytes: u64,
-    /// By entry of the script, with processors that are not through.
+    /// By entry of the script, with the number of processors that have not finished it.
     open: Mutex<BTreeMap<usize, (Arc<Store>, i64)>>,
 }
 
@@ -28,19 +28,19 @@ unsafe impl Send for StoreTable {}
 // Safety: as above.
 unsafe impl Sync for StoreTable {}
 
-/// What the tasks of one task group keep: for each step of theirs, each function that keeps.
+/// The shared values of one task group: for each step, those of each function that has any.
 pub(crate) struct Store {
     steps: Vec<Vec<SharedSlots>>,
-    /// Where it lies in the rank's memory.
+    /// Its offset in the rank's memory.
     bytes: std::ops::Range<u64>,
 }
 
-/// What one function keeps.
+/// The shared values of one function.
 pub(crate) struct SharedSlots {
     memory: *mut u8,
     /// Bytes of a slot.
     bytes: usize,
-    /// By number of the window, as far as there is memory.
+    /// Slots by number of the window, as far as there is memory.
     slots: Vec<Slot>,
 }
 
@@ -49,7 +49,7 @@ unsafe impl Send for SharedSlots {}
 // Safety: as above.
 unsafe impl Sync for SharedSlots {}
 
-/// Whether what a slot is for has been made.
+/// The state of the value of a slot.
 #[derive(Default)]
 pub(crate) struct Slot(AtomicU8);
 
@@ -57,17 +57,17 @@ const EMPTY: u8 = 0;
 const BUSY: u8 = 1;
 const FILLED: u8 = 2;
 
-/// What a task finds on a shelf.
+/// The result of a task's lookup of a slot.
 pub(crate) enum Lookup<'s> {
-    /// What another task has made.
+    /// The value, which another task has computed.
     Filled(*mut c_void),
-    /// Nothing yet: it makes it there.
+    /// Memory in which this task computes the value.
     Empty(&'s Slot, *mut c_void),
-    /// Another task is making it, or there is no memory.
+    /// Another task is computing it, or there is no memory.
     Busy,
 }
 
-/// Bytes that the tasks of a task group could keep.
+/// Maximum number of bytes of the shared values of a task group.
 pub(crate) fn wanted(steps: &[BoundStep]) -> u64 {
     let keeps = steps.iter().flat_map(shared);
     keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
@@ -116,7 +116,7 @@ impl StoreTable {
         Some(store)
     }
 
-    /// A processor is through with an entry whose store it opened.
+    /// A processor has finished an entry whose store it opened.
     pub(crate) fn close(&self, entry: usize) {
         let mut open = self.open_stores();
         let Some((_, missing)) = open.get_mut(&entry) else { return };
@@ -127,7 +127,7 @@ impl StoreTable {
     }
 }
 
-/// The first gap of `wanted` bytes between what is taken, or else the largest.
+/// The first gap of `wanted` bytes between allocated ranges, or else the largest.
 fn gap(
     bytes: u64,
     wanted: u64,
@@ -191,7 +191,7 @@ impl SharedSlots {
 }
 
 impl Slot {
-    /// Lets other tasks have what a kernel has made at the address where it was to.
+    /// Publishes the value that a kernel has computed at an address.
     pub(crate) fn put(&self, address: *mut c_void) {
         mark(address, 1);
         self.0.store(FILLED, Ordering::Release);

@@ -2,14 +2,14 @@
 use bytes::Bytes;
 use irc_tensor::{ALIGNMENT, DType, Tensor, TensorError, TensorType};
 
-/// A constant: where the caller has it if it is aligned there, and else a copy.
+/// The bytes of a constant: borrowed if they are aligned, otherwise copied.
 pub(crate) enum HostConstant {
     Borrowed(Bytes),
     Copied(Tensor),
 }
 
 impl HostConstant {
-    /// Holds bytes.
+    /// A constant with these bytes.
     ///
     /// # Errors
     /// There is no memory for a copy.
@@ -21,7 +21,7 @@ impl HostConstant {
         Ok(Self::Copied(Tensor::from_bytes(raw, bytes)?))
     }
 
-    /// Where the bytes are. Models do not write to their constants.
+    /// The address of the bytes. Models do not write to their constants.
     pub fn pointer<T>(&self) -> *mut T {
         match self {
             Self::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
