@@ -302,7 +302,7 @@ fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
     assert!(inputs.contains("found f64[3000]"), "{inputs}");
 }
 
-/// The code of archives without a library is linked in a folder that is gone before it runs.
+/// The code of archives without a library is linked in a folder that is gone before it is loaded.
 #[test]
 fn code_of_archives_that_dies_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -312,9 +312,6 @@ fn code_of_archives_that_dies_leaves_no_folder() {
     compile.args(["compile", "--codegen", "c"]).arg(example("softmax.model.json"));
     let (code, _, err) = run(compile.arg("-o").arg(&archive));
     assert_eq!(code, 0, "{err}");
-    // A C compiler that makes everything die once it has run.
-    let die = "void abort(void); __attribute__((destructor)) static void die(void) { abort(); }\n";
-    std::fs::write(file("die.h"), die).expect("writable");
     let path = std::env::var("PATH").expect("a PATH");
     let cc = file("cc");
     let script =
@@ -322,10 +319,17 @@ fn code_of_archives_that_dies_leaves_no_folder() {
     std::fs::write(&cc, script).expect("writable");
     std::fs::set_permissions(&cc, PermissionsExt::from_mode(0o755)).expect("executable");
     std::fs::create_dir(&scratch).expect("a folder");
-    let mut irc = tool("irc");
-    irc.arg("run").arg(&archive).env("TMPDIR", &scratch);
-    let (code, _, err) = run(irc.env("PATH", format!("{}:{path}", folder.path().display())));
-    assert!(code == 70 && err.contains("signal 6"), "{code}: {err}");
+    // The C compiler makes everything die when it is loaded, or once it has run.
+    for when in ["constructor", "destructor"] {
+        let die = format!(
+            "void abort(void); __attribute__(({when})) static void die(void) {{ abort(); }}\n"
+        );
+        std::fs::write(file("die.h"), die).expect("writable");
+        let mut irc = tool("irc");
+        irc.arg("run").arg(&archive).env("TMPDIR", &scratch);
+        let (code, _, err) = run(irc.env("PATH", format!("{}:{path}", folder.path().display())));
+        assert!(code == 70 && err.contains("signal 6"), "{when}: {code}: {err}");
+    }
     let left =
         std::fs::read_dir(&scratch).expect("a folder").flatten().map(|entry| entry.file_name());
     let left: Vec<_> = left.map(|name| name.to_string_lossy().into_owned()).collect();

@@ -2,7 +2,9 @@
 use crate::{console::Console, output, stop::Stop};
 use irc_mlf::Package;
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -22,12 +24,15 @@ const SUPPORT: [(&str, &str); 5] = [
     ("loader.c", include_str!("../../../runtime/include/loader.c")),
 ];
 
-/// A library that was linked here.
-pub struct Linked {
-    /// The library.
-    pub library: PathBuf,
-    /// Where it lies; removed with this.
-    _folder: tempfile::TempDir,
+/// A library that was linked here: an open file that no folder has, so that nothing is left behind by
+/// code that ends the process, when it is loaded or later.
+pub struct Linked(File);
+
+impl Linked {
+    /// Its path, while the file is open.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
 }
 
 /// Links the objects and sources of an archive.
@@ -59,7 +64,7 @@ pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
         Stop::problem(problem).help("the archive holds no shared library: it needs a C compiler")
     })?;
     if done.status.success() {
-        return Ok(Linked { library, _folder: folder });
+        return File::open(library).map(Linked).map_err(failed);
     }
     let said = String::from_utf8_lossy(&done.stderr);
     let first: Vec<&str> = said.lines().filter(|line| line.contains("error")).take(3).collect();

@@ -1,5 +1,5 @@
 //! `irc run` of archives, and what is run to make one's test vectors.
-use super::link::link;
+use super::link::{Linked, link};
 use crate::{
     console::Console,
     output,
@@ -99,6 +99,8 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
 /// An archive whose code is loaded.
 pub struct Loaded {
     model: Arc<Model>,
+    // As long as the model is loaded, no other library may have its path.
+    _linked: Option<Linked>,
 }
 
 impl Loaded {
@@ -106,12 +108,10 @@ impl Loaded {
         let ours = package.metadata.extension.as_ref();
         let has_library = ours.is_some_and(|ours| ours.library.is_some());
         let linked = if has_library { None } else { Some(link(console, package)?) };
-        let library = linked.as_ref().map(|linked| linked.library.as_path());
-        let options = OpenOptions { library, ..OpenOptions::default() };
+        let library = linked.as_ref().map(Linked::path);
+        let options = OpenOptions { library: library.as_deref(), ..OpenOptions::default() };
         let model = Arc::new(Model::from_package(package, options).map_err(stopped)?);
-        // What is loaded needs its file no more: code that ends the process leaves nothing behind.
-        drop(linked);
-        Ok(Self { model })
+        Ok(Self { model, _linked: linked })
     }
 
     /// Reads an archive, checks all of it, and loads its code.
