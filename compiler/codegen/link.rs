@@ -1,5 +1,5 @@
 //! Links objects with the system's linker.
-use super::{CodegenError, data_object};
+use super::{CodegenError, data_object, restrict_metadata};
 use irc_mlir::{Module, OperationLike, RegionLike, attr, read};
 use object::{
     Endianness,
@@ -15,7 +15,7 @@ const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
 /// Links objects, given as name and bytes, to a shared library's bytes, which exports what models and
-/// plans do. `aliases` gives symbols further names.
+/// plans do. The metadata of models then require the features that the code uses. `aliases` gives symbols further names.
 ///
 /// # Errors
 /// No linker on the machine, its message, or no room for its files.
@@ -76,7 +76,10 @@ fn link<'a>(
         folder.expect_room(bytes)?;
         return Err(error);
     }
-    fs::read(&linked).map_err(|error| folder.failed("read what was linked in", &error))
+    let file = fs::read(&linked);
+    let mut file = file.map_err(|error| folder.failed("read what was linked in", &error))?;
+    restrict_metadata(&mut file)?;
+    Ok(file)
 }
 
 /// A folder for files of a link, removed with it. Where there is no room, that is the machine's fault.

@@ -11,6 +11,7 @@ mod isolate;
 mod layout;
 mod link;
 mod llvm;
+mod requirements;
 mod saturate;
 mod target;
 
@@ -19,6 +20,7 @@ use irc_mlir::{Module, OperationRef, PassError, read};
 pub use backend::{Backend, Row};
 pub use data::data_object;
 pub use link::{hide_inner, join_objects, link_library, link_shared};
+pub use requirements::{restrict_metadata, used_features};
 pub use target::Target;
 
 /// Why code could not be generated.
@@ -28,6 +30,12 @@ pub struct CodegenError {
     pub message: String,
     /// What is at fault.
     pub cause: Cause,
+}
+
+impl From<object::read::Error> for CodegenError {
+    fn from(error: object::read::Error) -> Self {
+        CodegenError::new(format!("an object cannot be read: {error}"))
+    }
 }
 
 /// What is at fault when code could not be generated.

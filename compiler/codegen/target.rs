@@ -63,7 +63,8 @@ impl Target {
             && missing_features(&self.required_features()).is_empty()
     }
 
-    /// The features that code for this target may use and that a loader can ask a processor about.
+    /// The features that code for this target may use and that a loader can ask a processor about;
+    /// [`used_features`](super::used_features) are those that it does use.
     pub fn required_features(&self) -> Vec<String> {
         (self.backend.features)(self).into_iter().map(str::to_owned).collect()
     }

@@ -16,7 +16,7 @@ use crate::{
         plan,
     },
     attributes::{GRAPH, PROGRAM, ProgramInfo},
-    codegen::{Backend, Output, Target, compile, join_objects, link_shared},
+    codegen::{Backend, Output, Target, compile, join_objects, link_shared, used_features},
     interface::interface_of,
     kernel::KernelInfo,
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
@@ -182,13 +182,14 @@ impl Session {
         let code = objects.values();
         let code = code.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
         let object = join_objects(first.chain(steps).chain(code))?;
-        let bytes = link_shared(&object)?.into();
+        let bytes = link_shared(&object)?;
+        let requires = used_features(&bytes, target.required_features())?;
         let path = format!("lib/{}_lib0.o", archive.model);
         Ok(Made {
             workspaces: workspaces(&planned, callees),
             planned,
             code: (path, object.into()),
-            shared: Some(Shared { bytes, requires: target.required_features() }),
+            shared: Some(Shared { bytes: bytes.into(), requires }),
         })
     }
 }

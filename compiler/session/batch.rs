@@ -10,7 +10,7 @@ use super::{
     queries::{self, Config, Fused},
 };
 use crate::{
-    codegen::{CodegenError, link_library},
+    codegen::{CodegenError, link_library, used_features},
     interface::Interface,
     lowering::graph_to_tl::weights,
     model::{Error, Model, with_file},
@@ -166,6 +166,10 @@ impl Session {
         let named = objects.iter().enumerate();
         let named = named.map(|(number, object)| (format!("part_{number}"), object.as_slice()));
         let library = link_library(named, &[])?;
+        let requires = used_features(&library, target.required_features())?;
+        for entry in results.values_mut().flatten() {
+            entry.interface.requires.clone_from(&requires);
+        }
         Ok((library, results.into_values().collect()))
     }
 

@@ -180,8 +180,8 @@ pub fn compile_programs(
     Ok((interfaces, object.map_err(CompileError::Codegen)?))
 }
 
-/// The interfaces of the main functions of a module whose memory is planned, with the features that the
-/// target's code requires and without constants that are linked; the functions hold them from now on.
+/// The interfaces of the main functions of a module whose memory is planned, with the features of the
+/// target, which are restricted once there is code, and without constants that are linked; the functions hold them from now on.
 pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<Interface>> {
     let mut interfaces = vec![];
     for main in read::body_ops(module.as_operation()) {

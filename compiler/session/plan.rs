@@ -8,7 +8,7 @@ use super::{
     queries,
 };
 use crate::{
-    codegen::{Target, link_library},
+    codegen::{Target, link_library, used_features},
     model::Error,
     tasks::{self, Segment, TaskStep},
 };
@@ -148,7 +148,7 @@ pub fn plan_library<'db>(
 ) -> Result<Arc<CompiledPlan>, QueryError> {
     let target = target.target(db);
     let mut objects: BTreeMap<String, Arc<KernelObject>> = BTreeMap::new();
-    let mut code = PlanCode { requires: target.required_features(), ..Default::default() };
+    let mut code = PlanCode::default();
     for (index, steps) in task_texts(db, input)?.iter().enumerate() {
         let mut task = TaskCode::default();
         for step in steps {
@@ -179,6 +179,7 @@ pub fn plan_library<'db>(
     let parts = objects.values().map(|object| (object.symbol.clone(), object.object.as_slice()));
     let parts = parts.chain(nothing.as_deref().map(|object| ("nothing".to_owned(), object)));
     let library = link_library(parts, &[])?;
+    code.requires = used_features(&library, target.required_features())?;
     Ok(Arc::new(CompiledPlan { library, code }))
 }
 

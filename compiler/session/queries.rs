@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     attributes::{KERNEL, PROGRAM, ProgramInfo},
-    codegen::{Cause, Output, Target, compile, join_objects, link_library},
+    codegen::{Cause, Output, Target, compile, join_objects, link_library, used_features},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
     lowering::{
@@ -310,7 +310,8 @@ pub fn library<'db>(
     }
     let objects = objects(db, input, config, place)?;
     let library = link_library(objects.all(), &[])?;
-    let interface = objects.glue.interface.clone();
+    let mut interface = objects.glue.interface.clone();
+    interface.requires = used_features(&library, interface.requires)?;
     let constants = match place {
         Place::Given => objects.constants,
         Place::Linked => vec![],

@@ -10,7 +10,10 @@ use super::{
     queries::{self, CompileOptions, Fused},
 };
 use crate::{
-    codegen::{CodegenError, Output, Target, compile, hide_inner, link_library},
+    codegen::{
+        CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata,
+        used_features,
+    },
     interface::Interface,
     lowering::emit_entry::{WEIGHTS, share},
     pipeline::{HOST_CPU, Settings},
@@ -105,7 +108,7 @@ pub fn library(
     options: &CompileOptions,
 ) -> Result<Compiled, QueryError> {
     let (object, interface) = compiled(db, input, stage, options, Output::Object)?;
-    let Some(interface) = interface else {
+    let Some(mut interface) = interface else {
         let message = "the module has no main function with an interface";
         return Err(QueryError::at("mlir-interface", message));
     };
@@ -114,6 +117,7 @@ pub fn library(
         return Err(QueryError::at("mlir-constants", message));
     }
     let library = link_library([("irc_program".to_owned(), object.as_slice())], &[])?;
+    interface.requires = used_features(&library, interface.requires)?;
     Ok(Compiled { library, interface, constants: vec![] })
 }
 
@@ -125,7 +129,11 @@ pub fn emit_from(
     options: &CompileOptions,
     output: Output,
 ) -> Result<Vec<u8>, QueryError> {
-    compiled(db, input, stage, options, output).map(|(code, _)| code)
+    let (mut code, _) = compiled(db, input, stage, options, output)?;
+    if output == Output::Object {
+        restrict_metadata(&mut code)?;
+    }
+    Ok(code)
 }
 
 fn compiled(

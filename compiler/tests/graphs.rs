@@ -1,7 +1,7 @@
 //! Graphs compiled and run, against their evaluation.
 use crate::support;
-use crate::support::graphs::{agree, compile, f32s, i64s, run, truth};
-use irc::{Session, Target};
+use crate::support::graphs::{agree, compile, compile_for, f32s, i64s, run, truth};
+use irc::{Session, Target, codegen::Backend};
 use irc_tl::{Binary, Builder, Comparison, Compute, Constant, DType, Dim, NodeKind, Reduction};
 use irc_tl::{Graph, Relation, Scalar, TensorType, Type, Unary, ValueId};
 use std::sync::Arc;
@@ -26,6 +26,31 @@ fn ops_in_a_row() {
     b.output("z", z);
     b.output("sum", sum);
     agree(&b.finish(), &[("x", f32s([4, 8], 1))]);
+}
+
+/// Of the target, whatever machine this is, a library requires what its code uses.
+#[test]
+fn libraries_require_the_features_that_their_code_uses() {
+    let wide = || Target::from_name("x86-64-v4");
+    let requires = |graph: &Graph, target| compile_for(graph, target).interface.requires.clone();
+    let mut b = Builder::new();
+    let [x, y] = ["x", "y"].map(|name| b.input(name, scalar(DType::I64)));
+    let sum = b.binary(Binary::Add, x, y).unwrap();
+    b.output("sum", sum);
+    let sum = b.finish();
+    assert_eq!(requires(&sum, wide()), Vec::<String>::new());
+    let mut b = Builder::new();
+    let x = b.input("x", matrix([64, 64]));
+    let w = b.tensor(&f32s([64, 64], 3));
+    let product = b.matmul(x, w).unwrap();
+    b.output("y", product);
+    let product = b.finish();
+    let found = requires(&product, wide());
+    assert!(found.iter().any(|name| name == "avx512f"), "{found:?}");
+    assert!(!found.iter().any(|name| name == "avx512cd" || name == "movbe"), "{found:?}");
+    assert_eq!(requires(&product, Target::from_name("x86-64")), Vec::<String>::new());
+    let quick = Target::from_name("x86-64-v3").with_backend(Backend::CRANELIFT);
+    assert!(requires(&sum, quick).is_empty());
 }
 
 /// What takes time quadratic in the number of nodes does not end here.
