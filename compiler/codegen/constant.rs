@@ -3,7 +3,7 @@ use super::layout::Element;
 use irc_mlir::{
     OperationRef,
     llvm::{self, Data},
-    read,
+    ops, read,
 };
 
 /// A constant.
@@ -17,7 +17,7 @@ pub enum Constant {
 impl Constant {
     /// The constant that an op makes.
     pub fn of(op: OperationRef<'_, '_>) -> Option<Self> {
-        if read::op_name(&op) != "llvm.mlir.constant" {
+        if read::op_name(&op) != ops::llvm::MLIR_CONSTANT {
             return Some(Constant::Zero);
         }
         Some(Constant::Data(llvm::data(read::attribute(&op, "value")?)?))

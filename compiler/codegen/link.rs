@@ -1,6 +1,6 @@
 //! Links objects with the system's linker.
 use super::{CodegenError, data_object, restrict_metadata};
-use irc_mlir::{Module, OperationLike, RegionLike, attr, read};
+use irc_mlir::{Module, OperationLike, RegionLike, attr, ops::llvm, read};
 use object::{
     Endianness,
     read::{Object, ObjectSymbol, elf::ElfFile64},
@@ -160,7 +160,7 @@ pub fn hide_inner(module: &Module<'_>) {
         let name = read::string(&op, "sym_name").unwrap_or_default();
         let exported = EXPORTS.iter().any(|start| name.starts_with(start));
         let defined = op.region(0).is_ok_and(|region| region.first_block().is_some());
-        if read::op_name(&op) == "llvm.func" && defined && !exported {
+        if read::op_name(&op) == llvm::FUNC && defined && !exported {
             let context = irc_mlir::context_of(&op);
             let hidden = attr::parse(context, "#llvm.linkage<internal>");
             irc_mlir::set_attribute(op, "linkage", hidden);

@@ -6,6 +6,7 @@ pub mod c;
 mod constant;
 pub mod cranelift;
 mod data;
+mod inst;
 mod intrinsic;
 mod isolate;
 mod layout;

@@ -4,7 +4,7 @@
 //! Before: the `llvm` dialect. After: `llvm.fptosi.sat` and `llvm.fptoui.sat` of `f16` are those of `f32`,
 //! which holds every `f16` exactly, so that what is computed is the same.
 use irc_mlir::{
-    Module, OpSpec, OperationLike, OperationRef, ValueLike, attr, context_of, read, set_attribute,
+    Module, OpSpec, OperationLike, OperationRef, ValueLike, attr, context_of, ops::llvm, read, set_attribute,
     set_operand, ty, walk_collect,
 };
 
@@ -12,7 +12,7 @@ const SATURATING: [&str; 2] = ["llvm.fptosi.sat.", "llvm.fptoui.sat."];
 
 /// Widens the operands of saturating conversions of `f16`.
 pub fn widen_saturating_conversions(module: &Module<'_>) {
-    for op in walk_collect(module.as_operation(), |op| read::op_name(&op) == "llvm.call_intrinsic")
+    for op in walk_collect(module.as_operation(), |op| read::op_name(&op) == llvm::CALL_INTRINSIC)
     {
         widen(op);
     }
@@ -28,7 +28,7 @@ fn widen(op: OperationRef<'_, '_>) -> Option<()> {
         return None;
     }
     let single = ty::parse(context, &narrow.replace("f16", "f32"));
-    let spec = OpSpec::new(context, "llvm.fpext", op.location()).operands(&[operand]);
+    let spec = OpSpec::new(context, llvm::FPEXT, op.location()).operands(&[operand]);
     let wide = spec.results(&[single]).before(&op.block()?, op);
     set_operand(op, 0, wide.result(0).ok()?.into());
     // The result is an integer: only the operand's type is named `f16`.

@@ -1,44 +1,36 @@
 //! Arithmetic, comparisons and selection.
 use super::{
-    super::layout::{Element, Shape},
+    super::{
+        inst::{FloatPredicate, IntPredicate},
+        layout::{Element, Shape},
+    },
     function::{Body, Op, Result, no_translation, operand, unsupported},
     helpers::{BF16_TO_F32, F16_TO_F32, F32_TO_BF16, F32_TO_F16},
     types::{self, Lane, padded},
     unit::Unit,
 };
-use irc_mlir::read;
+use irc_mlir::{ops::llvm as names, read};
 
 /// An operand: its shape, and the name or literal that it is.
 pub type Operand = (Shape, String);
 
 impl Body<'_> {
-    /// Translates an op on numbers.
-    pub fn arithmetic(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        let value = match name {
-            "add" | "sub" | "mul" | "and" | "or" | "xor" => self.integers(&op, name)?,
-            "shl" | "lshr" | "ashr" => self.shift(&op, name)?,
-            "sdiv" | "udiv" | "srem" | "urem" => self.divide(&op, name)?,
-            "fadd" | "fsub" | "fmul" | "fdiv" => {
-                let ((shape, left), (_, right)) = (self.operand(&op, 0)?, self.operand(&op, 1)?);
-                let sign = operator(name);
-                self.in_float(shape, &[&left, &right], |_, _, values| {
-                    format!("{} {sign} {}", values[0], values[1])
-                })
-            }
-            "frem" => self.library_call(&op, "fmod")?,
-            "fneg" => {
-                let (shape, value) = self.operand(&op, 0)?;
-                match shape.element.is_small_float() {
-                    true => self.as_lanes(shape, &format!("{value} ^ 0x8000u")),
-                    false => format!("-{value}"),
-                }
-            }
-            "icmp" => self.icmp(&op)?,
-            "fcmp" => self.fcmp(&op)?,
-            "select" => return self.select(&op),
-            _ => return Err(no_translation(&op)),
-        };
-        self.define(&op, &value)
+    /// A sum, difference, product or quotient of floats.
+    pub fn floats(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+        let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
+        let sign = operator(name);
+        Ok(self.in_float(shape, &[&left, &right], |_, _, values| {
+            format!("{} {sign} {}", values[0], values[1])
+        }))
+    }
+
+    /// A float with the other sign.
+    pub fn negate(&mut self, op: &Op<'_, '_>) -> Result<String> {
+        let (shape, value) = self.operand(op, 0)?;
+        Ok(match shape.element.is_small_float() {
+            true => self.as_lanes(shape, &format!("{value} ^ 0x8000u")),
+            false => format!("-{value}"),
+        })
     }
 
     /// An expression cut to the type of a shape: C computes narrow integers in wider ones.
@@ -49,7 +41,8 @@ impl Body<'_> {
         }
     }
 
-    fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    /// Arithmetic of integers.
+    pub fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         if name == "mul" && shape.lanes.is_none() && self.is_product_of_halves(op, shape) {
             let [left, right] = [left, right].map(|value| self.signed(shape, &value));
@@ -70,8 +63,8 @@ impl Body<'_> {
                 |(shape, _)| matches!(shape.element, Element::Int(narrow) if narrow <= bits / 2),
             )
         };
-        let signed = [0, 1].map(|index| extended(index, "llvm.sext"));
-        let unsigned = [0, 1].map(|index| extended(index, "llvm.zext"));
+        let signed = [0, 1].map(|index| extended(index, names::SEXT));
+        let unsigned = [0, 1].map(|index| extended(index, names::ZEXT));
         let small = [0, 1].map(|index| {
             let known = self.known(op, index).map(|known| (known << (64 - bits)).cast_signed());
             known.is_some_and(|known| (known >> (64 - bits)).unsigned_abs() < 1 << (bits / 2))
@@ -94,7 +87,7 @@ impl Body<'_> {
         self.as_lanes(shape, &format!("{first}{left} {} {right}", operator(name)))
     }
 
-    fn shift(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn shift(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let ((shape, value), (_, amount)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let Element::Int(bits) = shape.element else { return Err(no_translation(op)) };
         if bits == 1 {
@@ -145,7 +138,7 @@ impl Body<'_> {
         }
     }
 
-    fn divide(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn divide(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
         let Element::Int(bits @ (8 | 16 | 32 | 64 | 128)) = shape.element else {
@@ -240,20 +233,20 @@ impl Body<'_> {
         self.invoke(&helper, &arguments)
     }
 
-    fn icmp(&mut self, op: &Op<'_, '_>) -> Result<String> {
+    /// A comparison of integers or pointers.
+    pub fn icmp(&mut self, op: &Op<'_, '_>, predicate: IntPredicate) -> Result<String> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
-        let (sign, signed) = match read::integer(op, "predicate") {
-            Some(0) => ("==", false),
-            Some(1) => ("!=", false),
-            Some(2) => ("<", true),
-            Some(3) => ("<=", true),
-            Some(4) => (">", true),
-            Some(5) => (">=", true),
-            Some(6) => ("<", false),
-            Some(7) => ("<=", false),
-            Some(8) => (">", false),
-            Some(9) => (">=", false),
-            _ => return Err(unsupported(op, "this predicate")),
+        let (sign, signed) = match predicate {
+            IntPredicate::Eq => ("==", false),
+            IntPredicate::Ne => ("!=", false),
+            IntPredicate::Slt => ("<", true),
+            IntPredicate::Sle => ("<=", true),
+            IntPredicate::Sgt => (">", true),
+            IntPredicate::Sge => (">=", true),
+            IntPredicate::Ult => ("<", false),
+            IntPredicate::Ule => ("<=", false),
+            IntPredicate::Ugt => (">", false),
+            IntPredicate::Uge => (">=", false),
         };
         let [left, right] = [left, right].map(|value| match (shape.element, shape.lanes) {
             _ if signed => self.signed(shape, &value),
@@ -285,7 +278,8 @@ impl Body<'_> {
         }
     }
 
-    fn fcmp(&mut self, op: &Op<'_, '_>) -> Result<String> {
+    /// A comparison of floats.
+    pub fn fcmp(&mut self, op: &Op<'_, '_>, predicate: FloatPredicate) -> Result<String> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let wide = match shape.element.is_small_float() {
             true => shape.of(Element::Float),
@@ -296,34 +290,34 @@ impl Body<'_> {
             false => value,
         });
         let not = if shape.lanes.is_some() { "~" } else { "!" };
-        let comparison = match read::integer(op, "predicate") {
-            Some(1) => format!("{a} == {b}"),
-            Some(2) => format!("{a} > {b}"),
-            Some(3) => format!("{a} >= {b}"),
-            Some(4) => format!("{a} < {b}"),
-            Some(5) => format!("{a} <= {b}"),
-            Some(6) => format!("({a} < {b}) | ({a} > {b})"),
-            Some(7) if a == b => format!("{a} == {a}"),
-            Some(14) if a == b => format!("{a} != {a}"),
-            Some(7) => format!("({a} == {a}) & ({b} == {b})"),
-            Some(8) => format!("{not}(({a} < {b}) | ({a} > {b}))"),
-            Some(9) => format!("{not}({a} <= {b})"),
-            Some(10) => format!("{not}({a} < {b})"),
-            Some(11) => format!("{not}({a} >= {b})"),
-            Some(12) => format!("{not}({a} > {b})"),
-            Some(13) => format!("{a} != {b}"),
-            Some(14) => format!("({a} != {a}) | ({b} != {b})"),
-            Some(constant @ (0 | 15)) => {
+        let comparison = match predicate {
+            FloatPredicate::Oeq => format!("{a} == {b}"),
+            FloatPredicate::Ogt => format!("{a} > {b}"),
+            FloatPredicate::Oge => format!("{a} >= {b}"),
+            FloatPredicate::Olt => format!("{a} < {b}"),
+            FloatPredicate::Ole => format!("{a} <= {b}"),
+            FloatPredicate::One => format!("({a} < {b}) | ({a} > {b})"),
+            FloatPredicate::Ord if a == b => format!("{a} == {a}"),
+            FloatPredicate::Uno if a == b => format!("{a} != {a}"),
+            FloatPredicate::Ord => format!("({a} == {a}) & ({b} == {b})"),
+            FloatPredicate::Ueq => format!("{not}(({a} < {b}) | ({a} > {b}))"),
+            FloatPredicate::Ugt => format!("{not}({a} <= {b})"),
+            FloatPredicate::Uge => format!("{not}({a} < {b})"),
+            FloatPredicate::Ult => format!("{not}({a} >= {b})"),
+            FloatPredicate::Ule => format!("{not}({a} > {b})"),
+            FloatPredicate::Une => format!("{a} != {b}"),
+            FloatPredicate::Uno => format!("({a} != {a}) | ({b} != {b})"),
+            FloatPredicate::False | FloatPredicate::True => {
                 let truth = shape.of(Element::Int(1));
-                let value = if constant == 15 { "1" } else { "0" };
+                let value = if predicate == FloatPredicate::True { "1" } else { "0" };
                 return Ok(self.splat(truth, value));
             }
-            _ => return Err(unsupported(op, "this predicate")),
         };
         Ok(self.truth(wide, &comparison))
     }
 
-    fn select(&mut self, op: &Op<'_, '_>) -> Result<()> {
+    /// One of two values.
+    pub fn select(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let (cond_shape, cond) = self.operand(op, 0)?;
         let (yes, no) = (self.parts(op, 1)?, self.parts(op, 2)?);
         if cond_shape.lanes.is_some() {

@@ -2,15 +2,14 @@
 use super::{
     super::layout::{Element, Shape},
     arithmetic::Operand,
-    function::{Body, Op, Parts, Result, no_translation, unsupported},
+    function::{Body, Op, Parts, Result, unsupported},
     types::{Lane, is_wide},
 };
-use irc_mlir::{OperationLike, ValueLike, read};
+use irc_mlir::{OperationLike, ValueLike};
 
 impl Body<'_> {
     /// Translates a call of a function by name or by address.
-    pub fn call(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let callee = read::symbol(&op, "callee");
+    pub fn call(&mut self, op: Op<'_, '_>, callee: Option<String>) -> Result<()> {
         let mut arguments: Vec<Operand> = Vec::new();
         for index in usize::from(callee.is_none())..op.operand_count() {
             let ty = self.operand_type(&op, index)?;
@@ -80,11 +79,9 @@ impl Body<'_> {
     }
 
     /// The address of a global or a function.
-    pub fn address_of(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let name = read::symbol(&op, "global_name").ok_or_else(|| no_translation(&op))?;
-        let address = self.unit.address(&name);
-        let address = address.ok_or_else(|| unsupported(&op, "something that is no global"))?;
-        self.define(&op, &address)
+    pub fn address_of(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+        let address = self.unit.address(name);
+        address.ok_or_else(|| unsupported(op, "something that is no global"))
     }
 
     /// A function of the C library on each lane, by its name for doubles; half floats are computed

@@ -1,31 +1,20 @@
 //! Branches and returns. Operands of a branch are assigned to the variables of its block.
 use super::{
-    super::constant,
+    super::inst::Switch,
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     literals, types,
 };
-use irc_mlir::{OperationLike, llvm, read};
+use irc_mlir::OperationLike;
 
 impl Body<'_> {
-    /// Translates an op that ends a block.
-    pub fn control(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        match name {
-            "br" => {
-                let arguments = self.all_parts(&op, 0, op.operand_count())?;
-                self.leave(&op, 0, &arguments, "")
-            }
-            "cond_br" => self.branch(op),
-            "switch" => self.switch(op),
-            "return" => self.give(op),
-            _ => {
-                // Nothing gets here; what does must not run on into other code.
-                self.line("__builtin_trap();");
-                Ok(())
-            }
-        }
+    /// Goes to the only successor.
+    pub fn jump(&mut self, op: &Op<'_, '_>) -> Result<()> {
+        let arguments = self.all_parts(op, 0, op.operand_count())?;
+        self.leave(op, 0, &arguments, "")
     }
 
-    fn give(&mut self, op: Op<'_, '_>) -> Result<()> {
+    /// Returns the operands.
+    pub fn give(&mut self, op: Op<'_, '_>) -> Result<()> {
         let values = self.all_parts(&op, 0, op.operand_count())?;
         let results = self.results.clone();
         match values.as_slice() {
@@ -39,42 +28,33 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn branch(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let sizes = segments(&op, "operandSegmentSizes")?;
-        let [1, yes, no] = sizes[..] else { return Err(no_translation(&op)) };
-        let condition = self.scalar(&op, 0)?;
+    /// Goes to one of two successors.
+    pub fn branch(&mut self, op: &Op<'_, '_>, yes: usize, no: usize) -> Result<()> {
+        let condition = self.scalar(op, 0)?;
         let (taken, otherwise) =
-            (self.all_parts(&op, 1, 1 + yes)?, self.all_parts(&op, 1 + yes, 1 + yes + no)?);
+            (self.all_parts(op, 1, 1 + yes)?, self.all_parts(op, 1 + yes, 1 + yes + no)?);
         self.line(&format!("if ({condition}) {{"));
-        self.leave(&op, 0, &taken, "  ")?;
+        self.leave(op, 0, &taken, "  ")?;
         self.line("}");
-        self.leave(&op, 1, &otherwise, "")
+        self.leave(op, 1, &otherwise, "")
     }
 
-    fn switch(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let (shape, value) = self.operand(&op, 0)?;
-        let sizes = segments(&op, "operandSegmentSizes")?;
-        let odd = || unsupported(&op, "these cases");
-        let cases = match read::attribute(&op, "case_values") {
-            Some(cases) => llvm::data(cases).ok_or_else(odd)?,
-            None => llvm::Data::Elements(Vec::new()),
-        };
-        let per_case = segments(&op, "case_operand_segments").unwrap_or_default();
-        let mut first = 1 + sizes.get(1).copied().unwrap_or(0);
-        let default = self.all_parts(&op, 1, first)?;
+    /// Goes where a number leads.
+    pub fn switch(&mut self, op: &Op<'_, '_>, switch: &Switch) -> Result<()> {
+        let (shape, value) = self.operand(op, 0)?;
+        let odd = || unsupported(op, "these cases");
+        let default = self.all_parts(op, switch.default.start, switch.default.end)?;
         self.line(&format!("switch ({value}) {{"));
-        for case in 0..op.successor_count().saturating_sub(1) {
-            let operands = per_case.get(case).copied().unwrap_or(0);
-            let arguments = self.all_parts(&op, first, first + operands)?;
-            first += operands;
-            let number = case_value(&cases, case, shape.element.bytes() as usize);
+        for (case, operands) in switch.cases.iter().enumerate() {
+            let arguments = self.all_parts(op, operands.start, operands.end)?;
+            let number = switch.number(case, shape.element.bytes() as usize);
             let number = literals::plain(shape.element, number.ok_or_else(odd)?);
             self.line(&format!("case {}: {{", number.ok_or_else(odd)?));
-            self.leave(&op, case + 1, &arguments, "  ")?;
+            self.leave(op, case + 1, &arguments, "  ")?;
             self.line("}");
         }
         self.line("}");
-        self.leave(&op, 0, &default, "")
+        self.leave(op, 0, &default, "")
     }
 
     /// Assigns the arguments of a successor all at once, and goes there.
@@ -125,17 +105,4 @@ impl Body<'_> {
 fn is_saved<S>(variables: &[(S, String)], values: &[String], index: usize) -> bool {
     let (_, variable) = &variables[index];
     *variable != values[index] && values[index + 1..].contains(variable)
-}
-
-fn segments(op: &Op<'_, '_>, name: &str) -> Result<Vec<usize>> {
-    let numbers = llvm::numbers(op, name).ok_or_else(|| no_translation(op))?;
-    Ok(numbers.into_iter().map(|number| usize::try_from(number).unwrap_or(0)).collect())
-}
-
-fn case_value(cases: &llvm::Data, index: usize, bytes: usize) -> Option<u128> {
-    let value = match cases {
-        llvm::Data::Splat(value) => value.as_slice(),
-        llvm::Data::Elements(all) => all.get(index * bytes..(index + 1) * bytes)?,
-    };
-    Some(constant::bits(value))
 }

@@ -3,6 +3,7 @@ use super::{
     super::{
         blocks::reverse_postorder,
         constant::Constant,
+        inst::{Inst, Unknown},
         layout::{self, Element, Shape},
     },
     types::{self, is_wide},
@@ -141,31 +142,70 @@ impl<'u> Body<'u> {
 
     fn op(&mut self, op: Op<'_, '_>) -> Result<()> {
         let name = read::op_name(&op);
-        let Some(name) = name.strip_prefix("llvm.") else { return Err(no_translation(&op)) };
-        if let Some(intrinsic) = name.strip_prefix("intr.") {
-            return self.intrinsic(op, intrinsic);
-        }
-        match name {
-            "mlir.constant" | "mlir.zero" | "mlir.undef" | "mlir.poison" => self.constant(op),
-            "br" | "cond_br" | "switch" | "return" | "unreachable" => self.control(op, name),
-            "call" => self.call(op),
-            "call_intrinsic" => self.call_intrinsic(op),
-            "mlir.addressof" => self.address_of(op),
-            "load" | "store" | "getelementptr" | "alloca" => self.memory(op, name),
-            "atomicrmw" => self.atomic(op),
-            "extractelement" | "insertelement" | "shufflevector" => self.lanes_op(op, name),
-            "extractvalue" | "insertvalue" => self.aggregate(op, name),
-            "freeze" | "ptrtoint" | "inttoptr" | "addrspacecast" | "bitcast" | "sext" | "zext"
-            | "trunc" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptosi" | "fptoui" => {
-                self.cast(op, name)
+        let value = match Inst::of(&op, &name).map_err(|what| unknown(&op, what))? {
+            Inst::Constant(constant) => return self.constant(op, constant),
+            Inst::Branch => return self.jump(&op),
+            Inst::CondBranch { yes, no } => return self.branch(&op, yes, no),
+            Inst::Switch(switch) => return self.switch(&op, &switch),
+            Inst::Return => return self.give(op),
+            Inst::Unreachable => {
+                // Nothing gets here; what does must not run on into other code.
+                self.line("__builtin_trap();");
+                return Ok(());
             }
-            _ => self.arithmetic(op, name),
-        }
+            Inst::Call(callee) => return self.call(op, callee),
+            Inst::AddressOf(name) => self.address_of(&op, &name)?,
+            Inst::Load => return self.load_value(&op),
+            Inst::Store => return self.store_value(&op),
+            Inst::ElementPointer(pointer) => return self.element_pointer(op, &pointer),
+            Inst::Alloca(ty, align) => return self.alloca(op, &ty, align),
+            Inst::Atomic(change) => self.atomic(&op, change)?,
+            Inst::ExtractElement => self.extract_element(&op)?,
+            Inst::InsertElement => return self.insert_element(&op),
+            Inst::Shuffle(lanes) => self.shuffle_vector(&op, &lanes)?,
+            Inst::ExtractVector(from) => self.extract_vector(&op, from)?,
+            Inst::InsertVector(at) => self.insert_vector(&op, at)?,
+            Inst::ExtractValue(position) => return self.extract_value(&op, &position),
+            Inst::InsertValue(position) => return self.insert_value(&op, &position),
+            Inst::Cast(name) => return self.cast(op, name),
+            Inst::Integers(name) => self.integers(&op, name)?,
+            Inst::Shift(name) => self.shift(&op, name)?,
+            Inst::Divide(name) => self.divide(&op, name)?,
+            Inst::Floats(name) => self.floats(&op, name)?,
+            Inst::Negate => self.negate(&op)?,
+            Inst::CompareIntegers(predicate) => self.icmp(&op, predicate)?,
+            Inst::CompareFloats(predicate) => self.fcmp(&op, predicate)?,
+            Inst::Select => return self.select(&op),
+            Inst::Hint => return Ok(()),
+            // Every variable lives as long as the call.
+            Inst::StackSave => self.unit.literal(Element::Pointer, 0),
+            Inst::Expect => {
+                let parts = self.parts(&op, 0)?;
+                return self.define_parts(&op, parts);
+            }
+            Inst::Library(name) => self.library_call(&op, name)?,
+            Inst::Reduce { kind, any_order } => self.reduce(&op, kind, any_order)?,
+            Inst::Overflowing(kind) => return self.overflowing(&op, kind),
+            Inst::CopyMemory(name, length) => return self.copy_memory(op, name, length),
+            Inst::MaskedLoad => self.masked_load(&op)?,
+            Inst::MaskedStore => return self.masked_store(op),
+            Inst::Fma => self.fma(&op)?,
+            Inst::CopySign => self.sign(&op, true)?,
+            Inst::Magnitude => self.sign(&op, false)?,
+            Inst::Rounding(name) => self.rounding(&op, name)?,
+            Inst::FloatExtreme(name) => self.float_extreme(&op, name)?,
+            Inst::IntegerExtreme(name) => self.integer_extreme(&op, name)?,
+            Inst::Bits(name) => self.bits(&op, name)?,
+            Inst::Funnel(name) => self.funnel(&op, name)?,
+            Inst::Saturating(name) => self.saturating(&op, name)?,
+            Inst::SaturatingCast { signed } => self.float_to_integer_saturated(&op, signed)?,
+            Inst::FloatClass(classes) => self.float_class(&op, classes)?,
+        };
+        self.define(&op, &value)
     }
 
     /// Records a constant: scalars as literals, vectors under names.
-    fn constant(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let constant = Constant::of(op).ok_or_else(|| no_translation(&op))?;
+    fn constant(&mut self, op: Op<'_, '_>, constant: Constant) -> Result<()> {
         let result = result(&op)?;
         let shapes = self.shapes_of(&op, result.r#type())?;
         let odd = || unsupported(&op, "this constant");
@@ -350,6 +390,11 @@ pub fn operand<'c: 'a, 'a>(op: &Op<'c, 'a>, index: usize) -> Result<Value<'c, 'a
 /// The only result of an op.
 pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
     op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
+}
+
+/// The error of an op that is no instruction.
+pub fn unknown(op: &Op<'_, '_>, what: Unknown) -> CodegenError {
+    what.map_or_else(|| no_translation(op), |what| unsupported(op, &what))
 }
 
 /// The error of an op that has no translation.

@@ -2,18 +2,19 @@
 use super::{
     super::{
         constant::{self, Constant},
+        inst::ElementPointer,
         layout::{self, Element, Shape},
     },
     function::{Op, Result, no_translation, unsupported},
     lanes::parts_at,
     literals,
-    memory::constant_offset,
     types::{self, declared},
     unit::Unit,
 };
 use irc_mlir::{
     BlockLike, OperationLike, RegionLike, Value,
     llvm::{self, Data, Type},
+    ops::llvm as names,
     read::{self, identity},
 };
 use std::collections::HashMap;
@@ -296,7 +297,7 @@ fn initial(op: &Op<'_, '_>, ty: &Type) -> Result<Option<Initial>> {
     let returned = block.terminator().and_then(|end| end.operand(0).ok()).ok_or_else(odd)?;
     let source = read::defining_op(returned).ok_or_else(odd)?;
     match Constant::of(source) {
-        Some(Constant::Data(data)) if read::op_name(&source) == "llvm.mlir.constant" => {
+        Some(Constant::Data(data)) if read::op_name(&source) == names::MLIR_CONSTANT => {
             return Ok(Some(Initial::Data(data)));
         }
         Some(Constant::Zero) if is_nothing(&read::op_name(&source)) => {
@@ -310,7 +311,7 @@ fn initial(op: &Op<'_, '_>, ty: &Type) -> Result<Option<Initial>> {
     let mut values = HashMap::new();
     let mut next = block.first_operation();
     while let Some(inner) = next {
-        if read::op_name(&inner) == "llvm.return" {
+        if read::op_name(&inner) == names::RETURN {
             break;
         }
         let leaves = evaluate(&inner, &values)?;
@@ -322,7 +323,7 @@ fn initial(op: &Op<'_, '_>, ty: &Type) -> Result<Option<Initial>> {
 }
 
 fn is_nothing(name: &str) -> bool {
-    matches!(name, "llvm.mlir.zero" | "llvm.mlir.undef" | "llvm.mlir.poison")
+    matches!(name, names::MLIR_ZERO | names::MLIR_UNDEF | names::MLIR_POISON)
 }
 
 /// The scalars of what an op of an initialiser gives.
@@ -337,11 +338,11 @@ fn evaluate(op: &Op<'_, '_>, values: &HashMap<usize, Vec<Leaf>>) -> Result<Vec<L
     let result = op.result(0).map_err(|_| odd())?;
     let name = read::op_name(op);
     match name.as_str() {
-        "llvm.mlir.addressof" => {
+        names::MLIR_ADDRESSOF => {
             Ok(vec![Leaf::Address(read::symbol(op, "global_name").ok_or_else(odd)?, 0)])
         }
-        "llvm.ptrtoint" | "llvm.inttoptr" => operand(0),
-        "llvm.insertvalue" => {
+        names::PTRTOINT | names::INTTOPTR => operand(0),
+        names::INSERTVALUE => {
             let position = llvm::numbers(op, "position").ok_or_else(odd)?;
             let ty = type_of(op.operand(0).map_err(|_| odd())?)?;
             let range = parts_at(&ty, &position).ok_or_else(odd)?;
@@ -353,18 +354,16 @@ fn evaluate(op: &Op<'_, '_>, values: &HashMap<usize, Vec<Leaf>>) -> Result<Vec<L
             all.splice(range, operand(1)?);
             Ok(all)
         }
-        "llvm.getelementptr" => {
-            let indices = llvm::numbers(op, "rawConstantIndices").ok_or_else(odd)?;
-            let ty = llvm::type_attribute(op, "elem_type").ok_or_else(odd)?;
-            let offset = constant_offset(&ty, &indices).ok_or_else(odd)?;
+        names::GETELEMENTPTR => {
+            let pointer = ElementPointer::of(op).map_err(|_| odd())?;
             match operand(0)?.as_slice() {
-                [Leaf::Address(symbol, from)] => {
-                    Ok(vec![Leaf::Address(symbol.clone(), from + offset)])
+                [Leaf::Address(symbol, from)] if pointer.strides.is_empty() => {
+                    Ok(vec![Leaf::Address(symbol.clone(), from + pointer.offset)])
                 }
                 _ => Err(odd()),
             }
         }
-        "llvm.mlir.constant" | "llvm.mlir.zero" | "llvm.mlir.undef" | "llvm.mlir.poison" => {
+        names::MLIR_CONSTANT | names::MLIR_ZERO | names::MLIR_UNDEF | names::MLIR_POISON => {
             let constant = Constant::of(*op).ok_or_else(odd)?;
             let places = places(&type_of(result.into())?).ok_or_else(odd)?;
             let bits = |(at, (element, _)): (usize, &(Element, u64))| constant.bits(at, *element);

@@ -1,99 +1,25 @@
 //! LLVM's intrinsics on numbers.
 use super::{
-    super::{
-        intrinsic::called,
-        layout::{Element, Shape},
-    },
+    super::layout::{Element, Shape},
     arithmetic::Operand,
-    function::{Body, Op, Parts, Result, no_translation, unsupported},
+    function::{Body, Op, Parts, Result, unsupported},
     helpers::{CEIL, FLOOR, FMA_F32, MAXIMUM, MAXNUM, MINIMUM, MINNUM, RINT, ROUND, TRUNC},
     types::{self, Lane},
     unit::Unit,
 };
-use irc_mlir::read;
-
-/// Intrinsics that are the C library's function of that name.
-const LIBRARY: [&str; 17] = [
-    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10", "log2",
-    "pow", "sin", "sinh", "tan", "tanh",
-];
 
 impl Body<'_> {
-    /// Translates an intrinsic.
-    pub fn intrinsic(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        if LIBRARY.contains(&name) {
-            let value = self.library_call(&op, name)?;
-            return self.define(&op, &value);
-        }
-        if let Some(kind) = name.strip_prefix("vector.reduce.") {
-            let value = self.reduce(&op, kind)?;
-            return self.define(&op, &value);
-        }
-        if let Some(kind) = name.strip_suffix(".with.overflow") {
-            return self.overflowing(&op, kind);
-        }
-        let value = match name {
-            // What tells the optimiser something, or the processor.
-            "prefetch"
-            | "assume"
-            | "lifetime.start"
-            | "lifetime.end"
-            | "stackrestore"
-            | "experimental.noalias.scope.decl"
-            | "dbg.declare"
-            | "dbg.value"
-            | "dbg.label" => return Ok(()),
-            // Every variable lives as long as the call.
-            "stacksave" => self.unit.literal(Element::Pointer, 0),
-            "expect" => {
-                let parts = self.parts(&op, 0)?;
-                return self.define_parts(&op, parts);
-            }
-            "memcpy" | "memcpy.inline" | "memmove" | "memset" | "memset.inline" => {
-                return self.copy_memory(op, name);
-            }
-            "masked.load" | "masked.gather" => self.masked_load(&op)?,
-            "masked.store" | "masked.scatter" => return self.masked_store(op),
-            "vector.insert" | "vector.extract" => return self.lanes_op(op, name),
-            "fma" | "fmuladd" => self.fma(&op)?,
-            "copysign" | "fabs" => self.sign(&op, name)?,
-            "sqrt" | "floor" | "ceil" | "trunc" | "rint" | "nearbyint" | "roundeven" | "round" => {
-                self.rounding(&op, name)?
-            }
-            "maximum" | "minimum" | "maxnum" | "minnum" | "maximumnum" | "minimumnum" => {
-                self.float_extreme(&op, name)?
-            }
-            "smax" | "smin" | "umax" | "umin" => {
-                let operands = self.operands(&op)?;
-                let shape = operands[0].0;
-                self.each_lane(name, shape, &operands, |unit, values| {
-                    format!("{}({}, {})", unit.extreme(shape.element, name), values[0], values[1])
-                })
-            }
-            "abs" | "ctpop" | "ctlz" | "cttz" | "bswap" | "bitreverse" => self.bits(&op, name)?,
-            "fshl" | "fshr" => self.funnel(&op, name)?,
-            "sadd.sat" | "uadd.sat" | "ssub.sat" | "usub.sat" => {
-                self.saturating(&op, &name[..4])?
-            }
-            "fptosi.sat" | "fptoui.sat" => {
-                self.float_to_integer_saturated(&op, name == "fptosi.sat")?
-            }
-            "is.fpclass" => self.float_class(&op)?,
-            _ => return Err(no_translation(&op)),
-        };
-        self.define(&op, &value)
-    }
-
-    /// Translates an intrinsic that has no op of its own, by LLVM's name for it.
-    pub fn call_intrinsic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        match called(&op) {
-            Ok(known) => self.intrinsic(op, known),
-            Err(name) => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
-        }
+    /// The greater or lesser of two integers.
+    pub fn integer_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+        let operands = self.operands(op)?;
+        let shape = operands[0].0;
+        Ok(self.each_lane(name, shape, &operands, |unit, values| {
+            format!("{}({}, {})", unit.extreme(shape.element, name), values[0], values[1])
+        }))
     }
 
     /// A product and a sum, rounded once: by the processor where it can.
-    fn fma(&mut self, op: &Op<'_, '_>) -> Result<String> {
+    pub fn fma(&mut self, op: &Op<'_, '_>) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
         let values: Vec<&str> = operands.iter().map(|(_, value)| value.as_str()).collect();
@@ -112,12 +38,9 @@ impl Body<'_> {
     }
 
     /// The magnitude of a float, with no sign or with that of another.
-    fn sign(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn sign(&mut self, op: &Op<'_, '_>, copied: bool) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
-        let sign = match name {
-            "fabs" => None,
-            _ => Some(self.operand(op, 1)?.1),
-        };
+        let sign = if copied { Some(self.operand(op, 1)?.1) } else { None };
         if shape.lanes.is_none() && !shape.element.is_small_float() {
             self.unit.header("math.h");
             let suffix = if shape.element == Element::Float { "f" } else { "" };
@@ -137,7 +60,7 @@ impl Body<'_> {
         })
     }
 
-    fn rounding(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn rounding(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
         Ok(self.in_float(shape, &[&value], |body, shape, values| {
             let operand = (shape, values[0].clone());
@@ -154,7 +77,7 @@ impl Body<'_> {
         }))
     }
 
-    fn float_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn float_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let template = match name {
             "maximum" => &MAXIMUM,
@@ -168,7 +91,7 @@ impl Body<'_> {
         }))
     }
 
-    fn bits(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn bits(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operand = self.operand(op, 0)?;
         let shape = operand.0;
         let Element::Int(bits @ (8 | 16 | 32 | 64)) = shape.element else {
@@ -198,7 +121,7 @@ impl Body<'_> {
     }
 
     /// The upper or lower bits of two numbers side by side, shifted by an amount modulo their width.
-    fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
         let Element::Int(bits @ (8 | 16 | 32 | 64)) = shape.element else {
@@ -225,7 +148,7 @@ impl Body<'_> {
         }))
     }
 
-    fn overflowing(&mut self, op: &Op<'_, '_>, name: &str) -> Result<()> {
+    pub fn overflowing(&mut self, op: &Op<'_, '_>, name: &str) -> Result<()> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let (Shape { element: Element::Int(bits @ (8 | 16 | 32 | 64)), lanes: None }, true) =
             (shape, ["add", "sub", "mul"].contains(&name.get(1..).unwrap_or_default()))
@@ -244,7 +167,7 @@ impl Body<'_> {
         self.define_parts(op, vec![number, result])
     }
 
-    fn saturating(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
+    pub fn saturating(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
         let Element::Int(bits @ (8 | 16 | 32 | 64)) = shape.element else {
@@ -283,9 +206,8 @@ impl Body<'_> {
     }
 
     /// Whether floats are of any of the classes of a mask, in LLVM's order of them.
-    fn float_class(&mut self, op: &Op<'_, '_>) -> Result<String> {
+    pub fn float_class(&mut self, op: &Op<'_, '_>, wanted: i64) -> Result<String> {
         let value = self.operand(op, 0)?;
-        let wanted = read::integer(op, "bit").ok_or_else(|| no_translation(op))?;
         let element = value.0.element;
         let mantissa = match element {
             Element::Half => 10,

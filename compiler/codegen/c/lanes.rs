@@ -5,38 +5,26 @@ use super::{
     function::{Body, Op, Result, no_translation, operand, unsupported},
     types::padded,
 };
-use irc_mlir::{
-    llvm::{self, Type},
-    read,
-};
+use irc_mlir::{llvm::Type, ops, read};
 
 impl Body<'_> {
-    /// Translates an op that moves lanes.
-    pub fn lanes_op(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        match name {
-            "extractelement" => self.extract_element(&op),
-            "insertelement" => self.insert_element(&op),
-            "shufflevector" => self.shuffle_vector(&op),
-            "vector.extract" => {
-                let from = position(&op)?;
-                let (shape, value) = self.operand(&op, 0)?;
-                let lanes = self.result_shape(&op)?.lanes.unwrap_or(1);
-                let lanes: Vec<_> = (from..from.saturating_add(lanes)).map(Some).collect();
-                let value = self.shuffled(shape, &value, &value, &lanes);
-                self.define(&op, &value)
-            }
-            _ => self.insert_vector(&op),
-        }
+    /// The lanes of a vector from one on.
+    pub fn extract_vector(&mut self, op: &Op<'_, '_>, from: u32) -> Result<String> {
+        let (shape, value) = self.operand(op, 0)?;
+        let lanes = self.result_shape(op)?.lanes.unwrap_or(1);
+        let lanes: Vec<_> = (from..from.saturating_add(lanes)).map(Some).collect();
+        Ok(self.shuffled(shape, &value, &value, &lanes))
     }
 
-    fn extract_element(&mut self, op: &Op<'_, '_>) -> Result<()> {
+    /// One lane of a vector.
+    pub fn extract_element(&mut self, op: &Op<'_, '_>) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
         let lane = self.lane(op, shape, 1)?;
-        let scalar = lane_of(shape.element, &value, lane);
-        self.define(op, &scalar)
+        Ok(lane_of(shape.element, &value, lane))
     }
 
-    fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<()> {
+    /// A vector with another lane.
+    pub fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let (shape, value) = self.operand(op, 0)?;
         let scalar = self.scalar(op, 1)?;
         let lane = self.lane(op, shape, 2)?;
@@ -58,20 +46,14 @@ impl Body<'_> {
         Ok(format!("{lane} & {most}"))
     }
 
-    fn shuffle_vector(&mut self, op: &Op<'_, '_>) -> Result<()> {
-        let mask = llvm::numbers(op, "mask").ok_or_else(|| no_translation(op))?;
-        let lanes: Vec<Option<u32>> = mask.iter().map(|lane| u32::try_from(*lane).ok()).collect();
-        let value = match self.broadcast_of(op, &lanes) {
-            Some(scalar) => {
-                let shape = self.result_shape(op)?;
-                self.splat(shape, &scalar)
-            }
-            None => {
-                let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
-                self.shuffled(shape, &left, &right, &lanes)
-            }
-        };
-        self.define(op, &value)
+    /// Lanes of two vectors side by side.
+    pub fn shuffle_vector(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Result<String> {
+        if let Some(scalar) = self.broadcast_of(op, lanes) {
+            let shape = self.result_shape(op)?;
+            return Ok(self.splat(shape, &scalar));
+        }
+        let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
+        Ok(self.shuffled(shape, &left, &right, lanes))
     }
 
     /// The scalar that a shuffle puts into every lane, where it was inserted for just that.
@@ -80,7 +62,7 @@ impl Body<'_> {
             return None;
         }
         let insert = read::defining_op(operand(op, 0).ok()?)?;
-        let inserted = read::op_name(&insert) == "llvm.insertelement";
+        let inserted = read::op_name(&insert) == ops::llvm::INSERTELEMENT;
         if !inserted || self.known(&insert, 2) != Some(0) {
             return None;
         }
@@ -100,8 +82,8 @@ impl Body<'_> {
         format!("__builtin_shufflevector({left}, {right}, {})", places.join(", "))
     }
 
-    fn insert_vector(&mut self, op: &Op<'_, '_>) -> Result<()> {
-        let at = position(op)?;
+    /// A vector with other lanes from one on.
+    pub fn insert_vector(&mut self, op: &Op<'_, '_>, at: u32) -> Result<String> {
         let ((shape, into), (part_shape, part)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let (all, some) = (shape.lanes.unwrap_or(1), part_shape.lanes.unwrap_or(1));
         // Both sides of a shuffle are of one type.
@@ -113,22 +95,27 @@ impl Body<'_> {
             _ => lane,
         };
         let lanes: Vec<_> = (0..all).map(|lane| Some(source(lane))).collect();
-        let value = self.shuffled(shape, &into, &part, &lanes);
-        self.define(op, &value)
+        Ok(self.shuffled(shape, &into, &part, &lanes))
     }
 
-    /// Translates an op on fields.
-    pub fn aggregate(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        let position = llvm::numbers(&op, "position").ok_or_else(|| no_translation(&op))?;
-        let ty = self.operand_type(&op, 0)?;
-        let range = parts_at(&ty, &position).ok_or_else(|| unsupported(&op, "this position"))?;
-        let mut value = self.parts(&op, 0)?;
-        if name == "extractvalue" {
-            return self.define_parts(&op, value.drain(range).collect());
-        }
-        let field = self.parts(&op, 1)?;
-        value.splice(range, field);
-        self.define_parts(&op, value)
+    /// A field of an aggregate.
+    pub fn extract_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<()> {
+        let range = self.field(op, position)?;
+        let parts = self.parts(op, 0)?.drain(range).collect();
+        self.define_parts(op, parts)
+    }
+
+    /// An aggregate with another field.
+    pub fn insert_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<()> {
+        let range = self.field(op, position)?;
+        let mut value = self.parts(op, 0)?;
+        value.splice(range, self.parts(op, 1)?);
+        self.define_parts(op, value)
+    }
+
+    fn field(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<std::ops::Range<usize>> {
+        let ty = self.operand_type(op, 0)?;
+        parts_at(&ty, position).ok_or_else(|| unsupported(op, "this position"))
     }
 }
 
@@ -152,9 +139,4 @@ pub fn parts_at(ty: &Type, position: &[i64]) -> Option<std::ops::Range<usize>> {
         }
     }
     Some(first..first + count(inner)?)
-}
-
-fn position(op: &Op<'_, '_>) -> Result<u32> {
-    let position = read::integer(op, "pos").and_then(|position| u32::try_from(position).ok());
-    position.ok_or_else(|| unsupported(op, "this position"))
 }

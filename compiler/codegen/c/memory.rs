@@ -1,51 +1,43 @@
 //! Memory: addresses, loads and stores, masked ones too, the stack, and copies.
 use super::{
-    super::layout::{self, Element, Shape},
+    super::{
+        inst::{Atomic, ElementPointer},
+        layout::{self, Element, Shape},
+    },
     arithmetic::{lane_of, to_lane},
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{self, Lane, declared, padded},
     unit::Unit,
 };
-use irc_mlir::{
-    OperationLike,
-    llvm::{self, Type},
-    read,
-};
+use irc_mlir::{OperationLike, llvm::Type};
 use std::fmt::Write;
-
-/// What stands for an index that is a value, among those that are constants.
-const DYNAMIC: i64 = i32::MIN as i64;
 
 /// The most bytes that a function's stack may take for one `alloca`.
 const MAX_STACK: u64 = u32::MAX as u64;
 
 impl Body<'_> {
-    /// Translates an op on memory.
-    pub fn memory(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        match name {
-            "load" => {
-                let ty = self.result_type(&op)?;
-                let address = self.scalar(&op, 0)?;
-                let leaves = layout::leaves(&ty).ok_or_else(|| unsupported(&op, "this type"))?;
-                let mut parts = Parts::new();
-                for (shape, offset) in leaves {
-                    let value = self.load(&op, shape, &at(&address, offset))?;
-                    parts.push(self.name(shape, &value));
-                }
-                self.define_parts(&op, parts)
-            }
-            "store" => {
-                let (ty, value) = (self.operand_type(&op, 0)?, self.parts(&op, 0)?);
-                let address = self.scalar(&op, 1)?;
-                let leaves = layout::leaves(&ty).ok_or_else(|| unsupported(&op, "this type"))?;
-                for ((shape, offset), part) in leaves.into_iter().zip(value) {
-                    self.store(&op, shape, &at(&address, offset), &part)?;
-                }
-                Ok(())
-            }
-            "alloca" => self.alloca(op),
-            _ => self.element_pointer(op),
+    /// Translates a load.
+    pub fn load_value(&mut self, op: &Op<'_, '_>) -> Result<()> {
+        let ty = self.result_type(op)?;
+        let address = self.scalar(op, 0)?;
+        let leaves = layout::leaves(&ty).ok_or_else(|| unsupported(op, "this type"))?;
+        let mut parts = Parts::new();
+        for (shape, offset) in leaves {
+            let value = self.load(op, shape, &at(&address, offset))?;
+            parts.push(self.name(shape, &value));
         }
+        self.define_parts(op, parts)
+    }
+
+    /// Translates a store.
+    pub fn store_value(&mut self, op: &Op<'_, '_>) -> Result<()> {
+        let (ty, value) = (self.operand_type(op, 0)?, self.parts(op, 0)?);
+        let address = self.scalar(op, 1)?;
+        let leaves = layout::leaves(&ty).ok_or_else(|| unsupported(op, "this type"))?;
+        for ((shape, offset), part) in leaves.into_iter().zip(value) {
+            self.store(op, shape, &at(&address, offset), &part)?;
+        }
+        Ok(())
     }
 
     fn load(&mut self, op: &Op<'_, '_>, shape: Shape, address: &str) -> Result<String> {
@@ -83,12 +75,8 @@ impl Body<'_> {
         Ok(())
     }
 
-    fn element_pointer(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let indices =
-            llvm::numbers(&op, "rawConstantIndices").ok_or_else(|| no_translation(&op))?;
-        let ty = llvm::type_attribute(&op, "elem_type");
-        let ty = ty.ok_or_else(|| unsupported(&op, "this element type"))?;
-        let steps = steps(&ty, &indices).ok_or_else(|| unsupported(&op, "this type"))?;
+    /// Translates the computation of an address.
+    pub fn element_pointer(&mut self, op: Op<'_, '_>, steps: &ElementPointer) -> Result<()> {
         let (base_shape, base) = self.operand(&op, 0)?;
         let to = self.result_shape(&op)?;
         let mut terms = Vec::new();
@@ -110,12 +98,10 @@ impl Body<'_> {
             };
             return self.define(&op, &format!("{base} + ({offset})"));
         }
-        let inside = read::attribute(&op, "noWrapFlags")
-            .is_some_and(|flags| flags.to_string().contains("inbounds"));
         if offset == "0" {
             return self.define_parts(&op, vec![base]);
         }
-        let address = match (inside, terms.as_slice()) {
+        let address = match (steps.inbounds, terms.as_slice()) {
             (true, [one]) if steps.offset > 0 && steps.strides.is_empty() => {
                 format!("(char *){base} + {one}")
             }
@@ -145,17 +131,12 @@ impl Body<'_> {
     }
 
     /// A variable, which lives as long as the call: an `alloca` in a loop has one.
-    fn alloca(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let ty = llvm::type_attribute(&op, "elem_type");
-        let ty = ty.ok_or_else(|| unsupported(&op, "this element type"))?;
+    pub fn alloca(&mut self, op: Op<'_, '_>, ty: &Type, align: u64) -> Result<()> {
         let count = self.known(&op, 0);
         let count = count.ok_or_else(|| unsupported(&op, "a number that is no constant"))?;
-        let wanted = read::integer(&op, "alignment").and_then(|bytes| u64::try_from(bytes).ok());
-        let natural = layout::align(&ty).ok_or_else(|| unsupported(&op, "this element type"))?;
-        let bytes = layout::size(&ty).and_then(|size| size.checked_mul(count));
+        let bytes = layout::size(ty).and_then(|size| size.checked_mul(count));
         let bytes = bytes.filter(|bytes| *bytes <= MAX_STACK);
         let bytes = bytes.ok_or_else(|| unsupported(&op, "this size"))?.max(1);
-        let align = wanted.unwrap_or(0).max(natural);
         let name = self.fresh("s");
         let _ = writeln!(self.variables, "  _Alignas({align}) char {name}[{bytes}];");
         self.define_parts(&op, vec![format!("(void *){name}")])
@@ -218,50 +199,47 @@ impl Body<'_> {
     }
 
     /// `memcpy`, `memmove` and `memset`: the C library's.
-    pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
+    pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str, length: Option<i64>) -> Result<()> {
         let (to, from) = (self.scalar(&op, 0)?, self.scalar(&op, 1)?);
-        let count = match read::integer(&op, "len") {
+        let count = match length {
             Some(bytes) => format!("{bytes}u"),
             None => self.scalar(&op, 2)?,
         };
-        if read::integer(&op, "len").or(self.known(&op, 2).map(u64::cast_signed)) == Some(0) {
+        if length.or(self.known(&op, 2).map(u64::cast_signed)) == Some(0) {
             // What copies nothing looks like a mistake to a C compiler.
             return Ok(());
         }
         self.unit.header("string.h");
-        let function = name.trim_end_matches(".inline");
-        self.line(&format!("{function}({to}, {from}, {count});"));
+        self.line(&format!("{name}({to}, {from}, {count});"));
         Ok(())
     }
 
     /// Translates an atomic change of an integer.
-    pub fn atomic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let kind = match read::integer(&op, "bin_op") {
-            Some(0) => "exchange_n",
-            Some(1) => "fetch_add",
-            Some(2) => "fetch_sub",
-            Some(3) => "fetch_and",
-            Some(4) => "fetch_nand",
-            Some(5) => "fetch_or",
-            Some(6) => "fetch_xor",
-            Some(7) => "smax",
-            Some(8) => "smin",
-            Some(9) => "umax",
-            Some(10) => "umin",
-            _ => return Err(unsupported(&op, "this atomic change")),
+    pub fn atomic(&mut self, op: &Op<'_, '_>, change: Atomic) -> Result<String> {
+        let kind = match change {
+            Atomic::Exchange => "exchange_n",
+            Atomic::Add => "fetch_add",
+            Atomic::Sub => "fetch_sub",
+            Atomic::And => "fetch_and",
+            Atomic::Nand => "fetch_nand",
+            Atomic::Or => "fetch_or",
+            Atomic::Xor => "fetch_xor",
+            Atomic::Smax => "smax",
+            Atomic::Smin => "smin",
+            Atomic::Umax => "umax",
+            Atomic::Umin => "umin",
         };
-        let (shape, value) = self.operand(&op, 1)?;
+        let (shape, value) = self.operand(op, 1)?;
         if !matches!(shape, Shape { element: Element::Int(8 | 16 | 32 | 64), lanes: None }) {
-            return Err(unsupported(&op, "an atomic change of this type"));
+            return Err(unsupported(op, "an atomic change of this type"));
         }
-        let address = self.scalar(&op, 0)?;
+        let address = self.scalar(op, 0)?;
         let lane = Lane::of(shape.element);
         let any = format!("c_any_{}", lane.short());
         let ty = lane.c();
         self.unit.helper(&any, |_| format!("typedef {ty} {any} __attribute__((may_alias));\n"));
         if !kind.contains("max") && !kind.contains("min") {
-            let change = format!("__atomic_{kind}(({any} *){address}, {value}, __ATOMIC_SEQ_CST)");
-            return self.define(&op, &change);
+            return Ok(format!("__atomic_{kind}(({any} *){address}, {value}, __ATOMIC_SEQ_CST)"));
         }
         let helper = format!("c_atomic_{kind}_{}", lane.short());
         let extreme = self.unit.extreme(shape.element, kind);
@@ -273,7 +251,7 @@ impl Body<'_> {
                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {{}}\n  return old;\n}}\n"
             )
         });
-        self.define(&op, &format!("{helper}({address}, {value})"))
+        Ok(format!("{helper}({address}, {value})"))
     }
 }
 
@@ -346,46 +324,6 @@ impl Unit {
         });
         name
     }
-}
-
-/// How an address is computed: the constant part, and for each index that is a value what it counts.
-struct Steps {
-    offset: i64,
-    strides: Vec<u64>,
-}
-
-fn steps(ty: &Type, indices: &[i64]) -> Option<Steps> {
-    let mut steps = Steps { offset: 0, strides: Vec::new() };
-    let mut inner = ty;
-    for (depth, index) in indices.iter().enumerate() {
-        let stride = match inner {
-            _ if depth == 0 => layout::size(inner)?,
-            Type::Array(element, _) | Type::Vector(element, _) => {
-                inner = element;
-                layout::size(element)?
-            }
-            Type::Struct { fields, .. } => {
-                let field = usize::try_from(*index).ok()?;
-                let offset = layout::field_offset(inner, field)?;
-                steps.offset = steps.offset.checked_add(i64::try_from(offset).ok()?)?;
-                inner = fields.get(field)?;
-                continue;
-            }
-            _ => return None,
-        };
-        if *index == DYNAMIC {
-            steps.strides.push(stride);
-        } else {
-            let distance = index.checked_mul(i64::try_from(stride).ok()?)?;
-            steps.offset = steps.offset.checked_add(distance)?;
-        }
-    }
-    Some(steps)
-}
-
-/// The distance in bytes that constant indices lead to; `None` where one is a value.
-pub fn constant_offset(ty: &Type, indices: &[i64]) -> Option<i64> {
-    steps(ty, indices).filter(|steps| steps.strides.is_empty()).map(|steps| steps.offset)
 }
 
 fn at(address: &str, offset: u64) -> String {

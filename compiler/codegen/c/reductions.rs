@@ -10,25 +10,18 @@ use super::{
     types,
     unit::Unit,
 };
-use irc_mlir::read;
-
-const KINDS: [&str; 15] = [
-    "add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin", "fadd", "fmul", "fmax",
-    "fmin", "fmaximum", "fminimum",
-];
 
 impl Body<'_> {
     /// Translates a reduction.
-    pub fn reduce(&mut self, op: &Op<'_, '_>, kind: &str) -> Result<String> {
+    pub fn reduce(&mut self, op: &Op<'_, '_>, kind: &str, any_order: bool) -> Result<String> {
         let starts = matches!(kind, "fadd" | "fmul");
         let mut operands = self.operands(op)?;
         let (shape, value) = operands.pop().ok_or_else(|| no_translation(op))?;
         let start = operands.pop();
         let Some(lanes) = shape.lanes else { return Err(no_translation(op)) };
-        if !KINDS.contains(&kind) || start.is_some() != starts {
+        if start.is_some() != starts {
             return Err(no_translation(op));
         }
-        let any_order = !starts || reassociates(op);
         let order = if starts && !any_order { "_in_order" } else { "" };
         let element = shape.element;
         let scalar = Shape::scalar(element);
@@ -133,9 +126,4 @@ impl Unit {
             _ => (self.template(&F16_TO_F32, single), self.template(&F32_TO_F16, single)),
         }
     }
-}
-
-fn reassociates(op: &Op<'_, '_>) -> bool {
-    let flags = read::attribute(op, "fastmathFlags").map(|flags| flags.to_string());
-    flags.is_some_and(|flags| flags.contains("reassoc") || flags.contains("fast>"))
 }

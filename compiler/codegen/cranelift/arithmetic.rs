@@ -1,36 +1,16 @@
 //! Arithmetic, comparisons and selection, lane by lane.
 use super::{
-    function::{Body, Op, Parts, Result, no_translation, unsupported},
+    function::{Body, Op, Parts, Result, unsupported},
     types::{Element, Shape, int},
 };
+use crate::codegen::inst::{FloatPredicate, IntPredicate};
 use cranelift_codegen::ir::{
     InstBuilder, Value as ClifValue,
     condcodes::{FloatCC, IntCC},
     types::{I8X16, I32, I64X2},
 };
-use irc_mlir::read;
 
 impl Body<'_, '_, '_> {
-    /// Translates an op on numbers.
-    pub fn arithmetic(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        let value = match name {
-            "add" | "sub" | "mul" | "and" | "or" | "xor" => self.integers(&op, name)?,
-            "shl" | "lshr" | "ashr" => self.shift(&op, name)?,
-            "sdiv" | "udiv" | "srem" | "urem" => self.divide(&op, name)?,
-            "fadd" | "fsub" | "fmul" | "fdiv" => self.floats(&op, name)?,
-            "frem" => self.library_call(&op, "fmod")?,
-            "fneg" => {
-                let (shape, value) = (self.operand_shape(&op, 0)?, self.operand(&op, 0)?);
-                self.negate(shape, &value)
-            }
-            "icmp" => self.icmp(&op)?,
-            "fcmp" => self.fcmp(&op)?,
-            "select" => self.select(&op)?,
-            _ => return Err(no_translation(&op)),
-        };
-        self.define(&op, value)
-    }
-
     /// Two operands, part by part.
     pub fn pairwise(
         &mut self,
@@ -41,7 +21,8 @@ impl Body<'_, '_, '_> {
         left.iter().zip(right).map(|(left, right)| op(self, *left, *right)).collect()
     }
 
-    fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    /// Arithmetic of integers.
+    pub fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         // Modulo two, a sum is an exclusive or, and a product is an and.
@@ -67,7 +48,8 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    fn shift(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    /// A shift of integers.
+    pub fn shift(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (value, amount) = (self.operand(op, 0)?, self.operand(op, 1)?);
         if shape.element == Element::Int(1) {
@@ -91,7 +73,8 @@ impl Body<'_, '_, '_> {
         Ok(self.each_lane(operands, shape, |body, [value, by]| shift(body, value, by)))
     }
 
-    fn divide(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    /// A quotient or remainder of integers.
+    pub fn divide(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let Element::Int(bits @ (8 | 16 | 32 | 64)) = shape.element else {
@@ -116,7 +99,8 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    fn floats(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    /// A sum, difference, product or quotient of floats.
+    pub fn floats(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         Ok(self.float_binary(shape, name, &left, &right))
@@ -183,20 +167,20 @@ impl Body<'_, '_, '_> {
         value.iter().map(clear).collect()
     }
 
-    fn icmp(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// A comparison of integers or pointers.
+    pub fn icmp(&mut self, op: &Op<'_, '_>, predicate: IntPredicate) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
-        let cond = match read::integer(op, "predicate") {
-            Some(0) => IntCC::Equal,
-            Some(1) => IntCC::NotEqual,
-            Some(2) => IntCC::SignedLessThan,
-            Some(3) => IntCC::SignedLessThanOrEqual,
-            Some(4) => IntCC::SignedGreaterThan,
-            Some(5) => IntCC::SignedGreaterThanOrEqual,
-            Some(6) => IntCC::UnsignedLessThan,
-            Some(7) => IntCC::UnsignedLessThanOrEqual,
-            Some(8) => IntCC::UnsignedGreaterThan,
-            Some(9) => IntCC::UnsignedGreaterThanOrEqual,
-            _ => return Err(unsupported(op, "this predicate")),
+        let cond = match predicate {
+            IntPredicate::Eq => IntCC::Equal,
+            IntPredicate::Ne => IntCC::NotEqual,
+            IntPredicate::Slt => IntCC::SignedLessThan,
+            IntPredicate::Sle => IntCC::SignedLessThanOrEqual,
+            IntPredicate::Sgt => IntCC::SignedGreaterThan,
+            IntPredicate::Sge => IntCC::SignedGreaterThanOrEqual,
+            IntPredicate::Ult => IntCC::UnsignedLessThan,
+            IntPredicate::Ule => IntCC::UnsignedLessThanOrEqual,
+            IntPredicate::Ugt => IntCC::UnsignedGreaterThan,
+            IntPredicate::Uge => IntCC::UnsignedGreaterThanOrEqual,
         };
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         Ok(self.compare_integers(shape, cond, &left, &right))
@@ -221,30 +205,30 @@ impl Body<'_, '_, '_> {
         self.resize(masks, lanes, shape.element.lane_bits(), 32, true)
     }
 
-    fn fcmp(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// A comparison of floats.
+    pub fn fcmp(&mut self, op: &Op<'_, '_>, predicate: FloatPredicate) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
-        let cond = match read::integer(op, "predicate") {
-            Some(1) => FloatCC::Equal,
-            Some(2) => FloatCC::GreaterThan,
-            Some(3) => FloatCC::GreaterThanOrEqual,
-            Some(4) => FloatCC::LessThan,
-            Some(5) => FloatCC::LessThanOrEqual,
-            Some(6) => FloatCC::OrderedNotEqual,
-            Some(7) => FloatCC::Ordered,
-            Some(8) => FloatCC::UnorderedOrEqual,
-            Some(9) => FloatCC::UnorderedOrGreaterThan,
-            Some(10) => FloatCC::UnorderedOrGreaterThanOrEqual,
-            Some(11) => FloatCC::UnorderedOrLessThan,
-            Some(12) => FloatCC::UnorderedOrLessThanOrEqual,
-            Some(13) => FloatCC::NotEqual,
-            Some(14) => FloatCC::Unordered,
-            Some(constant @ (0 | 15)) => {
-                let truth =
-                    self.b.ins().iconst(Element::Int(1).scalar(), i64::from(constant == 15));
+        let cond = match predicate {
+            FloatPredicate::Oeq => FloatCC::Equal,
+            FloatPredicate::Ogt => FloatCC::GreaterThan,
+            FloatPredicate::Oge => FloatCC::GreaterThanOrEqual,
+            FloatPredicate::Olt => FloatCC::LessThan,
+            FloatPredicate::Ole => FloatCC::LessThanOrEqual,
+            FloatPredicate::One => FloatCC::OrderedNotEqual,
+            FloatPredicate::Ord => FloatCC::Ordered,
+            FloatPredicate::Ueq => FloatCC::UnorderedOrEqual,
+            FloatPredicate::Ugt => FloatCC::UnorderedOrGreaterThan,
+            FloatPredicate::Uge => FloatCC::UnorderedOrGreaterThanOrEqual,
+            FloatPredicate::Ult => FloatCC::UnorderedOrLessThan,
+            FloatPredicate::Ule => FloatCC::UnorderedOrLessThanOrEqual,
+            FloatPredicate::Une => FloatCC::NotEqual,
+            FloatPredicate::Uno => FloatCC::Unordered,
+            FloatPredicate::False | FloatPredicate::True => {
+                let holds = i64::from(predicate == FloatPredicate::True);
+                let truth = self.b.ins().iconst(Element::Int(1).scalar(), holds);
                 return Ok(self.splat(shape.of(Element::Int(1)), truth));
             }
-            _ => return Err(unsupported(op, "this predicate")),
         };
         Ok(self.compare_floats(shape, cond, &left, &right))
     }
@@ -283,7 +267,8 @@ impl Body<'_, '_, '_> {
         self.resize(masks, lanes, shape.element.lane_bits(), 32, true)
     }
 
-    fn select(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// One of two values.
+    pub fn select(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let cond_shape = self.operand_shape(op, 0)?;
         let cond = self.operand(op, 0)?;
         let (yes, no) = (self.operand(op, 1)?, self.operand(op, 2)?);

@@ -1,18 +1,17 @@
 //! Calls, and addresses of functions and globals.
 use super::{
-    function::{Body, Op, Parts, Result, no_translation, unsupported},
+    function::{Body, Op, Parts, Result, unsupported},
     types::{Element, Shape, parts},
 };
 use cranelift_codegen::ir::{
     AbiParam, FuncRef, InstBuilder, Signature, Value as ClifValue, types::I64,
 };
 use cranelift_module::Module as _;
-use irc_mlir::{OperationLike, ValueLike, read};
+use irc_mlir::{OperationLike, ValueLike};
 
 impl Body<'_, '_, '_> {
     /// Translates a call of a function by name or by address.
-    pub fn call(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let callee = read::symbol(&op, "callee");
+    pub fn call(&mut self, op: Op<'_, '_>, callee: Option<String>) -> Result<()> {
         let mut operands = Vec::new();
         let first = usize::from(callee.is_none());
         for index in first..op.operand_count() {
@@ -73,26 +72,24 @@ impl Body<'_, '_, '_> {
     }
 
     /// The address of a global or a function.
-    pub fn address_of(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let name = read::symbol(&op, "global_name").ok_or_else(|| no_translation(&op))?;
-        if self.unit.functions.contains_key(&name) {
-            let function = self.function(&op, &name)?;
-            let address = self.b.ins().func_addr(I64, function);
-            return self.define(&op, vec![address]);
+    pub fn address_of(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+        if self.unit.functions.contains_key(name) {
+            let function = self.function(op, name)?;
+            return Ok(vec![self.b.ins().func_addr(I64, function)]);
         }
-        let global = match self.globals.get(&name) {
+        let global = match self.globals.get(name) {
             Some(global) => *global,
             None => {
-                let Some(id) = self.unit.globals.get(&name).copied() else {
-                    return Err(unsupported(&op, "something that is no global"));
+                let Some(id) = self.unit.globals.get(name).copied() else {
+                    return Err(unsupported(op, "something that is no global"));
                 };
                 let global = self.unit.object.declare_data_in_func(id, self.b.func);
-                self.globals.insert(name, global);
+                self.globals.insert(name.to_owned(), global);
                 global
             }
         };
         let address = self.b.ins().symbol_value(I64, global);
-        self.define(&op, vec![address])
+        Ok(vec![address])
     }
 
     /// A function of the C library on each lane, by its name for doubles; half floats are computed

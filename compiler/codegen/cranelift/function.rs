@@ -3,7 +3,12 @@ use super::{
     types::{self, Element, Shape},
     unit::Unit,
 };
-use crate::codegen::{CodegenError, blocks::reverse_postorder, constant::Constant};
+use crate::codegen::{
+    CodegenError,
+    blocks::reverse_postorder,
+    constant::Constant,
+    inst::{Inst, Unknown},
+};
 use cranelift_codegen::ir::{
     Block as ClifBlock, FuncRef, GlobalValue, InstBuilder, MemFlagsData, Type as Clif,
     Value as ClifValue, types::I8X16,
@@ -101,31 +106,78 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
 
     fn op(&mut self, op: Op<'_, '_>) -> Result<()> {
         let name = read::op_name(&op);
-        let Some(name) = name.strip_prefix("llvm.") else { return Err(no_translation(&op)) };
-        if let Some(intrinsic) = name.strip_prefix("intr.") {
-            return self.intrinsic(op, intrinsic);
-        }
-        match name {
-            "mlir.constant" | "mlir.zero" | "mlir.undef" | "mlir.poison" => {
-                let constant = Constant::of(op).ok_or_else(|| no_translation(&op))?;
+        let value = match Inst::of(&op, &name).map_err(|what| unknown(&op, what))? {
+            Inst::Constant(constant) => {
                 let result = result(&op)?;
                 self.values.insert(key(result), Held::Constant(constant.into()));
-                Ok(())
+                return Ok(());
             }
-            "br" | "cond_br" | "switch" | "return" | "unreachable" => self.control(op, name),
-            "call" => self.call(op),
-            "call_intrinsic" => self.call_intrinsic(op),
-            "mlir.addressof" => self.address_of(op),
-            "load" | "store" | "getelementptr" | "alloca" => self.memory(op, name),
-            "atomicrmw" => self.atomic(op),
-            "extractelement" | "insertelement" | "shufflevector" => self.lanes_op(op, name),
-            "extractvalue" | "insertvalue" => self.aggregate(op, name),
-            "freeze" | "ptrtoint" | "inttoptr" | "addrspacecast" | "bitcast" | "sext" | "zext"
-            | "trunc" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptosi" | "fptoui" => {
-                self.cast(op, name)
+            Inst::Branch => return self.jump(&op),
+            Inst::CondBranch { yes, no } => return self.branch(&op, yes, no),
+            Inst::Switch(switch) => return self.switch(&op, &switch),
+            Inst::Return => return self.give(&op),
+            Inst::Unreachable => return self.trap(&op),
+            Inst::Call(callee) => return self.call(op, callee),
+            Inst::AddressOf(name) => self.address_of(&op, &name)?,
+            Inst::Load => self.load_value(&op)?,
+            Inst::Store => return self.store_value(&op),
+            Inst::ElementPointer(pointer) => self.element_pointer(&op, &pointer)?,
+            Inst::Alloca(ty, align) => self.alloca(&op, &ty, align)?,
+            Inst::Atomic(change) => self.atomic(&op, change)?,
+            Inst::ExtractElement => self.extract_element(&op)?,
+            Inst::InsertElement => self.insert_element(&op)?,
+            Inst::Shuffle(lanes) => self.shuffle_vector(&op, &lanes)?,
+            Inst::ExtractVector(from) => self.extract_vector(&op, from)?,
+            Inst::InsertVector(at) => self.insert_vector(&op, at)?,
+            Inst::ExtractValue(position) => self.extract_value(&op, &position)?,
+            Inst::InsertValue(position) => self.insert_value(&op, &position)?,
+            Inst::Cast(name) => return self.cast(op, name),
+            Inst::Integers(name) => self.integers(&op, name)?,
+            Inst::Shift(name) => self.shift(&op, name)?,
+            Inst::Divide(name) => self.divide(&op, name)?,
+            Inst::Floats(name) => self.floats(&op, name)?,
+            Inst::Negate => {
+                let (shape, value) = (self.operand_shape(&op, 0)?, self.operand(&op, 0)?);
+                self.negate(shape, &value)
             }
-            _ => self.arithmetic(op, name),
-        }
+            Inst::CompareIntegers(predicate) => self.icmp(&op, predicate)?,
+            Inst::CompareFloats(predicate) => self.fcmp(&op, predicate)?,
+            Inst::Select => self.select(&op)?,
+            Inst::Hint => return Ok(()),
+            // Every slot of the stack lives as long as the call.
+            Inst::StackSave => vec![self.b.ins().iconst(Element::Pointer.scalar(), 0)],
+            Inst::Expect => self.operand(&op, 0)?,
+            Inst::Library(name) => self.library_call(&op, name)?,
+            Inst::Reduce { kind, any_order } => self.reduce(&op, kind, any_order)?,
+            Inst::Overflowing(kind) => self.overflowing(&op, kind)?,
+            Inst::CopyMemory(name, length) => return self.copy_memory(op, name, length),
+            Inst::MaskedLoad => self.masked_load(&op)?,
+            Inst::MaskedStore => return self.masked_store(op),
+            Inst::Fma => self.fma(&op)?,
+            Inst::CopySign => self.copy_sign(&op)?,
+            Inst::Magnitude => {
+                let (shape, value) = (self.operand_shape(&op, 0)?, self.operand(&op, 0)?);
+                self.magnitude(shape, &value)
+            }
+            Inst::Rounding(name) => self.rounding(&op, name)?,
+            Inst::FloatExtreme(name) => self.float_extreme(&op, name)?,
+            Inst::IntegerExtreme(name) => {
+                let shape = self.operand_shape(&op, 0)?;
+                let (left, right) = (self.operand(&op, 0)?, self.operand(&op, 1)?);
+                self.extreme(shape, name, &left, &right)
+            }
+            Inst::Bits(name) => self.bits(&op, name)?,
+            Inst::Funnel(name) => self.funnel(&op, name)?,
+            Inst::Saturating(name) => self.saturating(&op, name)?,
+            Inst::SaturatingCast { signed } => {
+                let (from, to) = (self.operand_shape(&op, 0)?, self.result_shape(&op)?);
+                let value = self.operand(&op, 0)?;
+                let value = self.float_to_integer_saturated(from, to, &value, signed);
+                value.ok_or_else(|| unsupported(&op, "these types"))?
+            }
+            Inst::FloatClass(classes) => self.float_class(&op, classes)?,
+        };
+        self.define(&op, value)
     }
 
     /// The type of a value, read once for each that occurs.
@@ -272,6 +324,11 @@ pub fn operand<'c: 'a, 'a>(op: &Op<'c, 'a>, index: usize) -> Result<Value<'c, 'a
 /// The only result of an op.
 pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
     op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
+}
+
+/// The error of an op that is no instruction.
+pub fn unknown(op: &Op<'_, '_>, what: Unknown) -> CodegenError {
+    what.map_or_else(|| no_translation(op), |what| unsupported(op, &what))
 }
 
 /// The error of an op that the quick tier does not know.

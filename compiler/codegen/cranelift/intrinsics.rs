@@ -1,6 +1,5 @@
 //! LLVM's intrinsics on numbers.
 use super::{
-    super::intrinsic::called,
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{Element, Shape},
 };
@@ -9,92 +8,10 @@ use cranelift_codegen::ir::{
     condcodes::{FloatCC, IntCC},
     types::{I8, I16, I32},
 };
-use irc_mlir::read;
-
-/// Intrinsics that LLVM calls the C library's function of that name for; here too.
-const LIBRARY: [&str; 17] = [
-    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10", "log2",
-    "pow", "sin", "sinh", "tan", "tanh",
-];
 
 impl Body<'_, '_, '_> {
-    /// Translates an intrinsic.
-    pub fn intrinsic(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        if LIBRARY.contains(&name) {
-            let value = self.library_call(&op, name)?;
-            return self.define(&op, value);
-        }
-        if let Some(kind) = name.strip_prefix("vector.reduce.") {
-            let value = self.reduce(&op, kind)?;
-            return self.define(&op, value);
-        }
-        if let Some(kind) = name.strip_suffix(".with.overflow") {
-            let value = self.overflowing(&op, kind)?;
-            return self.define(&op, value);
-        }
-        let value = match name {
-            // What tells the optimiser something, or the processor.
-            "prefetch"
-            | "assume"
-            | "lifetime.start"
-            | "lifetime.end"
-            | "stackrestore"
-            | "experimental.noalias.scope.decl"
-            | "dbg.declare"
-            | "dbg.value"
-            | "dbg.label" => {
-                return Ok(());
-            }
-            // Every slot of the stack lives as long as the call.
-            "stacksave" => vec![self.b.ins().iconst(Element::Pointer.scalar(), 0)],
-            "expect" => self.operand(&op, 0)?,
-            "memcpy" | "memcpy.inline" | "memmove" | "memset" | "memset.inline" => {
-                return self.copy_memory(op, name);
-            }
-            "masked.load" | "masked.gather" => self.masked_load(&op)?,
-            "masked.store" | "masked.scatter" => return self.masked_store(op),
-            "vector.insert" | "vector.extract" => return self.lanes_op(op, name),
-            "fma" | "fmuladd" => self.fma(&op)?,
-            "copysign" => self.copy_sign(&op)?,
-            "fabs" => {
-                let (shape, value) = (self.operand_shape(&op, 0)?, self.operand(&op, 0)?);
-                self.magnitude(shape, &value)
-            }
-            "sqrt" | "floor" | "ceil" | "trunc" | "rint" | "nearbyint" | "roundeven" | "round" => {
-                self.rounding(&op, name)?
-            }
-            "maximum" | "minimum" | "maxnum" | "minnum" | "maximumnum" | "minimumnum" => {
-                self.float_extreme(&op, name)?
-            }
-            "smax" | "smin" | "umax" | "umin" => {
-                let shape = self.operand_shape(&op, 0)?;
-                let (left, right) = (self.operand(&op, 0)?, self.operand(&op, 1)?);
-                self.extreme(shape, name, &left, &right)
-            }
-            "abs" | "ctpop" | "ctlz" | "cttz" | "bswap" | "bitreverse" => self.bits(&op, name)?,
-            "fshl" | "fshr" => self.funnel(&op, name)?,
-            "sadd.sat" | "uadd.sat" | "ssub.sat" | "usub.sat" => self.saturating(&op, name)?,
-            "fptosi.sat" | "fptoui.sat" => {
-                let (from, to) = (self.operand_shape(&op, 0)?, self.result_shape(&op)?);
-                let value = self.operand(&op, 0)?;
-                let value = self.float_to_integer_saturated(from, to, &value, name == "fptosi.sat");
-                value.ok_or_else(|| unsupported(&op, "these types"))?
-            }
-            "is.fpclass" => self.float_class(&op)?,
-            _ => return Err(no_translation(&op)),
-        };
-        self.define(&op, value)
-    }
-
-    /// Translates an intrinsic that has no op of its own, by LLVM's name for it.
-    pub fn call_intrinsic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        match called(&op) {
-            Ok(known) => self.intrinsic(op, known),
-            Err(name) => Err(unsupported(&op, &format!("the intrinsic '{name}'"))),
-        }
-    }
-
-    fn fma(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// A product and a sum, rounded once.
+    pub fn fma(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         if !self.unit.has_fma {
             return Err(unsupported(op, "a fused multiply-add for a processor without one"));
         }
@@ -106,7 +23,7 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    fn copy_sign(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    pub fn copy_sign(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (value, sign) = (self.operand(op, 0)?, self.operand(op, 1)?);
         Ok(self.with_sign(shape, &value, &sign))
@@ -129,7 +46,7 @@ impl Body<'_, '_, '_> {
         })
     }
 
-    fn rounding(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn rounding(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.operand(op, 0)?;
         let wide = if shape.element.is_small_float() { shape.of(Element::Float) } else { shape };
@@ -168,7 +85,7 @@ impl Body<'_, '_, '_> {
         })
     }
 
-    fn float_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn float_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         Ok(self.in_float(shape, [&left, &right], |body, [left, right]| {
@@ -195,7 +112,7 @@ impl Body<'_, '_, '_> {
         self.choose(left_nan, right, value)
     }
 
-    fn bits(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn bits(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.operand(op, 0)?;
         if matches!(shape.element, Element::Int(1 | 128)) {
@@ -219,7 +136,7 @@ impl Body<'_, '_, '_> {
     }
 
     /// The upper or lower bits of two numbers side by side, shifted by an amount modulo their width.
-    fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let bits = i64::from(shape.element.lane_bits());
         let [high, low, by] = [self.operand(op, 0)?, self.operand(op, 1)?, self.operand(op, 2)?];
@@ -237,7 +154,7 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    fn overflowing(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn overflowing(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.scalar(op, 0)?, self.scalar(op, 1)?);
         let Element::Int(8 | 16 | 32 | 64) = shape.element else {
@@ -266,7 +183,7 @@ impl Body<'_, '_, '_> {
         })
     }
 
-    fn saturating(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
+    pub fn saturating(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let Element::Int(bits @ (8 | 16 | 32 | 64)) = shape.element else {
@@ -299,10 +216,9 @@ impl Body<'_, '_, '_> {
     }
 
     /// Whether floats are of any of the classes of a mask, in LLVM's order of them.
-    fn float_class(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    pub fn float_class(&mut self, op: &Op<'_, '_>, wanted: i64) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.operand(op, 0)?;
-        let wanted = read::integer(op, "bit").ok_or_else(|| no_translation(op))?;
         let (bits, mantissa) = match shape.element {
             Element::Half => (16, 10),
             Element::Bfloat => (16, 7),

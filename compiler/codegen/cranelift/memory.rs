@@ -1,46 +1,35 @@
 //! Memory: addresses, loads and stores, masked ones too, the stack, and copies.
 use super::{
     function::{Body, Op, Parts, Result, no_translation, unsupported},
-    types::{Element, Shape, align, field_offset, int, leaves, size, vector_bytes},
+    types::{Element, Shape, int, leaves, size, vector_bytes},
 };
+use crate::codegen::inst::{Atomic, ElementPointer};
 use cranelift_codegen::ir::{
     AtomicRmwOp, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type as Clif,
     Value as ClifValue,
     types::{I8, I16, I32, I64},
 };
-use irc_mlir::{
-    OperationLike,
-    llvm::{self, Type},
-    read,
-};
+use irc_mlir::llvm::Type;
 
 /// Memory that is there, at any alignment.
 pub const PLAIN: MemFlagsData = MemFlagsData::new().with_notrap();
-
-/// What stands for an index that is a value, among those that are constants.
-const DYNAMIC: i64 = i32::MIN as i64;
 
 /// The most that the stack pointer is aligned to by itself.
 const STACK_ALIGN: u64 = 16;
 
 impl Body<'_, '_, '_> {
-    /// Translates an op on memory.
-    pub fn memory(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        match name {
-            "load" => {
-                let ty = self.result_type(&op)?;
-                let address = self.scalar(&op, 0)?;
-                let value = self.load_all(&op, &ty, address)?;
-                self.define(&op, value)
-            }
-            "store" => {
-                let (ty, value) = (self.operand_type(&op, 0)?, self.operand(&op, 0)?);
-                let address = self.scalar(&op, 1)?;
-                self.store_all(&op, &ty, &value, address)
-            }
-            "alloca" => self.alloca(op),
-            _ => self.element_pointer(op),
-        }
+    /// Translates a load.
+    pub fn load_value(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+        let ty = self.result_type(op)?;
+        let address = self.scalar(op, 0)?;
+        self.load_all(op, &ty, address)
+    }
+
+    /// Translates a store.
+    pub fn store_value(&mut self, op: &Op<'_, '_>) -> Result<()> {
+        let (ty, value) = (self.operand_type(op, 0)?, self.operand(op, 0)?);
+        let address = self.scalar(op, 1)?;
+        self.store_all(op, &ty, &value, address)
     }
 
     fn load_all(&mut self, op: &Op<'_, '_>, ty: &Type, address: ClifValue) -> Result<Parts> {
@@ -161,44 +150,22 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    fn element_pointer(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let indices =
-            llvm::numbers(&op, "rawConstantIndices").ok_or_else(|| no_translation(&op))?;
-        let ty = llvm::type_attribute(&op, "elem_type");
-        let ty = ty.ok_or_else(|| unsupported(&op, "this element type"))?;
-        let odd = || unsupported(&op, "this type");
-        let to = self.result_shape(&op)?;
-        let from = self.operand_shape(&op, 0)?;
-        let mut address = self.operand(&op, 0)?;
+    /// Translates the computation of an address.
+    pub fn element_pointer(&mut self, op: &Op<'_, '_>, steps: &ElementPointer) -> Result<Parts> {
+        let to = self.result_shape(op)?;
+        let from = self.operand_shape(op, 0)?;
+        let mut address = self.operand(op, 0)?;
         if from.lanes.is_none() && to.lanes.is_some() {
             address = self.splat(to, address[0]);
         }
-        let (mut inner, mut offset, mut next) = (ty.clone(), 0_i64, 1);
-        for (depth, index) in indices.iter().enumerate() {
-            let stride = if depth == 0 {
-                size(&inner).ok_or_else(odd)?
-            } else {
-                let (element, stride) = step(&inner, *index).ok_or_else(odd)?;
-                if stride.is_none() {
-                    let field = usize::try_from(*index).map_err(|_| odd())?;
-                    offset += field_offset(&inner, field).ok_or_else(odd)? as i64;
-                }
-                inner = element;
-                let Some(stride) = stride else { continue };
-                stride
-            };
-            if *index != DYNAMIC {
-                offset += index * stride as i64;
-                continue;
-            }
-            address = self.advance(&op, to, address, next, stride as i64)?;
-            next += 1;
+        for (index, stride) in steps.strides.iter().enumerate() {
+            address = self.advance(op, to, address, index + 1, stride.cast_signed())?;
         }
-        if offset != 0 {
-            let step = self.imm(to.part(), offset as u64);
+        if steps.offset != 0 {
+            let step = self.imm(to.part(), steps.offset.cast_unsigned());
             address = address.iter().map(|part| self.b.ins().iadd(*part, step)).collect();
         }
-        self.define(&op, address)
+        Ok(address)
     }
 
     /// Adds a multiple of an index that is a value.
@@ -235,18 +202,13 @@ impl Body<'_, '_, '_> {
     }
 
     /// A slot of the frame, which lives as long as the call: an `alloca` in a loop has one.
-    fn alloca(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let ty = llvm::type_attribute(&op, "elem_type");
-        let ty = ty.ok_or_else(|| unsupported(&op, "this element type"))?;
-        let count = self.known(&op, 0);
-        let count = count.ok_or_else(|| unsupported(&op, "a number that is no constant"))?;
-        let wanted = read::integer(&op, "alignment").and_then(|bytes| u64::try_from(bytes).ok());
-        let natural = align(&ty).ok_or_else(|| unsupported(&op, "this element type"))?;
-        let align = wanted.unwrap_or(0).max(natural);
-        let bytes = size(&ty).and_then(|size| size.checked_mul(count));
+    pub fn alloca(&mut self, op: &Op<'_, '_>, ty: &Type, align: u64) -> Result<Parts> {
+        let count = self.known(op, 0);
+        let count = count.ok_or_else(|| unsupported(op, "a number that is no constant"))?;
+        let bytes = size(ty).and_then(|size| size.checked_mul(count));
         let extra = if align > STACK_ALIGN { align } else { 0 };
         let room = bytes.and_then(|bytes| u32::try_from(bytes.checked_add(extra)?).ok());
-        let room = room.ok_or_else(|| unsupported(&op, "this size"))?;
+        let room = room.ok_or_else(|| unsupported(op, "this size"))?;
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, room.max(1), 4);
         let slot = self.b.create_sized_stack_slot(slot);
         let mut address = self.b.ins().stack_addr(I64, slot, 0);
@@ -254,7 +216,7 @@ impl Body<'_, '_, '_> {
             address = self.b.ins().iadd_imm_u(address, align as i64 - 1);
             address = self.b.ins().band_imm_s(address, -(align as i64));
         }
-        self.define(&op, vec![address])
+        Ok(vec![address])
     }
 
     /// A load of some lanes, from one address on or from one for each lane. What is masked off is not
@@ -328,10 +290,10 @@ impl Body<'_, '_, '_> {
     }
 
     /// `memcpy`, `memmove` and `memset`: the C library's, as from LLVM.
-    pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
+    pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str, length: Option<i64>) -> Result<()> {
         let config = self.unit.frontend();
         let (to, from) = (self.scalar(&op, 0)?, self.scalar(&op, 1)?);
-        let count = match read::integer(&op, "len") {
+        let count = match length {
             Some(bytes) => self.b.ins().iconst(I64, bytes),
             None => {
                 let shape = self.operand_shape(&op, 2)?;
@@ -342,49 +304,35 @@ impl Body<'_, '_, '_> {
         };
         match name {
             "memmove" => self.b.call_memmove(config, to, from, count),
-            "memcpy" | "memcpy.inline" => self.b.call_memcpy(config, to, from, count),
+            "memcpy" => self.b.call_memcpy(config, to, from, count),
             _ => self.b.call_memset(config, to, from, count),
         }
         Ok(())
     }
 
     /// Translates an atomic change of an integer.
-    pub fn atomic(&mut self, op: Op<'_, '_>) -> Result<()> {
-        let kind = match read::integer(&op, "bin_op") {
-            Some(0) => AtomicRmwOp::Xchg,
-            Some(1) => AtomicRmwOp::Add,
-            Some(2) => AtomicRmwOp::Sub,
-            Some(3) => AtomicRmwOp::And,
-            Some(4) => AtomicRmwOp::Nand,
-            Some(5) => AtomicRmwOp::Or,
-            Some(6) => AtomicRmwOp::Xor,
-            Some(7) => AtomicRmwOp::Smax,
-            Some(8) => AtomicRmwOp::Smin,
-            Some(9) => AtomicRmwOp::Umax,
-            Some(10) => AtomicRmwOp::Umin,
-            _ => return Err(unsupported(&op, "this atomic change")),
+    pub fn atomic(&mut self, op: &Op<'_, '_>, change: Atomic) -> Result<Parts> {
+        let kind = match change {
+            Atomic::Exchange => AtomicRmwOp::Xchg,
+            Atomic::Add => AtomicRmwOp::Add,
+            Atomic::Sub => AtomicRmwOp::Sub,
+            Atomic::And => AtomicRmwOp::And,
+            Atomic::Nand => AtomicRmwOp::Nand,
+            Atomic::Or => AtomicRmwOp::Or,
+            Atomic::Xor => AtomicRmwOp::Xor,
+            Atomic::Smax => AtomicRmwOp::Smax,
+            Atomic::Smin => AtomicRmwOp::Smin,
+            Atomic::Umax => AtomicRmwOp::Umax,
+            Atomic::Umin => AtomicRmwOp::Umin,
         };
-        let shape = self.operand_shape(&op, 1)?;
+        let shape = self.operand_shape(op, 1)?;
         if !matches!(shape.element, Element::Int(8 | 16 | 32 | 64)) {
-            return Err(unsupported(&op, "an atomic change of this type"));
+            return Err(unsupported(op, "an atomic change of this type"));
         }
-        let (address, value) = (self.scalar(&op, 0)?, self.scalar(&op, 1)?);
+        let (address, value) = (self.scalar(op, 0)?, self.scalar(op, 1)?);
         let ty = shape.element.scalar();
         let before = self.b.ins().atomic_rmw(ty, MemFlagsData::new(), kind, address, value);
-        self.define(&op, vec![before])
-    }
-}
-
-/// The type that one more index leads to, with the distance of elements; none for a struct.
-fn step(ty: &Type, index: i64) -> Option<(Type, Option<u64>)> {
-    match ty {
-        Type::Array(element, _) | Type::Vector(element, _) => {
-            Some((element.as_ref().clone(), Some(size(element)?)))
-        }
-        Type::Struct { fields, .. } => {
-            Some((fields.get(usize::try_from(index).ok()?)?.clone(), None))
-        }
-        _ => None,
+        Ok(vec![before])
     }
 }
 

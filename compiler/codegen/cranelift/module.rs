@@ -14,6 +14,7 @@ use cranelift_module::{DataDescription, Linkage, Module as _, ModuleError};
 use irc_mlir::{
     BlockLike, Module, OperationLike, RegionLike,
     llvm::{self, Data, Type},
+    ops::llvm as names,
     read,
 };
 
@@ -26,15 +27,15 @@ impl Unit {
         let ops = read::body_ops(module.as_operation());
         for op in &ops {
             match read::op_name(op).as_str() {
-                "llvm.func" => self.declare_function(*op)?,
-                "llvm.mlir.global" => self.define_global(*op)?,
+                names::FUNC => self.declare_function(*op)?,
+                names::MLIR_GLOBAL => self.define_global(*op)?,
                 _ => return Err(no_translation(op)),
             }
         }
         let (mut context, mut builder) =
             (self.object.make_context(), FunctionBuilderContext::new());
         for op in ops {
-            let defined = read::op_name(&op) == "llvm.func" && has_body(&op);
+            let defined = read::op_name(&op) == names::FUNC && has_body(&op);
             if defined {
                 self.define_function(op, &mut context, &mut builder)?;
             }
@@ -137,12 +138,12 @@ fn initial(op: &Op<'_, '_>) -> Result<Option<Initial>> {
         Some((name, _))
             if matches!(
                 name.as_str(),
-                "llvm.mlir.zero" | "llvm.mlir.undef" | "llvm.mlir.poison"
+                names::MLIR_ZERO | names::MLIR_UNDEF | names::MLIR_POISON
             ) =>
         {
             Ok(Some(Initial::Zero))
         }
-        Some((name, source)) if name == "llvm.mlir.constant" => {
+        Some((name, source)) if name == names::MLIR_CONSTANT => {
             let data = read::attribute(&source, "value").and_then(llvm::data);
             let data = data.ok_or_else(|| unsupported(op, "this initial value"))?;
             Ok(Some(Initial::Data(data)))

@@ -5,39 +5,33 @@ use super::{
     types::{Element, Shape, element_of, parts},
 };
 use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value as ClifValue};
-use irc_mlir::{llvm, read};
+use irc_mlir::{ops, read};
+use std::ops::Range;
 
 impl Body<'_, '_, '_> {
-    /// Translates an op that moves lanes.
-    pub fn lanes_op(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        let value = match name {
-            "extractelement" => self.extract_element(&op)?,
-            "insertelement" => self.insert_element(&op)?,
-            "shufflevector" => self.shuffle_vector(&op)?,
-            "vector.extract" => {
-                let from = position(&op)?;
-                let (shape, to) = (self.operand_shape(&op, 0)?, self.result_shape(&op)?);
-                let value = self.operand(&op, 0)?;
-                let lanes: Vec<_> = (0..to.lanes.unwrap_or(1)).map(|at| Some(from + at)).collect();
-                self.select_sources(to, &[(shape, value)], &lanes)
-            }
-            _ => {
-                let at = position(&op)?;
-                let (into, part) = (self.operand_shape(&op, 0)?, self.operand_shape(&op, 1)?);
-                let operands = [(into, self.operand(&op, 0)?), (part, self.operand(&op, 1)?)];
-                let (all, some) = (into.lanes.unwrap_or(1), part.lanes.unwrap_or(1));
-                let source = |lane: u32| match lane.checked_sub(at) {
-                    Some(lane) if lane < some => all + lane,
-                    _ => lane,
-                };
-                let lanes: Vec<_> = (0..all).map(|lane| Some(source(lane))).collect();
-                self.select_sources(into, &operands, &lanes)
-            }
-        };
-        self.define(&op, value)
+    /// The lanes of a vector from one on.
+    pub fn extract_vector(&mut self, op: &Op<'_, '_>, from: u32) -> Result<Parts> {
+        let (shape, to) = (self.operand_shape(op, 0)?, self.result_shape(op)?);
+        let value = self.operand(op, 0)?;
+        let lanes: Vec<_> = (0..to.lanes.unwrap_or(1)).map(|at| Some(from + at)).collect();
+        Ok(self.select_sources(to, &[(shape, value)], &lanes))
     }
 
-    fn extract_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// A vector with other lanes from one on.
+    pub fn insert_vector(&mut self, op: &Op<'_, '_>, at: u32) -> Result<Parts> {
+        let (into, part) = (self.operand_shape(op, 0)?, self.operand_shape(op, 1)?);
+        let operands = [(into, self.operand(op, 0)?), (part, self.operand(op, 1)?)];
+        let (all, some) = (into.lanes.unwrap_or(1), part.lanes.unwrap_or(1));
+        let source = |lane: u32| match lane.checked_sub(at) {
+            Some(lane) if lane < some => all + lane,
+            _ => lane,
+        };
+        let lanes: Vec<_> = (0..all).map(|lane| Some(source(lane))).collect();
+        Ok(self.select_sources(into, &operands, &lanes))
+    }
+
+    /// One lane of a vector.
+    pub fn extract_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.operand(op, 0)?;
         if let Some(lane) = self.known(op, 1) {
@@ -55,7 +49,8 @@ impl Body<'_, '_, '_> {
         Ok(vec![loaded])
     }
 
-    fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// A vector with another lane.
+    pub fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let mut value = self.operand(op, 0)?;
         let scalar = self.scalar(op, 1)?;
@@ -100,16 +95,15 @@ impl Body<'_, '_, '_> {
         (address, offset)
     }
 
-    fn shuffle_vector(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
+    /// Lanes of two vectors side by side.
+    pub fn shuffle_vector(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let to = self.result_shape(op)?;
-        let mask = llvm::numbers(op, "mask").ok_or_else(|| no_translation(op))?;
-        let lanes: Vec<Option<u32>> = mask.iter().map(|lane| u32::try_from(*lane).ok()).collect();
-        if let Some(scalar) = self.broadcast_of(op, &lanes) {
+        if let Some(scalar) = self.broadcast_of(op, lanes) {
             return Ok(self.splat(to, scalar));
         }
         let operands = [(shape, self.operand(op, 0)?), (shape, self.operand(op, 1)?)];
-        Ok(self.select_sources(to, &operands, &lanes))
+        Ok(self.select_sources(to, &operands, lanes))
     }
 
     /// The scalar that a shuffle puts into every lane, where it was inserted for just that.
@@ -118,7 +112,7 @@ impl Body<'_, '_, '_> {
             return None;
         }
         let insert = read::defining_op(operand(op, 0).ok()?)?;
-        let inserted = read::op_name(&insert) == "llvm.insertelement";
+        let inserted = read::op_name(&insert) == ops::llvm::INSERTELEMENT;
         if !inserted || self.known(&insert, 2) != Some(0) {
             return None;
         }
@@ -152,43 +146,41 @@ impl Body<'_, '_, '_> {
         lanes.chunks(per_part).map(register).collect()
     }
 
-    /// Translates an op on fields.
-    pub fn aggregate(&mut self, op: Op<'_, '_>, name: &str) -> Result<()> {
-        let position = llvm::numbers(&op, "position").ok_or_else(|| no_translation(&op))?;
-        let ty = self.operand_type(&op, 0)?;
+    /// A field of an aggregate.
+    pub fn extract_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<Parts> {
+        let field = self.field(op, position)?;
+        Ok(self.operand(op, 0)?[field].to_vec())
+    }
+
+    /// An aggregate with another field.
+    pub fn insert_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<Parts> {
+        let field = self.field(op, position)?;
+        let mut value = self.operand(op, 0)?;
+        value[field].copy_from_slice(&self.operand(op, 1)?);
+        Ok(value)
+    }
+
+    fn field(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<Range<usize>> {
+        let ty = self.operand_type(op, 0)?;
         let (mut inner, mut first) = (ty.as_ref(), 0);
         for index in position {
-            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let index = usize::try_from(*index).unwrap_or(usize::MAX);
             let found = element_of(inner, index);
-            let (element, before) = found.ok_or_else(|| unsupported(&op, "this position"))?;
+            let (element, before) = found.ok_or_else(|| unsupported(op, "this position"))?;
             inner = element;
             first += before;
         }
-        let count = parts(inner).ok_or_else(|| unsupported(&op, "this type"))?.len();
-        let mut value = self.operand(&op, 0)?;
-        if name == "extractvalue" {
-            return self.define(&op, value[first..first + count].to_vec());
-        }
-        let field = self.operand(&op, 1)?;
-        value[first..first + count].copy_from_slice(&field);
-        self.define(&op, value)
+        let count = parts(inner).ok_or_else(|| unsupported(op, "this type"))?.len();
+        Ok(first..first + count)
     }
 
     /// Translates a reduction of a vector to a scalar.
-    pub fn reduce(&mut self, op: &Op<'_, '_>, kind: &str) -> Result<Parts> {
+    pub fn reduce(&mut self, op: &Op<'_, '_>, kind: &str, any_order: bool) -> Result<Parts> {
         let starts = matches!(kind, "fadd" | "fmul");
         let shape = self.operand_shape(op, usize::from(starts))?;
         let value = self.operand(op, usize::from(starts))?;
         let start = if starts { Some(self.scalar(op, 0)?) } else { None };
-        let any_order = !starts || reassociates(op);
         let Some(lanes) = shape.lanes else { return Err(no_translation(op)) };
-        let known = [
-            "add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin", "fadd", "fmul",
-            "fmax", "fmin", "fmaximum", "fminimum",
-        ];
-        if !known.contains(&kind) {
-            return Err(no_translation(op));
-        }
         let mut terms: Parts = (0..lanes).map(|lane| self.extract(shape, &value, lane)).collect();
         let element = Shape::scalar(shape.element);
         if any_order {
@@ -239,14 +231,4 @@ impl Body<'_, '_, '_> {
 fn lane_within(shape: Shape, lane: u64) -> u32 {
     let lanes = shape.lanes.unwrap_or(1);
     u32::try_from(lane).unwrap_or(u32::MAX).min(lanes - 1)
-}
-
-fn position(op: &Op<'_, '_>) -> Result<u32> {
-    let position = read::integer(op, "pos").and_then(|position| u32::try_from(position).ok());
-    position.ok_or_else(|| unsupported(op, "this position"))
-}
-
-fn reassociates(op: &Op<'_, '_>) -> bool {
-    let flags = read::attribute(op, "fastmathFlags").map(|flags| flags.to_string());
-    flags.is_some_and(|flags| flags.contains("reassoc") || flags.contains("fast>"))
 }

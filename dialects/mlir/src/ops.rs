@@ -24,6 +24,8 @@ macro_rules! ops {
     ($($(#[$doc:meta])* $dialect:ident { $($name:ident $op:literal $operands:tt -> $results:tt;)* })*) => {
         $($(#[$doc])*
         pub mod $dialect {
+            /// What the names of the dialect's ops begin with.
+            pub const PREFIX: &str = concat!(stringify!($dialect), ".");
             $(#[doc = concat!("`", $op, "`.")]
             pub const $name: &str = $op;)*
         })*
@@ -121,21 +123,32 @@ ops! {
         AND                 "llvm.and"                 2 -> 1;
         BITCAST             "llvm.bitcast"             1 -> 1;
         CALL                "llvm.call"                * -> *;
+        CALL_INTRINSIC      "llvm.call_intrinsic"      * -> *;
+        FPEXT               "llvm.fpext"               1 -> 1;
         FUNC                "llvm.func"                0 -> 0;
         GETELEMENTPTR       "llvm.getelementptr"       * -> 1;
+        INSERTELEMENT       "llvm.insertelement"       3 -> 1;
+        INSERTVALUE         "llvm.insertvalue"         2 -> 1;
         INTR_MASKED_GATHER  "llvm.intr.masked.gather"  * -> 1;
         INTR_MASKED_LOAD    "llvm.intr.masked.load"    * -> 1;
         INTR_MASKED_SCATTER "llvm.intr.masked.scatter" 3 -> 0;
         INTR_MASKED_STORE   "llvm.intr.masked.store"   3 -> 0;
+        INTTOPTR            "llvm.inttoptr"            1 -> 1;
         LOAD                "llvm.load"                1 -> 1;
         LSHR                "llvm.lshr"                2 -> 1;
         MLIR_ADDRESSOF      "llvm.mlir.addressof"      0 -> 1;
         MLIR_CONSTANT       "llvm.mlir.constant"       0 -> 1;
         MLIR_GLOBAL         "llvm.mlir.global"         0 -> 0;
+        MLIR_POISON         "llvm.mlir.poison"         0 -> 1;
+        MLIR_UNDEF          "llvm.mlir.undef"          0 -> 1;
+        MLIR_ZERO           "llvm.mlir.zero"           0 -> 1;
+        PTRTOINT            "llvm.ptrtoint"            1 -> 1;
         RETURN              "llvm.return"              * -> 0;
+        SEXT                "llvm.sext"                1 -> 1;
         SITOFP              "llvm.sitofp"              1 -> 1;
         TRUNC               "llvm.trunc"               1 -> 1;
         UITOFP              "llvm.uitofp"              1 -> 1;
+        ZEXT                "llvm.zext"                1 -> 1;
     }
 
     /// Functions of floats.
