@@ -37,6 +37,9 @@ pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a launch: what the symbols of its kernel stand for.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 
+/// The linkage of a function once it is one of the `llvm` dialect, whose attribute it is.
+pub const LINKAGE: &str = "llvm.linkage";
+
 /// How a program is linked, and its interface: `#tl.program`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramInfo {

@@ -4,16 +4,15 @@
 //! Before: the `llvm` dialect. After: `llvm.fptosi.sat` and `llvm.fptoui.sat` of `f16` are those of `f32`,
 //! which holds every `f16` exactly, so that what is computed is the same.
 use irc_mlir::{
-    Module, OpSpec, OperationLike, OperationRef, ValueLike, attr, context_of, ops::llvm, read, set_attribute,
-    set_operand, ty, walk_collect,
+    Module, OpSpec, OperationLike, OperationRef, ValueLike, attr, context_of, ops::llvm, read,
+    set_attribute, set_operand, ty, walk_collect,
 };
 
 const SATURATING: [&str; 2] = ["llvm.fptosi.sat.", "llvm.fptoui.sat."];
 
 /// Widens the operands of saturating conversions of `f16`.
 pub fn widen_saturating_conversions(module: &Module<'_>) {
-    for op in walk_collect(module.as_operation(), |op| read::op_name(&op) == llvm::CALL_INTRINSIC)
-    {
+    for op in walk_collect(module.as_operation(), |op| read::op_name(&op) == llvm::CALL_INTRINSIC) {
         widen(op);
     }
 }

@@ -4,7 +4,7 @@ use super::{
     emit::{Emit, Lanes, first_result},
     expand_math::expand,
 };
-use irc_mlir::ops::{arith, linalg};
+use irc_mlir::ops::{arith, linalg, math};
 use irc_mlir::{BlockRef, Context, Location, OpSpec, Type, Value, attr};
 
 /// Appends scalar ops to a generic's region, or to the body of a loop.
@@ -41,7 +41,7 @@ impl<'c: 'a, 'a> Scope<'c, 'a> {
     where
         'c: 'b,
     {
-        if self.expand && name.starts_with("math.") {
+        if self.expand && name.starts_with(math::PREFIX) {
             let e = Emit { context: self.context, block: self.block, location: self.location };
             let operands: Vec<Value> = operands.iter().map(|x| rebound(*x)).collect();
             if let Some(value) = expand(e, name, &operands, result_type, Lanes::Scalar) {

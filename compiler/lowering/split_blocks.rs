@@ -5,7 +5,7 @@
 //! of items, and beside it a kernel of known sizes for each size of block, which is scheduled in
 //! vectors. `compute-to-loops` writes the loops that call them.
 use crate::{
-    attributes::{BLOCKS, KERNEL},
+    attributes::{BLOCKS, KERNEL, LINKAGE},
     kernel::{Blocks, KernelInfo, is_loops},
 };
 use irc_dialects::tl;
@@ -178,7 +178,7 @@ fn write<'c: 'a, 'a>(
         function(context, &callee, &inputs, &[result.r#type()], block, op.location())
             .attr("sym_visibility", attr::string(context, "private"))
             .with(KERNEL, &KernelInfo { kind: "contraction".to_owned(), ..KernelInfo::default() })
-            .attr("llvm.linkage", attr::parse(context, "#llvm.linkage<internal>"))
+            .attr(LINKAGE, attr::parse(context, "#llvm.linkage<internal>"))
             .before(&parent, kernel);
         callees.push(callee);
     }

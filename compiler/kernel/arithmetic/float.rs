@@ -68,7 +68,7 @@ pub(super) fn unary<'c: 'b, 'b>(
         }
         Unary::Not => unreachable!("`takes` refuses floats"),
         // The op of `math` of its name is the function.
-        named => op(&format!("math.{}", named.name()), &[x]),
+        named => op(&format!("{}{}", math::PREFIX, named.name()), &[x]),
     }
 }
 

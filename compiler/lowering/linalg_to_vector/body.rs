@@ -151,7 +151,9 @@ pub fn apply<'c: 'a, 'a>(
     operands: &[Value<'c, 'a>],
     lanes: Lanes,
 ) -> Result<Value<'c, 'a>> {
-    if !(name.starts_with("arith.") || name.starts_with("math.")) || op.result_count() != 1 {
+    if !(name.starts_with(arith::PREFIX) || name.starts_with(math::PREFIX))
+        || op.result_count() != 1
+    {
         return Err(LowerError::at(op, "expected an elementwise arith or math op in the region"));
     }
     let result = result_of(op)?.r#type();

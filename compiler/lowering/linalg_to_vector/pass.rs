@@ -8,7 +8,7 @@ use super::{
     reduce::{Combiner, follows_sum},
 };
 use crate::kernel::emit::{Emit, Lanes};
-use irc_mlir::ops::{arith, linalg, tensor};
+use irc_mlir::ops::{arith, linalg, math, tensor};
 use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
 
 /// Stages that share their inner loops.
@@ -717,9 +717,12 @@ pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
         .iter()
         .flat_map(|s| {
             irc_mlir::walk_collect(cg.kernel.stages[*s].op, |op| {
-                op.name().as_string_ref().as_str().is_ok_and(|name| !name.starts_with("linalg."))
+                op.name()
+                    .as_string_ref()
+                    .as_str()
+                    .is_ok_and(|name| !name.starts_with(linalg::PREFIX))
             })
         })
-        .map(|op| if super::kernel::name_of(op).starts_with("math.") { 16 } else { 1 })
+        .map(|op| if super::kernel::name_of(op).starts_with(math::PREFIX) { 16 } else { 1 })
         .sum()
 }

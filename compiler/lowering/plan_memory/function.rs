@@ -5,13 +5,11 @@ use super::homes::{Convention, Home, Homes, Place, Purpose};
 use super::program::{Function, Step, Value as Id, bytes_of};
 use super::symbols::{Schedule, alone, extents};
 use crate::{
-    attributes::{PROGRAM, ProgramInfo},
+    attributes::{LINKAGE, PROGRAM, ProgramInfo},
     lowering::{emit_entry::host, outline_kernels::Sizes},
 };
 use irc_mlir::ops::{arith, func, memref};
-use irc_mlir::{
-    Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr, read,
-};
+use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
 
@@ -70,7 +68,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             // Linked with programs that hold the same function.
             spec = spec
                 .attr("sym_visibility", attr::string(context, "private"))
-                .attr("llvm.linkage", attr::parse(context, "#llvm.linkage<internal>"));
+                .attr(LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
         }
         let Some(parent) = function.op.block() else {
             return Err(PassError::at(&function.op, "is not in a module"));

@@ -1,6 +1,7 @@
 //! The ops of one function.
 use super::{Binding, Callee, Reader, entry, port_attributes, port_name, type_of};
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, BlockRef, Frame, OperationLike, OperationRef, PassError, Value, ValueLike, frames,
     read,
@@ -199,7 +200,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
     fn op(&mut self, op: OperationRef<'c, 'a>) -> Result<(), Option<String>> {
         let name = read::op_name(&op);
         match name.as_str() {
-            "func.return" => self.outputs(op)?,
+            func::RETURN => self.outputs(op)?,
             tl::SIZE => self.size(op)?,
             tl::CHECK => self.graph.checks.push(check(op)?),
             tl::IF | tl::LOOP | tl::CALL => self.region(op, &name)?,

@@ -18,6 +18,7 @@ mod constants;
 use body::Body;
 use constants::Constants;
 use irc_dialects::tl;
+use irc_mlir::ops::func;
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, OperationLike, OperationRef, PassError, RegionLike,
     melior::ir::attribute::DictionaryAttribute, read, string_value,
@@ -71,7 +72,7 @@ fn functions<'c: 'a, 'a>(
     let mut failed = None;
     for op in read::body_ops(module) {
         let name = read::op_name(&op);
-        match read::string(&op, "sym_name").filter(|_| name == "func.func") {
+        match read::string(&op, "sym_name").filter(|_| name == func::FUNC) {
             Some(symbol) => drop(functions.insert(symbol, op)),
             None => {
                 let message = format!("expected a function of tl ops, found '{name}'");

@@ -18,7 +18,7 @@ mod reduction;
 mod sequential;
 
 use crate::{
-    attributes::KERNEL,
+    attributes::{KERNEL, LINKAGE},
     kernel::{
         element::{self, Element},
         is_loops,
@@ -101,7 +101,7 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let name = read::string(&kernel, "sym_name").unwrap_or_default();
     let mut spec =
         function(context, &name, &input_types, &result_types, Block::new(&arguments), location);
-    for kept in ["sym_visibility", KERNEL.name(), "llvm.linkage", "arg_attrs", "res_attrs"] {
+    for kept in ["sym_visibility", KERNEL.name(), LINKAGE, "arg_attrs", "res_attrs"] {
         spec = spec.maybe_attr(kept, read::attribute(&kernel, kept));
     }
     let Some(parent) = kernel.block() else {
