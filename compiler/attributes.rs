@@ -294,6 +294,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use irc_mlir::OperationLike;
 
     /// Writes a value to a module and reads it back.
     fn round_trip<T>(key: Key<T>, value: T)

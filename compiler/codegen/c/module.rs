@@ -7,7 +7,7 @@ use super::{
     types::{declared, is_wide},
     unit::{Function, Unit},
 };
-use irc_mlir::{Module, OperationLike, RegionLike, llvm, ops::llvm as names, read};
+use irc_mlir::{Module, OperationLike, RegionLike, llvm, ops, read};
 use std::fmt::Write;
 
 /// Prints a module.
@@ -18,8 +18,8 @@ pub fn translate(unit: &mut Unit, module: &Module<'_>) -> Result<String> {
     let ops = read::body_ops(module.as_operation());
     for (index, op) in ops.iter().enumerate() {
         match read::op_name(op).as_str() {
-            names::FUNC => declare(unit, *op, index)?,
-            names::MLIR_GLOBAL => {
+            ops::llvm::FUNC => declare(unit, *op, index)?,
+            ops::llvm::MLIR_GLOBAL => {
                 let symbol = name_of(op)?;
                 let name = c_name(&symbol, index);
                 unit.globals.insert(symbol, name);
@@ -30,7 +30,7 @@ pub fn translate(unit: &mut Unit, module: &Module<'_>) -> Result<String> {
     let mut file = File::default();
     for op in ops {
         match read::op_name(&op).as_str() {
-            names::FUNC => file.function(unit, op)?,
+            ops::llvm::FUNC => file.function(unit, op)?,
             _ => file.global(unit, op)?,
         }
     }

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{
     Value as ClifValue,
     types::{I8, I16, I32, I64},
 };
-use irc_mlir::llvm::Type;
+use irc_mlir::{OperationLike, llvm::Type};
 
 /// Memory that is there, at any alignment.
 pub const PLAIN: MemFlagsData = MemFlagsData::new().with_notrap();

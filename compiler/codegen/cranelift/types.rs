@@ -8,7 +8,7 @@
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64, I128, Type as Clif};
 use irc_mlir::llvm::Type;
 
-pub use crate::codegen::layout::{Element, Shape, align, field_offset, leaves, size, vector_bytes};
+pub use crate::codegen::layout::{Element, Shape, align, leaves, size, vector_bytes};
 
 impl Element {
     /// The Cranelift type of a scalar.

@@ -200,7 +200,7 @@ pub fn run_keeping(
     kept: &mut Option<Array>,
     target: &Target,
 ) -> Vec<Array> {
-    let context = new_context(&[]);
+    let context = irc_dialects::new_context();
     let (_, mut outputs) = arrays(&parse_module(&context, source).unwrap());
     let module = lowered(&context, source, target);
     let info = info_of(&module);
@@ -219,7 +219,7 @@ pub fn run_keeping(
 }
 
 fn run_reference(source: &str, inputs: &mut [Array]) -> Vec<Array> {
-    let context = new_context(&[]);
+    let context = irc_dialects::new_context();
     let mut module = parse_module(&context, &text_for(source)).unwrap();
     let (_, mut outputs) = arrays(&module);
     run_pipeline(&context, &mut module, REFERENCE).unwrap();
@@ -230,7 +230,7 @@ fn run_reference(source: &str, inputs: &mut [Array]) -> Vec<Array> {
 
 /// Random inputs for a kernel.
 pub fn random_inputs(source: &str) -> Vec<Array> {
-    let context = new_context(&[]);
+    let context = irc_dialects::new_context();
     let (mut inputs, _) = arrays(&parse_module(&context, source).unwrap());
     let mut seed = 7;
     inputs.iter_mut().for_each(|input| input.fill(&mut seed));
@@ -262,6 +262,6 @@ fn compare(found: &Array, expected: &Array, tolerance: f64, what: &str) {
 
 /// What a kernel became.
 pub fn lowered_text(source: &str) -> String {
-    let context = new_context(&[]);
+    let context = irc_dialects::new_context();
     lowered(&context, source, &Target::default()).as_operation().to_string()
 }
