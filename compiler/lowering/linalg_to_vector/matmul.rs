@@ -2,15 +2,18 @@
 //!
 //! Loops, outermost first: batch, `jc` (columns per packed `B`), `kc` (depth per packed `B`),
 //! `ic` (rows of `A` that stay in L2), `j` (one panel), `i` (one tile), `k`. Remainders of rows and
-//! columns get tiles of their own, since every size is known.
+//! columns get tiles of their own, since every size is known. This file chooses the blocks and goes through
+//! them; `pack` copies what they read, and `tile` computes one.
+
+mod pack;
+mod tile;
+
 use super::{
     codegen::{Codegen, Place},
     contraction::Contraction,
     error::{LowerError, Result},
     kernel::{Output, TensorId},
-    packed,
-    packing::{self, Panel},
-    pass::{Pass, emit_epilogue},
+    packed, packing,
 };
 use crate::kernel::{
     Packing,
@@ -330,74 +333,6 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
     }
 
-    /// Copies a block of `B` into panels as wide as a tile, unless that was done; returns how to
-    /// reach it.
-    fn pack_b(
-        &self,
-        e: Emit<'c, 'a>,
-        b: Source<'c, 'a>,
-        packed: PackedB<'c, 'a>,
-        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
-        depth: Depth<'c, 'a>,
-    ) -> Result<Source<'c, 'a>> {
-        let along = self.columns();
-        let buffer = packed.buffer;
-        if let Room::One = packed.room {
-            let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
-            return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
-        }
-        // A block of depth before the last is as deep as its panels.
-        let base = e.scale(depth.from, self.all_columns());
-        let base = e.add(base, e.scale(jc, self.panel_depth()));
-        let to = Source { buffer, base, across: self.panel_depth(), along };
-        if let Room::All(is_empty) = packed.room {
-            let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
-            e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
-        }
-        Ok(to)
-    }
-
-    fn pack_panels(
-        &self,
-        e: Emit<'c, 'a>,
-        (b, to): (Source<'c, 'a>, Source<'c, 'a>),
-        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
-        depth: Depth<'c, 'a>,
-    ) -> Result<()> {
-        let columns = self.columns();
-        let panel = Panel {
-            from: b.buffer,
-            to: to.buffer,
-            casts: &self.matmul.product.b.casts,
-            element: self.element,
-            lanes: self.lanes,
-            across: b.across,
-            along: b.along,
-            depth: depth.size,
-            depth_tail: self.k % self.lanes.count(),
-            columns,
-        };
-        let full = self.n / columns * columns;
-        let start = b.advanced(e, None, Some(depth.from)).base;
-        let at = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
-            let source = e.add(start, e.scale(e.add(jc, j), b.across));
-            (source, e.add(to.base, e.scale(j, to.across)))
-        };
-        let end = self.within_block(e, jc, width, full);
-        e.for_each((e.index(0), end, columns), &[], |e, j, _| {
-            let (source, target) = at(e, j);
-            packing::pack_panel(e, &panel, source, target).map(|()| vec![])
-        })?;
-        if full == self.n {
-            return Ok(());
-        }
-        self.if_last_columns(e, jc, |e| {
-            let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), jc));
-            let tail = Panel { columns: self.n - full, ..panel };
-            packing::pack_panel(e, &tail, source, target)
-        })
-    }
-
     /// Rows reserved for `k` in a packed panel.
     fn panel_depth(&self) -> i64 {
         let width = self.lanes.count();
@@ -425,44 +360,6 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         then: impl FnOnce(Emit<'c, 'a>) -> Result<()>,
     ) -> Result<()> {
         only_if(e, self.blocks.nc < self.n, jc, self.n - self.blocks.nc, then)
-    }
-
-    /// Converts a block of `A`, keeping its contiguous direction; returns how to reach it.
-    fn pack_a(
-        &self,
-        e: Emit<'c, 'a>,
-        a: Source<'c, 'a>,
-        packed: Buffer<'c, 'a>,
-        ic: Value<'c, 'a>,
-        height: Value<'c, 'a>,
-        depth: Depth<'c, 'a>,
-    ) -> Result<Source<'c, 'a>> {
-        let width = self.lanes.count();
-        let start = a.advanced(e, Some(ic), Some(depth.from)).base;
-        let casts = &self.matmul.product.a.casts;
-        if a.across == 1 && a.along != 1 {
-            let row = (self.blocks.mc.min(self.m) + width - 1) / width * width;
-            let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes: self.lanes };
-            packing::convert_rows(e, &copy, (start, a.along), row, depth.size, height)?;
-            let base = e.scale(ic, -1);
-            return Ok(Source { buffer: packed, base, across: 1, along: row });
-        }
-        let row = self.panel_depth();
-        let lanes = if a.along == 1 { self.lanes } else { Lanes::Scalar };
-        let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes };
-        if a.along == 1 {
-            packing::convert_rows(e, &copy, (start, a.across), row, height, depth.size)?;
-        } else {
-            packing::convert_elements(
-                e,
-                &copy,
-                (start, a.across, a.along),
-                row,
-                height,
-                depth.size,
-            )?;
-        }
-        Ok(Source { buffer: packed, base: e.scale(ic, -row), across: row, along: 1 })
     }
 
     fn emit_panels(
@@ -528,242 +425,6 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let tile = Tile { row: e.index(full), column, rows: self.m - full, columns };
             self.emit_tile(cg, e, outer, (a, b), tile, depth)
         })
-    }
-
-    fn emit_tile(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        tile: Tile<'c, 'a>,
-        depth: Depth<'c, 'a>,
-    ) -> Result<()> {
-        let starts = self.start(cg, e, outer, tile, depth)?;
-        let sums = self.accumulate(e, (a, b), tile, depth, &starts)?;
-        if self.partial.is_none() {
-            return self.finish(cg, e, outer, tile, &sums);
-        }
-        let last = e.compare(5, e.offset(depth.from, self.blocks.kc), e.index(self.k));
-        let partial = self.partial;
-        let mut finished = Ok(());
-        e.if_else::<LowerError>(
-            last,
-            &[],
-            |e| {
-                finished = self.finish(cg, e, outer, tile, &sums);
-                Ok(vec![])
-            },
-            |e| {
-                for (at, (value, mask)) in self.vectors(e, tile, &sums) {
-                    if let Some((buffer, index)) = self.partial_at(e, partial, outer, tile, at) {
-                        e.store(value, buffer, index, self.lanes, mask);
-                    }
-                }
-                Ok(vec![])
-            },
-        )?;
-        finished
-    }
-
-    /// Zeros, what `outs` held, or the sums of the blocks of `k` before this one.
-    fn start(
-        &self,
-        cg: &Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        tile: Tile<'c, 'a>,
-        depth: Depth<'c, 'a>,
-    ) -> Result<Vec<Value<'c, 'a>>> {
-        let count = (tile.rows * self.vectors_per_row(tile)) as usize;
-        let dummy = vec![tile.row; count];
-        let initial = |e: Emit<'c, 'a>| -> Result<Vec<Value<'c, 'a>>> {
-            let init = &self.output.init;
-            if let Some(scalar) = cg.splat_of(init.tensor) {
-                return Ok(vec![e.constant(scalar, self.element, self.lanes); count]);
-            }
-            let stage = &cg.kernel.stages[self.matmul.product.stage];
-            let buffer = cg.places[init.tensor]
-                .buffer()
-                .ok_or_else(|| LowerError::at(stage.op, "expected a filled accumulator"))?;
-            if init.access.coefs[self.matmul.product.n] != 1 {
-                return Err(LowerError::at(stage.op, "expected a contiguous accumulator"));
-            }
-            let load = |(at, (_, mask))| {
-                let index = self.element_at(e, &init.access, outer, tile, at);
-                e.load_lanes(buffer, index, self.lanes, mask)
-            };
-            Ok(self.vectors(e, tile, &dummy).map(load).collect())
-        };
-        if self.partial.is_none() {
-            return initial(e);
-        }
-        let first = e.compare(0, depth.from, e.index(0));
-        let types = vec![self.lanes.of(self.element); count];
-        e.if_else(first, &types, initial, |e| {
-            let load = |(at, (_, mask))| {
-                let (buffer, index) = self.partial_at(e, self.partial, outer, tile, at)?;
-                Some(e.load_lanes(buffer, index, self.lanes, mask))
-            };
-            Ok(self.vectors(e, tile, &dummy).filter_map(load).collect())
-        })
-    }
-
-    fn vectors_per_row(&self, tile: Tile<'c, 'a>) -> i64 {
-        (tile.columns + self.lanes.count() - 1) / self.lanes.count()
-    }
-
-    /// `((row, vector), (value, mask))` over the vectors of a tile.
-    fn vectors<'s>(
-        &'s self,
-        e: Emit<'c, 'a>,
-        tile: Tile<'c, 'a>,
-        values: &'s [Value<'c, 'a>],
-    ) -> impl Iterator<Item = ((i64, i64), (Value<'c, 'a>, Option<Value<'c, 'a>>))> + 's
-    where
-        'c: 's,
-        'a: 's,
-    {
-        let each = self.vectors_per_row(tile);
-        let mask = e.tail_mask(tile.columns - (each - 1) * self.lanes.count(), self.lanes);
-        values.iter().enumerate().map(move |(number, value)| {
-            let (row, vector) = (number as i64 / each, number as i64 % each);
-            ((row, vector), (*value, if vector + 1 == each { mask } else { None }))
-        })
-    }
-
-    /// The index that an access over the output's loops has at a vector of the tile.
-    fn element_at(
-        &self,
-        e: Emit<'c, 'a>,
-        access: &super::access::Access,
-        outer: &[Value<'c, 'a>],
-        tile: Tile<'c, 'a>,
-        (row, vector): (i64, i64),
-    ) -> Value<'c, 'a> {
-        let mut ivs = outer.to_vec();
-        let mut constant = access.offset + vector * self.lanes.count();
-        if let Some(m) = self.matmul.product.m {
-            ivs[m] = tile.row;
-            constant += row * access.coefs[m];
-        }
-        let at = e.linear(e.index(0), &ivs, &access.coefs[..ivs.len()]);
-        e.offset(e.add(at, tile.column), constant)
-    }
-
-    fn partial_at(
-        &self,
-        e: Emit<'c, 'a>,
-        partial: Option<Place<'c, 'a>>,
-        outer: &[Value<'c, 'a>],
-        tile: Tile<'c, 'a>,
-        at: (i64, i64),
-    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
-        match partial? {
-            Place::Memory(buffer) => {
-                Some((buffer, self.element_at(e, &self.output.access, outer, tile, at)))
-            }
-            Place::Row(buffer) => {
-                let base = e.add(e.scale(tile.row, self.n), tile.column);
-                Some((buffer, e.offset(base, at.0 * self.n + at.1 * self.lanes.count())))
-            }
-            Place::Register => None,
-        }
-    }
-
-    /// The micro-kernel: one broadcast of `A` per row and one load of `B` per vector, per `k`.
-    fn accumulate(
-        &self,
-        e: Emit<'c, 'a>,
-        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        tile: Tile<'c, 'a>,
-        depth: Depth<'c, 'a>,
-        starts: &[Value<'c, 'a>],
-    ) -> Result<Vec<Value<'c, 'a>>> {
-        let product = &self.matmul.product;
-        let first = e.add(a.base, e.scale(tile.row, a.across));
-        let each = self.vectors_per_row(tile);
-        let width = self.lanes.count();
-        let live = tile.columns - (each - 1) * width;
-        // Packed panels are padded with zeros; B itself is not.
-        let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
-        e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
-            let at = e.add(b.base, e.scale(k, b.along));
-            let columns: Vec<Value> = (0..each)
-                .map(|vector| {
-                    let mask = if vector + 1 == each { tail } else { None };
-                    e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
-                })
-                .collect();
-            let at = e.add(first, e.scale(k, a.along));
-            let mut next = vec![];
-            for row in 0..tile.rows {
-                let scalar = e.load(a.buffer, e.offset(at, row * a.across));
-                let broadcast = e.splat(scalar, self.lanes);
-                for (vector, column) in columns.iter().enumerate() {
-                    let sum = sums[(row * each) as usize + vector];
-                    next.push(product.multiply_add(e, broadcast, *column, sum));
-                }
-            }
-            Ok(next)
-        })
-    }
-
-    /// Stores a finished tile, through the epilogue if there is one.
-    fn finish(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        tile: Tile<'c, 'a>,
-        sums: &[Value<'c, 'a>],
-    ) -> Result<()> {
-        let Some(scratch) = self.tile else {
-            for (at, (value, mask)) in self.vectors(e, tile, sums) {
-                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                    let index = self.element_at(e, &self.output.access, outer, tile, at);
-                    e.store(value, buffer, index, self.lanes, mask);
-                }
-            }
-            return Ok(());
-        };
-        let width = self.lanes.count();
-        for ((row, vector), (value, _)) in self.vectors(e, tile, sums) {
-            let index = e.index(row * self.columns() + vector * width);
-            e.store(value, scratch, index, self.lanes, None);
-        }
-        let pass = Pass {
-            stages: self.matmul.epilogue.clone(),
-            outer: outer.len(),
-            sizes: vec![self.n],
-            partial: false,
-            prefetch: vec![],
-        };
-        let each = self.vectors_per_row(tile);
-        let live = tile.columns - (each - 1) * width;
-        let run = |cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, row: Value<'c, 'a>| -> Result<()> {
-            let mut rows = outer.to_vec();
-            if let Some(m) = self.matmul.product.m {
-                rows[m] = e.add(tile.row, row);
-            }
-            for vector in 0..each {
-                let mask = if vector + 1 == each { e.tail_mask(live, self.lanes) } else { None };
-                let at = e.offset(e.scale(row, self.columns()), vector * width);
-                let value = e.load_lanes(scratch, at, self.lanes, None);
-                let column = e.offset(tile.column, vector * width);
-                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                    let index = e.linear(
-                        e.index(self.output.access.offset),
-                        &rows,
-                        &self.output.access.coefs,
-                    );
-                    e.store(value, buffer, e.add(index, column), self.lanes, mask);
-                }
-                emit_epilogue(cg, e, &pass, &rows, column, mask, (self.output.tensor, value))?;
-            }
-            Ok(())
-        };
-        e.loop_over(tile.rows, |e, row| run(cg, e, row))
     }
 }
 

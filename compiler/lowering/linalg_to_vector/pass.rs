@@ -1,15 +1,23 @@
 //! One sweep over the inner loops of a row, its innermost loop in vectors.
+//!
+//! `elements` reads and writes tensors at a point of the loops; `partial` has the loops of a pass that reduces
+//! some of its inner loops only.
+
+mod elements;
+mod partial;
+
 use super::{
     access::Access,
-    body::{self, Argument, Surroundings},
+    body::{self, Argument},
     codegen::{Codegen, Place},
-    error::{LowerError, Result},
-    kernel::{Operand, Origin, Stage, TensorId, operand},
+    error::Result,
+    kernel::TensorId,
     reduce::{Combiner, follows_sum},
 };
 use crate::kernel::emit::{Emit, Lanes};
+use elements::Around;
 use irc_mlir::ops::{arith, linalg, math, tensor};
-use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
+use irc_mlir::{OperationLike, TypeLike, Value};
 
 /// Stages that share their inner loops.
 #[derive(Debug, Clone)]
@@ -429,247 +437,6 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             self.write(cg, e, output.tensor, &output.access, scalar, &point);
         }
         Ok(())
-    }
-
-    fn emit_partial(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
-        self.emit_parallel(cg, e, &mut vec![])
-    }
-
-    fn emit_parallel(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        ivs: &mut Vec<Value<'c, 'a>>,
-    ) -> Result<()> {
-        let stage = &cg.kernel.stages[self.pass.stages[0]];
-        // Adjacent parallel loops may have become one.
-        let parallel = self.loops.iter().filter(|each| each.dim < stage.parallel).count();
-        let size = self.loops[ivs.len()].size;
-        if ivs.len() + 1 < parallel {
-            return e.loop_over(size, |e, iv| {
-                ivs.push(iv);
-                let result = self.emit_parallel(cg, e, ivs);
-                ivs.pop();
-                result
-            });
-        }
-        let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
-        let (blocks, whole) = (size / block * block, size / width * width);
-        for (from, to, copies) in [(0, blocks, self.unroll), (blocks, whole, 1)] {
-            if from == to {
-                continue;
-            }
-            let bounds = (e.index(from), e.index(to), width * copies as i64);
-            e.for_each(bounds, &[], |e, iv, _| {
-                let at = |copy| e.offset(iv, copy as i64 * width);
-                let points: Vec<_> =
-                    (0..copies).map(|copy| self.point(ivs, Some(at(copy)), None)).collect();
-                self.emit_columns(cg, e, points).map(|()| vec![])
-            })?;
-        }
-        if size > whole {
-            let mask = e.tail_mask(size - whole, self.lanes);
-            let point = self.point(ivs, Some(e.index(whole)), mask);
-            self.emit_columns(cg, e, vec![point])?;
-        }
-        Ok(())
-    }
-
-    /// Reduces into the outputs at some points, side by side.
-    fn emit_columns(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        mut points: Vec<Point<'_, 'c, 'a>>,
-    ) -> Result<()> {
-        let s = self.pass.stages[0];
-        let stage = cg.kernel.stages[s].clone();
-        let missing = self.loops.len() - points[0].ivs.len();
-        let mut starts = vec![];
-        for point in &points {
-            let mut start = Point { ivs: point.ivs.clone(), ..*point };
-            start.ivs.extend(vec![e.index(0); missing]);
-            for output in &stage.outputs {
-                starts.push(self.read(cg, e, s, &output.init, &start, (&[], &vec![]))?);
-            }
-        }
-        let totals = self.emit_reductions(cg, e, &mut points, &starts)?;
-        for (number, point) in points.iter().enumerate() {
-            for (index, output) in stage.outputs.iter().enumerate() {
-                let total = totals[number * stage.outputs.len() + index];
-                self.write(cg, e, output.tensor, &output.access, total, point);
-            }
-        }
-        Ok(())
-    }
-
-    fn emit_reductions(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        points: &mut Vec<Point<'_, 'c, 'a>>,
-        carried: &[Value<'c, 'a>],
-    ) -> Result<Vec<Value<'c, 'a>>> {
-        let depth = points[0].ivs.len();
-        let each = self.accumulators.len();
-        if depth == self.loops.len() {
-            let mut next = vec![];
-            for (number, point) in points.iter().enumerate() {
-                let own = &carried[number * each..(number + 1) * each];
-                next.extend(self.emit_point(cg, e, point, own, &vec![])?);
-            }
-            return Ok(next);
-        }
-        let bounds = (e.index(0), e.index(self.loops[depth].size), 1);
-        e.for_each(bounds, carried, |e, iv, carried| {
-            points.iter_mut().for_each(|point| point.ivs.push(iv));
-            let result = self.emit_reductions(cg, e, points, carried);
-            points.iter_mut().for_each(|point| {
-                point.ivs.pop();
-            });
-            result
-        })
-    }
-
-    /// The elements of an operand at a point.
-    fn read(
-        &self,
-        cg: &Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        s: usize,
-        operand: &Operand,
-        point: &Point<'_, 'c, 'a>,
-        (registers, loads): Known<'_, 'c, 'a>,
-    ) -> Result<Value<'c, 'a>> {
-        let tensor = operand.tensor;
-        if let Some((_, value)) = registers.iter().find(|(known, _)| *known == tensor) {
-            return Ok(*value);
-        }
-        let same = |(t, a, _): &&(TensorId, Access, Value)| *t == tensor && *a == operand.access;
-        if let Some((_, _, value)) = loads.iter().find(same) {
-            return Ok(*value);
-        }
-        if let Some(scalar) = cg.splat_of(tensor) {
-            return Ok(e.constant(scalar, cg.kernel.tensors[tensor].element, point.lanes));
-        }
-        if let Some((_, value)) = cg.scalars.iter().rev().find(|(known, _)| *known == tensor) {
-            return Ok(e.splat(*value, point.lanes));
-        }
-        let stage = &cg.kernel.stages[s];
-        let Some(buffer) = cg.places[tensor].buffer() else {
-            let why = match cg.kernel.tensors[tensor].origin {
-                Origin::Undefined => "reads a 'tensor.empty' that nothing has filled",
-                _ => "reads a value that has no place in memory",
-            };
-            return Err(LowerError::at(stage.op, why));
-        };
-        let at = self.address(e, &operand.access, &cg.places[tensor], point);
-        let stride = match self.vector_loop(stage) {
-            Some(dim) if point.lanes != Lanes::Scalar => operand.access.coefs[dim],
-            _ => return Ok(e.splat(e.load(buffer, at), point.lanes)),
-        };
-        Ok(match stride {
-            0 => e.splat(e.load(buffer, at), point.lanes),
-            1 => e.load_lanes(buffer, at, point.lanes, point.mask),
-            stride => e.gather(buffer, at, e.iota(stride, point.lanes), point.lanes, point.mask),
-        })
-    }
-
-    fn write(
-        &self,
-        cg: &Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        tensor: TensorId,
-        access: &Access,
-        value: Value<'c, 'a>,
-        point: &Point<'_, 'c, 'a>,
-    ) {
-        let place = &cg.places[tensor];
-        if let Some(buffer) = place.buffer() {
-            let at = self.address(e, access, place, point);
-            e.store(value, buffer, at, point.lanes, point.mask);
-        }
-    }
-
-    fn address(
-        &self,
-        e: Emit<'c, 'a>,
-        access: &Access,
-        place: &Place<'c, 'a>,
-        point: &Point<'_, 'c, 'a>,
-    ) -> Value<'c, 'a> {
-        let mut at = e.index(access.offset);
-        if matches!(place, Place::Memory(_)) {
-            at = e.linear(at, point.rows, &access.coefs[..self.pass.outer]);
-        }
-        let coefs: Vec<i64> = self.loops.iter().map(|inner| access.coefs[inner.dim]).collect();
-        e.linear(at, &point.ivs, &coefs)
-    }
-
-    /// The loop of the stages that runs in vectors.
-    fn vector_loop(&self, stage: &Stage<'_, '_>) -> Option<usize> {
-        if self.pass.partial {
-            return Some(stage.parallel - 1);
-        }
-        self.loops.last().map(|last| last.dim)
-    }
-}
-
-struct Around<'p, 'c, 'a> {
-    cg: &'p Codegen<'c, 'a>,
-    e: Emit<'c, 'a>,
-    stage: &'p Stage<'c, 'a>,
-    sweep: &'p Sweep<'p, 'c, 'a>,
-    point: &'p Point<'p, 'c, 'a>,
-}
-
-impl<'c: 'a, 'a> Surroundings<'c, 'a> for Around<'_, 'c, 'a> {
-    fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>> {
-        let (e, lanes) = (self.e, self.point.lanes);
-        let place = self.stage.loop_of.get(dim);
-        let Some(place) = place else {
-            return Err(LowerError::at(op, format!("the op has no loop {dim}")));
-        };
-        let Some(dim) = *place else { return Ok(e.splat(e.index(0), lanes)) };
-        if dim < self.sweep.pass.outer {
-            return Ok(e.splat(self.point.rows[dim], lanes));
-        }
-        let inner = self.sweep.loops.iter().position(|inner| inner.dim == dim);
-        let Some(inner) = inner else {
-            return Err(LowerError::at(op, "the loop was merged with its neighbour"));
-        };
-        let value = e.splat(self.point.ivs[inner], lanes);
-        let moves = self.sweep.vector_loop(self.stage) == Some(dim) && lanes != Lanes::Scalar;
-        Ok(if moves { e.add(value, e.iota(1, lanes)) } else { value })
-    }
-
-    fn extract(
-        &self,
-        op: OperationRef<'c, 'a>,
-        indices: &[Value<'c, 'a>],
-    ) -> Result<Value<'c, 'a>> {
-        let (e, lanes) = (self.e, self.point.lanes);
-        let source = self.cg.kernel.view_of(operand(op, 0)?);
-        let splat = source.and_then(|(tensor, ..)| Some((tensor, self.cg.splat_of(tensor)?)));
-        if let Some((tensor, scalar)) = splat {
-            return Ok(e.constant(scalar, self.cg.kernel.tensors[tensor].element, lanes));
-        }
-        let placed = source.and_then(|(tensor, offset, strides)| {
-            Some((self.cg.places[tensor].buffer()?, offset, strides))
-        });
-        let Some((buffer, offset, strides)) = placed else {
-            return Err(LowerError::at(op, "expected a tensor in memory to gather from"));
-        };
-        let mut at = e.splat(e.index(0), lanes);
-        for (index, stride) in indices.iter().zip(strides) {
-            let stride = e.splat(e.index(*stride), lanes);
-            at = e.add(at, e.binary(arith::MULI, *index, stride));
-        }
-        let base = e.index(offset);
-        Ok(match lanes {
-            Lanes::Scalar => e.load(buffer, e.add(base, at)),
-            Lanes::Vector(_) => e.gather(buffer, base, at, lanes, self.point.mask),
-        })
     }
 }
 

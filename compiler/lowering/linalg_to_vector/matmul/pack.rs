@@ -1,0 +1,116 @@
+//! Blocks of `A` and `B` are copied into the order in which tiles read them.
+use super::{Depth, Emitter, PackedB, Room, Source};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::lowering::linalg_to_vector::{
+    error::Result,
+    packing::{self, Panel},
+};
+use irc_mlir::{Value, ops::arith};
+
+impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
+    /// Copies a block of `B` into panels as wide as a tile, unless that was done; returns how to
+    /// reach it.
+    pub(super) fn pack_b(
+        &self,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        packed: PackedB<'c, 'a>,
+        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<Source<'c, 'a>> {
+        let along = self.columns();
+        let buffer = packed.buffer;
+        if let Room::One = packed.room {
+            let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
+            return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
+        }
+        // A block of depth before the last is as deep as its panels.
+        let base = e.scale(depth.from, self.all_columns());
+        let base = e.add(base, e.scale(jc, self.panel_depth()));
+        let to = Source { buffer, base, across: self.panel_depth(), along };
+        if let Room::All(is_empty) = packed.room {
+            let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
+            e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
+        }
+        Ok(to)
+    }
+
+    fn pack_panels(
+        &self,
+        e: Emit<'c, 'a>,
+        (b, to): (Source<'c, 'a>, Source<'c, 'a>),
+        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let columns = self.columns();
+        let panel = Panel {
+            from: b.buffer,
+            to: to.buffer,
+            casts: &self.matmul.product.b.casts,
+            element: self.element,
+            lanes: self.lanes,
+            across: b.across,
+            along: b.along,
+            depth: depth.size,
+            depth_tail: self.k % self.lanes.count(),
+            columns,
+        };
+        let full = self.n / columns * columns;
+        let start = b.advanced(e, None, Some(depth.from)).base;
+        let at = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
+            let source = e.add(start, e.scale(e.add(jc, j), b.across));
+            (source, e.add(to.base, e.scale(j, to.across)))
+        };
+        let end = self.within_block(e, jc, width, full);
+        e.for_each((e.index(0), end, columns), &[], |e, j, _| {
+            let (source, target) = at(e, j);
+            packing::pack_panel(e, &panel, source, target).map(|()| vec![])
+        })?;
+        if full == self.n {
+            return Ok(());
+        }
+        self.if_last_columns(e, jc, |e| {
+            let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), jc));
+            let tail = Panel { columns: self.n - full, ..panel };
+            packing::pack_panel(e, &tail, source, target)
+        })
+    }
+
+    /// Converts a block of `A`, keeping its contiguous direction; returns how to reach it.
+    pub(super) fn pack_a(
+        &self,
+        e: Emit<'c, 'a>,
+        a: Source<'c, 'a>,
+        packed: Buffer<'c, 'a>,
+        ic: Value<'c, 'a>,
+        height: Value<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<Source<'c, 'a>> {
+        let width = self.lanes.count();
+        let start = a.advanced(e, Some(ic), Some(depth.from)).base;
+        let casts = &self.matmul.product.a.casts;
+        if a.across == 1 && a.along != 1 {
+            let row = (self.blocks.mc.min(self.m) + width - 1) / width * width;
+            let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes: self.lanes };
+            packing::convert_rows(e, &copy, (start, a.along), row, depth.size, height)?;
+            let base = e.scale(ic, -1);
+            return Ok(Source { buffer: packed, base, across: 1, along: row });
+        }
+        let row = self.panel_depth();
+        let lanes = if a.along == 1 { self.lanes } else { Lanes::Scalar };
+        let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes };
+        if a.along == 1 {
+            packing::convert_rows(e, &copy, (start, a.across), row, height, depth.size)?;
+        } else {
+            packing::convert_elements(
+                e,
+                &copy,
+                (start, a.across, a.along),
+                row,
+                height,
+                depth.size,
+            )?;
+        }
+        Ok(Source { buffer: packed, base: e.scale(ic, -row), across: row, along: 1 })
+    }
+}

@@ -1,0 +1,249 @@
+//! One register tile: its sums over a block of depth, and what is stored at the end.
+use super::{Depth, Emitter, Source, Tile};
+use crate::kernel::emit::{Buffer, Emit};
+use crate::lowering::linalg_to_vector::{
+    access::Access,
+    codegen::{Codegen, Place},
+    error::{LowerError, Result},
+    pass::{Pass, emit_epilogue},
+};
+use irc_mlir::Value;
+
+impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
+    /// Computes a tile over a block of depth.
+    pub(super) fn emit_tile(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let starts = self.start(cg, e, outer, tile, depth)?;
+        let sums = self.accumulate(e, (a, b), tile, depth, &starts)?;
+        if self.partial.is_none() {
+            return self.finish(cg, e, outer, tile, &sums);
+        }
+        let last = e.compare(5, e.offset(depth.from, self.blocks.kc), e.index(self.k));
+        let partial = self.partial;
+        let mut finished = Ok(());
+        e.if_else::<LowerError>(
+            last,
+            &[],
+            |e| {
+                finished = self.finish(cg, e, outer, tile, &sums);
+                Ok(vec![])
+            },
+            |e| {
+                for (at, (value, mask)) in self.vectors(e, tile, &sums) {
+                    if let Some((buffer, index)) = self.partial_at(e, partial, outer, tile, at) {
+                        e.store(value, buffer, index, self.lanes, mask);
+                    }
+                }
+                Ok(vec![])
+            },
+        )?;
+        finished
+    }
+
+    /// Zeros, what `outs` held, or the sums of the blocks of `k` before this one.
+    fn start(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let count = (tile.rows * self.vectors_per_row(tile)) as usize;
+        let dummy = vec![tile.row; count];
+        let initial = |e: Emit<'c, 'a>| -> Result<Vec<Value<'c, 'a>>> {
+            let init = &self.output.init;
+            if let Some(scalar) = cg.splat_of(init.tensor) {
+                return Ok(vec![e.constant(scalar, self.element, self.lanes); count]);
+            }
+            let stage = &cg.kernel.stages[self.matmul.product.stage];
+            let buffer = cg.places[init.tensor]
+                .buffer()
+                .ok_or_else(|| LowerError::at(stage.op, "expected a filled accumulator"))?;
+            if init.access.coefs[self.matmul.product.n] != 1 {
+                return Err(LowerError::at(stage.op, "expected a contiguous accumulator"));
+            }
+            let load = |(at, (_, mask))| {
+                let index = self.element_at(e, &init.access, outer, tile, at);
+                e.load_lanes(buffer, index, self.lanes, mask)
+            };
+            Ok(self.vectors(e, tile, &dummy).map(load).collect())
+        };
+        if self.partial.is_none() {
+            return initial(e);
+        }
+        let first = e.compare(0, depth.from, e.index(0));
+        let types = vec![self.lanes.of(self.element); count];
+        e.if_else(first, &types, initial, |e| {
+            let load = |(at, (_, mask))| {
+                let (buffer, index) = self.partial_at(e, self.partial, outer, tile, at)?;
+                Some(e.load_lanes(buffer, index, self.lanes, mask))
+            };
+            Ok(self.vectors(e, tile, &dummy).filter_map(load).collect())
+        })
+    }
+
+    fn vectors_per_row(&self, tile: Tile<'c, 'a>) -> i64 {
+        (tile.columns + self.lanes.count() - 1) / self.lanes.count()
+    }
+
+    /// `((row, vector), (value, mask))` over the vectors of a tile.
+    fn vectors<'s>(
+        &'s self,
+        e: Emit<'c, 'a>,
+        tile: Tile<'c, 'a>,
+        values: &'s [Value<'c, 'a>],
+    ) -> impl Iterator<Item = ((i64, i64), (Value<'c, 'a>, Option<Value<'c, 'a>>))> + 's
+    where
+        'c: 's,
+        'a: 's,
+    {
+        let each = self.vectors_per_row(tile);
+        let mask = e.tail_mask(tile.columns - (each - 1) * self.lanes.count(), self.lanes);
+        values.iter().enumerate().map(move |(number, value)| {
+            let (row, vector) = (number as i64 / each, number as i64 % each);
+            ((row, vector), (*value, if vector + 1 == each { mask } else { None }))
+        })
+    }
+
+    /// The index that an access over the output's loops has at a vector of the tile.
+    fn element_at(
+        &self,
+        e: Emit<'c, 'a>,
+        access: &Access,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        (row, vector): (i64, i64),
+    ) -> Value<'c, 'a> {
+        let mut ivs = outer.to_vec();
+        let mut constant = access.offset + vector * self.lanes.count();
+        if let Some(m) = self.matmul.product.m {
+            ivs[m] = tile.row;
+            constant += row * access.coefs[m];
+        }
+        let at = e.linear(e.index(0), &ivs, &access.coefs[..ivs.len()]);
+        e.offset(e.add(at, tile.column), constant)
+    }
+
+    fn partial_at(
+        &self,
+        e: Emit<'c, 'a>,
+        partial: Option<Place<'c, 'a>>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        at: (i64, i64),
+    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+        match partial? {
+            Place::Memory(buffer) => {
+                Some((buffer, self.element_at(e, &self.output.access, outer, tile, at)))
+            }
+            Place::Row(buffer) => {
+                let base = e.add(e.scale(tile.row, self.n), tile.column);
+                Some((buffer, e.offset(base, at.0 * self.n + at.1 * self.lanes.count())))
+            }
+            Place::Register => None,
+        }
+    }
+
+    /// The micro-kernel: one broadcast of `A` per row and one load of `B` per vector, per `k`.
+    fn accumulate(
+        &self,
+        e: Emit<'c, 'a>,
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+        starts: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let product = &self.matmul.product;
+        let first = e.add(a.base, e.scale(tile.row, a.across));
+        let each = self.vectors_per_row(tile);
+        let width = self.lanes.count();
+        let live = tile.columns - (each - 1) * width;
+        // Packed panels are padded with zeros; B itself is not.
+        let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
+        e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
+            let at = e.add(b.base, e.scale(k, b.along));
+            let columns: Vec<Value> = (0..each)
+                .map(|vector| {
+                    let mask = if vector + 1 == each { tail } else { None };
+                    e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
+                })
+                .collect();
+            let at = e.add(first, e.scale(k, a.along));
+            let mut next = vec![];
+            for row in 0..tile.rows {
+                let scalar = e.load(a.buffer, e.offset(at, row * a.across));
+                let broadcast = e.splat(scalar, self.lanes);
+                for (vector, column) in columns.iter().enumerate() {
+                    let sum = sums[(row * each) as usize + vector];
+                    next.push(product.multiply_add(e, broadcast, *column, sum));
+                }
+            }
+            Ok(next)
+        })
+    }
+
+    /// Stores a finished tile, through the epilogue if there is one.
+    fn finish(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        sums: &[Value<'c, 'a>],
+    ) -> Result<()> {
+        let Some(scratch) = self.tile else {
+            for (at, (value, mask)) in self.vectors(e, tile, sums) {
+                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
+                    let index = self.element_at(e, &self.output.access, outer, tile, at);
+                    e.store(value, buffer, index, self.lanes, mask);
+                }
+            }
+            return Ok(());
+        };
+        let width = self.lanes.count();
+        for ((row, vector), (value, _)) in self.vectors(e, tile, sums) {
+            let index = e.index(row * self.columns() + vector * width);
+            e.store(value, scratch, index, self.lanes, None);
+        }
+        let pass = Pass {
+            stages: self.matmul.epilogue.clone(),
+            outer: outer.len(),
+            sizes: vec![self.n],
+            partial: false,
+            prefetch: vec![],
+        };
+        let each = self.vectors_per_row(tile);
+        let live = tile.columns - (each - 1) * width;
+        let run = |cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, row: Value<'c, 'a>| -> Result<()> {
+            let mut rows = outer.to_vec();
+            if let Some(m) = self.matmul.product.m {
+                rows[m] = e.add(tile.row, row);
+            }
+            for vector in 0..each {
+                let mask = if vector + 1 == each { e.tail_mask(live, self.lanes) } else { None };
+                let at = e.offset(e.scale(row, self.columns()), vector * width);
+                let value = e.load_lanes(scratch, at, self.lanes, None);
+                let column = e.offset(tile.column, vector * width);
+                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
+                    let index = e.linear(
+                        e.index(self.output.access.offset),
+                        &rows,
+                        &self.output.access.coefs,
+                    );
+                    e.store(value, buffer, e.add(index, column), self.lanes, mask);
+                }
+                emit_epilogue(cg, e, &pass, &rows, column, mask, (self.output.tensor, value))?;
+            }
+            Ok(())
+        };
+        e.loop_over(tile.rows, |e, row| run(cg, e, row))
+    }
+}
