@@ -25,23 +25,23 @@ const CORPUS: [&str; 6] = [
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let repetitions = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(5);
-    println!("| model | LLVM: code | whole | Cranelift: code | whole | code | whole |");
+    println!("| model | LLVM: code | whole | Quick: code | whole | code | whole |");
     println!("|---|---|---|---|---|---|---|");
     for path in models() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a readable model");
-        let [llvm, cranelift] =
-            [Backend::LLVM, Backend::CRANELIFT].map(|backend| measure(&text, backend, repetitions));
+        let [llvm, quick] =
+            [Backend::LLVM, Backend::QUICK].map(|backend| measure(&text, backend, repetitions));
         let ratio = |of: fn(&Times) -> Duration| {
-            of(&llvm).as_secs_f64() / of(&cranelift).as_secs_f64().max(1e-9)
+            of(&llvm).as_secs_f64() / of(&quick).as_secs_f64().max(1e-9)
         };
         println!(
             "| `{}` | {} | {} | {} | {} | {:.1} | {:.1} |",
             name.trim_end_matches(".model.json"),
             shown(llvm.code),
             shown(llvm.whole),
-            shown(cranelift.code),
-            shown(cranelift.whole),
+            shown(quick.code),
+            shown(quick.whole),
             ratio(|times| times.code),
             ratio(|times| times.whole),
         );

@@ -27,13 +27,13 @@ pub struct Backend(&'static Row);
 impl Backend {
     /// LLVM: the fast code.
     pub const LLVM: Self = Self(&llvm::ROW);
-    /// Cranelift: the same lowered code, compiled quickly.
-    pub const CRANELIFT: Self = Self(&cranelift::ROW);
+    /// The quick tier, Cranelift: the same lowered code, compiled sooner.
+    pub const QUICK: Self = Self(&cranelift::ROW);
     /// The same lowered code as C source, for a C compiler.
     pub const C: Self = Self(&c::ROW);
 
     /// All of them; the first is the default.
-    pub const ALL: [Self; 3] = [Self::LLVM, Self::CRANELIFT, Self::C];
+    pub const ALL: [Self; 3] = [Self::LLVM, Self::QUICK, Self::C];
 
     /// The one of a name.
     pub fn named(name: &str) -> Option<Self> {

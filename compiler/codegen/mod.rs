@@ -1,10 +1,10 @@
-//! Code from the `llvm` dialect: machine code by LLVM or by Cranelift, or C source.
+//! Code from the `llvm` dialect: machine code or C source.
 
 mod backend;
 mod blocks;
 pub mod c;
 mod constant;
-pub mod cranelift;
+mod cranelift;
 mod data;
 mod inst;
 mod intrinsic;

@@ -21,7 +21,7 @@ fn product(m: i64, k: i64, n: i64, is_transposed: bool) -> Graph {
 }
 
 fn targets() -> Vec<Target> {
-    let quick = Target::host().with_backend(Backend::CRANELIFT);
+    let quick = Target::host().with_backend(Backend::QUICK);
     levels().into_iter().chain([quick]).collect()
 }
 

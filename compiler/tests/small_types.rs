@@ -26,7 +26,7 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     let inputs: BTreeMap<String, Tensor> =
         inputs.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())).collect();
     let expected = graph.eval(&inputs).unwrap();
-    for target in levels().into_iter().chain([Target::host().with_backend(Backend::CRANELIFT)]) {
+    for target in levels().into_iter().chain([Target::host().with_backend(Backend::QUICK)]) {
         let cpu = format!("{:?} for {}", target.backend, target.cpu);
         let options = CompileOptions { target };
         let compiled =

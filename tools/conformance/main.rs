@@ -18,7 +18,7 @@ const USAGE: &str = "irc-conformance DATA [--backend NAME]... [--part K/N] [--on
     [--write PAGE.md] [--least N]
 
   DATA      a folder with the suites node, simple, pytorch-converted, pytorch-operator
-  --backend llvm (default), cranelift, reference; several are compared
+  --backend a code generator of irc (llvm by default) or reference; several are compared
   --part    the K-th of every N cases, from 1
   --only    cases whose path holds the text
   --write   a page with every case

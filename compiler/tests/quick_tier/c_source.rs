@@ -36,7 +36,7 @@ fn source(path: &Path, target: Target) -> Option<Vec<u8>> {
 fn both(path: &Path, flags: &[&str]) -> Option<[Buffers; 2]> {
     let text = source(path, Target::portable())?;
     let session = Session::new();
-    let target = Target::host().with_backend(Backend::CRANELIFT);
+    let target = Target::host().with_backend(Backend::QUICK);
     let quick = model(&session, path)?.library(target).unwrap();
     let inputs = inputs(&quick.interface);
     Some([run(&quick.library, inputs.clone()), run_c(&text, flags, inputs)])

@@ -462,7 +462,7 @@ impl Functions {
 }
 
 /// The code generators that are compared with LLVM.
-pub const OTHERS: [Backend; 2] = [Backend::CRANELIFT, Backend::C];
+pub const OTHERS: [Backend; 2] = [Backend::QUICK, Backend::C];
 
 /// What is compared with LLVM's code for this machine: LLVM's for every level below, and code of the others.
 fn rivals() -> Vec<Target> {
@@ -472,7 +472,7 @@ fn rivals() -> Vec<Target> {
 
 /// A module in the `llvm` dialect through LLVM and through the others.
 pub fn every(text: &str) -> [Functions; 3] {
-    [Backend::LLVM, Backend::CRANELIFT, Backend::C].map(|backend| Functions::compile(text, backend))
+    [Backend::LLVM, Backend::QUICK, Backend::C].map(|backend| Functions::compile(text, backend))
 }
 
 /// A module in the `llvm` dialect as C source.

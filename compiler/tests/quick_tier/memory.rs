@@ -340,7 +340,7 @@ fn an_object_is_the_same_bytes_each_time() {
     let object = || {
         let context = irc_dialects::new_context();
         let module = irc_mlir::parse_module(&context, text).unwrap();
-        let target = Target::host().with_backend(Backend::CRANELIFT);
+        let target = Target::host().with_backend(Backend::QUICK);
         compile(&module, &target, Output::Object).unwrap()
     };
     assert_eq!(object(), object());

@@ -27,7 +27,7 @@ fn differences(path: &Path) -> Option<Vec<String>> {
         return None;
     }
     let inputs = inputs(&interface);
-    let [expected, found] = [Backend::LLVM, Backend::CRANELIFT].map(|backend| {
+    let [expected, found] = [Backend::LLVM, Backend::QUICK].map(|backend| {
         let compiled = model.library(Target::host().with_backend(backend));
         let compiled = compiled.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         run(&compiled.library, inputs.clone())
@@ -102,7 +102,7 @@ fn an_accumulation_that_is_defined_is_the_same_bits() {
     let session = Session::new();
     let options = ImportOptions { accumulate: irc::Accumulate::Ark, ..Default::default() };
     let model = session.import_with(path, &options).unwrap();
-    let [expected, found] = [Backend::LLVM, Backend::CRANELIFT].map(|backend| {
+    let [expected, found] = [Backend::LLVM, Backend::QUICK].map(|backend| {
         let compiled = model.library(Target::host().with_backend(backend)).unwrap();
         let inputs = compiled.interface.inputs.iter().map(|port| {
             let tensor = Tensor::random(port.tensor_type().unwrap(), seed_for(2, &port.name));
@@ -121,13 +121,13 @@ fn a_session_keeps_the_objects_of_the_tiers_apart() {
     let session = Session::new();
     let model = session.import(&path).unwrap();
     let compile = |backend| model.library(Target::host().with_backend(backend)).unwrap();
-    let (llvm, cranelift) = (compile(Backend::LLVM), compile(Backend::CRANELIFT));
+    let (llvm, cranelift) = (compile(Backend::LLVM), compile(Backend::QUICK));
     assert_ne!(llvm.library, cranelift.library);
     session.take_executed();
     assert_eq!(compile(Backend::LLVM), llvm);
-    assert_eq!(compile(Backend::CRANELIFT), cranelift);
+    assert_eq!(compile(Backend::QUICK), cranelift);
     assert_eq!(session.take_executed(), Vec::<String>::new());
     let other = Session::new();
-    let again = model.in_session(&other).library(Target::host().with_backend(Backend::CRANELIFT));
+    let again = model.in_session(&other).library(Target::host().with_backend(Backend::QUICK));
     assert_eq!(again.unwrap(), cranelift);
 }

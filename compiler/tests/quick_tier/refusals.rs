@@ -25,7 +25,7 @@ fn refused_output(text: &str, target: &Target, output: Output) -> (String, Vec<S
 }
 
 fn quick() -> Target {
-    Target::host().with_backend(Backend::CRANELIFT)
+    Target::host().with_backend(Backend::QUICK)
 }
 
 #[test]
@@ -58,14 +58,14 @@ fn a_stack_buffer_of_unknown_size_is_refused() {
 #[test]
 fn a_processor_without_fused_products_computes_none() {
     let text = "llvm.func @f(%0: f32) -> f32 { %1 = llvm.intr.fma(%0, %0, %0) : (f32, f32, f32) -> f32\n llvm.return %1 : f32 }";
-    let old = Target::from_name("x86-64-v2").with_backend(Backend::CRANELIFT);
+    let old = Target::from_name("x86-64-v2").with_backend(Backend::QUICK);
     assert!(refused(text, &old).0.contains("fused multiply-add"));
 }
 
 #[test]
 fn a_processor_that_is_not_known_or_too_old_is_refused() {
     for (cpu, why) in [("pdp11", "is not known"), ("core2", "lacks the vector instructions")] {
-        let target = Target::from_name(cpu).with_backend(Backend::CRANELIFT);
+        let target = Target::from_name(cpu).with_backend(Backend::QUICK);
         let (message, _) = refused("llvm.func @f() { llvm.return }", &target);
         assert!(message.contains(cpu) && message.contains(why), "{message}");
     }

@@ -45,6 +45,9 @@ pub enum Planner {
 pub const GENERATORS: [(&str, &str); 2] =
     [("llvm", "LLVM: the fastest code"), ("cranelift", "Cranelift: fast compilation, slower code")];
 
+/// The name of the quick tier.
+pub(crate) const QUICK: &str = GENERATORS[1].0;
+
 /// What runs a model without compiling it for the host, beside the code generators.
 pub const ENGINES: [(&str, &str); 2] = [
     ("reference", "The reference evaluator: slow, defines the correct results"),

@@ -1,7 +1,7 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
     Compile, Console, EXIT_CODES, GENERATORS, Graphs, Planner,
-    common::{engines, generators},
+    common::{QUICK, engines, generators},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub enum Command {
     "Examples:\n  \
      irc compile ffn.model.json -o ffn.so\n  \
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
-     irc compile ffn.model.json -o ffn.so --backend cranelift\n  \
+     irc compile ffn.model.json -o ffn.so --backend {QUICK}\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
@@ -163,7 +163,7 @@ pub enum Kind {
      irc run model.tar --inputs x.npz --outputs y.npz           an archive of irc or TVM\n  \
      irc run ffn.model.json --seed 1 --backend reference\n  \
      irc run mnist.onnx --data-set test_data_set_0              an ONNX model with its test data\n  \
-     irc run ffn.model.json --seed 1 --backend cranelift        compile faster, run slower\n  \
+     irc run ffn.model.json --seed 1 --backend {QUICK}        compile faster, run slower\n  \
      irc run ffn.plan.json --seed 1 --threads 2                 an ARK plan\n  \
      irc run rank0.plan.json rank1.plan.json --seed 1 --trace t.json\n  \
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
