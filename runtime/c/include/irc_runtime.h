@@ -18,25 +18,25 @@ typedef enum {
   IRC_OK = 0,
   // A file cannot be read.
   IRC_FILE = 1,
-  // The archive is damaged or contradicts itself; each line of the message is a diagnostic.
-  IRC_REFUSED = 2,
-  // The file is valid, but nothing that runs here.
+  // The archive is damaged or inconsistent; each line of the message is a diagnostic.
+  IRC_INVALID = 2,
+  // The file is valid, but this runtime cannot run it.
   IRC_UNSUPPORTED = 3,
   // The code uses instructions that this processor lacks; none of it has run.
   IRC_PROCESSOR = 4,
   // The system cannot load the code, or it lacks a function.
   IRC_LOAD = 5,
-  // The model needs more memory than it may have, or than there is.
+  // More memory is needed than allowed or available.
   IRC_MEMORY = 6,
-  // The call is wrong: a null pointer, an unknown name, memory of another size or alignment.
+  // The call is wrong: a null pointer, an unknown name, memory of the wrong size or alignment.
   IRC_ARGUMENT = 7,
   // The model failed while it ran.
   IRC_FAILED = 8,
-  // A fault of the runtime itself.
-  IRC_FAULT = 9,
+  // An internal error of the runtime.
+  IRC_INTERNAL = 9,
 } irc_code;
 
-// A model with memory. One thread may use it at a time.
+// The memory to run a model with. One thread may use it at a time.
 typedef struct irc_context irc_context;
 
 // An error; free it with `irc_error_free`.
@@ -50,29 +50,29 @@ typedef void (*irc_task)(void *data, uint32_t index);
 
 // Threads of the caller, which run the tasks of parallel calls.
 typedef struct {
-  // Whatever `run` needs; it lives as long as the contexts of the pool.
+  // Passed to `run`; must be valid as long as the contexts of the pool exist.
   void *user;
-  // How many tasks run at once, at least 1.
+  // Number of tasks that run at once, at least 1.
   uint32_t threads;
-  // Runs `task(data, 0)` to `task(data, tasks - 1)`, each once and each on a thread of its own at the
-  // same time as the others, for tasks may wait for each other; returns when all have. `tasks` is at
-  // most `threads`. Several threads may call it at once.
+  // Runs `task(data, 0)` to `task(data, tasks - 1)`, each once and on a thread of its own, concurrently, as
+  // tasks may wait for each other; returns when all have finished. `tasks` is at most `threads`. Several
+  // threads may call it at once.
   void (*run)(void *user, uint32_t tasks, irc_task task, void *data);
 } irc_pool;
 
-// How a context is made. Zeros are fine everywhere but in `size`.
+// How a context is created. Zeros select the defaults, except in `size`.
 typedef struct {
   // Bytes of this struct: `sizeof(irc_context_options)`.
   size_t size;
-  // Threads that run the tasks of parallel calls; null takes `threads` of the context's own.
+  // The threads that run the tasks of parallel calls; null selects `threads` threads of the runtime.
   const irc_pool *pool;
-  // Without a pool: how many tasks run at once. 0 and 1 run them on the thread that calls.
+  // Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
   uint32_t threads;
-  // Whether code that leaves its memory dies there: for finding such code.
+  // Whether code that accesses memory beyond a tensor faults: for finding such code.
   uint32_t guard;
   // Bytes of workspace of each thread, where the archive states less than its code takes.
   uint64_t workspace_bytes;
-  // The most bytes that the context may take; 0 allows what the machine has.
+  // Maximum number of bytes of the context; 0 allows the memory of the machine.
   uint64_t memory_limit;
 } irc_context_options;
 
@@ -80,9 +80,9 @@ typedef struct {
 typedef struct {
   // Bytes of this struct: `sizeof(irc_open_options)`.
   size_t size;
-  // Which model of an archive of several; null takes the only one.
+  // The model of an archive of several; null selects the only one.
   const char *model;
-  // Path of the archive's code as a shared library, for archives that hold none; or null.
+  // Path of the archive's code as a shared library, for archives without one; or null.
   const char *library;
 } irc_open_options;
 
@@ -103,7 +103,7 @@ typedef struct {
   uint32_t rank;
   // Extents, outermost first; -1 where they depend on the inputs. Null when there is no dimension.
   const int64_t *shape;
-  // Bytes of the whole, dense and row-major; 0 also where they depend on the inputs.
+  // Bytes of the contents, dense and row-major; 0 if they depend on the inputs.
   uint64_t bytes;
 } irc_port;
 
@@ -114,16 +114,15 @@ extern "C" {
 // The number of the interface that the library has: `IRC_RUNTIME_ABI` of its header.
 uint32_t irc_abi_version(void);
 
-// Gives a model memory, and puts a context into `context`, which `irc_context_free` frees. `options` may
-// be null.
+// Creates a context of a model, and stores it in `context`; `irc_context_free` frees it. `options` may be null.
 irc_error *irc_context_new(const irc_model *model,
                            const irc_context_options *options,
                            irc_context **context);
 
-// Frees a context; null is fine.
+// Frees a context, or nothing if it is null.
 void irc_context_free(irc_context *context);
 
-// Bytes of memory that the context took when it was made; 0 of null.
+// Bytes of memory that the context allocated when it was created; 0 for null.
 size_t irc_context_bytes(const irc_context *context);
 
 // Copies `bytes` bytes to an input. A binding of it ends.
@@ -140,8 +139,8 @@ irc_error *irc_context_set_input_shaped(irc_context *context,
                                         const void *data,
                                         size_t bytes);
 
-// Lets an input be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
-// Nothing is copied, and the model does not write there.
+// Binds an input to memory of the caller, aligned to 64 bytes, until the context or the binding ends. The
+// memory is read in place, and the model does not write there.
 irc_error *irc_context_bind_input(irc_context *context,
                                   size_t index,
                                   const void *data,
@@ -155,26 +154,26 @@ irc_error *irc_context_bind_input_shaped(irc_context *context,
                                          const void *data,
                                          size_t bytes);
 
-// Lets an output be in the caller's memory, aligned to 64 bytes, until the context or the binding ends.
+// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends.
 irc_error *irc_context_bind_output(irc_context *context,
                                    size_t index,
                                    void *data,
                                    size_t bytes);
 
-// Lets an output be in the context's own memory again.
+// Ends the binding of an output: it is in the context's own memory again.
 irc_error *irc_context_unbind_output(irc_context *context, size_t index);
 
-// Runs the model. Inputs keep what they hold; those never set are zero.
+// Runs the model. Inputs keep their contents; those never set are zero.
 irc_error *irc_context_run(irc_context *context);
 
-// Where an output is, and how many bytes it has: the caller's memory, or the context's own, which the
-// next run writes anew.
+// The address and size of an output: in bound memory, or in the context's own, which the next run
+// overwrites.
 irc_error *irc_context_output(const irc_context *context,
                               size_t index,
                               const void **data,
                               size_t *bytes);
 
-// Copies an output to `data`, which has room for exactly its bytes.
+// Copies an output to `data`, which must have exactly its size.
 irc_error *irc_context_copy_output(const irc_context *context,
                                    size_t index,
                                    void *data,
@@ -196,8 +195,8 @@ const char *irc_error_message(const irc_error *error);
 // Frees an error; null is fine.
 void irc_error_free(irc_error *error);
 
-// Opens an archive, or a library of `irc compile`, and puts a model into `model`, which
-// `irc_model_free` frees. `options` may be null. The file stays mapped and must not change.
+// Opens an archive, or a library of `irc compile`, and stores in `model` the model, which `irc_model_free`
+// frees. `options` may be null. The file stays mapped and must not change.
 irc_error *irc_model_open(const char *path, const irc_open_options *options, irc_model **model);
 
 // As `irc_model_open`, of an archive in memory, which stays there, unchanged, as long as the model and
@@ -207,13 +206,13 @@ irc_error *irc_model_open_memory(const void *data,
                                  const irc_open_options *options,
                                  irc_model **model);
 
-// Frees a model; null is fine. Its contexts stay usable.
+// Frees a model, or nothing if it is null. Its contexts remain usable.
 void irc_model_free(irc_model *model);
 
-// Number of inputs; 0 of null.
+// Number of inputs; 0 for null.
 size_t irc_model_input_count(const irc_model *model);
 
-// Number of outputs; 0 of null.
+// Number of outputs; 0 for null.
 size_t irc_model_output_count(const irc_model *model);
 
 // Describes an input.
