@@ -160,7 +160,7 @@ fn choice(builder: &mut Builder, condition: ValueId, x: ValueId) -> ValueId {
         Box::new(b.finish())
     };
     let kind = NodeKind::If { then: side(Binary::Add, "t"), otherwise: side(Binary::Mul, "e") };
-    builder.region(kind, &[condition, x], [ty.clone()])[0]
+    builder.region(kind, &[condition, x], [ty.clone()]).unwrap()[0]
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn calls_of_one_function() {
     let mut y = x;
     for _ in 0..3 {
         let kind = NodeKind::Call { name: "layer".into(), body: body.clone() };
-        y = b.region(kind, &[y, w], [matrix([3, 5])])[0];
+        y = b.region(kind, &[y, w], [matrix([3, 5])]).unwrap()[0];
     }
     b.output("y", y);
     let graph = b.finish();
@@ -243,7 +243,7 @@ fn recurrence(trips: Option<i64>) -> Graph {
     let w = b.input("w", state.clone());
     let length = trips.map_or_else(|| Dim::symbol("length"), Dim::Known);
     let sequence = Type::new(DType::F32, [length, 2.into(), 4.into()]);
-    let results = b.region(kind, &[count, start, s, w], [state, sequence]);
+    let results = b.region(kind, &[count, start, s, w], [state, sequence]).unwrap();
     b.output("last", results[0]);
     b.output("trace", results[1]);
     b.finish()
@@ -349,7 +349,8 @@ fn a_carried_value_may_grow() {
     let trips = b.input("trips", scalar(DType::I64));
     let start = b.fill(1.0, &[], DType::Bool).unwrap();
     let s = b.input("s", TensorType::new(DType::F32, [3]).into());
-    let results = b.region(kind, &[trips, start, s], [Type::new(DType::F32, [Dim::symbol("M")])]);
+    let results =
+        b.region(kind, &[trips, start, s], [Type::new(DType::F32, [Dim::symbol("M")])]).unwrap();
     b.output("s", results[0]);
     let graph = b.finish();
     for trips in [0, 1, 4] {
@@ -368,7 +369,7 @@ fn a_constant_in_a_branch() {
         Box::new(b.finish())
     };
     let kind = NodeKind::If { then: side(1), otherwise: side(2) };
-    let y = b.region(kind, &[condition], [matrix([32, 32])])[0];
+    let y = b.region(kind, &[condition], [matrix([32, 32])]).unwrap()[0];
     b.output("y", y);
     let graph = b.finish();
     for side in [true, false] {

@@ -1,5 +1,6 @@
 //! Control flow over sizes that depend on symbols, compiled and run, against evaluation.
-use crate::support::graphs::{agree, compile, f32s, i64s, run, truth};
+use crate::support::graphs::{agree, compile, compile_for, f32s, i64s, run, truth};
+use irc::{Target, codegen::Backend};
 use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
 use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ fn calls_whose_results_have_sizes_of_their_own() {
     for _ in 0..2 {
         let kind = NodeKind::Call { name: "head".into(), body: body.clone() };
         let fresh = b.fresh_symbol();
-        outputs.extend(b.region(kind, &[x, count], [row(fresh), row(n())]));
+        outputs.extend(b.region(kind, &[x, count], [row(fresh), row(n())]).unwrap());
     }
     for (index, value) in outputs.into_iter().enumerate() {
         b.output(format!("y{index}"), value);
@@ -109,7 +110,7 @@ fn a_choice_of_sizes_known_outside() {
     });
     let otherwise = nested("e", &[row(n())], |_, x| vec![x[0]]);
     let kind = NodeKind::If { then, otherwise };
-    let y = b.region(kind, &[condition, x], [row(n())])[0];
+    let y = b.region(kind, &[condition, x], [row(n())]).unwrap()[0];
     let z = b.binary(Binary::Add, x, y).unwrap();
     b.output("y", y);
     b.output("z", z);
@@ -128,7 +129,7 @@ fn a_choice_of_two_shapes() {
     let then = nested("t", &types, |_, inputs| vec![inputs[0]]);
     let otherwise = nested("e", &types, |b, inputs| vec![b.unary(Unary::Exp, inputs[1]).unwrap()]);
     let kind = NodeKind::If { then, otherwise };
-    let chosen = b.region(kind, &[condition, x, y], [row(Dim::symbol("C"))])[0];
+    let chosen = b.region(kind, &[condition, x, y], [row(Dim::symbol("C"))]).unwrap()[0];
     let sum = b.reduce(Reduction::Sum, chosen, &[0], true).unwrap();
     let scaled = b.binary(Binary::Sub, chosen, sum).unwrap();
     b.output("scaled", scaled);
@@ -157,7 +158,7 @@ fn a_choice_in_a_loop_over_a_symbol() {
             vec![b.binary(Binary::Mul, inputs[0], inputs[1]).unwrap()]
         });
         let kind = NodeKind::If { then, otherwise };
-        let next = b.region(kind, &[odd, *s, *w], [state.clone()])[0];
+        let next = b.region(kind, &[odd, *s, *w], [state.clone()]).unwrap()[0];
         let total = b.reduce(Reduction::Max, next, &[0], false).unwrap();
         let limit = b.scalar(50.0, DType::F32).unwrap();
         let go_on = b.compare(Comparison::Lt, total, limit).unwrap();
@@ -169,7 +170,7 @@ fn a_choice_in_a_loop_over_a_symbol() {
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 1 };
     let sequence = Type::new(DType::F32, [Dim::symbol("T"), n()]);
-    let results = b.region(kind, &[trips, start, s, w], [state, sequence]);
+    let results = b.region(kind, &[trips, start, s, w], [state, sequence]).unwrap();
     b.output("last", results[0]);
     b.output("all", results[1]);
     let graph = b.finish();
@@ -195,7 +196,7 @@ fn a_loop_that_carries_what_it_was_given() {
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 2 };
     let sequence = Type::new(DType::F32, [Dim::symbol("T"), n()]);
-    let results = b.region(kind, &[trips, start, x, y], [row(n()), row(n()), sequence]);
+    let results = b.region(kind, &[trips, start, x, y], [row(n()), row(n()), sequence]).unwrap();
     for (index, result) in results.iter().enumerate() {
         b.output(format!("r{index}"), *result);
     }
@@ -251,7 +252,7 @@ fn elements_of_a_sequence_may_have_sizes_that_depend_on_data() {
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 0 };
     let sequence = Type::new(DType::F32, [Dim::symbol("T"), Dim::symbol("L")]);
-    let all = b.region(kind, &[trips, start, x, lengths], [sequence])[0];
+    let all = b.region(kind, &[trips, start, x, lengths], [sequence]).unwrap()[0];
     b.output("all", all);
     let graph = b.finish();
     let inputs = |trips, lengths: [i64; 3]| {
@@ -278,7 +279,7 @@ fn the_length_of_a_sequence_may_be_stated() {
     let kind = NodeKind::Loop { body, carried: 0 };
     let length = b.fresh_symbol();
     let sequence = Type::new(DType::F32, [length, 4.into()]);
-    let all = b.region(kind, &[trips, start, x], [sequence])[0];
+    let all = b.region(kind, &[trips, start, x], [sequence]).unwrap()[0];
     let three = b.assume(all, 0, 3, "expected three rows").unwrap();
     assert_eq!(b.ty(three).known(), Some(TensorType::new(DType::F32, [3, 4])));
     let sum = b.reduce(Reduction::Sum, three, &[0], false).unwrap();
@@ -306,7 +307,7 @@ fn a_check_may_fail_inside() {
     let x = b.input("x", row(n()));
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 1 };
-    let y = b.region(kind, &[trips, start, x], [row(n())])[0];
+    let y = b.region(kind, &[trips, start, x], [row(n())]).unwrap()[0];
     b.output("y", y);
     let graph = b.finish();
     agree(&graph, &[("trips", i64s([], &[3])), ("x", f32s([4], 1))]);
@@ -327,7 +328,8 @@ fn a_loop_in_a_loop() {
     let body = nested("o", &[scalar(DType::I64), row(n()), row(n())], |b, inputs| {
         let (go_on, start) = (yes(b), yes(b));
         let kind = NodeKind::Loop { body: inner("i"), carried: 1 };
-        let next = b.region(kind, &[inputs[0], start, inputs[1], inputs[2]], [row(n())])[0];
+        let next =
+            b.region(kind, &[inputs[0], start, inputs[1], inputs[2]], [row(n())]).unwrap()[0];
         let total = b.reduce(Reduction::Sum, next, &[0], false).unwrap();
         vec![go_on, next, total]
     });
@@ -337,7 +339,7 @@ fn a_loop_in_a_loop() {
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 1 };
     let totals = Type::new(DType::F32, [5.into()]);
-    let results = b.region(kind, &[trips, start, x, w], [row(n()), totals]);
+    let results = b.region(kind, &[trips, start, x, w], [row(n()), totals]).unwrap();
     b.output("x", results[0]);
     b.output("totals", results[1]);
     let graph = b.finish();
@@ -360,7 +362,7 @@ fn weights_are_captured_by_what_is_inside() {
     let x = b.input("x", ty());
     let start = yes(&mut b);
     let kind = NodeKind::Loop { body, carried: 1 };
-    let y = b.region(kind, &[trips, start, x], [ty()])[0];
+    let y = b.region(kind, &[trips, start, x], [ty()]).unwrap()[0];
     b.output("y", y);
     let graph = b.finish();
     assert_eq!(compile(&graph).constants.len(), 1);
@@ -405,4 +407,94 @@ fn names_of_sizes_may_be_any_text() {
     let flat = b.reshape(y, &[size * 3.into()]).unwrap();
     b.output("flat \"y\"", flat);
     agree(&b.finish(), &[("the 'input'", f32s([4, 3], 1))]);
+}
+
+/// What a graph says when it runs on inputs, compiled by both code generators.
+fn refused(graph: &Graph, inputs: &[(&str, irc_tl::Tensor)]) -> String {
+    let errors = [Backend::LLVM, Backend::CRANELIFT].map(|backend| {
+        let compiled = compile_for(graph, Target::host().with_backend(backend));
+        run(&compiled, inputs).unwrap_err().to_string()
+    });
+    assert_eq!(errors[0], errors[1]);
+    errors[0].clone()
+}
+
+/// A tensor of ones whose two extents are the elements of `shape`.
+fn ones() -> Graph {
+    let mut b = Builder::new();
+    let shape = b.input("shape", TensorType::new(DType::I64, [2]).into());
+    b.set_origin(Some("graph.node[3]: Expand 'e'".into()));
+    let dims = b.elements_or_symbols(shape).unwrap();
+    let y = b.fill(1.0, &dims, DType::F32).unwrap();
+    b.output("y", y);
+    b.finish()
+}
+
+#[test]
+fn a_negative_size_is_an_error_at_its_node() {
+    let inputs = [("shape", i64s([2], &[3, -2]))];
+    let found = refused(&ones(), &inputs);
+    let expected = "graph.node[3]: Expand 'e': expected dimension 1 of f32[s0,s1] not to be \
+                    negative: found 0 and -2";
+    assert_eq!(found, expected);
+    let inputs = inputs.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect();
+    assert_eq!(ones().eval(&inputs).unwrap_err().to_string(), expected);
+    agree(&ones(), &[("shape", i64s([2], &[3, 0]))]);
+}
+
+#[test]
+fn a_computed_size_that_no_memory_has_is_an_error_at_its_node() {
+    for extents in [[1 << 40, 1 << 40], [1 << 31, 1 << 31], [1 << 62, 4]] {
+        let inputs = [("shape", i64s([2], &extents))];
+        let found = refused(&ones(), &inputs);
+        assert!(
+            found.starts_with("graph.node[3]: Expand 'e': expected as many elements"),
+            "{found}"
+        );
+        let inputs = inputs.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect();
+        assert_eq!(ones().eval(&inputs).unwrap_err().to_string(), found);
+    }
+}
+
+#[test]
+fn bytes_of_an_output_do_not_wrap_around() {
+    let mut b = Builder::new();
+    b.input("x", Type::new(DType::F32, [n(), 0.into()]));
+    let y = b.fill(1.0, &[n(), 4.into()], DType::F32).unwrap();
+    b.output("y", y);
+    // 2^64 bytes, 0 in 64 bits.
+    let found = refused(&b.finish(), &[("x", f32s([1 << 60, 0], 1))]);
+    assert!(found.starts_with("output 'y': expected memory for the bytes of f32[N,4]"), "{found}");
+}
+
+#[test]
+fn bytes_of_intermediate_values_do_not_wrap_around() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [n(), 0.into()]));
+    let w = b.input("w", TensorType::new(DType::F32, [0, 8]).into());
+    let v = b.input("v", TensorType::new(DType::F32, [8, 0]).into());
+    let wide = b.matmul(x, w).unwrap();
+    let y = b.matmul(wide, v).unwrap();
+    b.output("y", y);
+    let graph = b.finish();
+    let given = |size| [("x", f32s([size, 0], 1)), ("w", f32s([0, 8], 2)), ("v", f32s([8, 0], 3))];
+    agree(&graph, &given(3));
+    // 2^64 bytes, 0 in 64 bits.
+    let found = refused(&graph, &given(1 << 59));
+    assert!(found.starts_with("out of memory: "), "{found}");
+}
+
+#[test]
+fn a_size_that_overflows_is_an_error() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [n(), 0.into()]));
+    let y = b.input("y", Type::new(DType::F32, [Dim::symbol("M"), 0.into()]));
+    let flat = b.fill(1.0, &[n() * Dim::symbol("M")], DType::U8).unwrap();
+    b.output("flat", flat);
+    b.output("x", x);
+    b.output("y", y);
+    let graph = b.finish();
+    agree(&graph, &[("x", f32s([3, 0], 1)), ("y", f32s([2, 0], 1))]);
+    let found = refused(&graph, &[("x", f32s([1 << 32, 0], 1)), ("y", f32s([1 << 32, 0], 1))]);
+    assert!(found.starts_with("the size M*N cannot be computed"), "{found}");
 }

@@ -84,6 +84,7 @@ impl Writer {
             [0; 2].map(|_| self.body(&[], captured.len(), results, depth, |_, _| None));
         let operands: Vec<_> = [condition].into_iter().chain(captured).collect();
         b.region(NodeKind::If { then, otherwise }, &operands, vec![self.ty.clone(); results])
+            .unwrap()
     }
 
     fn repeat(&mut self, b: &mut Builder, values: &[ValueId], depth: usize) -> Vec<ValueId> {
@@ -108,7 +109,7 @@ impl Writer {
             types.push(Type::new(DType::F32, dims.collect::<Vec<_>>()));
         }
         let kind = NodeKind::Loop { body, carried };
-        let results = b.region(kind, &operands, types);
+        let results = b.region(kind, &operands, types).unwrap();
         let sum = |sequence: &ValueId| b.reduce(Reduction::Sum, *sequence, &[0], false).unwrap();
         let sums: Vec<_> = results[carried..].iter().map(sum).collect();
         results[..carried].iter().copied().chain(sums).collect()

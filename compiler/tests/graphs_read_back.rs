@@ -136,9 +136,9 @@ fn constants_of_bodies_are_read_back() {
     let trips = b.scalar(2.0, DType::I64).unwrap();
     let start = b.scalar(1.0, DType::Bool).unwrap();
     let kind = NodeKind::Loop { body: body([&inner, &shared]), carried: 1 };
-    let y = b.region(kind, &[trips, start, x], [ty().into()])[0];
+    let y = b.region(kind, &[trips, start, x], [ty().into()]).unwrap()[0];
     let kind = NodeKind::Loop { body: body([&shared, &inner]), carried: 1 };
-    let y = b.region(kind, &[trips, start, y], [ty().into()])[0];
+    let y = b.region(kind, &[trips, start, y], [ty().into()]).unwrap()[0];
     let late = b.constant(shared.clone());
     let y = b.binary(Binary::Mul, y, late).unwrap();
     let y = b.binary(Binary::Mul, y, early).unwrap();

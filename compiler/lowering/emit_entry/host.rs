@@ -28,8 +28,6 @@ pub const FAIL: &str = "irc_host_fail";
 
 /// There is no memory.
 pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
-/// The host gave no memory for a result.
-pub const NO_OUTPUT: &str = "expected memory for the output of a number";
 /// A loop ended early.
 pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences are long";
 /// The elements of a sequence differ.

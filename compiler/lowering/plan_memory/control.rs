@@ -1,9 +1,10 @@
 //! Writes choices, and calls of functions.
 use super::Program;
-use super::emit::{Emit, Environment, Memory, results_of};
+use super::emit::{Emit, Memory, results_of};
 use super::function::{Writer, define, planned_name};
 use super::homes::{Convention, Home};
 use super::program::{Function, Value as Id};
+use super::sizes::Environment;
 use super::symbols::extents;
 use irc_mlir::Value;
 use std::sync::Arc;
@@ -116,7 +117,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
         let inner = &callee.types[callee.results[result]];
         let sizes: Vec<_> = inner.dims.iter().map(|dim| self.emit.extent(dim, around)).collect();
-        let bytes = self.emit.product(&sizes, self.width(value));
+        let bytes = self.emit.bytes_of(&sizes, self.width(value));
         let block = self.allocate(bytes);
         self.set_own(value, block);
     }

@@ -4,13 +4,6 @@ use irc_mlir::{
     Attribute, Block, BlockRef, Context, Location, OpSpec, OperationLike, OperationRef, Region,
     RegionLike, RegionRef, Type, Value, attr, rebind, ty,
 };
-use irc_tl::{Dim, Factor, SizeFunction};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// The values of symbols.
-pub type Environment<'c, 'a> = BTreeMap<Arc<str>, Value<'c, 'a>>;
-
 /// Memory: a buffer of bytes and where in it.
 #[derive(Clone, Copy)]
 pub struct Memory<'c, 'a> {
@@ -79,6 +72,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     pub fn index(&self, value: i64) -> Value<'c, 'a> {
         let value = attr::index(self.context, value);
         self.value(arith::CONSTANT, &[], Type::index(self.context), &[("value", value)])
+    }
+
+    /// A condition that is known.
+    pub fn flag(&self, value: bool) -> Value<'c, 'a> {
+        let value = attr::bool(self.context, value);
+        self.value(arith::CONSTANT, &[], self.ty("i1"), &[("value", value)])
     }
 
     /// An `i32` constant.
@@ -186,74 +185,6 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.compare(Predicate::Ne, loaded, zero)
     }
 
-    /// The value of a size.
-    pub fn size(&self, dim: &Dim, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
-        if let Some(known) = dim.known() {
-            return self.index(known);
-        }
-        let terms = dim.terms().into_iter().map(|(by, factors)| {
-            let factors = factors.iter().map(|factor| self.factor(factor, symbols));
-            let product = factors.reduce(|left, right| self.binary(arith::MULI, left, right));
-            match product {
-                Some(product) if by == 1 => product,
-                Some(product) => self.binary(arith::MULI, product, self.index(by)),
-                None => self.index(by),
-            }
-        });
-        let sum = terms.reduce(|left, right| self.binary(arith::ADDI, left, right));
-        sum.unwrap_or_else(|| self.index(0))
-    }
-
-    /// A size that is not below zero.
-    pub fn extent(&self, dim: &Dim, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
-        let size = self.size(dim, symbols);
-        match dim.known() {
-            Some(_) => size,
-            None => self.binary(arith::MAXSI, size, self.index(0)),
-        }
-    }
-
-    /// The product of extents, and of a number of bytes for each element.
-    pub fn product(&self, extents: &[Value<'c, 'a>], each: i64) -> Value<'c, 'a> {
-        let each = self.index(each);
-        extents.iter().fold(each, |bytes, extent| self.binary(arith::MULI, bytes, *extent))
-    }
-
-    fn factor(&self, factor: &Factor, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
-        match factor {
-            Factor::Symbol(name) => match symbols.get(name) {
-                Some(value) => *value,
-                None => unreachable!("steps stand behind what gives '{name}' a value"),
-            },
-            Factor::Call(function, parts) => {
-                let [left, right] = parts.each_ref().map(|part| self.size(part, symbols));
-                match function {
-                    SizeFunction::Min => self.binary(arith::MINSI, left, right),
-                    SizeFunction::Max => self.binary(arith::MAXSI, left, right),
-                    SizeFunction::FloorDiv => {
-                        self.binary(arith::FLOORDIVSI, left, self.divisor(right))
-                    }
-                    SizeFunction::Mod => {
-                        let divisor = self.divisor(right);
-                        let quotient = self.binary(arith::FLOORDIVSI, left, divisor);
-                        let whole = self.binary(arith::MULI, quotient, divisor);
-                        self.binary(arith::SUBI, left, whole)
-                    }
-                }
-            }
-            Factor::IfEqual(parts) => {
-                let [a, b, x, y] = parts.each_ref().map(|part| self.size(part, symbols));
-                self.select(self.compare(Predicate::Eq, a, b), x, y)
-            }
-        }
-    }
-
-    /// Division by zero traps: where a size divides by zero, it divides by one.
-    fn divisor(&self, value: Value<'c, 'a>) -> Value<'c, 'a> {
-        let zero = self.compare(Predicate::Eq, value, self.index(0));
-        self.select(zero, self.index(1), value)
-    }
-
     /// A new block at the end of the function.
     pub fn new_block(&self) -> BlockRef<'c, 'a> {
         self.region.append_block(Block::new(&[]))
@@ -307,6 +238,10 @@ pub enum Predicate {
     Le = 3,
     /// `>`, signed
     Gt = 4,
+    /// `>=`, signed
+    Ge = 5,
+    /// `<=`, unsigned
+    Ule = 7,
 }
 
 fn with_block<'c>(arguments: &[(Type<'c>, Location<'c>)]) -> Region<'c> {

@@ -3,9 +3,10 @@
 mod requests;
 
 use super::Program;
-use super::emit::{Emit, Environment, Memory, Offset, Predicate, arguments_of, block_of};
+use super::emit::{Emit, Memory, Offset, Predicate, arguments_of, block_of};
 use super::homes::{Convention, Home, Homes, Place, Purpose};
 use super::program::{Function, Step, Value as Id, bytes_of};
+use super::sizes::{Environment, MAX_BYTES};
 use super::symbols::{Schedule, alone, extents};
 use crate::{
     attributes::{LINKAGE, PROGRAM, ProgramInfo},
@@ -15,6 +16,7 @@ use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Writes functions of one program.
 pub struct Writer<'p, 'c, 'a> {
@@ -152,16 +154,17 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 found.push((input, axis, extent));
             }
         }
+        let named: BTreeMap<(usize, usize), Arc<str>> =
+            first.into_iter().map(|(symbol, place)| (place, symbol)).collect();
         for (input, axis, extent) in &found {
-            let named = first.iter().find(|(_, place)| **place == (*input, *axis));
-            if let Some((symbol, _)) = named {
+            if let Some(symbol) = named.get(&(*input, *axis)) {
                 self.symbols.insert(symbol.clone(), *extent);
             }
         }
         for (input, axis, extent) in found {
             let dim = &function.types[input].dims[axis];
             let is_known = dim.symbols().iter().all(|symbol| self.symbols.contains_key(symbol));
-            if is_known && !first.values().any(|place| *place == (input, axis)) {
+            if is_known && !named.contains_key(&(input, axis)) {
                 let name = &self.program.interface.inputs[input].name;
                 let message = extent_message(name, dim, axis);
                 let expected = self.emit.size(dim, &self.symbols);
@@ -208,7 +211,6 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
 
     /// Gets the memory of a value that is not planned, before it is computed.
     pub fn ready(&mut self, value: Id) {
-        let ty = &self.function.types[value];
         match self.homes.homes[value] {
             Home::Output(index) => {
                 // The result may be a view of the value.
@@ -217,8 +219,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.own.insert(value, memory);
             }
             Home::Own => {
-                let bytes = self.emit.size(&bytes_of(ty), &self.symbols);
-                let block = self.allocate(bytes);
+                let block = self.allocate(self.bytes(value));
                 self.own.insert(value, whole(block));
                 self.keep(value, block);
             }
@@ -257,8 +258,21 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         dims.iter().map(|dim| self.emit.extent(dim, &self.symbols)).collect()
     }
 
-    /// Asks the host for the memory of a result.
+    /// The bytes of a value.
+    fn bytes(&self, value: Id) -> Value<'c, 'a> {
+        self.emit.bytes_of(&self.extents(value), self.width(value))
+    }
+
+    /// Asks the host for the memory of a result, if there can be any.
     fn output(&mut self, index: usize, extents: &[Value<'c, 'a>]) -> Memory<'c, 'a> {
+        let result = self.function.results[index];
+        let message = output_message(
+            &self.program.interface.outputs[index].name,
+            &self.function.types[result],
+        );
+        let bytes = self.emit.bytes_of(extents, self.width(result));
+        let holds = self.emit.compare(Predicate::Lt, bytes, self.emit.index(MAX_BYTES));
+        self.require(holds, &message, [bytes, bytes]);
         let rank = extents.len().max(1);
         let list = self.emit.ty(&format!("memref<{rank}xi64>"));
         let segments = attr::parse(self.emit.context, "array<i32: 0, 0>");
@@ -274,8 +288,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let block = self.emit.call(host::OUTPUT, &operands, &[self.emit.bytes(1)])[0];
         let address = self.address(block);
         let holds = self.emit.compare(Predicate::Ne, address, self.emit.index(0));
-        let number = self.emit.index(index as i64);
-        self.require(holds, host::NO_OUTPUT, [number, number]);
+        self.require(holds, &message, [bytes, bytes]);
         whole(block)
     }
 
@@ -323,8 +336,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     }
 
     fn check(&mut self, left: &Dim, relation: Relation, right: &Dim, message: &str) {
-        let sizes = [left, right].map(|size| self.emit.size(size, &self.symbols));
-        let [a, b] = sizes;
+        let sizes = [left, right].map(|size| self.emit.exact(size, &self.symbols));
+        let [a, b] = sizes.map(|(size, _)| size);
         let equal = |emit: &Emit<'c, 'a>| emit.compare(Predicate::Eq, a, b);
         let holds = match relation {
             Relation::Equal => equal(&self.emit),
@@ -334,7 +347,26 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.emit.binary(arith::ORI, equal(&self.emit), one)
             }
         };
-        self.require(holds, message, sizes);
+        // What overflows is in no relation, and said to be as large as can be.
+        let most = self.emit.index(i64::MAX);
+        let (mut holds, mut found) = (holds, [a, b]);
+        for (found, (size, exact)) in found.iter_mut().zip(sizes) {
+            let Some(exact) = exact else { continue };
+            holds = self.emit.binary(arith::ANDI, holds, exact);
+            *found = self.emit.select(exact, size, most);
+        }
+        self.require(holds, message, found);
+    }
+
+    /// Goes on only where the extents that are known after a step are what their expressions say.
+    fn require_exact(&mut self, known: Option<usize>) {
+        let dims: Vec<&Dim> = self.schedule.inexact.get(&known).into_iter().flatten().collect();
+        for dim in dims {
+            if let (_, Some(exact)) = self.emit.exact(dim, &self.symbols) {
+                let most = self.emit.index(i64::MAX);
+                self.require(exact, &overflow_message(dim), [most, most]);
+            }
+        }
     }
 
     /// An element of an integer value.
@@ -411,7 +443,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 {
                     self.emit.opaque(self.memory(*value))
                 } else {
-                    let bytes = self.emit.product(&self.extents(*value), self.width(*value));
+                    let bytes = self.emit.bytes_of(&self.extents(*value), self.width(*value));
                     let block = self.allocate(bytes);
                     self.emit.copy(self.memory(*value), whole(block), bytes);
                     block
@@ -428,7 +460,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 continue;
             }
             let extents = self.extents(*value);
-            let bytes = self.emit.product(&extents, self.width(*value));
+            let bytes = self.emit.bytes_of(&extents, self.width(*value));
             let target = match self.homes.convention {
                 Convention::Main => self.output(index, &extents),
                 _ => {
@@ -454,6 +486,16 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
 /// What is wrong with an input of another extent.
 pub fn extent_message(name: &str, dim: &Dim, axis: usize) -> String {
     format!("input '{name}': expected extent {dim} of dimension {axis}")
+}
+
+/// What is wrong with a size that overflows.
+pub fn overflow_message(dim: &Dim) -> String {
+    format!("the size {dim} cannot be computed")
+}
+
+/// What is wrong with an output that the host gives no memory for.
+pub fn output_message(name: &str, ty: &irc_tl::Type) -> String {
+    format!("output '{name}': expected memory for the bytes of {ty}")
 }
 
 /// A whole buffer.

@@ -3,7 +3,7 @@ use super::program::{Function, Step, Value, bytes_of};
 use super::symbols::{Schedule, Scope, Symbols, alone, symbols_of};
 use irc_planner::memory::{self, Block, Runs};
 use irc_tl::{Dim, Type};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Every block of the workspace starts at a multiple of this: a cache line, and the widest vector.
@@ -66,8 +66,8 @@ pub enum Purpose {
 pub struct Slot {
     /// The step after which its size is known; `None` when it is from the start.
     pub known: Option<usize>,
-    /// It holds as many bytes as the largest of these.
-    pub bytes: BTreeSet<Dim>,
+    /// It holds as many bytes as the largest of these, each with a value of that size.
+    pub bytes: BTreeMap<Dim, Value>,
     /// The positions at which it is used.
     used: Runs,
 }
@@ -92,6 +92,8 @@ pub struct Homes {
     pub workspace: u64,
     /// The slots.
     pub slots: Vec<Slot>,
+    /// Slots by the step after which their size is known.
+    pub slots_known: BTreeMap<Option<usize>, Vec<usize>>,
     /// The constants.
     pub constants: Vec<Vec<u8>>,
     places: BTreeMap<Purpose, Place>,
@@ -127,6 +129,8 @@ impl Homes {
 
 struct Request {
     bytes: Dim,
+    /// The value whose bytes these are, where they depend on symbols.
+    value: Value,
     range: (usize, usize),
 }
 
@@ -209,14 +213,14 @@ impl Planner<'_, '_, '_> {
             }
             Step::Loop { callee, carried, results, .. } => {
                 self.scratch(position, self.callees.scratch.get(callee).copied());
-                let counter = Request { bytes: 128.into(), range: (position, position) };
+                let counter = Request { bytes: 128.into(), value: 0, range: (position, position) };
                 self.requests.insert(Purpose::Counter(position), counter);
                 for (index, result) in results.iter().enumerate() {
                     let returned = self.returns(callee, index + 1);
                     self.define_controlled(*result, position, returned);
                     if index < *carried && !returned {
                         let bytes = bytes_of(&function.types[*result]);
-                        let spare = Request { bytes, range: (position, position) };
+                        let spare = Request { bytes, value: *result, range: (position, position) };
                         self.requests.insert(Purpose::Spare(position, index), spare);
                     }
                 }
@@ -257,14 +261,14 @@ impl Planner<'_, '_, '_> {
         }
         self.homes[value] = None;
         let bytes = bytes_of(&self.function.types[value]);
-        let request = Request { bytes, range: (position, position) };
+        let request = Request { bytes, value, range: (position, position) };
         self.requests.insert(Purpose::Value(value), request);
     }
 
     fn scratch(&mut self, position: usize, bytes: Option<u64>) {
         let Some(bytes) = bytes.filter(|bytes| *bytes > 0) else { return };
         let bytes = Dim::Known(i64::try_from(bytes).unwrap_or(i64::MAX));
-        let request = Request { bytes, range: (position, position) };
+        let request = Request { bytes, value: 0, range: (position, position) };
         self.requests.insert(Purpose::Scratch(position), request);
     }
 
@@ -306,8 +310,13 @@ impl Planner<'_, '_, '_> {
             self.homes[root].or(planned.map(|place| Home::Planned(*place))).unwrap_or(Home::Own)
         };
         let homes = (0..self.function.types.len()).map(home).collect();
+        let mut slots_known: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        for (index, slot) in slots.iter().enumerate() {
+            slots_known.entry(slot.known).or_default().push(index);
+        }
         let Self { convention, constants, roots, .. } = self;
-        Homes { convention, homes, roots, workspace: arena.bytes, slots, constants, places }
+        let workspace = arena.bytes;
+        Homes { convention, homes, roots, workspace, slots, slots_known, constants, places }
     }
 }
 
@@ -321,12 +330,12 @@ fn slot_for(
     let known = request.bytes.symbols().iter().filter_map(|name| known[name]).max();
     let (first, end) = (request.range.0 as u64, request.range.1 as u64 + 1);
     let free = |slot: &Slot| slot.known == known && !slot.used.meets(first, end);
-    let equal = slots.iter().position(|slot| free(slot) && slot.bytes.contains(&request.bytes));
+    let equal = slots.iter().position(|slot| free(slot) && slot.bytes.contains_key(&request.bytes));
     let at = equal.or_else(|| slots.iter().position(free)).unwrap_or_else(|| {
         slots.push(Slot { known, ..Slot::default() });
         slots.len() - 1
     });
-    slots[at].bytes.insert(request.bytes.clone());
+    slots[at].bytes.entry(request.bytes.clone()).or_insert(request.value);
     slots[at].used.insert(first, end);
     at
 }

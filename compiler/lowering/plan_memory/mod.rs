@@ -23,6 +23,7 @@ mod function;
 mod homes;
 pub(crate) mod program;
 mod repeat;
+mod sizes;
 mod symbols;
 
 use crate::{
@@ -117,15 +118,18 @@ pub struct Program<'c, 'a> {
     scope: Scope,
     returned: BTreeMap<String, Vec<bool>>,
     signatures: BTreeMap<String, (Vec<Type<'c>>, Vec<Type<'c>>)>,
-    checks: Vec<String>,
+    /// The messages of the interface, by number.
+    checks: BTreeMap<String, usize>,
     interface: Interface,
     main: String,
+    /// The functions by name.
+    numbers: BTreeMap<String, usize>,
 }
 
 impl<'c, 'a> Program<'c, 'a> {
     fn function(&self, name: &str) -> &Function<'c, 'a> {
-        match self.functions.iter().find(|function| function.name == name) {
-            Some(function) => function,
+        match self.numbers.get(name) {
+            Some(number) => &self.functions[*number],
             None => unreachable!("'{name}' was read with its caller"),
         }
     }
@@ -136,8 +140,8 @@ impl<'c, 'a> Program<'c, 'a> {
 
     /// The number of a message.
     fn check(&self, message: &str) -> usize {
-        match self.checks.iter().position(|known| known == message) {
-            Some(number) => number,
+        match self.checks.get(message) {
+            Some(number) => *number,
             None => unreachable!("every message is collected before"),
         }
     }
@@ -181,14 +185,23 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         };
         let callees = Callees { scratch: &scratch, returned: &returned };
         let planned = Homes::plan(function, &schedule, &callees, convention);
+        if i64::try_from(planned.workspace).is_err() {
+            let op = largest(function).map_or(function.op, |step| function.steps[step].1);
+            let found = planned.workspace;
+            let message =
+                format!("expected values that fit in memory together: found {found} bytes");
+            return Err(PassError::at(&op, message));
+        }
         scratch.insert(function.name.clone(), planned.workspace);
         schedules.push(schedule);
         homes.push(planned);
     }
     interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
-    let checks = if dynamic { messages(&functions, &interface) } else { vec![] };
+    interface.checks = if dynamic { messages(&functions, &interface) } else { vec![] };
     interface.convention = if dynamic { Interface::SIZED } else { 0 };
-    interface.checks = checks.clone();
+    let checks = interface.checks.iter().cloned().zip(0..).collect();
+    let names = functions.iter().map(|function| function.name.clone());
+    let numbers = names.zip(0..).collect();
     let kernels = kernels.clone();
     let signatures = BTreeMap::new();
     let mut program = Program {
@@ -202,12 +215,20 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         checks,
         interface,
         main: name,
+        numbers,
     };
     for number in 0..program.functions.len() {
         let signature = signature(&program, number);
         program.signatures.insert(program.functions[number].name.clone(), signature);
     }
     write(&program)
+}
+
+/// The step that makes the largest value.
+fn largest(function: &Function<'_, '_>) -> Option<usize> {
+    let bytes = |value: &program::Value| program::bytes_of(&function.types[*value]).known();
+    let largest = |(step, _): &(Step, _)| step.results().iter().filter_map(bytes).max();
+    (0..function.steps.len()).max_by_key(|step| largest(&function.steps[*step]))
 }
 
 fn write(program: &Program<'_, '_>) -> PassResult {
@@ -257,20 +278,27 @@ fn constant<'c>(
 
 /// Every message that a program may end with.
 fn messages(functions: &[Function<'_, '_>], interface: &Interface) -> Vec<String> {
-    let mut found: Vec<String> =
-        [host::OUT_OF_MEMORY, host::NO_OUTPUT, host::ITERATIONS, host::ELEMENTS]
-            .map(str::to_owned)
-            .to_vec();
+    let (mut found, mut known) = (vec![], BTreeSet::new());
     let mut add = |message: String| {
-        if !found.contains(&message) {
+        if known.insert(message.clone()) {
             found.push(message);
         }
     };
+    for message in [host::OUT_OF_MEMORY, host::ITERATIONS, host::ELEMENTS] {
+        add(message.to_owned());
+    }
     let main = &functions[functions.len() - 1];
     for (input, ty) in main.types[..main.inputs].iter().enumerate() {
         for (axis, dim) in ty.dims.iter().enumerate() {
             add(function::extent_message(&interface.inputs[input].name, dim, axis));
         }
+    }
+    for (port, value) in interface.outputs.iter().zip(&main.results) {
+        add(function::output_message(&port.name, &main.types[*value]));
+    }
+    let dims = functions.iter().flat_map(|function| &function.types).flat_map(|ty| &ty.dims);
+    for dim in dims.filter(|dim| sizes::may_overflow(dim)) {
+        add(function::overflow_message(dim));
     }
     for (step, _) in functions.iter().flat_map(|function| &function.steps) {
         if let Step::Check { message, .. } = step {

@@ -4,10 +4,11 @@
 //! whose size changes is in memory that each iteration returns. Sequences are written in place where
 //! their length is known before, and else in memory that grows.
 use super::control::Call;
-use super::emit::{Environment, Memory, Predicate, arguments_of, results_of};
+use super::emit::{Memory, Predicate, arguments_of, results_of};
 use super::function::{Writer, define, whole};
 use super::homes::{Convention, Home, Purpose};
 use super::program::{Function, Value as Id};
+use super::sizes::Environment;
 use crate::lowering::emit_entry::host;
 use irc_mlir::ops::{arith, memref, scf};
 use irc_mlir::{Type, Value, ValueLike};
@@ -132,7 +133,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             if !returned {
                 let around = self.around_body(this, carried, &[]);
                 extents.extend(element.dims.iter().map(|dim| self.emit.extent(dim, &around)));
-                bytes = Some(self.emit.product(&extents, element.dtype.size() as i64));
+                bytes = Some(self.emit.bytes_of(&extents, element.dtype.size() as i64));
             }
             kept.push(match bytes {
                 Some(bytes) if self.homes.homes[result] != Home::Own => {
@@ -169,7 +170,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 state.extend([*first, next, *spare].map(|memory| self.emit.opaque(memory)));
             }
             Kept::Own { first, extents, .. } => {
-                state.extend([self.emit.opaque(*first), self.flag(false)]);
+                state.extend([self.emit.opaque(*first), self.emit.flag(false)]);
                 state.extend(extents);
             }
             Kept::Placed { .. } => {}
@@ -178,11 +179,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 state.extend(extents);
             }
         }
-    }
-
-    fn flag(&self, value: bool) -> Value<'c, 'a> {
-        let value = irc_mlir::attr::bool(self.emit.context, value);
-        self.emit.value(arith::CONSTANT, &[], self.emit.ty("i1"), &[("value", value)])
     }
 
     /// One iteration, from the state before it to that after it.
@@ -219,7 +215,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         this: &Loop<'_, 'c, 'a>,
         state: &[Value<'c, 'a>],
     ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
-        let (mut state, mut enough) = (state.to_vec(), self.flag(true));
+        let (mut state, mut enough) = (state.to_vec(), self.emit.flag(true));
         let mut at = 3;
         for kept in &this.kept {
             if let Kept::Grows { bytes: Some(bytes), .. } = kept {
@@ -240,14 +236,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         bytes: Value<'c, 'a>,
     ) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
         let used = self.emit.binary(arith::MULI, count, bytes);
-        let needed = self.emit.binary(arith::ADDI, used, bytes);
+        let needed = self.emit.sum_of_bytes(used, bytes);
         // One byte at least, so that memory that was asked for is told from none.
         let needed = self.emit.binary(arith::MAXSI, needed, self.emit.index(1));
         let full = self.emit.compare(Predicate::Gt, needed, size);
         let types = [block, size].map(|value| value.r#type());
         let choice = self.emit.choose(full, &types);
         let outside = self.emit.enter(choice, 0);
-        let twice = self.emit.binary(arith::ADDI, needed, needed);
+        let twice = self.emit.sum_of_bytes(needed, needed);
         let larger = self.try_allocate(twice);
         let got = self.emit.compare(Predicate::Ne, self.address(larger), self.emit.index(0));
         let had = self.emit.compare(Predicate::Gt, size, self.emit.index(0));
@@ -341,7 +337,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     let (own, rest) = returned.split_at(1 + extents.len());
                     returned = rest;
                     state[at] = own[0];
-                    state[at + 1] = self.flag(true);
+                    state[at + 1] = self.emit.flag(true);
                     state[at + 2..at + width].copy_from_slice(&own[1..]);
                 }
                 Kept::Grows { bytes: None, extents, result } => {
@@ -385,7 +381,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             differing[0] = self.emit.select(equal, differing[0], before);
             differing[1] = self.emit.select(equal, differing[1], *extent);
         }
-        let bytes = self.emit.product(extents, self.width(result));
+        let bytes = self.emit.bytes_of(extents, self.width(result));
         let types = [state[at], state[at + 1], state[2]].map(|value| value.r#type());
         let choice = self.emit.choose(holds, &types);
         let outside = self.emit.enter(choice, 0);
@@ -421,7 +417,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 let to = self.memory(*result);
                 let addresses = [state[0], self.emit.opaque(to)].map(|buffer| self.address(buffer));
                 let differ = self.emit.compare(Predicate::Ne, addresses[0], addresses[1]);
-                let bytes = self.emit.product(&self.extents(*result), self.width(*result));
+                let bytes = self.emit.bytes_of(&self.extents(*result), self.width(*result));
                 let choice = self.emit.choose(differ, &[]);
                 let outside = self.emit.enter(choice, 0);
                 self.emit.copy(whole(state[0]), to, bytes);
@@ -431,7 +427,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 self.emit.block = outside;
             }
             Kept::Own { result, .. } => {
-                let bytes = self.emit.product(&state[2..], self.width(*result));
+                let bytes = self.emit.bytes_of(&state[2..], self.width(*result));
                 // Without an iteration this is the memory of another value.
                 let choice = self.emit.choose(state[1], &[state[0].r#type()]);
                 let outside = self.emit.enter(choice, 0);

@@ -1,5 +1,6 @@
 //! When sizes are known: the order of a function's steps, and the symbols it takes.
 use super::program::{Function, Step, Value};
+use super::sizes::may_overflow;
 use crate::lowering::outline_kernels::Sizes;
 use irc_tl::{Dim, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,51 +64,29 @@ impl Scope {
         for ty in &function.types {
             found.extend(symbols_of(ty));
         }
-        for (step, _) in &function.steps {
-            found.extend(self.needs(function, step));
-            if let Step::Size { symbol, .. } = step {
-                defined.insert(symbol.clone());
-            }
-        }
         let from_inputs = extents(&function.types[..function.inputs]);
-        for symbol in results_of_control(function) {
-            if !from_inputs.contains_key(&symbol) && !found_before(self, function, &symbol) {
-                defined.insert(symbol);
+        let mut needed = Symbols::new();
+        for (step, _) in &function.steps {
+            needed.extend(self.needs(function, step));
+            match step {
+                Step::Size { symbol, .. } => drop(defined.insert(symbol.clone())),
+                // What a step before it needs comes from elsewhere.
+                Step::Call { results, .. } | Step::Loop { results, .. } => {
+                    let given = results.iter().flat_map(|value| alone(&function.types[*value]));
+                    let given = given.map(|(_, symbol)| symbol);
+                    defined.extend(given.filter(|symbol| {
+                        !from_inputs.contains_key(symbol) && !needed.contains(symbol)
+                    }));
+                }
+                _ => {}
             }
         }
+        found.extend(needed);
         found.retain(|symbol| !defined.contains(symbol));
         let asked = found.iter().filter(|symbol| !from_inputs.contains_key(*symbol)).cloned();
         self.asked.insert(function.name.clone(), asked.collect());
         self.taken.insert(function.name.clone(), found.into_iter().collect());
     }
-}
-
-/// Whether a symbol that stands in the result of control flow is needed by a step before it: then it
-/// comes from elsewhere.
-fn found_before(scope: &Scope, function: &Function<'_, '_>, symbol: &Arc<str>) -> bool {
-    for (step, _) in &function.steps {
-        if scope.needs(function, step).contains(symbol) {
-            return true;
-        }
-        let control = matches!(step, Step::Call { .. } | Step::Loop { .. });
-        let gives = |value: &Value| alone(&function.types[*value]).any(|(_, name)| name == *symbol);
-        if control && step.results().iter().any(gives) {
-            return false;
-        }
-    }
-    false
-}
-
-fn results_of_control(function: &Function<'_, '_>) -> Symbols {
-    let mut found = Symbols::new();
-    for (step, _) in &function.steps {
-        if matches!(step, Step::Call { .. } | Step::Loop { .. }) {
-            for value in step.results() {
-                found.extend(alone(&function.types[value]).map(|(_, symbol)| symbol));
-            }
-        }
-    }
-    found
 }
 
 /// All symbols of a type.
@@ -140,6 +119,8 @@ pub struct Schedule {
     pub order: Vec<usize>,
     /// Position in the order after which a symbol is known; `None` for those known from the start.
     pub known: BTreeMap<Arc<str>, Option<usize>>,
+    /// Extents of values that may overflow, by the position after which they are known.
+    pub inexact: BTreeMap<Option<usize>, Vec<Dim>>,
 }
 
 /// Puts steps behind those that give their symbols a value; the order stays otherwise.
@@ -148,51 +129,104 @@ pub struct Schedule {
 /// A step that waits forever, and the symbol it waits for.
 pub fn schedule(function: &Function<'_, '_>, scope: &Scope) -> Result<Schedule, (usize, String)> {
     let taken = scope.taken.get(&function.name).into_iter().flatten();
-    let mut schedule =
-        Schedule { order: vec![], known: taken.map(|symbol| (symbol.clone(), None)).collect() };
+    let mut schedule = Schedule {
+        order: vec![],
+        known: taken.map(|symbol| (symbol.clone(), None)).collect(),
+        inexact: BTreeMap::new(),
+    };
+    let mut waiting =
+        Waiting { needed: BTreeMap::new(), missing: BTreeMap::new(), ready: BTreeSet::new() };
     let mut computed = vec![false; function.types.len()];
     computed[..function.inputs].fill(true);
-    let mut waiting: Vec<usize> = vec![];
-    for number in 0..function.steps.len() {
-        waiting.push(number);
+    for (number, (step, _)) in function.steps.iter().enumerate() {
+        let operands = step.operands().into_iter().filter(|value| !computed[*value]);
+        let symbols = scope.needs(function, step).into_iter();
+        let symbols = symbols.filter(|symbol| !schedule.known.contains_key(symbol));
+        let needs = operands.map(Need::Value).chain(symbols.map(Need::Symbol)).collect();
+        waiting.add(function, number, needs);
         // What came before may wait for this, and for what it lets run.
-        while let Some(at) = next(function, scope, &waiting, &schedule, &computed) {
-            let number = waiting.remove(at);
+        while let Some((_, number)) = waiting.ready.pop_first() {
             let step = &function.steps[number].0;
             let position = schedule.order.len();
-            let news = news(function, step, &schedule.known);
-            step.results().into_iter().for_each(|value| computed[value] = true);
+            for value in step.results() {
+                computed[value] = true;
+                waiting.meet(function, &Need::Value(value));
+            }
+            for symbol in news(function, step, &schedule.known) {
+                waiting.meet(function, &Need::Symbol(symbol.clone()));
+                schedule.known.insert(symbol, Some(position));
+            }
             schedule.order.push(number);
-            schedule.known.extend(news.into_iter().map(|symbol| (symbol, Some(position))));
         }
     }
-    match waiting.first() {
-        None => Ok(schedule),
-        Some(number) => {
-            let needs = scope.needs(function, &function.steps[*number].0);
-            let missing = needs.into_iter().find(|symbol| !schedule.known.contains_key(symbol));
-            let missing = missing.map_or_else(String::new, |symbol| symbol.to_string());
-            Err((*number, format!("needs the size '{missing}', which nothing gives a value")))
+    if let Some((number, needs)) = waiting.missing.first_key_value() {
+        let symbol = needs.iter().find_map(|need| match need {
+            Need::Symbol(symbol) => Some(symbol.to_string()),
+            Need::Value(_) => None,
+        });
+        let missing = symbol.unwrap_or_default();
+        return Err((*number, format!("needs the size '{missing}', which nothing gives a value")));
+    }
+    schedule.find_inexact(function);
+    Ok(schedule)
+}
+
+/// What a step waits for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Value(Value),
+    Symbol(Arc<str>),
+}
+
+/// Steps that cannot run yet.
+struct Waiting {
+    /// The steps that wait for something.
+    needed: BTreeMap<Need, Vec<usize>>,
+    /// What each of them waits for.
+    missing: BTreeMap<usize, BTreeSet<Need>>,
+    /// Those that wait no more, checks before what relies on them.
+    ready: BTreeSet<(bool, usize)>,
+}
+
+impl Waiting {
+    fn add(&mut self, function: &Function<'_, '_>, number: usize, needs: BTreeSet<Need>) {
+        if needs.is_empty() {
+            self.ready.insert((!function.steps[number].0.is_check(), number));
+            return;
+        }
+        for need in &needs {
+            self.needed.entry(need.clone()).or_default().push(number);
+        }
+        self.missing.insert(number, needs);
+    }
+
+    fn meet(&mut self, function: &Function<'_, '_>, need: &Need) {
+        for number in self.needed.remove(need).unwrap_or_default() {
+            let Some(missing) = self.missing.get_mut(&number) else { continue };
+            missing.remove(need);
+            if missing.is_empty() {
+                self.missing.remove(&number);
+                self.ready.insert((!function.steps[number].0.is_check(), number));
+            }
         }
     }
 }
 
-/// The next of the waiting steps: checks before what relies on them, else the first that can run.
-fn next(
-    function: &Function<'_, '_>,
-    scope: &Scope,
-    waiting: &[usize],
-    schedule: &Schedule,
-    computed: &[bool],
-) -> Option<usize> {
-    let ready = |at: &usize| {
-        let step = &function.steps[waiting[*at]].0;
-        step.operands().iter().all(|value| computed[*value])
-            && scope.needs(function, step).iter().all(|s| schedule.known.contains_key(s))
-    };
-    let is_check = |at: &usize| function.steps[waiting[*at]].0.is_check();
-    let mut checks = (0..waiting.len()).filter(is_check);
-    checks.find(ready).or_else(|| (0..waiting.len()).find(ready))
+impl Schedule {
+    /// Finds the extents that may overflow, by when they are known.
+    fn find_inexact(&mut self, function: &Function<'_, '_>) {
+        let dims = function.types.iter().flat_map(|ty| &ty.dims);
+        let dims: BTreeSet<&Dim> = dims.filter(|dim| may_overflow(dim)).collect();
+        for dim in dims {
+            let symbols = dim.symbols();
+            let known: Option<Vec<Option<usize>>> =
+                symbols.iter().map(|symbol| self.known.get(symbol).copied()).collect();
+            if let Some(known) = known {
+                let last = known.into_iter().max().flatten();
+                self.inexact.entry(last).or_default().push(dim.clone());
+            }
+        }
+    }
 }
 
 /// The symbols that a step gives a value.

@@ -49,6 +49,7 @@ pub struct Arena {
 }
 
 /// Places blocks in one buffer, largest first, each at the lowest offset that is free while it is live.
+/// The size of a buffer of more than `u64::MAX` bytes is saturated.
 pub fn arena(blocks: &[Block], alignment: u64) -> Arena {
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     order.sort_by_key(|block| (Reverse(blocks[*block].bytes), *block));
@@ -60,10 +61,11 @@ pub fn arena(blocks: &[Block], alignment: u64) -> Arena {
         // Ends are aligned, so every gap starts aligned.
         let bytes = block.bytes.next_multiple_of(alignment);
         let gap = occupancy.gaps(block).find(|(begin, end)| end - begin >= bytes);
-        let begin = gap.map_or(0, |(begin, _)| begin);
-        occupancy.take(block, begin, begin + bytes);
+        let begin = gap.map_or(u64::MAX, |(begin, _)| begin);
+        let end = begin.saturating_add(bytes);
+        occupancy.take(block, begin, end);
         arena.offsets[index] = begin;
-        arena.bytes = arena.bytes.max(begin + bytes);
+        arena.bytes = arena.bytes.max(end);
     }
     arena
 }
@@ -201,6 +203,13 @@ mod tests {
         assert_eq!(arena(&[block(100, 0, 1), block(64, 2, 3)], 64).offsets, [0, 0]);
         let places = buffers(&[movable(64, 0, 1), movable(64, 2, 3), movable(64, 1, 2)], 16);
         assert_eq!(places, [place(0, 0), place(0, 0), place(1, 0)]);
+    }
+
+    #[test]
+    fn more_than_can_be_counted_is_as_much_as_can_be() {
+        let huge = block(1 << 63, 0, 1);
+        assert_eq!(arena(&[huge, block(64, 2, 3)], 64).bytes, 1 << 63);
+        assert_eq!(arena(&[huge, huge, block(64, 0, 1)], 64).bytes, u64::MAX);
     }
 
     #[test]

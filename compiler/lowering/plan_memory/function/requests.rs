@@ -13,13 +13,12 @@ use irc_mlir::{Type, Value};
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// Asks the host for memory whose size is known after a step.
     pub(super) fn ask_for(&mut self, known: Option<usize>) {
+        self.require_exact(known);
         let own = match (self.homes.convention, known) {
             (Convention::Main, None) => self.homes.workspace,
             _ => 0,
         };
-        let slots = self.homes.slots.iter().enumerate();
-        let slots: Vec<usize> =
-            slots.filter(|(_, slot)| slot.known == known).map(|(index, _)| index).collect();
+        let slots = self.homes.slots_known.get(&known).cloned().unwrap_or_default();
         if own == 0 && slots.is_empty() {
             return;
         }
@@ -27,14 +26,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let mut offsets = vec![];
         for slot in &slots {
             offsets.push(end);
-            let sizes = self.homes.slots[*slot].bytes.iter();
-            let sizes: Vec<_> = sizes.map(|bytes| self.emit.size(bytes, &self.symbols)).collect();
+            let sizes = self.homes.slots[*slot].bytes.values().map(|value| self.bytes(*value));
             let zero = self.emit.index(0);
-            let largest = sizes.into_iter().fold(zero, |a, b| self.emit.binary(arith::MAXSI, a, b));
+            let largest = sizes.fold(zero, |a, b| self.emit.binary(arith::MAXSI, a, b));
             let padded = self.emit.binary(arith::ADDI, largest, self.emit.index(63));
             let mask = self.emit.index(-64);
             let bytes = self.emit.binary(arith::ANDI, padded, mask);
-            end = self.emit.binary(arith::ADDI, end, bytes);
+            end = self.emit.sum_of_bytes(end, bytes);
         }
         let block = self.allocate(end);
         self.blocks.push(block);

@@ -1,6 +1,6 @@
 //! Types of values whose sizes may depend on symbols.
 
-use crate::{DType, Dim, TensorType};
+use crate::{DType, Dim, TensorError, TensorType};
 use std::fmt;
 
 /// Element type and shape, whose dimensions may be symbolic.
@@ -32,6 +32,14 @@ impl Type {
     pub fn known(&self) -> Option<TensorType> {
         let shape: Option<Vec<i64>> = self.dims.iter().map(Dim::known).collect();
         shape.map(|shape| TensorType::new(self.dtype, shape))
+    }
+
+    /// Checks that a value of the type can exist, as far as its sizes are known.
+    ///
+    /// # Errors
+    /// A dimension below zero; more bytes than can be addressed.
+    pub fn expect_size(&self) -> Result<(), TensorError> {
+        self.known().map_or(Ok(()), |ty| ty.byte_size().map(drop))
     }
 
     /// The type under an assignment of the symbols; see [`Dim::eval`].

@@ -174,6 +174,7 @@ impl Importer<'_> {
             }
             ty = found;
         }
+        ty.expect_size().map_err(|error| error.to_string())?;
         let value = self.builder.input(name, ty);
         match given {
             None => Ok(value),

@@ -10,7 +10,7 @@ use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use crate::item::Item;
 use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
-use irc_tl::{Builder, Built, Dependencies, Dim, Type, ValueId};
+use irc_tl::{BuildError, Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum depth of nested calls: the functions of a file may be recursive.
@@ -285,7 +285,12 @@ impl<'m> Scope<'m> {
         inputs: &[Option<Item>],
         error: LowerError,
     ) -> Vec<NodeDiagnostic> {
-        let message = error.to_string();
+        let mut message = error.to_string();
+        if let LowerError::Build(BuildError::Tensor(_)) = &error {
+            let named = node.outputs.iter().filter(|name| !name.is_empty());
+            let named: Vec<String> = named.map(|name| format!("'{name}'")).collect();
+            message = format!("computing {}: {message}", named.join(" and "));
+        }
         let wrong = |kind| diagnostic(node, path, kind, message.clone());
         let kind = match error {
             LowerError::Invalid(_) | LowerError::Build(_) => NodeDiagnosticKind::Invalid,

@@ -51,7 +51,7 @@ fn branch(cx: &mut Context<'_>) -> Lowered {
     };
     let condition = cx.b.reshape(condition, &[])?;
     let operands: Vec<ValueId> = [condition].into_iter().chain(order).collect();
-    let mut results = cx.b.region(kind, &operands, types).into_iter();
+    let mut results = cx.b.region(kind, &operands, types)?.into_iter();
     let mut next =
         |_| results.next().ok_or_else(|| LowerError::invalid("a branch has too few results"));
     let items: Result<Vec<Item>, LowerError> =

@@ -4,7 +4,7 @@ use super::cast::element_type;
 use super::indexing::{counted, from_end, loops};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Binary, Compute, DType, Dim, Rounding, Scalar, Unary, ValueId};
+use irc_tl::{Binary, Compute, DType, Dim, Relation, Rounding, Scalar, Unary, ValueId};
 use std::sync::Arc;
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -66,7 +66,10 @@ fn steps(cx: &mut Context<'_>, ends: &[ValueId]) -> Result<Dim, LowerError> {
         if by.is(0) {
             return Err(LowerError::invalid("expected steps other than 0"));
         }
-        let count = -(start - limit).floor_div(&by);
+        let count = match [&start, &limit, &by].map(Dim::known) {
+            [Some(start), Some(limit), Some(by)] => steps_between(start, limit, by).into(),
+            _ => -(start - limit).floor_div(&by),
+        };
         return Ok(if cx.b.is_size(&count) { count } else { count.maximum(&0.into()) });
     }
     let wide = |operand| Scalar::load(operand, []).cast(DType::F64);
@@ -76,16 +79,32 @@ fn steps(cx: &mut Context<'_>, ends: &[ValueId]) -> Result<Dim, LowerError> {
         Scalar::Cast(DType::I64, Rounding::TowardZero, Arc::new(count))
     } else {
         let own = |operand| Scalar::load(operand, []).cast(DType::I64);
-        let (span, by) = (own(1) - own(0), own(2));
-        let quotient = span.clone() / by.clone();
-        let rest = span.binary(Binary::Rem, by.clone());
-        // Truncation is one too small where a remainder is left in the direction of the step.
-        let left = rest.clone().equals(Scalar::index(0));
-        let along = rest.lt(Scalar::index(0)).equals(by.lt(Scalar::index(0)));
-        let more = along.select(Scalar::index(1), Scalar::index(0));
-        quotient + left.select(Scalar::index(0), more)
+        let zero = || Scalar::index(0);
+        let up = steps_up(own(0), own(1), own(2));
+        let down = steps_up(own(1), own(0), zero() - own(2));
+        let steps = zero().lt(own(2)).select(up, down);
+        own(2).equals(zero()).select(Scalar::index(-1), steps)
     };
-    let count = count.max(Scalar::index(0));
+    let count = if dtype.is_float() { count.max(Scalar::index(0)) } else { count };
     let count = cx.b.compute(Compute::map([], count), ends)?;
-    Ok(counted(cx.b, count)?)
+    let count = counted(cx.b, count)?;
+    cx.b.require(&0.into(), Relation::AtMost, &count, "expected steps other than 0")?;
+    Ok(count)
+}
+
+/// How many steps there are from the start to before the limit, at most as many as a size can be.
+fn steps_between(start: i64, limit: i64, by: i64) -> i64 {
+    let (span, by) = (i128::from(limit) - i128::from(start), i128::from(by));
+    let whole = span / by + i128::from(span % by != 0 && (span < 0) == (by < 0));
+    i64::try_from(whole.max(0)).unwrap_or(i64::MAX)
+}
+
+/// The same when the program runs, upward. The distance of two `i64` fits `u64`.
+fn steps_up(start: Scalar, limit: Scalar, by: Scalar) -> Scalar {
+    let wide = |scalar: Scalar| scalar.cast(DType::U64);
+    let one = || Scalar::number(1, DType::U64);
+    let last = (wide(limit.clone()) - wide(start.clone()) - one()) / wide(by);
+    let most = wide(Scalar::index(i64::MAX - 1));
+    let count = last.binary(Binary::Min, most).cast(DType::I64) + Scalar::index(1);
+    start.lt(limit).select(count, Scalar::index(0))
 }

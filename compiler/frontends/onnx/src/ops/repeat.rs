@@ -172,7 +172,7 @@ impl Repeated<'_> {
         operands.extend(&region.captured);
         let body = Box::new(region.b.finish());
         let kind = NodeKind::Loop { body, carried: types.len() };
-        Ok(cx.b.region(kind, &operands, results))
+        Ok(cx.b.region(kind, &operands, results)?)
     }
 
     /// The number of iterations, if only the trip count ends the loop.

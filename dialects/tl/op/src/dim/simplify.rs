@@ -15,6 +15,11 @@ impl Dim {
         sum
     }
 
+    /// Whether it cannot be below zero, given which symbols cannot.
+    pub fn is_extent(&self, is_size: IsSize<'_>) -> bool {
+        self.least(is_size).is_some_and(|least| least >= 0)
+    }
+
     /// What it is at least, whatever its symbols are, if that can be told.
     fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
         self.terms().into_iter().try_fold(0i64, |sum, (by, factors)| {
@@ -29,7 +34,7 @@ impl Dim {
 
     /// Whether one is at most the other, whatever their symbols are.
     fn is_at_most(&self, other: &Self, is_size: IsSize<'_>) -> bool {
-        (other.clone() - self.clone()).least(is_size).is_some_and(|least| least >= 0)
+        (other.clone() - self.clone()).is_extent(is_size)
     }
 
     /// The factor that this is.

@@ -100,7 +100,7 @@ impl<'m> Scope<'m> {
         let name: Arc<str> = function.name.clone().unwrap_or_default().into();
         let kind = NodeKind::Call { name, body: Arc::new(b.finish()) };
         let types = seen_outside(builder, types);
-        let mut results = builder.region(kind, &operands, types).into_iter();
+        let mut results = builder.region(kind, &operands, types).ok()?.into_iter();
         let mut next = |_| results.next().ok_or(());
         let items = items.iter().map(|item| item.map(&mut next).map(Some).ok());
         items.collect()

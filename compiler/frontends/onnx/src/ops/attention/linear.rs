@@ -147,7 +147,7 @@ impl Recurrence {
         let dims = [self.time.clone(), self.batch.clone(), heads, self.value.clone()];
         let types = [b.ty(state).clone(), Type::new(COMPUTED, dims)];
         let kind = NodeKind::Loop { body: Box::new(body.finish()), carried: 1 };
-        let results = b.region(kind, &operands, types);
+        let results = b.region(kind, &operands, types)?;
         Ok((results[1], results[0]))
     }
 

@@ -46,7 +46,7 @@ fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built 
     let trips = b.sizes(std::slice::from_ref(order), true, DType::I64)?;
     let start = b.scalar(1.0, DType::Bool)?;
     let kind = NodeKind::Loop { body: Box::new(body.finish()), carried: 2 };
-    Ok(b.region(kind, &[trips, start, x, first], [matrix_type, result_type])[1])
+    Ok(b.region(kind, &[trips, start, x, first], [matrix_type, result_type])?[1])
 }
 
 /// By matrix, the first row, from the step's on, with the largest element in the step's column.

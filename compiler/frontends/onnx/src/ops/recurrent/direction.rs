@@ -87,7 +87,7 @@ impl Direction {
         types.push(Type::new(step.dtype, dims));
         let carried = self.states.len();
         let kind = NodeKind::Loop { body: Box::new(body.finish()), carried };
-        let mut results = b.region(kind, &operands, types);
+        let mut results = b.region(kind, &operands, types)?;
         let sequence = results.split_off(carried)[0];
         Ok((sequence, results))
     }

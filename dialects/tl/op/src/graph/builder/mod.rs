@@ -250,12 +250,14 @@ impl Builder {
             op => op,
         };
         let ty = op.infer_symbolic(&types)?;
+        ty.expect_size()?;
         if let Some(folded) = self.fold(&op, operands, &ty)? {
             return Ok(folded);
         }
         let elements = self.follow(&op, operands, &types, &ty);
         let short = |elements: Vec<Dim>| elements.iter().map(|dim| self.simplified(dim)).collect();
         let elements = elements.map(short);
+        self.require_size(&ty)?;
         let value = self.value(ty, Facts { constant: None, elements });
         self.push(NodeKind::Op(op), operands.to_vec(), vec![value]);
         Ok(value)
@@ -268,6 +270,7 @@ impl Builder {
     pub fn algorithm(&mut self, algorithm: Algorithm, operands: &[ValueId]) -> Built<Vec<ValueId>> {
         let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
         let results = algorithm.infer(&types)?;
+        results.iter().try_for_each(Type::expect_size)?;
         let constants: Built<Vec<_>> =
             operands.iter().map(|value| self.constant_of(*value)).collect();
         let constants: Option<Vec<Tensor>> = constants?.into_iter().collect();
@@ -276,6 +279,7 @@ impl Builder {
             let folded = algorithm.eval(&constants)?;
             return Ok(folded.iter().map(|tensor| self.tensor(tensor)).collect());
         }
+        results.iter().try_for_each(|ty| self.require_size(ty))?;
         let results: Vec<_> =
             results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
         self.push(NodeKind::Algorithm(algorithm), operands.to_vec(), results.clone());
@@ -284,17 +288,23 @@ impl Builder {
 
     /// A node with graphs inside, whose results have the given types. A dimension that is a new symbol
     /// gives its value.
+    ///
+    /// # Errors
+    /// A result that does not fit in memory.
     pub fn region(
         &mut self,
         kind: NodeKind,
         operands: &[ValueId],
         results: impl IntoIterator<Item = Type>,
-    ) -> Vec<ValueId> {
+    ) -> Built<Vec<ValueId>> {
+        let types: Vec<Type> = results.into_iter().collect();
+        types.iter().try_for_each(Type::expect_size)?;
         let results: Vec<_> =
-            results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
+            types.iter().map(|ty| self.value(ty.clone(), Facts::default())).collect();
         self.push(kind, operands.to_vec(), results.clone());
         results.iter().for_each(|value| self.define_extents(*value));
-        results
+        types.iter().try_for_each(|ty| self.require_size(ty))?;
+        Ok(results)
     }
 
     /// A value that can be had only when others have been computed. What is known of it stays so; a

@@ -213,6 +213,30 @@ impl Builder {
         }
     }
 
+    /// Requires that a value of a type can exist when the program runs: no extent is below zero, and where
+    /// one is computed from elements, which may be any numbers, there is memory for as many elements.
+    ///
+    /// # Errors
+    /// When it can be told now that it cannot.
+    pub(super) fn require_size(&mut self, ty: &Type) -> Built<()> {
+        if ty.known().is_some() {
+            return Ok(());
+        }
+        let symbols = ty.dims.iter().flat_map(Dim::symbols);
+        if symbols.into_iter().any(|name| self.symbol_is_extent(&name) == Some(false)) {
+            let most = i64::MAX / ty.dtype.size() as i64;
+            let message = format!("expected as many elements of {ty} as fit in memory");
+            self.require(&ty.elements(), Relation::AtMost, &most.into(), &message)?;
+        }
+        for (axis, dim) in ty.dims.iter().enumerate() {
+            if !dim.is_extent(&|name| self.symbol_is_extent(name) == Some(true)) {
+                let message = format!("expected dimension {axis} of {ty} not to be negative");
+                self.require(&0.into(), Relation::AtMost, dim, &message)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Requires of symbolic sizes what inference requires of known ones.
     pub(super) fn check_sizes(&mut self, op: &Op, types: &[Type]) -> Built<()> {
         match op {
