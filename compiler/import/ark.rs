@@ -1,5 +1,5 @@
 //! ARK models.
-use super::{Document, ImportOptions, Imported, InputFile, Parsed, unused};
+use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_ark_format::model::{self, Document as Model};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_dialects::ark::{Origins, import};
@@ -18,8 +18,7 @@ pub fn parse(file: &InputFile) -> Parsed {
     let mut sink = Sink::new();
     let options = model::Options { strict: file.options.strict, ..Default::default() };
     let model = model::parse(&source, &options, &mut sink);
-    let mut diagnostics = sink.into_diagnostics();
-    diagnostics.extend(unused("ARK models", &file.options.of_common_ir()));
+    let diagnostics = sink.into_diagnostics();
     let document = model.map(|model| {
         let options = file.options.clone();
         Arc::new(ArkModel { model, source: source.clone(), options }) as Arc<dyn Document>

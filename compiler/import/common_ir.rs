@@ -25,12 +25,8 @@ struct CommonIr {
 
 /// Reads a file with the libraries it imports.
 pub fn parse(input: &InputFile) -> Parsed {
-    let Read { document, source, mut diagnostics } =
+    let Read { document, source, diagnostics } =
         read(&input.name, input.bytes.clone(), &input.options, Libraries::Bundled);
-    if input.options.accumulate != Default::default() {
-        let message = "accumulation as in ARK's kernels is defined for ARK models only";
-        diagnostics.push(Diagnostic::error("import-option", message));
-    }
     let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
     let document = document.map(|file| {
         Arc::new(CommonIr { file, input: input.clone(), is_sound }) as Arc<dyn Document>

@@ -1,5 +1,5 @@
 //! Frontend files of Gemini: the layers of a network.
-use super::{Document, ImportOptions, Imported, InputFile, Parsed, unused};
+use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_dialects::gemini;
 use irc_gemini_format::{FileKind, Options, frontend};
@@ -18,8 +18,7 @@ pub fn parse(file: &InputFile) -> Parsed {
     let mut sink = Sink::new();
     let options = Options { strict: file.options.strict, ..Options::default() };
     let layers = frontend::parse(&source, &options, &mut sink);
-    let mut diagnostics = sink.into_diagnostics();
-    diagnostics.extend(unused("frontend files of Gemini", &file.options.of_common_ir()));
+    let diagnostics = sink.into_diagnostics();
     let document = layers.map(|frontend| {
         let options = file.options.clone();
         Arc::new(Layers { frontend, source: source.clone(), options }) as Arc<dyn Document>

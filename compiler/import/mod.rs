@@ -65,18 +65,6 @@ impl ImportOptions {
         self
     }
 
-    /// The options that only Common IR and ONNX files have, and whether they are set.
-    fn of_common_ir(&self) -> [(&'static str, bool); 6] {
-        [
-            ("a search path of libraries", !self.library_paths.is_empty()),
-            ("fetching libraries", self.fetch.is_some()),
-            ("a shape of an input", !self.shapes.is_empty()),
-            ("the implicit standard library", self.implicit_std),
-            ("outlining of functions", self.calls != Calls::default()),
-            ("ignoring control inputs", self.ignore_control_inputs),
-        ]
-    }
-
     /// Sets which values the program returns.
     #[must_use]
     pub fn results(mut self, results: Results) -> Self {
@@ -182,7 +170,7 @@ pub struct FrontEnd {
     /// The kind of file.
     pub content: Content,
     /// Reads a file of that kind.
-    pub parse: fn(&InputFile) -> Parsed,
+    parse: fn(&InputFile) -> Parsed,
     /// Which values `irc run` returns by default.
     pub run_results: Results,
 }
@@ -205,11 +193,41 @@ impl FrontEnd {
 /// A program that is a graph already.
 pub(crate) struct Written(pub Arc<Imported>);
 
+/// An option that some formats have no use for: what it is, the files that take it, and whether it is set.
+type OptionRow = (&'static str, &'static [Content], fn(&ImportOptions) -> bool);
+
+/// Every option that does not apply to all formats.
+static OPTIONS: [OptionRow; 8] = [
+    ("a search path of libraries", &[Content::Graph], |own| !own.library_paths.is_empty()),
+    ("fetching libraries", &[Content::Graph], |own| own.fetch.is_some()),
+    ("a shape of an input", &[Content::Graph], |own| !own.shapes.is_empty()),
+    ("the implicit standard library", &[Content::Graph], |own| own.implicit_std),
+    ("outlining of functions", &[Content::Graph], |own| own.calls != Calls::default()),
+    ("ignoring control inputs", &[Content::Graph], |own| own.ignore_control_inputs),
+    ("a value of an input", &[Content::Graph], |own| !own.inputs.tensors.is_empty()),
+    ("accumulation as in ARK's kernels", &[Content::Model], |own| {
+        own.accumulate != Accumulate::default()
+    }),
+];
+
 impl Document for Written {
     fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
         Ok((*self.0).clone())
     }
 
+
+    /// Reads a file; an option that the format has no use for is an error.
+    pub fn read(&self, file: &InputFile) -> Parsed {
+        let parsed = (self.parse)(file);
+        let unused = OPTIONS
+            .iter()
+            .filter(|(_, files, is_set)| !files.contains(&self.content) && is_set(&file.options));
+        let errors = unused.map(|(name, ..)| {
+            let format = self.content.words();
+            Diagnostic::error("import-option", format!("{name} has no meaning for {format}"))
+        });
+        Parsed { diagnostics: parsed.diagnostics.iter().cloned().chain(errors).collect(), ..parsed }
+    }
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {
         crate::lowering::graph_to_tl::graph_to_tl(context, &self.0.graph, "main").ok()
     }
@@ -234,13 +252,4 @@ pub(crate) fn positions(
     document.locate(&mut found);
     let lines = source.lines();
     found.iter().map(|one| one.primary_span().map(|span| lines.line_column(span.start))).collect()
-}
-
-/// Errors for options that a format has no use for, by name.
-fn unused(format: &str, options: &[(&str, bool)]) -> Vec<Diagnostic> {
-    let given = options.iter().filter(|(_, is_given)| *is_given);
-    let error = |(name, _): &(&str, bool)| {
-        Diagnostic::error("import-option", format!("{name} has no meaning for {format}"))
-    };
-    given.map(error).collect()
 }

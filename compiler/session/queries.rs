@@ -97,7 +97,7 @@ pub struct Fused {
 #[salsa::tracked(returns(clone))]
 pub fn parsed(db: &dyn salsa::Database, input: Input) -> Parsed {
     match input.contents(db) {
-        Contents::File(front_end, file) => (front_end.parse)(file),
+        Contents::File(front_end, file) => front_end.read(file),
         Contents::Program(parsed) => parsed.clone(),
         Contents::Plan(source) => {
             Parsed { document: None, source: source.clone(), diagnostics: [].into() }

@@ -1,17 +1,17 @@
 complete -c irc-translate -s o -l output -d 'Output file, compressed if it ends in .gz; - for standard output' -r -F
-complete -c irc-translate -l arch -d 'Device of a plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
-complete -c irc-translate -l processors -d 'Number of processors that a plan may use [default: all of the device]' -r
-complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark reproduces ARK\'s own planner' -r -f -a "irc\t'The optimising planner of irc'
+complete -c irc-translate -l arch -d 'Device of a plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80] [applies to: --emit-plan]' -r
+complete -c irc-translate -l processors -d 'Number of processors that a plan may use [default: all of the device] [applies to: --emit-plan]' -r
+complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark reproduces ARK\'s own planner [applies to: --emit-plan]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
-complete -c irc-translate -l config-rules -d 'JSON file that fixes configs of ops in a plan; see docs/config-rules.md' -r -F
-complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule' -r -F
+complete -c irc-translate -l config-rules -d 'JSON file that fixes configs of ops in a plan; see docs/config-rules.md [applies to: --emit-plan]' -r -F
+complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule [applies to: Gemini schedules]' -r -F
 complete -c irc-translate -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc-translate -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
-complete -c irc-translate -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there' -r -F
-complete -c irc-translate -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable' -r
-complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc-translate -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
+complete -c irc-translate -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
+complete -c irc-translate -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r
+complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc-translate -l form -d 'Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary]' -r -f -a "binary\t'Protobuf\'s wire format'
+complete -c irc-translate -l form -d 'Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary] [applies to: --emit-common-ir, --emit-onnx]' -r -f -a "binary\t'Protobuf\'s wire format'
 text\t'Protobuf\'s text format'
 json\t'Protobuf\'s JSON mapping'"
 complete -c irc-translate -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -34,12 +34,11 @@ complete -c irc-translate -l emit-gemini -d 'Write a Gemini schedule'
 complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive (not implemented yet)'
 complete -c irc-translate -l emit-common-ir -d 'Write a Common IR graph or library'
 complete -c irc-translate -l emit-onnx -d 'Write an ONNX model'
-complete -c irc-translate -l strict -d 'Treat unknown keys as errors'
-complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library'
-complete -c irc-translate -l compat -d 'Report violations that are common in old Common IR files as warnings'
-complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes'
-complete -c irc-translate -l bundle -d 'Copy imported libraries into the module, so that it has no imports'
-complete -c irc-translate -l common-ir-fields -d 'Write features that only Common IR has to additional fields of the ONNX model'
-complete -c irc-translate -l inline -d 'Write external data into the ONNX model'
+complete -c irc-translate -l strict -d 'Treat unknown keys as errors [applies to: ARK models, Gemini schedules]'
+complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]'
+complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]'
+complete -c irc-translate -l bundle -d 'Copy imported libraries into the module, so that it has no imports [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]'
+complete -c irc-translate -l common-ir-fields -d 'Write features that only Common IR has to additional fields of the ONNX model [applies to: --emit-onnx]'
+complete -c irc-translate -l inline -d 'Write external data into the ONNX model [applies to: --emit-onnx]'
 complete -c irc-translate -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc-translate -s V -l version -d 'Print version'

@@ -17,19 +17,19 @@ _irc-translate() {
     _arguments "${_arguments_options[@]}" : \
 '-o+[Output file, compressed if it ends in .gz; - for standard output]:OUT:_files' \
 '--output=[Output file, compressed if it ends in .gz; - for standard output]:OUT:_files' \
-'--arch=[Device of a plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
-'--processors=[Number of processors that a plan may use \[default\: all of the device\]]:N:_default' \
-'--planner=[Planner of a plan\: irc optimises, ark reproduces ARK'\''s own planner]:NAME:((irc\:"The optimising planner of irc"
+'--arch=[Device of a plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\] \[applies to\: --emit-plan\]]:NAME:_default' \
+'--processors=[Number of processors that a plan may use \[default\: all of the device\] \[applies to\: --emit-plan\]]:N:_default' \
+'--planner=[Planner of a plan\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: --emit-plan\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
-'--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md]:FILE:_files' \
-'--frontend=[Frontend file of a Gemini schedule]:F:_files' \
+'--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md \[applies to\: --emit-plan\]]:FILE:_files' \
+'--frontend=[Frontend file of a Gemini schedule \[applies to\: Gemini schedules\]]:F:_files' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--form=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\]]:FORM:((binary\:"Protobuf'\''s wire format"
+'--form=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\] \[applies to\: --emit-common-ir, --emit-onnx\]]:FORM:((binary\:"Protobuf'\''s wire format"
 text\:"Protobuf'\''s text format"
 json\:"Protobuf'\''s JSON mapping"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -52,13 +52,12 @@ plain\:"One line per step"))' \
 '--emit-mlf[Write a Model Library Format archive (not implemented yet)]' \
 '--emit-common-ir[Write a Common IR graph or library]' \
 '--emit-onnx[Write an ONNX model]' \
-'--strict[Treat unknown keys as errors]' \
-'--implicit-std[Resolve undeclared operators in the standard library]' \
-'--compat[Report violations that are common in old Common IR files as warnings]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
-'--bundle[Copy imported libraries into the module, so that it has no imports]' \
-'--common-ir-fields[Write features that only Common IR has to additional fields of the ONNX model]' \
-'--inline[Write external data into the ONNX model]' \
+'--strict[Treat unknown keys as errors \[applies to\: ARK models, Gemini schedules\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
+'--bundle[Copy imported libraries into the module, so that it has no imports \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]' \
+'--common-ir-fields[Write features that only Common IR has to additional fields of the ONNX model \[applies to\: --emit-onnx\]]' \
+'--inline[Write external data into the ONNX model \[applies to\: --emit-onnx\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

@@ -41,7 +41,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a mode
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator for .so and .o' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator for .so and .o [applies to: .so, .o, .mlir, .tar of models]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
 o\t'An object file'
@@ -53,28 +53,28 @@ json\t'An ARK execution plan'
 tar\t'A Model Library Format archive'
 asm\t'An NPU program (not implemented yet)'
 ptx\t'NVIDIA PTX (not implemented yet)'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm)' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner' -r -f -a "irc\t'The optimising planner of irc'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80] [applies to: .json]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner [applies to: .json]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l mlf-version -d 'Model Library Format version of a .tar [default: 5]' -r -f -a "5\t''
+complete -c irc -n "__fish_irc_using_subcommand compile" -l config-rules -d 'JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md [applies to: .json]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l mlf-version -d 'Model Library Format version of a .tar [default: 5] [applies to: .tar]' -r -f -a "5\t''
 7\t''"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l codegen -d 'Code in a .tar: an object file (o), or portable C source (c) [default: o]' -r -f -a "o\t'An object file, and a shared library'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l codegen -d 'Code in a .tar: an object file (o), or portable C source (c) [default: o] [applies to: .tar]' -r -f -a "o\t'An object file, and a shared library'
 c\t'C source, which needs only a C compiler'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default] [applies to: .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, frontend files of Gemini; .json of Common IR and ONNX files, frontend files of Gemini]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
@@ -84,12 +84,11 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Resolve undeclared operators in the standard library'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l compat -d 'Report violations that are common in old Common IR files as warnings'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand run" -l inputs -d 'File with inputs' -r -F
@@ -97,24 +96,24 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l outputs -d 'File for out
 complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'File with expected outputs, compared within the tolerance of their type' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Relative tolerance for --expected [default: depends on the type]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Seed for random values of missing inputs; the same on every machine' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads for a plan; models and libraries use one' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev [applies to: ARK plans]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator [applies to: models, ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'A GPU (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others' -r -f -a "text\t'Text'
+complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: models, ARK plans]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, frontend files of Gemini]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
@@ -124,21 +123,20 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs'
-complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one'
-complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library'
-complete -c irc -n "__fish_irc_using_subcommand run" -l compat -d 'Report violations that are common in old Common IR files as warnings'
-complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes'
-complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32'
+complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs [applies to: archives]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one [applies to: ARK plans]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans implement this model; repeat for each rank' -r
-complete -c irc -n "__fish_irc_using_subcommand check" -l against -d 'Compare NPU programs with this one: a listing, a trace or .npu' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans implement this model; repeat for each rank [applies to: ARK plans]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l against -d 'Compare NPU programs with this one: a listing, a trace or .npu [applies to: NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
-complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there' -r -F
-complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable' -r
-complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
@@ -148,29 +146,29 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors'
+complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors [applies to: ARK models, ARK plans, Gemini schedules, frontend files of Gemini]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Print all diagnostics as one JSON array on standard output'
-complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans; with --json, as an object beside the diagnostics'
-complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library'
-complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings'
-complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes'
+complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans; with --json, as an object beside the diagnostics [applies to: ARK plans]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random, with dynamic dimensions set to 1' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random, with dynamic dimensions set to 1 [applies to: models, shared libraries, archives]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads for a plan; models and libraries use one' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed for random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, after warming up for a tenth of that' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Number of runs to measure; overrides --time' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak arithmetic throughput in GFLOP/s; skips its measurement' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory bandwidth in GB/s, reads plus writes; skips its measurement' -r
-complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator [applies to: models, ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable' -r
-complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
@@ -181,10 +179,9 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'How to re
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Print one JSON object instead of text'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Resolve undeclared operators in the standard library'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l compat -d 'Report violations that are common in old Common IR files as warnings'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32 [applies to: ARK models]'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F

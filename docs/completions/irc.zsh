@@ -40,7 +40,7 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
 '--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
-'--backend=[Code generator for .so and .o]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator for .so and .o \[applies to\: .so, .o, .mlir, .tar of models\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
 o\:"An object file"
@@ -52,27 +52,27 @@ json\:"An ARK execution plan"
 tar\:"A Model Library Format archive"
 asm\:"An NPU program (not implemented yet)"
 ptx\:"NVIDIA PTX (not implemented yet)"))' \
-'--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\]]:NAME:_default' \
-'--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm)]:FILE:_files' \
-'--inputs=[Input values to specialise an ONNX model for, or for test vectors]:X.npz:_files' \
-'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\]]:NAME:_default' \
-'--processors=[Number of processors that a .json plan may use \[default\: all of the device\]]:N:_default' \
-'--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner]:NAME:((irc\:"The optimising planner of irc"
+'--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
+'--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
+'--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
+'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json\]]:NAME:_default' \
+'--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
+'--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: .json\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
-'--config-rules=[JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md]:FILE:_files' \
-'--mlf-version=[Model Library Format version of a .tar \[default\: 5\]]:N:(5 7)' \
-'--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\]]:KIND:((o\:"An object file, and a shared library"
+'--config-rules=[JSON file that fixes configs of ops in a .json plan; see docs/config-rules.md \[applies to\: .json\]]:FILE:_files' \
+'--mlf-version=[Model Library Format version of a .tar \[default\: 5\] \[applies to\: .tar\]]:N:(5 7)' \
+'--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\] \[applies to\: .tar\]]:KIND:((o\:"An object file, and a shared library"
 c\:"C source, which needs only a C compiler"))' \
-'--model-name=[Name of the model in a .tar \[default\: default\]]:NAME:_default' \
+'--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\]]:WHICH:_default' \
-'--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
+'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, frontend files of Gemini; .json of Common IR and ONNX files, frontend files of Gemini\]]:WHICH:_default' \
+'--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
@@ -82,12 +82,11 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'--check-reproducible[Compile a .tar twice from scratch and fail if the files differ]' \
-'--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test]' \
-'--implicit-std[Resolve undeclared operators in the standard library]' \
-'--compat[Report violations that are common in old Common IR files as warnings]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
-'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32]' \
+'--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
+'--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -102,24 +101,24 @@ _arguments "${_arguments_options[@]}" : \
 '--expected=[File with expected outputs, compared within the tolerance of their type]:E.npz:_files' \
 '--tolerance=[Relative tolerance for --expected \[default\: depends on the type\]]:X:_default' \
 '--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
-'--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb]:DIR:_files' \
+'--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
-'--trace=[File for a timeline of running plans, for ui.perfetto.dev]:T.json:_files' \
+'--trace=[File for a timeline of running plans, for ui.perfetto.dev \[applies to\: ARK plans\]]:T.json:_files' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
-'--backend=[Code generator, or the reference evaluator]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator, or the reference evaluator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"A GPU (not implemented yet)"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\]]:WHICH:_default' \
-'--explain-fusion=[Explain on standard error which ops were fused, and why no others]::FORMAT:((text\:"Text"
+'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, frontend files of Gemini\]]:WHICH:_default' \
+'--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
@@ -129,12 +128,11 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs]' \
-'--race-check[Detect races while running plans; stop at the first one]' \
-'--implicit-std[Resolve undeclared operators in the standard library]' \
-'--compat[Report violations that are common in old Common IR files as warnings]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
-'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32]' \
+'(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs \[applies to\: archives\]]' \
+'--race-check[Detect races while running plans; stop at the first one \[applies to\: ARK plans\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -144,13 +142,13 @@ plain\:"One line per step"))' \
 ;;
 (check)
 _arguments "${_arguments_options[@]}" : \
-'*--model=[Check that the plans implement this model; repeat for each rank]:MODEL:_default' \
-'--against=[Compare NPU programs with this one\: a listing, a trace or .npu]:PROGRAM:_default' \
+'*--model=[Check that the plans implement this model; repeat for each rank \[applies to\: ARK plans\]]:MODEL:_default' \
+'--against=[Compare NPU programs with this one\: a listing, a trace or .npu \[applies to\: NPU programs\]]:PROGRAM:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
@@ -160,12 +158,12 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'--strict[Treat unknown keys as errors]' \
+'--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, frontend files of Gemini\]]' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
-'--cost[Estimate the cost of plans; with --json, as an object beside the diagnostics]' \
-'--implicit-std[Resolve undeclared operators in the standard library]' \
-'--compat[Report violations that are common in old Common IR files as warnings]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
+'--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
+'--cost[Estimate the cost of plans; with --json, as an object beside the diagnostics \[applies to\: ARK plans\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
@@ -175,21 +173,21 @@ plain\:"One line per step"))' \
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[File with inputs; others are random, with dynamic dimensions set to 1]:X.npz:_files' \
+'--inputs=[File with inputs; others are random, with dynamic dimensions set to 1 \[applies to\: models, shared libraries, archives\]]:X.npz:_files' \
 '--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
 '--seed=[Seed for random inputs]:N:_default' \
 '--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \
 '--iterations=[Number of runs to measure; overrides --time]:N:_default' \
 '--peak-gflops=[Peak arithmetic throughput in GFLOP/s; skips its measurement]:X:_default' \
 '--peak-bandwidth=[Peak memory bandwidth in GB/s, reads plus writes; skips its measurement]:X:_default' \
-'--backend=[Code generator]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
@@ -200,10 +198,9 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '--json[Print one JSON object instead of text]' \
-'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32]' \
-'--implicit-std[Resolve undeclared operators in the standard library]' \
-'--compat[Report violations that are common in old Common IR files as warnings]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes]' \
+'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32 \[applies to\: ARK models\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \

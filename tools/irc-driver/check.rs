@@ -19,7 +19,11 @@ use serde_json::{Value, json};
 use std::ops::Range;
 
 /// Checks all files, and those of one world together; an error in one does not hide the next.
-pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> {
+pub fn check(
+    console: &Console,
+    arguments: &irc_cli::Check,
+    flags: &irc_cli::Flags,
+) -> Result<(), Stop> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
     let against = arguments.against.as_deref();
@@ -33,15 +37,11 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
             first..files.len()
         }));
     }
+    let kinds: Vec<_> = files.iter().filter_map(|file| input::kind(file.content)).collect();
+    flags.expect(&kinds, None).map_err(Stop::Usage)?;
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
         models.extend(tell(console, read_model(name, arguments.strict), &mut failed)?);
-    }
-    if arguments.cost {
-        expect_plans(&files)?;
-    }
-    if against.is_some() {
-        expect_programs(&files)?;
     }
     check_worlds(&mut files);
     check_networks(&mut files);
@@ -75,31 +75,6 @@ pub fn check(console: &Console, arguments: &irc_cli::Check) -> Result<(), Stop> 
         output::print(&format!("{written:#}\n"))?;
     }
     if failed { Err(Stop::Reported) } else { Ok(()) }
-}
-
-/// Refuses models where what plans cost is asked for.
-fn expect_plans(files: &[File]) -> Result<(), Stop> {
-    match files.iter().find(|file| file.content != Content::Plan) {
-        Some(file) => Err(Stop::Usage(format!(
-            "--cost is for plans, and {} is {}; irc compile -o model.plan.json makes a plan of a model",
-            file.source.name(),
-            file.content.words()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Refuses other files where programs are compared.
-fn expect_programs(files: &[File]) -> Result<(), Stop> {
-    let is_program = |file: &&File| matches!(file.content, Content::Listing | Content::Binary);
-    match files.iter().find(|file| !is_program(file)) {
-        Some(file) => Err(Stop::Usage(format!(
-            "--against is for NPU programs, and {} is {}",
-            file.source.name(),
-            file.content.words()
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// Tells of what went wrong with one file, so that the next is looked at.
@@ -169,7 +144,7 @@ fn read_file(
     let input = Input::open(name, arguments.graphs.format.as_deref())?;
     let content = input.content;
     if matches!(content, Content::Graph | Content::Mlir) {
-        let (source, diagnostics) = check_model(&input, &arguments.graphs)?;
+        let (source, diagnostics) = check_model(&input, arguments)?;
         return Ok(vec![File::plain(source, content, diagnostics)]);
     }
     let bytes = input.bytes;
@@ -197,8 +172,13 @@ fn read_file(
 
 /// Every diagnostic of a model: of reading it, of operators that are unknown, and of nodes that cannot be
 /// compiled.
-fn check_model(input: &Input, flags: &irc_cli::Graphs) -> Result<(Source, Vec<Diagnostic>), Stop> {
-    let options = ImportOptions { strict: !flags.compat, ..models::options(flags)? };
+fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Diagnostic>), Stop> {
+    let options = match input.content {
+        Content::Graph => {
+            ImportOptions { strict: !flags.compat, ..models::options(&flags.graphs)? }
+        }
+        _ => ImportOptions::default(),
+    };
     let session = Session::new();
     let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
     let source = model.source();

@@ -9,46 +9,33 @@ use crate::{
     values::Given,
 };
 use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
-use irc_cli::{Codegen, CompileTo, InputKind, Kind, Support};
+use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
 
 /// Compiles a model to a file.
-pub fn compile(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
+pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Result<(), Stop> {
     let kind = match arguments.emit {
         Some(kind) => kind,
         None => kind_of(&arguments.output)?,
     };
-    refuse_without_effect(kind, arguments)?;
+    let suffix = kind.suffix();
+    flags.expect(&[], Some(&suffix)).map_err(Stop::Usage)?;
+    expect_one_generator(arguments)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
-    models::refuse_for(input.content, &arguments.graphs, arguments.compile.ark_accumulate)?;
-    let Some(input_kind) = input_kind(input.content) else {
+    let Some(input_kind) = input.kind() else {
         return Err(input::unexpected(input.shown(), "a model", input.content));
     };
     if let Support::No(why) = input_kind.support(kind) {
         let (name, words) = (input.shown(), input.content.words());
         return Err(Stop::problem(format!("{name} is {words}: {why}")));
     }
+    flags.expect(&[input_kind], Some(&suffix)).map_err(Stop::Usage)?;
     match input.content {
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
         _ => write_model(console, arguments, &input, kind),
     }
-}
-
-/// The row of a file in the table of inputs and outputs.
-fn input_kind(content: Content) -> Option<InputKind> {
-    Some(match content {
-        Content::Model => InputKind::ArkModel,
-        Content::Graph => InputKind::CommonIr,
-        Content::Frontend => InputKind::Layers,
-        Content::Mlir => InputKind::Mlir,
-        Content::Plan => InputKind::Plan,
-        Content::Schedule => InputKind::Schedule,
-        Content::Listing | Content::Binary => InputKind::Program,
-        Content::Library | Content::Archive => InputKind::Compiled,
-        Content::Empty | Content::Unknown => return None,
-    })
 }
 
 /// Writes the NPU program of a schedule.
@@ -70,7 +57,7 @@ fn write_model(
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let options = options(&arguments.compile, backend)?;
     let mut import =
-        models::program_options(input, &arguments.graphs, &arguments.compile, Results::Outputs)?;
+        models::program_options(&arguments.graphs, &arguments.compile, Results::Outputs)?;
     if input.content == Content::Graph {
         let given = Given::open(arguments.inputs.as_deref())?;
         import.inputs = models::values(&models::given(input, &import, given)?);
@@ -156,57 +143,14 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
     })
 }
 
-/// Refuses flags that say nothing about what is written.
-fn refuse_without_effect(kind: Kind, arguments: &CompileTo) -> Result<(), Stop> {
-    let flags = [
-        ("--stage", arguments.stage.is_some(), Kind::Mlir, "MLIR (.mlir)"),
-        ("--arch", arguments.arch.is_some(), Kind::Json, "plans (.json)"),
-        ("--processors", arguments.processors.is_some(), Kind::Json, "plans (.json)"),
-        ("--planner", arguments.planner.is_some(), Kind::Json, "plans (.json)"),
-        ("--config-rules", arguments.config_rules.is_some(), Kind::Json, "plans (.json)"),
-        ("--mlf-version", arguments.mlf_version.is_some(), Kind::Tar, "archives (.tar)"),
-        ("--codegen", arguments.codegen.is_some(), Kind::Tar, "archives (.tar)"),
-        ("--check-reproducible", arguments.check_reproducible, Kind::Tar, "archives (.tar)"),
-        ("--with-test-vectors", arguments.with_test_vectors, Kind::Tar, "archives (.tar)"),
-        ("--model-name", arguments.model_name.is_some(), Kind::Tar, "archives (.tar)"),
-        ("--frontend", arguments.frontend.is_some(), Kind::Asm, "NPU programs (.asm)"),
-    ];
-    match flags.into_iter().find(|(_, given, only, _)| *given && *only != kind) {
-        Some((flag, _, _, only)) => {
-            Err(Stop::Usage(format!("{flag} has no effect here: it is for {only} only")))
+/// Rejects a choice between code generators for an archive that holds C source.
+fn expect_one_generator(arguments: &CompileTo) -> Result<(), Stop> {
+    let is_default = target::backend(&arguments.backend) == Backend::default();
+    match arguments.codegen {
+        Some(Codegen::C) if !is_default => {
+            Err(Stop::Usage("--backend has no effect on C source, which --codegen asks for".into()))
         }
-        None if arguments.codegen == Some(Codegen::C)
-            && target::backend(&arguments.backend) != Backend::default() =>
-        {
-            Err(Stop::Usage("--backend has no effect here: the archive holds C source".into()))
-        }
-        None => refuse_without_backend(kind, &arguments.backend),
-    }
-}
-
-/// Refuses what a code generator does not write, and a choice of one where no code is written.
-fn refuse_without_backend(kind: Kind, name: &str) -> Result<(), Stop> {
-    let output = match kind {
-        Kind::So | Kind::O | Kind::Mlir | Kind::Tar => Some(Output::Object),
-        Kind::Ll => Some(Output::LlvmIr),
-        Kind::S => Some(Output::Assembly),
-        _ => None,
-    };
-    match output {
-        _ if target::backend(name) == Backend::default() => Ok(()),
-        Some(output) if target::backend(name).writes(output) => Ok(()),
-        Some(output) => {
-            let others = Backend::writing(output).map(|other| other.name).collect::<Vec<_>>();
-            let others = others.join(", ");
-            let kind = clap::ValueEnum::to_possible_value(&kind);
-            let kind = kind.map(|kind| kind.get_name().to_owned()).unwrap_or_default();
-            let message =
-                format!("--backend {name} writes no .{kind}; it is of --backend {others}");
-            Err(Stop::Usage(message))
-        }
-        None => Err(Stop::Usage(
-            "--backend has no effect here: it is for .so, .tar, .o and .mlir only".into(),
-        )),
+        _ => Ok(()),
     }
 }
 

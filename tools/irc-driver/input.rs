@@ -1,10 +1,8 @@
 //! Reads inputs and detects their kind from the content.
 use crate::{crash, output::plain, stop::Stop};
 use bytes::Bytes;
-use irc::{
-    import::FrontEnd,
-    model::{MAX_BYTES, unpacked},
-};
+use irc::model::{MAX_BYTES, unpacked};
+use irc_cli::{CommandRow, InputKind};
 use irc_diag::Source;
 use std::{
     fs::File,
@@ -15,8 +13,8 @@ use std::{
 pub use irc::model::Content;
 
 /// What can be read.
-const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names a form that \
-    the content does not tell), Gemini schedules and frontend files, NPU programs, MLIR and Model \
+const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names the format \
+    where the content does not show it), Gemini schedules and frontend files, NPU programs, MLIR and Model \
     Library Format archives; all but archives may be gzip files";
 
 /// A file to work on.
@@ -47,10 +45,32 @@ impl Input {
         source(&self.name, &self.bytes)
     }
 
-    /// Whether it is a model of any format.
-    pub fn is_model(&self) -> bool {
-        FrontEnd::of(self.content).is_some()
+    /// Whether a command takes such a file.
+    pub fn is_for(&self, command: &str) -> bool {
+        let row = CommandRow::named(command);
+        self.kind().is_some_and(|kind| row.is_some_and(|row| row.inputs.contains(&kind)))
     }
+
+    /// Its kind, by which the command lines state what they take.
+    pub fn kind(&self) -> Option<InputKind> {
+        kind(self.content)
+    }
+}
+
+/// The kind of file, by which the command lines state what they take; `None` where it is unknown.
+pub fn kind(content: Content) -> Option<InputKind> {
+    Some(match content {
+        Content::Model => InputKind::ArkModel,
+        Content::Graph => InputKind::CommonIr,
+        Content::Frontend => InputKind::Layers,
+        Content::Mlir => InputKind::Mlir,
+        Content::Plan => InputKind::Plan,
+        Content::Schedule => InputKind::Schedule,
+        Content::Listing | Content::Binary => InputKind::Program,
+        Content::Library => InputKind::Library,
+        Content::Archive => InputKind::Archive,
+        Content::Empty | Content::Unknown => return None,
+    })
 }
 
 /// Reads a file, unpacked when it is a gzip file; `-` is standard input. A file is mapped: what is not
@@ -103,7 +123,7 @@ pub fn source(name: &str, bytes: &[u8]) -> Source {
 pub fn runs_not(name: &str, content: Content) -> Stop {
     let help = match content {
         Content::Empty | Content::Unknown => KINDS,
-        _ => "irc simulate tells how long a schedule takes",
+        _ => "irc simulate states how long a schedule takes",
     };
     Stop::problem(format!("{name} is {}", content.words())).help(help)
 }

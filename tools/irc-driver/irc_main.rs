@@ -1,21 +1,20 @@
 //! `irc`: parses the command line and hands over to the command.
 use crate::{bench, check, compile, console::Console, crash, npu, run};
-use clap::Parser;
-use irc_cli::{Command, Irc};
+use irc_cli::{Command, parse_irc};
 use std::process::ExitCode;
 
 /// Runs the command that the arguments say.
 pub fn main(arguments: &[String]) -> ExitCode {
-    let parsed = match Irc::try_parse_from(arguments) {
+    let (parsed, flags) = match parse_irc(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
     let console = Console::new("irc", &parsed.console);
     crash::guard(&console, arguments, || match &parsed.command {
-        Command::Compile(arguments) => compile::compile(&console, arguments),
-        Command::Run(arguments) => run::run(&console, arguments),
-        Command::Check(arguments) => check::check(&console, arguments),
-        Command::Bench(arguments) => bench::bench(&console, arguments),
+        Command::Compile(arguments) => compile::compile(&console, arguments, &flags),
+        Command::Run(arguments) => run::run(&console, arguments, &flags),
+        Command::Check(arguments) => check::check(&console, arguments, &flags),
+        Command::Bench(arguments) => bench::bench(&console, arguments, &flags),
         Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments),
     })
 }

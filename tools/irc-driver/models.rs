@@ -3,7 +3,6 @@ use crate::{
     console::Console,
     crash,
     input::{Content, Input},
-    run::refuse_flags,
     stop::Stop,
     values::{Buffers, Given, is_stored_as},
 };
@@ -51,12 +50,10 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Stop> {
 
 /// As [`options`], with the values that the program returns, and how it accumulates.
 pub fn program_options(
-    input: &Input,
     flags: &Graphs,
     compile: &irc_cli::Compile,
     default: Results,
 ) -> Result<ImportOptions, Stop> {
-    refuse_for(input.content, flags, compile.ark_accumulate)?;
     let results = match &compile.results {
         Some(text) => text.parse().map_err(|error| Stop::Usage(format!("--results: {error}")))?,
         None => default,
@@ -85,39 +82,6 @@ fn shape(flag: &str) -> Result<(String, Vec<i64>), Stop> {
     let extents = shape.split('x').filter(|_| !shape.is_empty()).map(extent);
     let extents: Vec<i64> = extents.collect::<Option<_>>().ok_or_else(wrong)?;
     Ok((name.to_owned(), extents))
-}
-
-/// Refuses flags that have no meaning for a kind of file.
-pub fn refuse_for(content: Content, flags: &Graphs, ark_accumulate: bool) -> Result<(), Stop> {
-    if content != Content::Model {
-        let flags = [("--ark-accumulate", ark_accumulate)];
-        refuse_flags(&flags, "it is for ARK models")?;
-    }
-    if content == Content::Graph { Ok(()) } else { refuse(flags) }
-}
-
-/// Refuses the flags of Common IR and ONNX files where there is none.
-pub fn refuse(flags: &Graphs) -> Result<(), Stop> {
-    let Graphs {
-        format: _,
-        library_path,
-        allow_fetch,
-        shape,
-        implicit_std,
-        compat,
-        functions,
-        ignore_control_inputs,
-    } = flags;
-    let flags = [
-        ("--library-path", !library_path.is_empty()),
-        ("--allow-fetch", allow_fetch.is_some()),
-        ("--shape", !shape.is_empty()),
-        ("--implicit-std", *implicit_std),
-        ("--compat", *compat),
-        ("--functions", *functions != Functions::Inline),
-        ("--ignore-control-inputs", *ignore_control_inputs),
-    ];
-    refuse_flags(&flags, "it is for Common IR and ONNX files")
 }
 
 /// Imports a model; its first warnings are on the console, and `irc check` shows all.

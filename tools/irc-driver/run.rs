@@ -11,7 +11,7 @@ use crate::{
     world,
 };
 use irc::{CompileOptions, Model, Port, Runner, Session, Target};
-use irc_cli::{ENGINES, Run};
+use irc_cli::{ENGINES, Flags, InputKind, Run};
 use irc_runtime::Library;
 use std::path::Path;
 
@@ -20,16 +20,21 @@ pub const REFERENCE: &str = ENGINES[0].0;
 const CUDA: &str = ENGINES[1].0;
 
 /// Runs a program once.
-pub fn run(console: &Console, arguments: &Run) -> Result<(), Stop> {
+pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Stop> {
     if arguments.backend == CUDA {
         return Err(Stop::not_built("the CUDA backend"));
     }
     let transport = Transport::open(arguments.transport)?;
-    let result = run_over(&transport, console, arguments);
+    let result = run_over(&transport, console, arguments, flags);
     transport.close(console, result)
 }
 
-fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result<(), Stop> {
+fn run_over(
+    transport: &Transport,
+    console: &Console,
+    arguments: &Run,
+    flags: &Flags,
+) -> Result<(), Stop> {
     let outputs = arguments.outputs.as_deref().map(|path| transport.own(path));
     if let Some(path) = &outputs {
         for file in &arguments.files {
@@ -40,25 +45,21 @@ fn run_over(transport: &Transport, console: &Console, arguments: &Run) -> Result
     let expected = arguments.expected.as_deref().map(|path| Given::open(Some(path))).transpose()?;
     let files = read(arguments)?;
     let first = &files[0];
-    if arguments.self_test && first.content != Content::Archive {
-        return Err(Stop::Usage("--self-test is for archives (.tar)".into()));
-    }
-    if arguments.data_set.is_some() && first.content != Content::Graph {
-        return Err(Stop::Usage("--data-set is for ONNX and Common IR models".into()));
-    }
-    models::refuse_for(first.content, &arguments.graphs, false)?;
     let runs_alone = match first.content {
         Content::Model => !world::communicates(&first.source()),
         Content::Plan => false,
         _ => true,
     };
-    if runs_alone && files.len() == 1 {
-        refuse_of_plans(arguments)?;
+    let runs_alone = runs_alone && files.len() == 1;
+    if runs_alone {
+        let kind: Vec<InputKind> = first.kind().into_iter().collect();
+        flags.expect(&kind, None).map_err(Stop::Usage)?;
         say_threads(console, arguments.threads);
+    } else {
+        expect_of_plans(first.content, flags)?;
     }
     let (found, buffers) = match (&files[..], runs_alone) {
         ([input], true) if input.content == Content::Archive => {
-            refuse_to_compile(arguments)?;
             if arguments.self_test {
                 return archive::self_test(console, arguments, &input.bytes);
             }
@@ -100,10 +101,7 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
     for name in &arguments.files {
         let input = Input::open(name, arguments.graphs.format.as_deref())?;
         let has_ranks = matches!(input.content, Content::Model | Content::Plan);
-        let runs = has_ranks
-            || input.is_model()
-            || matches!(input.content, Content::Library | Content::Archive);
-        if !runs {
+        if !input.is_for("run") {
             return Err(input::runs_not(name, input.content));
         }
         if !has_ranks && arguments.files.len() > 1 {
@@ -129,37 +127,17 @@ pub fn say_threads(console: &Console, threads: u32) {
     }
 }
 
-/// Refuses flags that say how a model is compiled: a library is.
-fn refuse_to_compile(arguments: &Run) -> Result<(), Stop> {
-    let irc_cli::Compile { target_cpu, results, ark_accumulate, explain_fusion } =
-        &arguments.compile;
-    let flags = [
-        ("--target-cpu", target_cpu.is_some()),
-        ("--results", results.is_some()),
-        ("--ark-accumulate", *ark_accumulate),
-        ("--explain-fusion", explain_fusion.is_some()),
-        ("--backend", arguments.backend != irc_cli::GENERATORS[0].0),
-    ];
-    let name = &arguments.files[0];
-    refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))
-}
-
-/// Refuses flags that say how plans run.
-fn refuse_of_plans(arguments: &Run) -> Result<(), Stop> {
-    let flags = [("--trace", arguments.trace.is_some()), ("--race-check", arguments.race_check)];
-    refuse_flags(&flags, "it is for plans; irc compile -o model.plan.json makes one of a model")
-}
-
-/// Refuses the first flag that is given.
-pub fn refuse_flags(flags: &[(&str, bool)], why: &str) -> Result<(), Stop> {
-    match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Stop::Usage(format!("{flag} has no effect here: {why}"))),
-        None => Ok(()),
-    }
+/// Rejects flags that have no effect on plans, which models of several ranks run as.
+fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Stop> {
+    flags.expect(&[InputKind::Plan], None).map_err(|message| match content {
+        Content::Model => Stop::Usage(format!(
+            "{message}; models that exchange data with other ranks run as plans"
+        )),
+        _ => Stop::Usage(message),
+    })
 }
 
 fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffers, Stop> {
-    refuse_to_compile(arguments)?;
     let library = Library::load(Path::new(&arguments.files[0]))?;
     let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
@@ -179,8 +157,7 @@ fn run_model(
     inputs: Given,
 ) -> Result<Buffers, Stop> {
     let results = models::run_results(input.content);
-    let mut options =
-        models::program_options(input, &arguments.graphs, &arguments.compile, results)?;
+    let mut options = models::program_options(&arguments.graphs, &arguments.compile, results)?;
     let (mut expected, mut inputs, mut given) = (None, Some(inputs), Buffers::new());
     if input.content == Content::Graph
         && let Some(inputs) = inputs.take()
@@ -258,7 +235,7 @@ fn complete(
     Ok(())
 }
 
-/// Refuses a target whose code this machine cannot run.
+/// Rejects a target whose code this machine cannot run.
 pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
     if target.runs_here() {
         return Ok(());

@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     input::Content,
     output,
-    run::{self, refuse_flags},
+    run::REFERENCE,
     stop::Stop,
     target as processor,
     transport::Transport,
@@ -24,7 +24,9 @@ pub fn run(
     files: &[(Source, Content)],
     given: Given,
 ) -> Result<(Buffers, BTreeSet<String>), Stop> {
-    refuse_without_effect(arguments, &files[0].1)?;
+    if arguments.backend == REFERENCE {
+        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
+    }
     let race_check = arguments.race_check;
     if race_check && arguments.threads > 1 {
         console.note("a run that looks for races takes one thread");
@@ -54,26 +56,4 @@ pub fn run(
     written?;
     world.expect_no_suspicion(console)?;
     Ok((world.outputs(memories), world.buffers()))
-}
-
-/// Refuses flags that say nothing about how plans run.
-fn refuse_without_effect(arguments: &Run, content: &Content) -> Result<(), Stop> {
-    if arguments.backend == run::REFERENCE {
-        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
-    }
-    let irc_cli::Compile { target_cpu: _, results, ark_accumulate, explain_fusion } =
-        &arguments.compile;
-    let flags = [
-        ("--results", results.is_some(), "a plan says itself which buffers it keeps"),
-        ("--ark-accumulate", *ark_accumulate, "the tasks of plans accumulate in f32"),
-        ("--explain-fusion", explain_fusion.is_some(), "the tasks of plans are fused already"),
-    ];
-    let models = match content {
-        Content::Model => "models that exchange data with other ranks run as plans, and ",
-        _ => "",
-    };
-    let mut flags = flags.into_iter();
-    flags.try_for_each(|(flag, given, why)| {
-        refuse_flags(&[(flag, given)], &format!("{models}{why}"))
-    })
 }

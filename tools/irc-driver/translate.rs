@@ -8,15 +8,14 @@ use crate::{
     located::{diagnostics, told},
     models, npu,
     output::{self, Content},
-    plan, run,
+    plan,
     stop::Stop,
     translate_common_ir::{self, Written},
 };
 use bytes::Bytes;
-use clap::Parser;
 use irc::{CompileOptions, ImportOptions, Session, lowering::ark_to_plan};
 use irc_ark_format::{model, plan as plan_format};
-use irc_cli::{Functions, Graphs, Planner, Translate};
+use irc_cli::{Flags, InputKind, TRANSLATIONS, Translate};
 use irc_diag::Source;
 use irc_dialects::{ark, common_ir, plan as plan_dialect};
 use irc_mlir::{Capture, Module};
@@ -24,13 +23,12 @@ use std::{path::Path, process::ExitCode};
 
 /// Runs the translation that the arguments say.
 pub fn main(arguments: &[String]) -> ExitCode {
-    let spelt = irc_cli::double_dashes(arguments.iter().cloned());
-    let parsed = match Translate::try_parse_from(spelt) {
+    let (parsed, flags) = match irc_cli::parse_translate(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return irc_main::usage(&error),
     };
     let console = Console::new("irc-translate", &parsed.console);
-    crash::guard(&console, arguments, || translate(&console, &parsed))
+    crash::guard(&console, arguments, || translate(&console, &parsed, &flags))
 }
 
 /// What is read.
@@ -41,6 +39,18 @@ enum Origin {
     Graph(Written),
     Gemini,
     Npu,
+}
+
+impl Origin {
+    const fn kind(self) -> InputKind {
+        match self {
+            Self::Mlir => InputKind::Mlir,
+            Self::Ark => InputKind::ArkModel,
+            Self::Graph(_) => InputKind::CommonIr,
+            Self::Gemini => InputKind::Schedule,
+            Self::Npu => InputKind::Program,
+        }
+    }
 }
 
 /// What is written.
@@ -65,10 +75,10 @@ impl To {
     }
 }
 
-fn translate(console: &Console, arguments: &Translate) -> Result<(), Stop> {
+fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<(), Stop> {
     let to = destination(console, arguments)?;
     let from = origin(arguments)?;
-    refuse_without_effect(arguments, from, &to)?;
+    expect_pair(arguments, from, flags)?;
     output::probe_beside(&arguments.output, &arguments.input)?;
     let (bytes, content) = match (from, to.scheduled()) {
         (Origin::Gemini, Some(to)) => npu::translate::from_schedule(console, arguments, to)?,
@@ -135,67 +145,18 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
     }
 }
 
-/// Refuses formats that do not go together, and flags of others.
-fn refuse_without_effect(arguments: &Translate, from: Origin, to: &To) -> Result<(), Stop> {
-    let is_read = matches!(from, Origin::Graph(_));
-    let is_written = matches!(to, To::Graph(_));
-    let refused = match (from, to) {
-        (Origin::Mlir, _)
-        | (Origin::Gemini, To::Gemini | To::Npu | To::Mlir)
-        | (Origin::Npu, To::Npu | To::Mlir)
-        | (Origin::Ark, To::Ark | To::Plan(_) | To::Mlir)
-        | (Origin::Graph(_), To::Graph(_) | To::Mlir | To::Ark | To::Plan(_)) => None,
-        (_, To::Gemini) => Some("Gemini schedules are made of Gemini schedules (--import-gemini)"),
-        (_, To::Npu) => Some(
-            "NPU programs are made of Gemini schedules (--import-gemini) and of NPU programs \
-             (--import-npu)",
-        ),
-        (_, To::Ark | To::Plan(_)) => Some(
-            "ARK models and plans are made of models (--import-ark, --import-onnx, --import-common-ir)",
-        ),
-        (_, To::Graph(_)) => Some(
-            "Common IR and ONNX files are made of each other (--import-common-ir, --import-onnx)",
-        ),
-    };
-    if let Some(refused) = refused {
-        return Err(Stop::Usage(refused.into()));
+/// Rejects formats that do not go together, and flags that have no effect on them.
+fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(), Stop> {
+    let to = arguments.emit.flag();
+    let to = to.as_deref().unwrap_or("MLIR");
+    let kind = from.kind();
+    let rejected = TRANSLATIONS.iter().find(|(output, inputs, _)| {
+        *output == to && kind != InputKind::Mlir && !inputs.contains(&kind)
+    });
+    match rejected {
+        Some((_, _, why)) => Err(Stop::Usage((*why).into())),
+        None => flags.expect(&[kind], Some(to)).map_err(Stop::Usage),
     }
-    refuse_of_plans(arguments, to)?;
-    let flags = [("--frontend", arguments.frontend.is_some() && from != Origin::Gemini)];
-    run::refuse_flags(&flags, "it is for --import-gemini")?;
-    let strict = arguments.strict && !matches!(from, Origin::Ark | Origin::Gemini);
-    run::refuse_flags(&[("--strict", strict)], "it is for --import-ark and --import-gemini")?;
-    if !is_read && !is_written {
-        models::refuse(&arguments.graphs)?;
-    }
-    let Graphs { functions, ignore_control_inputs, .. } = arguments.graphs;
-    let flags = [
-        ("--functions", functions != Functions::Inline),
-        ("--ignore-control-inputs", ignore_control_inputs),
-    ];
-    run::refuse_flags(
-        &flags,
-        "it is for what computes; common-ir-to-tl has an option of that name",
-    )?;
-    let flags = [
-        ("--form", arguments.writing.form.is_some() && !is_written),
-        ("--bundle", arguments.writing.bundle && !is_read && !is_written),
-    ];
-    run::refuse_flags(&flags, "it is for Common IR and ONNX files")
-}
-
-/// Refuses the flags of plans where none is written.
-fn refuse_of_plans(arguments: &Translate, to: &To) -> Result<(), Stop> {
-    if matches!(to, To::Plan(_)) {
-        return Ok(());
-    }
-    let flags = [
-        ("--arch", arguments.arch.is_some()),
-        ("--processors", arguments.processors.is_some()),
-        ("--planner", arguments.planner != Planner::default()),
-        ("--config-rules", arguments.config_rules.is_some()),
-    ];
-    run::refuse_flags(&flags, "it is for --emit-plan")
 }
 
 /// An ARK model, or a plan, of a Common IR or ONNX file; what its buffers are is written beside it.

@@ -156,9 +156,6 @@ pub struct Graphs {
     /// Resolve undeclared operators in the standard library
     #[arg(long)]
     pub implicit_std: bool,
-    /// Report violations that are common in old Common IR files as warnings
-    #[arg(long)]
-    pub compat: bool,
     /// How to compile calls of the model's functions
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub functions: Functions,

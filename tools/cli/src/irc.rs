@@ -148,6 +148,14 @@ pub enum Kind {
     Ptx,
 }
 
+impl Kind {
+    /// The output suffix.
+    pub fn suffix(self) -> String {
+        let name = self.to_possible_value();
+        format!(".{}", name.as_ref().map_or("", |name| name.get_name()))
+    }
+}
+
 /// `irc run`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!(
@@ -258,6 +266,9 @@ pub struct Check {
     /// Print all diagnostics as one JSON array on standard output
     #[arg(long)]
     pub json: bool,
+    /// Report violations that are common in old Common IR files as warnings
+    #[arg(long)]
+    pub compat: bool,
     /// Estimate the cost of plans; with --json, as an object beside the diagnostics
     #[arg(long)]
     pub cost: bool,

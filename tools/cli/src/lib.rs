@@ -4,6 +4,7 @@
 //! here depends on LLVM or MLIR.
 
 mod common;
+mod flags;
 mod irc;
 mod matrix;
 mod translate;
@@ -12,10 +13,47 @@ pub use common::{
     Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Planner,
     Progress,
 };
+pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
-pub use matrix::{InputKind, Support, matrix_page};
+pub use matrix::{InputKind, MODELS, Support, TRANSLATIONS, matrix_page};
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
+
+use clap::{CommandFactory, FromArgMatches};
 
 /// The exit codes of all tools; printed at the end of every `--help`.
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 error in the input, 2 usage error, 3 results differ, 70 internal error.";
+
+/// The command line of `irc`, with what each flag applies to in its help.
+pub fn irc_command() -> clap::Command {
+    flags::annotated(Irc::command())
+}
+
+/// The command line of `irc-translate`, with what each flag applies to in its help.
+pub fn translate_command() -> clap::Command {
+    flags::annotated(Translate::command())
+}
+
+/// Parses the command line of `irc`; beside it the flags of its subcommand.
+///
+/// # Errors
+/// A wrong command line, or a request for help.
+pub fn parse_irc(arguments: &[String]) -> Result<(Irc, Flags), clap::Error> {
+    let mut command = irc_command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let (name, own) = matches.subcommand().unwrap_or(("", &matches));
+    let flags = Flags::of(command.find_subcommand(name).unwrap_or(&command), own);
+    Ok((Irc::from_arg_matches(&matches)?, flags))
+}
+
+/// Parses the command line of `irc-translate`, in which long flags may have one dash.
+///
+/// # Errors
+/// As [`parse_irc`].
+pub fn parse_translate(arguments: &[String]) -> Result<(Translate, Flags), clap::Error> {
+    let mut command = translate_command();
+    let spelt = double_dashes(arguments.iter().cloned());
+    let matches = command.try_get_matches_from_mut(spelt)?;
+    let flags = Flags::of(&command, &matches);
+    Ok((Translate::from_arg_matches(&matches)?, flags))
+}

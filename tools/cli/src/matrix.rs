@@ -1,4 +1,4 @@
-//! Which output `irc compile` makes of which input: one table, read by the command, its page and a test.
+//! Which output becomes of which input: tables, read by the commands, their page and a test.
 
 use crate::Kind;
 use clap::ValueEnum;
@@ -21,8 +21,10 @@ pub enum InputKind {
     Schedule,
     /// An NPU program.
     Program,
-    /// A shared library or an archive.
-    Compiled,
+    /// A shared library.
+    Library,
+    /// A Model Library Format archive.
+    Archive,
 }
 
 /// Whether an input becomes an output.
@@ -38,7 +40,7 @@ pub enum Support {
 
 impl InputKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ArkModel,
         Self::CommonIr,
         Self::Layers,
@@ -46,7 +48,8 @@ impl InputKind {
         Self::Plan,
         Self::Schedule,
         Self::Program,
-        Self::Compiled,
+        Self::Library,
+        Self::Archive,
     ];
 
     /// The kind in words.
@@ -59,7 +62,23 @@ impl InputKind {
             Self::Plan => "an ARK plan",
             Self::Schedule => "a Gemini schedule",
             Self::Program => "an NPU program",
-            Self::Compiled => "a library or an archive",
+            Self::Library => "a shared library",
+            Self::Archive => "an archive",
+        }
+    }
+
+    /// Several of the kind in words.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::ArkModel => "ARK models",
+            Self::CommonIr => "Common IR and ONNX files",
+            Self::Layers => "frontend files of Gemini",
+            Self::Mlir => "MLIR",
+            Self::Plan => "ARK plans",
+            Self::Schedule => "Gemini schedules",
+            Self::Program => "NPU programs",
+            Self::Library => "shared libraries",
+            Self::Archive => "archives",
         }
     }
 
@@ -68,7 +87,7 @@ impl InputKind {
         use Kind::{Asm, Json, Mlir, Ptx};
         use Support::{If, No, Yes};
         match (self, output) {
-            (Self::Compiled, _) => No("it is compiled already"),
+            (Self::Library | Self::Archive, _) => No("it is compiled already"),
             (Self::Program, _) => No(
                 "it is a program already; irc simulate runs its schedule with it, and irc-translate reads it as MLIR",
             ),
@@ -95,6 +114,34 @@ impl InputKind {
         }
     }
 }
+
+/// The kinds of file that have a program at the tensor level.
+pub const MODELS: &[InputKind] =
+    &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Layers, InputKind::Mlir];
+
+/// What `irc-translate` writes, of which inputs, and what else it could be made of; MLIR is written of
+/// every input, and becomes every output.
+pub static TRANSLATIONS: [(&str, &[InputKind], &str); 6] = [
+    ("--emit-ark", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
+    ("--emit-plan", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
+    (
+        "--emit-gemini",
+        &[InputKind::Schedule],
+        "Gemini schedules are made of Gemini schedules (--import-gemini)",
+    ),
+    (
+        "--emit-npu",
+        &[InputKind::Schedule, InputKind::Program],
+        "NPU programs are made of Gemini schedules (--import-gemini) and of NPU programs (--import-npu)",
+    ),
+    ("--emit-common-ir", &[InputKind::CommonIr], OF_GRAPHS),
+    ("--emit-onnx", &[InputKind::CommonIr], OF_GRAPHS),
+];
+
+const OF_MODELS: &str =
+    "ARK models and plans are made of models (--import-ark, --import-onnx, --import-common-ir)";
+const OF_GRAPHS: &str =
+    "Common IR and ONNX files are made of each other (--import-common-ir, --import-onnx)";
 
 /// The page of the table, in Markdown.
 pub fn matrix_page() -> String {
@@ -136,5 +183,5 @@ pub fn matrix_page() -> String {
     for (number, note) in notes.iter().enumerate() {
         let _ = writeln!(page, "{}. {note}", number + 1);
     }
-    page
+    page + "\n" + &crate::flags::page()
 }

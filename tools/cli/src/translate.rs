@@ -75,10 +75,10 @@ pub struct Writing {
     #[arg(long, value_enum, value_name = "FORM")]
     pub form: Option<TextOrBinary>,
     /// Write features that only Common IR has to additional fields of the ONNX model
-    #[arg(long, requires = "emit_onnx")]
+    #[arg(long)]
     pub common_ir_fields: bool,
     /// Write external data into the ONNX model
-    #[arg(long, requires = "emit_onnx")]
+    #[arg(long)]
     pub inline: bool,
 }
 

@@ -14,8 +14,8 @@ use crate::{
     values::{self, Buffers, Given},
     world::{Preparation, World},
 };
-use irc::{Backend, CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
-use irc_cli::Bench;
+use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
+use irc_cli::{Bench, Flags};
 use irc_runtime::Library;
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
@@ -26,12 +26,15 @@ use std::{
 };
 
 /// Measures a program and prints what was measured.
-pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
+pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Stop> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
+    let Some(kind) = input.kind().filter(|_| input.is_for("bench")) else {
+        return Err(input::runs_not(&arguments.file, input.content));
+    };
+    flags.expect(&[kind], None).map_err(Stop::Usage)?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
-    refuse_without_effect(arguments, &input)?;
     let threads = if input.content == Content::Plan { arguments.threads } else { 1 };
     if input.content != Content::Plan {
         run::say_threads(console, arguments.threads);
@@ -56,10 +59,7 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
             measure(console, Prepared::of(Runner::new(library.into(), &[])?, given)?, arguments)?
         }
         Content::Archive => measure_archive(console, &input, arguments)?,
-        _ if input.is_model() => {
-            measure(console, model(console, arguments, &input, &target.into())?, arguments)?
-        }
-        content => return Err(input::runs_not(&arguments.file, content)),
+        _ => measure(console, model(console, arguments, &input, &target.into())?, arguments)?,
     };
     let step = console.step("measuring the roofline");
     let roofline = roofline::Roofline {
@@ -76,26 +76,6 @@ pub fn bench(console: &Console, arguments: &Bench) -> Result<(), Stop> {
     let Measured { latency, flops, traffic, inputs } = measured;
     let report = Report { latency, flops, traffic, roofline, threads, inputs };
     output::print(&if arguments.json { report.json() } else { report.text() })
-}
-
-/// Refuses flags that have no meaning for the file.
-fn refuse_without_effect(arguments: &Bench, input: &Input) -> Result<(), Stop> {
-    let is_compiled = matches!(input.content, Content::Library | Content::Archive);
-    let flags = [
-        ("--ark-accumulate", arguments.ark_accumulate),
-        ("--backend", processor::backend(&arguments.backend) != Backend::default()),
-    ];
-    if is_compiled {
-        let name = &arguments.file;
-        run::refuse_flags(&flags, &format!("it is for models, and {name} is compiled already"))?;
-    }
-    models::refuse_for(input.content, &arguments.graphs, arguments.ark_accumulate)?;
-    match arguments.inputs {
-        Some(_) if input.content == Content::Plan => {
-            Err(Stop::Usage("--inputs is for models and what is compiled of them".into()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The inputs that are given.

@@ -9,7 +9,7 @@ pub fn brief(console: &Console, source: &Source, diagnostics: &[Diagnostic]) {
         return console.diagnostics(source, diagnostics);
     }
     console.text(&lines(source, diagnostics));
-    console.note("irc check tells more of these warnings");
+    console.note("irc check shows all of these warnings");
 }
 
 fn lines(source: &Source, diagnostics: &[Diagnostic]) -> String {

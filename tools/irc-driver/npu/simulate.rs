@@ -23,7 +23,7 @@ use std::{collections::BTreeMap, iter, path::Path};
 /// Assembles a schedule, and tells how many cycles its program takes.
 pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
     let schedule = arguments.schedule.to_string_lossy();
-    refuse_one_place(arguments)?;
+    expect_distinct_places(arguments)?;
     let named = [&arguments.frontend, &arguments.program].into_iter().flatten();
     let read: Vec<_> = iter::once(&arguments.schedule).chain(named).collect();
     for (_, path) in written(arguments) {
@@ -79,8 +79,8 @@ fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> 
     all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)))
 }
 
-/// Refuses two artefacts in one place.
-fn refuse_one_place(arguments: &Simulate) -> Result<(), Stop> {
+/// Rejects two artefacts in one place.
+fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
     let json = arguments.json.then_some(("--json", Path::new("-")));
     let mut taken: Vec<(&str, &Path)> = vec![];
     for (flag, path) in written(arguments).chain(json) {
@@ -111,12 +111,12 @@ fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>
     let rate = |given: Option<f64>| given.unwrap_or(f64::INFINITY);
     let shared = mesh(schedule, rate(arguments.link_rate), rate(arguments.dram_rate));
     let Schedule { xlen, ylen, .. } = schedule;
-    let refused = || {
+    let rejected = || {
         format!(
             "the mesh of the schedule is {xlen} by {ylen}: links are followed on at most {MAX_SIDE} by {MAX_SIDE}"
         )
     };
-    shared.map(Some).ok_or_else(|| Stop::problem(refused()))
+    shared.map(Some).ok_or_else(|| Stop::problem(rejected()))
 }
 
 /// Cycles in which each engine of a core works.

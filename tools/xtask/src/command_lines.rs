@@ -1,7 +1,7 @@
 //! Manual pages and shell completions, from the definitions that the tools parse with.
 
 use crate::metadata::{self, text};
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn root() -> Result<PathBuf, String> {
 }
 
 fn tools() -> [Command; 2] {
-    [irc_cli::Irc::command(), irc_cli::Translate::command()]
+    [irc_cli::irc_command(), irc_cli::translate_command()]
 }
 
 /// One page for each tool and each of its commands.

@@ -1,0 +1,363 @@
+//! Which flags apply to which inputs and outputs: one table, from which follow what the commands reject,
+//! their help and a page.
+use crate::{
+    InputKind::{self, *},
+    MODELS,
+};
+use clap::{ArgMatches, parser::ValueSource};
+use std::fmt::Write;
+
+/// A command: what it reads, and what it writes where that is a choice.
+pub struct CommandRow {
+    /// The name of the subcommand of `irc`, or of the tool.
+    pub name: &'static str,
+    /// The kinds of file that it takes.
+    pub inputs: &'static [InputKind],
+}
+
+/// The commands that take several kinds of file.
+pub static COMMANDS: [CommandRow; 5] = [
+    CommandRow { name: "compile", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule] },
+    CommandRow { name: "run", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive] },
+    CommandRow {
+        name: "check",
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule, Program, Archive],
+    },
+    CommandRow {
+        name: "bench",
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive],
+    },
+    CommandRow { name: TRANSLATE, inputs: &[ArkModel, CommonIr, Mlir, Schedule, Program] },
+];
+
+impl CommandRow {
+    /// The command of a name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        COMMANDS.iter().find(|row| row.name == name)
+    }
+}
+
+const TRANSLATE: &str = "irc-translate";
+
+/// Flags that apply to some inputs and outputs only. One that no row names applies to all; one that several
+/// rows of its command name applies where one of them says so.
+#[derive(Clone, Copy)]
+pub struct FlagRow {
+    /// The commands, by the names in [`COMMANDS`].
+    pub commands: &'static [&'static str],
+    /// The flags, as written on the command line.
+    pub flags: &'static [&'static str],
+    /// The inputs that they apply to; empty for all.
+    pub inputs: &'static [InputKind],
+    /// The outputs that they apply to, by suffix or by flag; empty for all.
+    pub outputs: &'static [&'static str],
+    /// Why they have no effect on an input, where what they apply to does not say it.
+    pub reasons: &'static [(InputKind, &'static str)],
+}
+
+/// Outputs of `irc compile` that depend on the processor.
+const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
+
+/// Inputs that are compiled to be run.
+const COMPILED: &[InputKind] = &[ArkModel, CommonIr, Layers, Mlir, Plan];
+
+/// Models whose results can be chosen.
+const GRAPHS: &[InputKind] = &[ArkModel, CommonIr, Layers];
+
+/// The reason of flags that say how to compile.
+const DONE: &str = "it is compiled already";
+
+/// Every flag that does not apply everywhere.
+pub static FLAGS: &[FlagRow] = &[
+    flags(&["compile", "run", "check", "bench"], READING).of(&[CommonIr]),
+    flags(&["check"], &["--compat"]).of(&[CommonIr]),
+    flags(&["compile", "bench"], &["--ark-accumulate"]).of(&[ArkModel]),
+    flags(&["run"], &["--ark-accumulate"]).of(&[ArkModel]).why(&[
+        (Plan, "the tasks of a plan accumulate in f32"),
+        (Library, DONE),
+        (Archive, DONE),
+    ]),
+    // irc compile.
+    flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
+    flags(&["compile"], &["--stage"]).to(&[".mlir"]),
+    flags(&["compile"], &["--frontend"]).to(&[".asm"]),
+    flags(&["compile"], &["--arch", "--processors", "--planner", "--config-rules"]).to(&[".json"]),
+    flags(
+        &["compile"],
+        &[
+            "--mlf-version",
+            "--codegen",
+            "--check-reproducible",
+            "--with-test-vectors",
+            "--model-name",
+        ],
+    )
+    .to(&[".tar"]),
+    flags(&["compile"], &["--inputs"]).of(&[CommonIr]),
+    flags(&["compile"], &["--inputs"]).to(&[".tar"]),
+    flags(&["compile"], &["--target-cpu", "--explain-fusion"]).to(CODE).of(MODELS),
+    flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
+    flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
+    // irc run and irc bench.
+    flags(&["run"], &["--target-cpu", "--backend"])
+        .of(COMPILED)
+        .why(&[(Library, DONE), (Archive, DONE)]),
+    flags(&["run"], &["--results"]).of(GRAPHS).why(&[
+        (Plan, "a plan states which buffers it keeps"),
+        (Mlir, "a module states its results"),
+        (Library, DONE),
+        (Archive, DONE),
+    ]),
+    flags(&["run"], &["--explain-fusion"]).of(MODELS).why(&[
+        (Plan, "the tasks of a plan are fused already"),
+        (Library, DONE),
+        (Archive, DONE),
+    ]),
+    flags(&["run"], &["--data-set"]).of(&[CommonIr]),
+    flags(&["run"], &["--self-test"]).of(&[Archive]),
+    flags(&["run"], &["--trace", "--race-check"]).of(&[Plan]),
+    flags(&["bench"], &["--backend"]).of(COMPILED).why(&[(Library, DONE), (Archive, DONE)]),
+    flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
+    // irc check.
+    flags(&["check"], &["--model", "--cost"]).of(&[Plan]),
+    flags(&["check"], &["--against"]).of(&[Program]),
+    flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),
+    // irc-translate.
+    flags(&[TRANSLATE], &["--arch", "--processors", "--planner", "--config-rules"])
+        .to(&["--emit-plan"]),
+    flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
+    flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
+    flags(&[TRANSLATE], &["--shape", "--implicit-std", "--functions", "--ignore-control-inputs"])
+        .of(&[CommonIr])
+        .to(&["--emit-ark", "--emit-plan"]),
+    flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle"]).of(&[CommonIr]),
+    flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle", "--form"])
+        .to(&["--emit-common-ir", "--emit-onnx"]),
+    flags(&[TRANSLATE], &["--common-ir-fields", "--inline"]).to(&["--emit-onnx"]),
+];
+
+/// How Common IR and ONNX files are read. `--format` says that a file is one.
+const READING: &[&str] = &[
+    "--library-path",
+    "--allow-fetch",
+    "--shape",
+    "--implicit-std",
+    "--functions",
+    "--ignore-control-inputs",
+];
+
+const fn flags(commands: &'static [&'static str], flags: &'static [&'static str]) -> FlagRow {
+    FlagRow { commands, flags, inputs: &[], outputs: &[], reasons: &[] }
+}
+
+impl FlagRow {
+    const fn of(self, inputs: &'static [InputKind]) -> Self {
+        Self { inputs, ..self }
+    }
+
+    const fn to(self, outputs: &'static [&'static str]) -> Self {
+        Self { outputs, ..self }
+    }
+
+    const fn why(self, reasons: &'static [(InputKind, &'static str)]) -> Self {
+        Self { reasons, ..self }
+    }
+
+    fn takes_input(&self, input: InputKind) -> bool {
+        self.inputs.is_empty() || self.inputs.contains(&input)
+    }
+
+    fn takes_output(&self, output: Option<&str>) -> bool {
+        output.is_none_or(|output| self.outputs.is_empty() || self.outputs.contains(&output))
+    }
+
+    /// What the flags apply to, in words.
+    fn scope(&self) -> String {
+        let outputs = self.outputs.join(", ");
+        match (self.outputs.is_empty(), self.inputs.is_empty()) {
+            (true, _) => plural(self.inputs),
+            (false, true) => outputs,
+            (false, false) => format!("{outputs} of {}", plural(self.inputs)),
+        }
+    }
+}
+
+/// Kinds of file in words.
+fn plural(kinds: &[InputKind]) -> String {
+    let has_all = MODELS.iter().all(|kind| kinds.contains(kind));
+    let others = kinds.iter().filter(|kind| !has_all || !MODELS.contains(kind));
+    let mut words: Vec<&str> = has_all.then_some("models").into_iter().collect();
+    words.extend(others.map(|kind| kind.plural()));
+    words.join(", ")
+}
+
+/// The rows of a flag.
+fn rows(command: &str, flag: &str) -> impl Iterator<Item = &'static FlagRow> {
+    FLAGS.iter().filter(move |row| row.commands.contains(&command) && row.flags.contains(&flag))
+}
+
+/// What a flag of a command applies to, in words; `None` for everything.
+pub fn scope(command: &str, flag: &str) -> Option<String> {
+    let scopes: Vec<String> = rows(command, flag).map(FlagRow::scope).collect();
+    (!scopes.is_empty()).then(|| scopes.join("; "))
+}
+
+/// Why a flag of a command has no effect on an input or an output; `None` where it has one.
+pub fn rejection(
+    command: &str,
+    flag: &str,
+    inputs: &[InputKind],
+    output: Option<&str>,
+) -> Option<String> {
+    let rows: Vec<_> = rows(command, flag).collect();
+    let takes = |row: &&FlagRow| {
+        row.takes_output(output)
+            && (inputs.is_empty() || inputs.iter().any(|input| row.takes_input(*input)))
+    };
+    if rows.is_empty() || rows.iter().any(takes) {
+        return None;
+    }
+    let is_of_output = !rows.iter().any(|row| row.takes_output(output));
+    let (on, why) = match (inputs.first(), output) {
+        (Some(input), _) if !is_of_output => {
+            let reasons = || rows.iter().flat_map(|row| row.reasons);
+            let reason = reasons().find(|(kind, _)| kind == input).map(|(_, why)| *why);
+            (input.words(), reason.map(str::to_owned))
+        }
+        (_, output) => (output.unwrap_or_default(), None),
+    };
+    let why = why.or_else(|| Some(format!("it applies to {}", scope(command, flag)?)))?;
+    Some(format!("{flag} has no effect on {on}: {why}"))
+}
+
+/// The flags that a command was given.
+#[derive(Clone, Debug)]
+pub struct Flags {
+    command: String,
+    given: Vec<String>,
+}
+
+impl Flags {
+    /// The flags that have another value than by default.
+    pub(crate) fn of(command: &clap::Command, matches: &ArgMatches) -> Self {
+        let is_given = |argument: &&clap::Arg| {
+            let id = argument.get_id().as_str();
+            let is_written = matches.value_source(id) == Some(ValueSource::CommandLine);
+            let values = matches.get_raw(id).into_iter().flatten();
+            is_written
+                && !values.eq(argument.get_default_values().iter().map(|value| value.as_os_str()))
+        };
+        let given = command.get_arguments().filter(is_given);
+        let given = given.filter_map(clap::Arg::get_long).map(|flag| format!("--{flag}"));
+        Self { command: command.get_name().to_owned(), given: given.collect() }
+    }
+
+    /// Rejects a flag that has no effect on any of these inputs, or on the output.
+    ///
+    /// # Errors
+    /// The flag, what it has no effect on, and why.
+    pub fn expect(&self, inputs: &[InputKind], output: Option<&str>) -> Result<(), String> {
+        let mut rejections =
+            self.given.iter().filter_map(|flag| rejection(&self.command, flag, inputs, output));
+        rejections.next().map_or(Ok(()), Err)
+    }
+}
+
+/// Adds what each flag applies to to its help.
+pub(crate) fn annotated(command: clap::Command) -> clap::Command {
+    let name = command.get_name().to_owned();
+    command.mut_subcommands(annotated).mut_args(|argument| {
+        let flag = format!("--{}", argument.get_long().unwrap_or_default());
+        let (Some(scope), Some(help)) = (scope(&name, &flag), argument.get_help().cloned()) else {
+            return argument;
+        };
+        argument.help(format!("{help} [applies to: {scope}]"))
+    })
+}
+
+/// The flags that do not apply everywhere, in Markdown.
+pub(crate) fn page() -> String {
+    let mut page = String::from(
+        "## Flags\n\nFlags that apply to some inputs or outputs only. Elsewhere they are usage errors; `irc check`\n\
+         takes them if they apply to one of the files.\n\n| command | flags | apply to |\n|---|---|---|\n",
+    );
+    for command in &COMMANDS {
+        let mut scopes: Vec<(String, Vec<&str>)> = vec![];
+        for flag in FLAGS.iter().flat_map(|row| row.flags) {
+            let Some(scope) = scope(command.name, flag) else { continue };
+            match scopes.iter_mut().find(|(known, _)| *known == scope) {
+                Some((_, flags)) if flags.contains(flag) => {}
+                Some((_, flags)) => flags.push(flag),
+                None => scopes.push((scope, vec![flag])),
+            }
+        }
+        for (scope, flags) in scopes {
+            let flags = flags.join("`, `");
+            let _ = writeln!(page, "| `{}` | `{flags}` | {scope} |", command.name);
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_names_flags_of_its_commands() {
+        let mut irc = crate::irc_command();
+        irc.build();
+        let translate = crate::translate_command();
+        for row in FLAGS {
+            for name in row.commands {
+                let command = irc.find_subcommand(name).unwrap_or(&translate);
+                for flag in row.flags {
+                    let is_known = command.get_arguments().any(|argument| {
+                        argument.get_long().is_some_and(|long| format!("--{long}") == **flag)
+                    });
+                    assert!(is_known, "{name} {flag}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_flag_applies_where_one_of_its_rows_says_so() {
+        let inputs = |kind, output| rejection("compile", "--inputs", &[kind], Some(output));
+        assert_eq!(inputs(CommonIr, ".so"), None);
+        assert_eq!(inputs(ArkModel, ".tar"), None);
+        assert_eq!(
+            inputs(ArkModel, ".so").as_deref(),
+            Some(
+                "--inputs has no effect on an ARK model: it applies to Common IR and ONNX files; .tar"
+            )
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_the_default_is_no_flag() {
+        let parse = |flag| crate::parse_irc(&["irc", "run", "x.so", flag].map(str::to_owned));
+        let flags = |flag| parse(flag).expect("valid").1;
+        assert_eq!(flags("--backend=llvm").expect(&[Library], None), Ok(()));
+        let error = flags("--backend=cranelift").expect(&[Library], None).expect_err("no effect");
+        assert_eq!(error, "--backend has no effect on a shared library: it is compiled already");
+        assert!(flags("--explain-fusion").expect(&[Library], None).is_err());
+    }
+
+    #[test]
+    fn one_of_several_files_is_enough() {
+        let flags = crate::parse_irc(&["irc", "check", "--cost", "x"].map(str::to_owned));
+        let (_, flags) = flags.expect("valid");
+        assert_eq!(flags.expect(&[ArkModel, Plan], None), Ok(()));
+        assert!(flags.expect(&[ArkModel], None).is_err());
+    }
+
+    #[test]
+    fn help_says_what_a_flag_applies_to() {
+        let mut irc = crate::irc_command();
+        irc.build();
+        let help = irc.find_subcommand_mut("compile").expect("a command").render_help();
+        let help = help.to_string();
+        assert!(help.contains("[applies to: .mlir]"), "{help}");
+    }
+}
