@@ -115,6 +115,7 @@ pub use irc_ark_frontend::Accumulate;
 pub use irc_common_format::{Format, library::Fetch};
 pub use irc_diag::{Diagnostic, Severity, Source};
 pub use irc_mlf as mlf;
+pub mod diagnostics;
 pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};

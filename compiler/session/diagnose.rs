@@ -1,6 +1,9 @@
 //! MLIR's diagnostics as diagnostics in the user's file.
 use super::error::QueryError;
-use crate::import::{Document, path_of};
+use crate::{
+    diagnostics::{place, with_notes},
+    import::{Document, path_of},
+};
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::{CapturedDiagnostic, Frame, Severity};
 
@@ -19,7 +22,9 @@ pub fn failure(captured: &[CapturedDiagnostic], document: Option<&dyn Document>)
 
 /// The errors among captured diagnostics of a module that is itself the file.
 pub fn in_text(captured: &[CapturedDiagnostic], source: &Source) -> Vec<Diagnostic> {
-    let found: Vec<_> = errors(captured).map(|one| in_module(one, source)).collect();
+    let own = |name: &str| (name == "-" || name == source.name()).then(|| source.clone());
+    let found = errors(captured).filter_map(|one| place(one, &own));
+    let found: Vec<_> = found.map(|(_, diagnostic)| diagnostic).collect();
     match found.is_empty() {
         true => vec![Diagnostic::error("mlir", "the module cannot be read")],
         false => found,
@@ -41,45 +46,4 @@ fn of_node(captured: &CapturedDiagnostic) -> Diagnostic {
         diagnostic = diagnostic.path(path_of(origin));
     }
     with_notes(diagnostic, captured)
-}
-
-/// A diagnostic at the op that the location places in the module's text, which MLIR calls `-`.
-fn in_module(captured: &CapturedDiagnostic, source: &Source) -> Diagnostic {
-    let mut diagnostic = Diagnostic::error("mlir", captured.message.clone());
-    for frame in &captured.frames {
-        match frame {
-            Frame::File { name, line, column }
-                if diagnostic.labels.is_empty() && (name == "-" || name == source.name()) =>
-            {
-                let at = offset(source.text(), *line, *column);
-                let len = source.text()[at..].chars().next().map_or(0, char::len_utf8);
-                diagnostic = diagnostic.at(at..at + len, "here");
-            }
-            Frame::File { name, line, column } => {
-                diagnostic = diagnostic.with_note(format!("from {name}:{line}:{column}"));
-            }
-            Frame::Name(name) if name.starts_with('$') => {
-                diagnostic = diagnostic.path(name.clone())
-            }
-            Frame::Name(name) => diagnostic = diagnostic.with_note(format!("in {name}")),
-        }
-    }
-    with_notes(diagnostic, captured)
-}
-
-fn with_notes(mut diagnostic: Diagnostic, captured: &CapturedDiagnostic) -> Diagnostic {
-    for note in &captured.notes {
-        // The IR as it stood then is for reproducers, not for the user's eyes.
-        if !note.message.starts_with("see current operation") {
-            diagnostic = diagnostic.with_note(note.message.clone());
-        }
-    }
-    diagnostic
-}
-
-/// Byte offset of a one-based line and column, in characters.
-fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let mut rest = text[start..].char_indices().skip(column.saturating_sub(1));
-    rest.next().map_or(text.len(), |(offset, _)| start + offset)
 }

@@ -49,6 +49,15 @@ impl Source {
         self.lines().line_column(offset)
     }
 
+    /// Byte offset of a line and column, both counted from one; the column counts characters. A line or
+    /// column behind the end is the end of the text.
+    pub fn offset(&self, line: usize, column: usize) -> usize {
+        let lines = self.text.split_inclusive('\n').take(line.saturating_sub(1));
+        let start: usize = lines.map(str::len).sum();
+        let mut rest = self.text[start..].char_indices().skip(column.saturating_sub(1));
+        rest.next().map_or(self.text.len(), |(offset, _)| start + offset)
+    }
+
     /// Where its lines begin: for who asks for many places.
     pub fn lines(&self) -> Lines<'_> {
         let newlines = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -106,6 +115,16 @@ mod tests {
         assert_eq!(source.line_column(0), (1, 1));
         assert_eq!(source.line_column(6), (2, 3));
         assert_eq!(source.line_column(999), (3, 1));
+    }
+
+    #[test]
+    fn offsets_are_those_of_lines_and_columns() {
+        let source = Source::new("x", "é\nä{}");
+        assert_eq!((source.offset(1, 1), source.offset(2, 2), source.offset(9, 9)), (0, 5, 7));
+        for offset in [0, 3, 5, 6] {
+            let (line, column) = source.line_column(offset);
+            assert_eq!(source.offset(line, column), offset);
+        }
     }
 
     #[test]

@@ -1,0 +1,89 @@
+//! MLIR's diagnostics as diagnostics in files.
+use irc_diag::{Diagnostic, Severity, Source};
+use irc_mlir::{CapturedDiagnostic, Frame};
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+/// MLIR's diagnostic as a diagnostic, with the file that it points into. `file` finds the file of a name;
+/// text that MLIR parses from memory has the name `-`. Notes without an error of their own give `None`.
+pub fn place(
+    captured: &CapturedDiagnostic,
+    file: &dyn Fn(&str) -> Option<Source>,
+) -> Option<(Option<Source>, Diagnostic)> {
+    let severity = match captured.severity {
+        irc_mlir::Severity::Error => Severity::Error,
+        irc_mlir::Severity::Warning => Severity::Warning,
+        irc_mlir::Severity::Note | irc_mlir::Severity::Remark => return None,
+    };
+    let (message, code) = with_code(&captured.message);
+    let mut diagnostic = Diagnostic::new(severity, code, message);
+    let mut own: Option<Source> = None;
+    for frame in &captured.frames {
+        diagnostic = match frame {
+            Frame::Name(name) if name.starts_with('$') => diagnostic.path(name.clone()),
+            Frame::Name(name) => diagnostic.with_note(format!("in {name}")),
+            Frame::File { name, line, column } => {
+                match own.is_none().then(|| file(name)).flatten() {
+                    Some(named) => {
+                        let offset = named.offset(*line, *column);
+                        let len = named.text()[offset..].chars().next().map_or(0, char::len_utf8);
+                        own = Some(named);
+                        diagnostic.at(offset..offset + len, "here")
+                    }
+                    None => diagnostic.with_note(format!("from {name}:{line}:{column}")),
+                }
+            }
+        };
+    }
+    Some((own, with_notes(diagnostic, captured)))
+}
+
+/// Adds the notes of MLIR's diagnostic.
+pub(crate) fn with_notes(mut diagnostic: Diagnostic, captured: &CapturedDiagnostic) -> Diagnostic {
+    for note in &captured.notes {
+        // The IR as it stood then is for reproducers, not for the user's eyes.
+        if !note.message.starts_with("see current operation") {
+            diagnostic = diagnostic.with_note(note.message.clone());
+        }
+    }
+    diagnostic
+}
+
+/// A message without the code that passes of this project write behind it.
+fn with_code(message: &str) -> (&str, &'static str) {
+    let is_code = |code: &str| {
+        let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        code.contains('-') && code.bytes().all(is_part)
+    };
+    let coded = message.strip_suffix(']').and_then(|message| message.rsplit_once(" ["));
+    match coded.filter(|(_, code)| is_code(code)) {
+        Some((message, code)) => (message, interned(code)),
+        None => (message, "mlir"),
+    }
+}
+
+/// A code for as long as the process: there are only so many.
+fn interned(code: &str) -> &'static str {
+    static CODES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut codes = CODES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = codes.get(code) {
+        return known;
+    }
+    let code: &'static str = Box::leak(code.into());
+    codes.insert(code);
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_stand_behind_messages() {
+        assert_eq!(with_code("too large [gem-b2-size]"), ("too large", "gem-b2-size"));
+        assert_eq!(with_code("expected [1, 2]"), ("expected [1, 2]", "mlir"));
+        assert_eq!(with_code("expected [x]"), ("expected [x]", "mlir"));
+    }
+}
