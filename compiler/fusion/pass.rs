@@ -75,14 +75,17 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     fuse(func, decide, |_, _| {})
 }
 
-/// Fuses a function and says what was done and why.
+/// As [`fuse_function_with`]; says what was done and why.
 ///
 /// # Errors
 /// As [`fuse_function`].
-pub fn explain<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<FusionReport, String> {
+pub fn explain<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    decide: impl FnMut(&Segment) -> SegmentFusion,
+) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
-    fuse(func, fuse_segment, |simplifications, decided| {
+    fuse(func, decide, |simplifications, decided| {
         report.simplifications.extend(simplifications);
         for (placed, fusion) in decided.segments() {
             explain_segment(&mut report, decided.function, placed, fusion);

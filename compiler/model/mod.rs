@@ -471,6 +471,10 @@ impl<'s> Model<'s> {
     ) -> Result<Contents, Error> {
         let options = options.into();
         let contents = self.session.archive(self.input, &options, archive);
-        contents.map_err(|error| self.session.error(self.input, &options, error))
+        let output = match options.target.backend.writes(Output::Object) {
+            true => Output::Object,
+            false => Output::C,
+        };
+        contents.map_err(|error| self.session.error(self.input, &options, Some(output), error))
     }
 }

@@ -5,7 +5,7 @@ use super::{
     database::Input,
     error::{CompileError, QueryError},
     kernel,
-    machine::in_context,
+    machine::{in_context, run_stages},
     queries::{self, Config, Fused, GlueKey},
     whole,
 };
@@ -103,15 +103,26 @@ impl Session {
         input: Input,
         options: &CompileOptions,
     ) -> Result<BTreeMap<String, Bytes>, QueryError> {
-        let mut texts = BTreeMap::new();
-        for (number, stage) in HOST_CPU.stages.iter().enumerate() {
-            let text =
-                queries::lowered(&self.database, input, options, stage.name, "", |_, module| {
-                    Some(irc_mlir::to_text(&module.as_operation(), false))
-                })?;
-            texts.insert(format!("{number}-{}.mlir", stage.name), text.into());
-        }
-        Ok(texts)
+        let db = &self.database;
+        let text = |module: &Module<'_>| irc_mlir::to_text(&module.as_operation(), false);
+        let [import, tensor, later @ ..] = HOST_CPU.stages else { return Ok(BTreeMap::new()) };
+        // The file as written is a module of its own; the others are one module as it is lowered.
+        let written =
+            queries::lowered(db, input, options, import.name, "", |_, module| Some(text(module)))?;
+        let lowered = queries::lowered(db, input, options, tensor.name, "", |context, module| {
+            let (mut texts, mut last) = (vec![text(module)], tensor.name);
+            for stage in later {
+                run_stages(context, module, &options.settings(), last, stage.name)?;
+                texts.push(text(module));
+                last = stage.name;
+            }
+            Some(texts)
+        })?;
+        let all = HOST_CPU.stages.iter().zip([written].into_iter().chain(lowered));
+        let named = all
+            .enumerate()
+            .map(|(number, (stage, text))| (format!("{number}-{}.mlir", stage.name), text.into()));
+        Ok(named.collect())
     }
 
     fn archived(
@@ -233,7 +244,7 @@ fn source(
             let workspace = add_step(context, &module, &text, target)?;
             entries.push(Entry { symbol, workspace });
         }
-        whole::lower(context, &mut module, target)?;
+        kernel::lower(context, &mut module, target)?;
         for symbol in fused.kernels.keys().chain(entries.iter().map(|entry| &entry.symbol)) {
             set_linkage(kernel::named(module.as_operation(), symbol)?, "internal");
         }
@@ -252,7 +263,7 @@ fn source(
 /// workspace.
 fn add_step(context: &Context, module: &Module<'_>, text: &str, target: &Target) -> Option<u64> {
     let mut step = irc_mlir::parse_module(context, text)?;
-    let interface = whole::plan_memory(context, &mut step, target)?.into_iter().next()?;
+    let interface = kernel::plan_memory(context, &mut step, target)?.into_iter().next()?;
     kernel::add(module, &step);
     Some(interface.workspace_bytes)
 }

@@ -10,7 +10,7 @@ use super::{
     queries::{self, Config, Fused},
 };
 use crate::{
-    codegen::{CodegenError, link_library, used_features},
+    codegen::{CodegenError, Output, link_library, used_features},
     interface::Interface,
     lowering::graph_to_tl::weights,
     model::{Error, Model, with_file},
@@ -96,7 +96,8 @@ impl Session {
         options: &CompileOptions,
     ) -> Result<Batch, Error> {
         let inputs: Vec<Input> = models.iter().map(Model::input).collect();
-        let failed = |index: usize, error| self.error(inputs[index], options, error);
+        let failed =
+            |index: usize, error| self.error(inputs[index], options, Some(Output::Object), error);
         let (library, programs) = self.batch(&inputs, options).map_err(|error| {
             let file = irc_diag::Source::new("", "");
             Error::new(file, error)

@@ -1,7 +1,7 @@
 //! Kernels and the functions that launch them, from their text to objects.
 use super::{
     error::CompileError,
-    machine::{in_context, run},
+    machine::{in_context, run_stages},
 };
 use crate::{
     attributes::{PROGRAM, ProgramInfo},
@@ -9,7 +9,7 @@ use crate::{
     interface::Interface,
     kernel::KernelInfo,
     lowering::emit_entry::share,
-    pipeline::{HOST_CPU, Settings},
+    pipeline::Settings,
 };
 use irc_mlir::{BlockLike, Context, Location, Module, OperationRef, attr, read};
 use std::{
@@ -60,11 +60,7 @@ pub fn compile_kernels(
     let compiled = in_context(|context| {
         let mut module = module_of(context, named_texts)?;
         let kernels = schedule(context, &mut module, &symbols, target)?;
-        run(
-            context,
-            &mut module,
-            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
-        )?;
+        lower(context, &mut module, target)?;
         for symbol in &symbols {
             share(named(module.as_operation(), symbol)?);
         }
@@ -96,11 +92,7 @@ pub fn schedule(
     symbols: &[String],
     target: &Target,
 ) -> Option<Vec<KernelObject>> {
-    run(
-        context,
-        module,
-        &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
-    )?;
+    run_stages(context, module, &Settings::of(target), "kernels", "vector")?;
     let described = |symbol: &String| {
         let info = KernelInfo::read(&named(module.as_operation(), symbol)?)?;
         Some(KernelObject { symbol: symbol.clone(), info, object: vec![] })
@@ -108,31 +100,41 @@ pub fn schedule(
     symbols.iter().map(described).collect()
 }
 
+/// Plans the memory of a module's programs, and completes their interfaces.
+pub fn plan_memory(
+    context: &Context,
+    module: &mut Module<'_>,
+    target: &Target,
+) -> Option<Vec<Interface>> {
+    run_stages(context, module, &Settings::of(target), "vector", "memory")?;
+    complete_interfaces(module, target)
+}
+
+/// Lowers a module whose memory is planned to the `llvm` dialect.
+pub fn lower(context: &Context, module: &mut Module<'_>, target: &Target) -> Option<()> {
+    run_stages(context, module, &Settings::of(target), "memory", "llvm")
+}
+
 /// The symbol that a kernel of this text defines.
 pub fn symbol_of(text: &str, target: &Target) -> String {
+    symbol(NAME, text, target)
+}
+
+fn symbol(prefix: &str, text: &str, target: &Target) -> String {
     let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
-    format!("{NAME}_{}", &hash[..16])
+    format!("{prefix}_{}", &hash[..16])
 }
 
 /// Compiles one kernel of a plan's tasks, with its entry point.
 pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, CompileError> {
-    let hash = blake3::hash(format!("{text}\n{target:?}").as_bytes()).to_hex();
-    let symbol = format!("irc_task_{}", &hash[..16]);
+    let symbol = symbol("irc_task", text, target);
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
-        run(
-            context,
-            &mut module,
-            &HOST_CPU.text(&Settings::of(target), Some("kernels"), Some("vector")).ok()?,
-        )?;
+        run_stages(context, &mut module, &Settings::of(target), "kernels", "vector")?;
         let kernel = named(module.as_operation(), NAME)?;
         let info = KernelInfo::read(&kernel)?;
         KernelInfo::update(kernel, |info| info.entry = Some(symbol.clone()));
-        run(
-            context,
-            &mut module,
-            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
-        )?;
+        lower(context, &mut module, target)?;
         Some((info, compile(&module, target, Output::Object)))
     });
     let (info, object) = compiled.map_err(CompileError::Passes)?;
@@ -163,17 +165,8 @@ pub fn compile_programs(
 ) -> Result<(Vec<Interface>, Vec<u8>), CompileError> {
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
-        run(
-            context,
-            &mut module,
-            &HOST_CPU.text(&Settings::of(target), Some("vector"), Some("memory")).ok()?,
-        )?;
-        let interfaces = complete_interfaces(&module, target)?;
-        run(
-            context,
-            &mut module,
-            &HOST_CPU.text(&Settings::of(target), Some("memory"), Some("llvm")).ok()?,
-        )?;
+        let interfaces = plan_memory(context, &mut module, target)?;
+        lower(context, &mut module, target)?;
         Some((interfaces, compile(&module, target, Output::Object)))
     });
     let (interfaces, object) = compiled.map_err(CompileError::Passes)?;

@@ -1,4 +1,5 @@
-//! Contexts: one per thread, since they cannot be shared.
+//! Contexts, one per thread, since they cannot be shared; and runs of the pipeline in them.
+use crate::pipeline::{HOST_CPU, Settings};
 use irc_mlir::{Capture, CapturedDiagnostic, Context, Module};
 
 thread_local! {
@@ -15,7 +16,14 @@ pub fn in_context<T>(
     })
 }
 
-/// Runs a textual pipeline; a pipeline that does not parse is a fault of irc.
-pub fn run(context: &Context, module: &mut Module<'_>, passes: &str) -> Option<()> {
-    irc_mlir::run_pipeline(context, module, passes).ok()
+/// Runs the stages after `from`, up to and including `to`; stages that do not exist are a fault of irc.
+pub fn run_stages(
+    context: &Context,
+    module: &mut Module<'_>,
+    settings: &Settings,
+    from: &str,
+    to: &str,
+) -> Option<()> {
+    let passes = HOST_CPU.text(settings, Some(from), Some(to)).ok()?;
+    irc_mlir::run_pipeline(context, module, &passes).ok()
 }

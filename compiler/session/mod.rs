@@ -146,8 +146,15 @@ impl Session {
 
     /// A failed query on an input, with the input's file; a failure without a place in the file is looked
     /// for again on a module that has locations.
-    pub(crate) fn error(&self, input: Input, options: &CompileOptions, error: QueryError) -> Error {
-        let located = queries::locate(&self.database, input, options, error);
+    /// `output` is the code that was asked for, if any was.
+    pub(crate) fn error(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+        output: Option<Output>,
+        error: QueryError,
+    ) -> Error {
+        let located = queries::locate(&self.database, input, options, output, error);
         Error::new(queries::source(&self.database, input), located)
     }
 
@@ -162,7 +169,7 @@ impl Session {
             self.compile_kernels(input, options)?;
             queries::library(&self.database, input, self.config(options), place)
         });
-        compiled.map_err(|error| self.error(input, options, error))
+        compiled.map_err(|error| self.error(input, options, Some(Output::Object), error))
     }
 
     /// Code of an input: an object, LLVM IR, assembly or C source.
@@ -178,7 +185,7 @@ impl Session {
             }
             queries::emit(&self.database, input, self.config(options), output)
         });
-        emitted.map_err(|error| self.error(input, options, error))
+        emitted.map_err(|error| self.error(input, options, Some(output), error))
     }
 
     /// How an input's ops were fused.
@@ -188,7 +195,7 @@ impl Session {
         options: &CompileOptions,
     ) -> Result<FusionReport, Error> {
         let report = error::catch(|| queries::explain_fusion(&self.database, input, options));
-        report.map_err(|error| self.error(input, options, error))
+        report.map_err(|error| self.error(input, options, None, error))
     }
 
     fn config(&self, options: &CompileOptions) -> Config<'_> {

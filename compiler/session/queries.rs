@@ -6,7 +6,7 @@ use super::{
     diagnose,
     error::{CompileError, QueryError},
     kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
-    machine::{in_context, run},
+    machine::{in_context, run_stages},
     whole,
 };
 use crate::{
@@ -130,19 +130,15 @@ pub fn fused<'db>(
     let (options, suffix) = (config.options(db), config.suffix(db));
     let name = format!("main{suffix}");
     let settings = Settings { kernel_prefix: suffix.clone(), ..options.settings() };
-    let before = HOST_CPU.text(&settings, Some("import"), Some("tensor"));
-    let after = HOST_CPU.text(&settings, Some("fuse"), Some("kernels"));
-    let (before, after) =
-        before.and_then(|before| Ok((before, after?))).map_err(QueryError::internal)?;
     let mut message = None;
     let fused = in_context(|context| {
         let written = graph_to_tl(context, &imported.graph, &name);
         let mut module = written.map_err(|error| message = Some(error)).ok()?;
-        run(context, &mut module, &before)?;
+        run_stages(context, &mut module, &settings, "import", "tensor")?;
         for function in read::body_ops(module.as_operation()) {
             fuse_function(db, function)?;
         }
-        run(context, &mut module, &after)?;
+        run_stages(context, &mut module, &settings, "fuse", "kernels")?;
         let main = kernel::named(module.as_operation(), &name)?;
         if !suffix.is_empty() {
             let suffix = suffix.to_owned();
@@ -168,12 +164,16 @@ fn unwritten(
 
 /// Fuses one function, with every segment's decision remembered.
 fn fuse_function(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Option<()> {
-    let decide = |segment: &Segment| segment_fusion(db, SegmentKey::new(db, segment.clone()));
-    if let Err(message) = fuse_function_with(function, decide) {
+    if let Err(message) = fuse_function_with(function, |segment| decided(db, segment)) {
         let _ = irc_mlir::PassError::at(&function, message);
         return None;
     }
     Some(())
+}
+
+/// What was decided for one segment, remembered.
+fn decided(db: &dyn salsa::Database, segment: &Segment) -> SegmentFusion {
+    segment_fusion(db, SegmentKey::new(db, segment.clone()))
 }
 
 /// A part of the graph that fuses on its own, as a key.
@@ -344,19 +344,20 @@ pub fn emit<'db>(
 }
 
 /// The failure of a module without locations, at the node of the file that caused it: the whole pipeline
-/// runs again on a module that has them.
+/// runs again on a module that has them, and so does the generation of the code that was asked for.
 pub fn locate(
     db: &dyn salsa::Database,
     input: Input,
     options: &CompileOptions,
+    output: Option<Output>,
     failure: QueryError,
 ) -> QueryError {
     if !failure.internal {
         return failure;
     }
-    let finish = |module: &Module<'_>| {
-        let output = options.target.backend.outputs.first()?;
-        diagnosed(module, &options.target, *output)
+    let finish = |module: &Module<'_>| match output {
+        Some(output) => diagnosed(module, &options.target, output),
+        None => Some(()),
     };
     let again =
         super::error::catch(|| lowered(db, input, options, "llvm", "", |_, module| finish(module)));
@@ -381,32 +382,28 @@ pub fn lowered<T>(
     options: &CompileOptions,
     stage: &str,
     file: &str,
-    finish: impl FnOnce(&Context, &Module<'_>) -> Option<T>,
+    finish: impl FnOnce(&Context, &mut Module<'_>) -> Option<T>,
 ) -> Result<T, QueryError> {
     let parsed = parsed(db, input);
     let first = HOST_CPU.stages[0].name;
     HOST_CPU.position(stage).map_err(|message| QueryError::at("unknown-stage", message))?;
     let settings = options.settings();
     let from = stage_of(db, input);
-    let at = |from| HOST_CPU.text(&settings, Some(from), Some(stage)).map_err(QueryError::internal);
     if let Some(document) = parsed.document.as_deref().filter(|_| stage == first || from.is_some())
     {
-        let passes = match from {
-            Some(from) if HOST_CPU.position(from) > HOST_CPU.position(stage) => {
-                let message = format!("the module is after stage '{from}' already");
-                return Err(QueryError::at("mlir-stage", message));
-            }
-            from => at(from.unwrap_or(first))?,
-        };
+        let from = from.unwrap_or(first);
+        if HOST_CPU.position(from) > HOST_CPU.position(stage) {
+            let message = format!("the module is after stage '{from}' already");
+            return Err(QueryError::at("mlir-stage", message));
+        }
         let finished = in_context(|context| {
             let mut module = document.dialect(context)?;
-            run(context, &mut module, &passes)?;
-            finish(context, &module)
+            run_stages(context, &mut module, &settings, from, stage)?;
+            finish(context, &mut module)
         });
         return finished.map_err(|captured| diagnose::failure(&captured, Some(document)));
     }
     let imported = imported(db, input)?;
-    let passes = at(first)?;
     let places = places(&parsed, &imported);
     let mut message = None;
     let finished = in_context(|context| {
@@ -417,8 +414,8 @@ pub fn lowered<T>(
         };
         let written = graph_to_tl_at(context, &imported.graph, "main", &locate);
         let mut module = written.map_err(|error| message = Some(error)).ok()?;
-        run(context, &mut module, &passes)?;
-        finish(context, &module)
+        run_stages(context, &mut module, &settings, first, stage)?;
+        finish(context, &mut module)
     });
     finished.map_err(|captured| unwritten(message, &captured, &parsed))
 }
@@ -453,10 +450,11 @@ pub fn explain_fusion(
     options: &CompileOptions,
 ) -> Result<FusionReport, QueryError> {
     let source = source(db, input);
+    let decide = |segment: &Segment| decided(db, segment);
     lowered(db, input, options, "tensor", source.name(), |_, module| {
         let mut reports = vec![];
         for function in read::body_ops(module.as_operation()) {
-            let report = explain(function);
+            let report = explain(function, decide);
             reports.push(report.map_err(|error| irc_mlir::PassError::at(&function, error)).ok()?);
         }
         FusionReport::of_program(reports)

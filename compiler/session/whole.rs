@@ -5,8 +5,8 @@ use super::{
     database::Input,
     diagnose,
     error::{CompileError, QueryError},
-    kernel::{self, KernelObject},
-    machine::{in_context, run},
+    kernel::{self, KernelObject, lower, plan_memory},
+    machine::{in_context, run_stages},
     queries::{self, CompileOptions, Fused},
 };
 use crate::{
@@ -65,23 +65,6 @@ pub fn emit(
         Some(compile(&module, target, output))
     });
     finished(code)
-}
-
-/// Plans the memory of a module's programs, and completes their interfaces.
-pub fn plan_memory(
-    context: &Context,
-    module: &mut Module<'_>,
-    target: &Target,
-) -> Option<Vec<Interface>> {
-    let settings = Settings::of(target);
-    run(context, module, &HOST_CPU.text(&settings, Some("vector"), Some("memory")).ok()?)?;
-    kernel::complete_interfaces(module, target)
-}
-
-/// Lowers a module whose memory is planned to the `llvm` dialect.
-pub fn lower(context: &Context, module: &mut Module<'_>, target: &Target) -> Option<()> {
-    let settings = Settings::of(target);
-    run(context, module, &HOST_CPU.text(&settings, Some("memory"), Some("llvm")).ok()?)
 }
 
 /// Gives the constants, which the programs of a module refer to, their bytes.
@@ -145,23 +128,17 @@ fn compiled(
 ) -> Result<(Vec<u8>, Option<Interface>), QueryError> {
     let target = &options.target;
     let settings = Settings::of(target);
-    let text = |from: &str, to| {
-        HOST_CPU.text(&settings, Some(from), Some(to)).map_err(QueryError::internal)
-    };
     let position = |stage| HOST_CPU.position(stage).map_err(QueryError::internal);
     let is_planned = position(stage)? >= position("memory")?;
-    let (to_memory, to_llvm) = match is_planned {
-        true => (None, text(stage, "llvm")?),
-        false => (Some(text(stage, "memory")?), text("memory", "llvm")?),
-    };
     let parsed = queries::parsed(db, input);
     let made = in_context(|context| {
         let mut module = parsed.document.as_deref()?.dialect(context)?;
-        if let Some(passes) = &to_memory {
-            run(context, &mut module, passes)?;
+        if !is_planned {
+            run_stages(context, &mut module, &settings, stage, "memory")?;
             kernel::complete_interfaces(&module, target)?;
         }
-        run(context, &mut module, &to_llvm)?;
+        let planned = if is_planned { stage } else { "memory" };
+        run_stages(context, &mut module, &settings, planned, "llvm")?;
         let metadata = kernel::named(module.as_operation(), "irc_metadata");
         let interface = metadata.and_then(|global| read::string(&global, "value"));
         let interface =

@@ -64,6 +64,17 @@ fn editing_one_of_200_nodes_compiles_one_kernel() {
     assert_eq!(again, expected);
 }
 
+#[test]
+fn explaining_fusion_decides_nothing_again() {
+    let options = CompileOptions::default();
+    let session = Session::new();
+    let file = open(&session, &chain(20));
+    session.model(file).library(&options).unwrap();
+    assert!(counts(&session).contains_key("segment_fusion"));
+    session.model(file).explain_fusion(&options).unwrap();
+    assert_eq!(counts(&session), BTreeMap::new());
+}
+
 /// Turns one element-wise op in the middle into another of the same form.
 fn edit_one_node(text: &str) -> String {
     let middle = text.len() / 2;
