@@ -63,6 +63,17 @@ impl Target {
             && missing_features(&self.required_features()).is_empty()
     }
 
+    /// Demands that this machine can run code generated for the target.
+    ///
+    /// # Errors
+    /// That it cannot.
+    pub fn expect_runnable(&self) -> Result<(), String> {
+        match self.runs_here() {
+            true => Ok(()),
+            false => Err(format!("code for '{}' does not run on this machine", self.cpu)),
+        }
+    }
+
     /// The features that code for this target may use and that a loader can ask a processor about;
     /// [`used_features`](super::used_features) are those that it does use.
     pub fn required_features(&self) -> Vec<String> {

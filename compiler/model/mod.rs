@@ -407,10 +407,8 @@ impl<'s> Model<'s> {
     /// reasons not to load it (`load`).
     pub fn compile(&self, options: impl Into<CompileOptions>) -> Result<Program, Error> {
         let options = options.into();
-        if !options.target.runs_here() {
-            let message = format!("code for '{}' does not run on this machine", options.target.cpu);
-            return Err(Error::at("target", self.source(), message));
-        }
+        let runs = options.target.expect_runnable();
+        runs.map_err(|message| Error::at("target", self.source(), message))?;
         let compiled = self.library_with(&options, Place::Given)?;
         let program = Program::load(&compiled);
         program.map_err(|error| Error::at("load", self.source(), error.to_string()))

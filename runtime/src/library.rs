@@ -240,8 +240,11 @@ fn open(path: &Path) -> Result<Arc<unix::Library>, RunError> {
         .map_err(unreadable)
 }
 
-/// The tensor for an input: what is given, or zeros.
-pub(crate) fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
+/// The tensor for an input: what is given, or zeros. Bits of `bf16` may be given as `uint16`.
+///
+/// # Errors
+/// A tensor of another type, or none where the size is not known.
+pub fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
     let Some(expected) = port.tensor_type() else { return bind_sized(port, given) };
     let Some(given) = given else { return zeros(&format!("'{}'", port.name), expected) };
     let found = given.ty().clone();

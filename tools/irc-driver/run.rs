@@ -10,7 +10,7 @@ use crate::{
     values::{self, Buffers, Given},
     world,
 };
-use irc::{CompileOptions, Model, Port, Runner, Session, Target};
+use irc::{CompileOptions, Model, Port, Runner, Session};
 use irc_cli::{ENGINES, Flags, InputKind, Run};
 use irc_runtime::Library;
 use std::path::Path;
@@ -204,7 +204,6 @@ fn evaluate(
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
     }
-    expect_runnable(&options.target)?;
     let step = console.step("compiling");
     let program = model.compile(options)?;
     drop(step);
@@ -233,13 +232,4 @@ fn complete(
         console.note(&format!("zero, as no value is given: {names}; see --inputs and --seed"));
     }
     Ok(())
-}
-
-/// Rejects a target whose code this machine cannot run.
-pub fn expect_runnable(target: &Target) -> Result<(), Stop> {
-    if target.runs_here() {
-        return Ok(());
-    }
-    let problem = Stop::problem(format!("code for '{}' does not run on this machine", target.cpu));
-    Err(problem.help("leave --target-cpu out, or use irc compile"))
 }

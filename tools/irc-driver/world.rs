@@ -3,7 +3,6 @@ use crate::{
     console::Console,
     input::Content,
     output, plan,
-    run::expect_runnable,
     stop::Stop,
     values::{self, Buffers, Given},
 };
@@ -70,7 +69,7 @@ impl World {
         files: &[(Source, Content)],
         preparation: &Preparation,
     ) -> Result<Self, Stop> {
-        expect_runnable(&preparation.target)?;
+        preparation.target.expect_runnable().map_err(Stop::problem)?;
         let (race_check, mut suspicions) = (preparation.race_check, vec![]);
         let mut plans = files
             .iter()

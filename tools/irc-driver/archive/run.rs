@@ -10,7 +10,7 @@ use bytes::Bytes;
 use irc_cli::Run;
 use irc_mlf::{DataType, Depth, Package, Type, params::Param};
 use irc_runtime::{Context, ContextOptions, Interface, Model, ModelError, OpenOptions, Port};
-use irc_tensor::{DType, Tensor, TensorType};
+use irc_tensor::{Tensor, TensorType};
 use std::sync::Arc;
 
 /// Runs an archive once, after everything in it was checked.
@@ -129,7 +129,7 @@ impl Loaded {
         let mut context = Context::new(&self.model, &ContextOptions::default()).map_err(stopped)?;
         for (name, tensor) in given {
             let input = self.model.input(name).map_err(stopped)?;
-            let tensor = fitting(&self.interface().inputs[input], tensor)?;
+            let tensor = irc_runtime::bind(&self.interface().inputs[input], Some(tensor.clone()))?;
             context.set_input(input, tensor.bytes()).map_err(stopped)?;
         }
         Ok(Ready(context))
@@ -158,21 +158,6 @@ impl Ready {
     /// Runs the model.
     pub fn run(&mut self) -> Result<(), Stop> {
         self.0.run().map_err(stopped)
-    }
-}
-
-/// A tensor of an input's type; bfloat16 comes as the bits of uint16.
-fn fitting(port: &Port, tensor: &Tensor) -> Result<Tensor, Stop> {
-    let is_bits = tensor.dtype() == DType::U16 && port.element_type() == Some(DType::BF16);
-    let as_is = if is_bits { tensor.clone().reinterpret(DType::BF16) } else { Ok(tensor.clone()) };
-    match as_is {
-        Ok(tensor) if port.takes(tensor.ty()) => Ok(tensor),
-        _ => Err(Stop::problem(format!(
-            "input '{}': expected {}, found {}",
-            port.name,
-            port.type_text(),
-            tensor.ty()
-        ))),
     }
 }
 
