@@ -72,6 +72,24 @@
 //! # }
 //! ```
 //!
+//! # Without a file system
+//!
+//! A session reads files through [`Files`]: models, their external data and the libraries that they import.
+//! [`FileSystem`] is the default, and [`MemoryFiles`] holds files in memory. Linking, and loading what was
+//! linked, use temporary files.
+//!
+//! ```
+//! use irc::{MemoryFiles, Session, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let text = include_str!("../examples/perceptron.onnx.pbtxt");
+//! let session = Session::with_files(MemoryFiles::new().with("model.pbtxt", text));
+//! let program = session.import("model.pbtxt")?.compile(Target::host())?;
+//! # assert_eq!(program.outputs().len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Errors
 //!
 //! [`Error`] holds diagnostics as values — code, message, place in the file, help — and the file; printed, it
@@ -97,6 +115,7 @@
 pub mod archive;
 pub mod attributes;
 pub mod codegen;
+pub mod diagnostics;
 pub mod eval;
 pub mod fusion;
 pub mod import;
@@ -112,10 +131,9 @@ pub mod tasks;
 pub use codegen::Backend;
 pub use import::{ImportOptions, Imported};
 pub use irc_ark_frontend::Accumulate;
-pub use irc_common_format::{Format, library::Fetch};
+pub use irc_common_format::{FileSystem, Files, Format, MemoryFiles, library::Fetch};
 pub use irc_diag::{Diagnostic, Severity, Source};
 pub use irc_mlf as mlf;
-pub mod diagnostics;
 pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};

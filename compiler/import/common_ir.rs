@@ -1,6 +1,5 @@
 //! Files of Common IR and ONNX, with the libraries they import.
 use super::{Document, ImportOptions, Imported, InputFile, Parsed};
-use bytes::Bytes;
 use irc_common_format::{
     Document as File, ExternalData, Options, folder_of,
     library::{LoadOptions, bundle, load},
@@ -25,8 +24,7 @@ struct CommonIr {
 
 /// Reads a file with the libraries it imports.
 pub fn parse(input: &InputFile) -> Parsed {
-    let Read { document, source, diagnostics } =
-        read(&input.name, input.bytes.clone(), &input.options, Libraries::Bundled);
+    let Read { document, source, diagnostics } = read(input, Libraries::Bundled);
     let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
     let document = document.map(|file| {
         Arc::new(CommonIr { file, input: input.clone(), is_sound }) as Arc<dyn Document>
@@ -58,8 +56,7 @@ impl Document for CommonIr {
 
     /// The file without its libraries.
     fn dialect<'c>(&self, context: &'c Context) -> Option<Mlir<'c>> {
-        let InputFile { name, bytes, options } = &self.input;
-        let file = read(name, bytes.clone(), options, Libraries::Unread).document?;
+        let file = read(&self.input, Libraries::Unread).document?;
         let module = common_ir::import(context, &file.module, &Origins::of(&file));
         module.as_operation().verify().then_some(module)
     }
@@ -131,21 +128,22 @@ pub fn folder(name: &str) -> Option<PathBuf> {
 
 /// Reads a file with the libraries it imports, and checks them. What it names lies beside it, unless it
 /// comes from standard input, whose name is `-`.
-pub fn read(name: &str, bytes: Bytes, options: &ImportOptions, libraries: Libraries) -> Read {
+pub fn read(file: &InputFile, libraries: Libraries) -> Read {
+    let InputFile { name, bytes, options, files } = file;
     let mut sink = Sink::new();
     let folder = folder(name);
     let name = if name == "-" { "<stdin>" } else { name };
     let external = folder.clone().map_or(ExternalData::Leave, ExternalData::In);
-    let reading = Options { format: options.format, external };
+    let reading = Options { format: options.format, external, files: files.clone() };
     let mut document = irc_common_format::read(name, bytes.clone(), &reading, &mut sink);
     let source = match &document {
         Some(document) => document.input.source(),
         // Where text goes wrong is shown in it.
-        None if std::str::from_utf8(&bytes).is_ok() => Source::from_bytes(name, &bytes),
+        None if std::str::from_utf8(bytes).is_ok() => Source::from_bytes(name, bytes),
         None => Source::new(name, ""),
     };
     if let (Some(document), Libraries::Bundled) = (&mut document, libraries) {
-        let found = load(&document.module, &load_options(folder, options), &mut sink);
+        let found = load(&document.module, &load_options(file), &mut sink);
         let level = if options.strict { Level::Strict } else { Level::Compat };
         let implicit_std = options.implicit_std;
         let rules = ValidateOptions { level, role: Role::Any, implicit_std };
@@ -159,12 +157,13 @@ pub fn read(name: &str, bytes: Bytes, options: &ImportOptions, libraries: Librar
     Read { document, source, diagnostics }
 }
 
-/// Where libraries may lie.
-pub fn load_options(folder: Option<PathBuf>, options: &ImportOptions) -> LoadOptions {
+/// Where the libraries of a file may lie.
+pub fn load_options(file: &InputFile) -> LoadOptions {
     LoadOptions {
-        folder,
-        library_paths: options.library_paths.clone(),
-        fetch: options.fetch.clone(),
+        folder: folder(&file.name),
+        library_paths: file.options.library_paths.clone(),
+        fetch: file.options.fetch.clone(),
+        files: file.files.clone(),
         ..LoadOptions::default()
     }
 }

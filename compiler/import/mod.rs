@@ -11,7 +11,7 @@ mod mlir;
 use crate::model::Content;
 use bytes::Bytes;
 use irc_ark_frontend::Accumulate;
-use irc_common_format::{Format, library::Fetch};
+use irc_common_format::{FileSystem, Files, Format, library::Fetch};
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::{Context, Module};
 use irc_onnx_ops::{Calls, Structure, cases::Values};
@@ -83,6 +83,16 @@ pub struct InputFile {
     pub bytes: Bytes,
     /// How to read it.
     pub options: ImportOptions,
+    /// Where what it refers to is read from.
+    pub files: Arc<dyn Files>,
+}
+
+impl InputFile {
+    /// A file that is in memory; what it refers to is in the file system.
+    pub fn new(name: impl Into<String>, bytes: Bytes, options: &ImportOptions) -> Self {
+        let files = Arc::new(FileSystem);
+        InputFile { name: name.into(), bytes, options: options.clone(), files }
+    }
 }
 
 /// A program as a front end wrote it.
@@ -183,16 +193,6 @@ pub static FRONT_ENDS: [FrontEnd; 4] = [
     FrontEnd { content: Content::Mlir, parse: mlir::parse, run_results: Results::Outputs },
 ];
 
-impl FrontEnd {
-    /// The front end of a kind of file.
-    pub fn of(content: Content) -> Option<&'static FrontEnd> {
-        FRONT_ENDS.iter().find(|row| row.content == content)
-    }
-}
-
-/// A program that is a graph already.
-pub(crate) struct Written(pub Arc<Imported>);
-
 /// An option that some formats have no use for: what it is, the files that take it, and whether it is set.
 type OptionRow = (&'static str, &'static [Content], fn(&ImportOptions) -> bool);
 
@@ -210,11 +210,11 @@ static OPTIONS: [OptionRow; 8] = [
     }),
 ];
 
-impl Document for Written {
-    fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
-        Ok((*self.0).clone())
+impl FrontEnd {
+    /// The front end of a kind of file.
+    pub fn of(content: Content) -> Option<&'static FrontEnd> {
+        FRONT_ENDS.iter().find(|row| row.content == content)
     }
-
 
     /// Reads a file; an option that the format has no use for is an error.
     pub fn read(&self, file: &InputFile) -> Parsed {
@@ -228,6 +228,16 @@ impl Document for Written {
         });
         Parsed { diagnostics: parsed.diagnostics.iter().cloned().chain(errors).collect(), ..parsed }
     }
+}
+
+/// A program that is a graph already.
+pub(crate) struct Written(pub Arc<Imported>);
+
+impl Document for Written {
+    fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
+        Ok((*self.0).clone())
+    }
+
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {
         crate::lowering::graph_to_tl::graph_to_tl(context, &self.0.graph, "main").ok()
     }

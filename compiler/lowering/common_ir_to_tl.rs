@@ -10,7 +10,7 @@
 //! other files are read from the folder that the option `external-data` names.
 use super::graph_to_tl::{graph_to_tl, weights};
 use crate::attributes::{VALUE, WEIGHT};
-use irc_common_format::{find_external, model::TensorData};
+use irc_common_format::{FileSystem, find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
 use irc_mlir::{
@@ -95,7 +95,7 @@ fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> Pass
     match folder {
         Some(folder) => {
             let mut sink = Sink::new();
-            find_external(&mut exported.module, folder, &mut sink);
+            find_external(&mut exported.module, folder, &FileSystem, &mut sink);
             let found =
                 sink.into_diagnostics().into_iter().filter(|diagnostic| diagnostic.is_error());
             wrong.extend(

@@ -31,7 +31,7 @@ pub(crate) use program::with_file;
 
 /// Most bytes of an input that is read whole: no model as text comes near, and a device file has no end.
 /// Common IR and ONNX files, archives and libraries are mapped, and may be of any size.
-pub const MAX_BYTES: u64 = 256 << 20;
+pub const MAX_BYTES: u64 = irc_common_format::MAX_STREAM;
 
 /// Why a question about a file has no answer: diagnostics, and the file they are in.
 ///
@@ -96,19 +96,6 @@ pub struct Model<'s> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ModelId(Input);
 
-/// Reads a file, unpacked when it is a gzip file. A file is mapped: what is not looked at is not read.
-///
-/// # Errors
-/// The codes `file-read`, `file-size`, and what is wrong with a compressed file.
-pub fn open(path: &Path) -> Result<Bytes, Error> {
-    let name = path.display().to_string();
-    let read = irc_common_format::map(path);
-    let bytes = read.map_err(|error| {
-        Error::at("file-read", Source::new(&name, ""), format!("cannot read {name}: {error}"))
-    })?;
-    unpacked(&name, bytes)
-}
-
 /// The bytes of a file, unpacked when it is a gzip file.
 ///
 /// # Errors
@@ -154,7 +141,13 @@ impl Session {
         options: &ImportOptions,
     ) -> Result<Model<'_>, Error> {
         let path = path.as_ref();
-        self.import_bytes(&path.display().to_string(), open(path)?, options)
+        let name = path.display().to_string();
+        let bytes = self.files.read(path).map_err(|error| {
+            let message = format!("cannot read {name}: {error}");
+            Error::at("file-read", Source::new(&name, ""), message)
+        })?;
+        let bytes = unpacked(&name, bytes)?;
+        self.import_bytes(&name, bytes, options)
     }
 
     /// As [`Session::import`], of a file that is in memory. What it refers to is looked for in the folder
@@ -198,7 +191,8 @@ impl Session {
             };
             return Err(Error::found(Source::new(name, ""), vec![found]));
         };
-        let file = InputFile { name: name.to_owned(), bytes, options: options.clone() };
+        let files = self.files.clone();
+        let file = InputFile { files, ..InputFile::new(name, bytes, options) };
         Ok(Model { session: self, input: self.add(front_end, file) })
     }
 

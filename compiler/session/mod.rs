@@ -25,6 +25,7 @@ use crate::{
 };
 pub(crate) use database::Contents;
 use database::Database;
+use irc_common_format::{FileSystem, Files};
 use irc_diag::Source;
 use irc_runtime::{RunError, Runner};
 use irc_tl::Constant;
@@ -103,17 +104,30 @@ impl CancelToken {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Default)]
 pub struct Session {
     pub(crate) database: Database,
+    pub(crate) files: Arc<dyn Files>,
     cancel: CancelToken,
 }
 
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Session {
-    /// An empty session.
+    /// An empty session, which reads files of the file system.
     pub fn new() -> Self {
+        Self::with_files(FileSystem)
+    }
+
+    /// An empty session that reads all files through `files`: models, their external data and the libraries
+    /// that they import.
+    pub fn with_files(files: impl Files + 'static) -> Self {
         crate::passes::register_all();
-        Self::default()
+        let (database, cancel) = Default::default();
+        Self { database, files: Arc::new(files), cancel }
     }
 
     /// Adds a file.

@@ -21,6 +21,7 @@ mod half_types;
 mod incremental;
 mod integers;
 mod kernels;
+mod memory_files;
 mod packed_constants;
 mod plan_ark;
 mod plan_fused;

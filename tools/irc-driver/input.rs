@@ -1,11 +1,14 @@
 //! Reads inputs and detects their kind from the content.
 use crate::{crash, output::plain, stop::Stop};
 use bytes::Bytes;
-use irc::model::{MAX_BYTES, unpacked};
+use irc::{
+    FileSystem, Files, ImportOptions,
+    import::InputFile,
+    model::{MAX_BYTES, unpacked},
+};
 use irc_cli::{CommandRow, InputKind};
 use irc_diag::Source;
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -45,6 +48,11 @@ impl Input {
         source(&self.name, &self.bytes)
     }
 
+    /// As a file to import.
+    pub fn file(&self, options: &ImportOptions) -> InputFile {
+        InputFile::new(self.shown(), self.bytes.clone(), options)
+    }
+
     /// Whether a command takes such a file.
     pub fn is_for(&self, command: &str) -> bool {
         let row = CommandRow::named(command);
@@ -78,8 +86,7 @@ pub fn kind(content: Content) -> Option<InputKind> {
 pub fn read(name: &str) -> Result<Bytes, Stop> {
     let read = match name {
         "-" => read_some(io::stdin().lock()),
-        _ if is_file(name) => irc_common_format::map(Path::new(name)),
-        _ => File::open(name).and_then(read_some),
+        _ => FileSystem.read(Path::new(name)),
     };
     let bytes =
         read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))?;
@@ -94,10 +101,6 @@ pub fn read(name: &str) -> Result<Bytes, Stop> {
 /// A file's name as diagnostics have it.
 fn shown(name: &str) -> &str {
     if name == "-" { "<stdin>" } else { name }
-}
-
-fn is_file(name: &str) -> bool {
-    std::fs::metadata(name).is_ok_and(|file| file.is_file())
 }
 
 /// One byte more than may be, at most.

@@ -150,7 +150,7 @@ pub fn data_set(
     options: &ImportOptions,
     folder: &Path,
 ) -> Result<(Values, Values), Stop> {
-    let read = read(input.shown(), input.bytes.clone(), options, Libraries::Unread);
+    let read = read(&input.file(options), Libraries::Unread);
     let Some(document) = read.document else {
         return Err(Stop::Diagnostics(read.source, read.diagnostics));
     };
@@ -176,7 +176,7 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
     if given.types().is_empty() {
         return Ok(Buffers::new());
     }
-    let read = read(input.shown(), input.bytes.clone(), options, Libraries::Unread);
+    let read = read(&input.file(options), Libraries::Unread);
     let Some(document) = read.document else {
         return Err(Stop::Diagnostics(read.source, read.diagnostics));
     };

@@ -170,7 +170,10 @@ fn unwritable(path: &Path, reason: &str) -> Stop {
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
-    text.split(" at path").next().unwrap_or(text).to_lowercase()
+    let text = text.split(" at path").next().unwrap_or(text);
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use crate::{
 };
 use bytes::Bytes;
 use irc::{
-    ImportOptions,
-    import::{Libraries, Read, folder, load_options, read},
+    FileSystem,
+    import::{InputFile, Libraries, Read, folder, load_options, read},
 };
 use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
 use irc_common_format::library::{bundle, load};
@@ -42,7 +42,8 @@ pub fn read_flagged(
         flags.format = Some(Root::Model.name().to_owned());
     }
     let libraries = if arguments.writing.bundle { Libraries::Bundled } else { Libraries::Unread };
-    let (document, source) = open(console, &arguments.input, bytes, &options(&flags)?, libraries)?;
+    let file = InputFile::new(&arguments.input, bytes, &options(&flags)?);
+    let (document, source) = open(console, &file, libraries)?;
     if written == Written::CommonIr && document.module.schema == Schema::Onnx {
         let message = format!("{}: expected Common IR, found an ONNX model", source.name());
         return Err(Stop::problem(message).help("read it with --import-onnx"));
@@ -59,12 +60,10 @@ pub fn to_dialect<'c>(context: &'c Context, document: &Document) -> Option<irc_m
 /// Reads a file to be translated; its warnings are on the console.
 fn open(
     console: &Console,
-    name: &str,
-    bytes: Bytes,
-    options: &ImportOptions,
+    file: &InputFile,
     libraries: Libraries,
 ) -> Result<(Document, Source), Stop> {
-    let Read { document, source, diagnostics } = read(name, bytes, options, libraries);
+    let Read { document, source, diagnostics } = read(file, libraries);
     crash::remember(&source);
     match document {
         Some(document) if !diagnostics.iter().any(Diagnostic::is_error) => {
@@ -95,7 +94,7 @@ pub fn emit(
         Written::Onnx => Target::Onnx,
     };
     if let (true, Some(folder)) = (inline || target == Target::CommonIr, folder(&arguments.input)) {
-        find_external(&mut module, &folder, &mut sink);
+        find_external(&mut module, &folder, &FileSystem, &mut sink);
     }
     let encoding = form.map_or_else(|| by_suffix(&arguments.output), encoding);
     let bytes = write(&module, &write::Options { target, encoding, inline }, &mut sink);
@@ -111,8 +110,8 @@ pub fn emit(
 }
 
 fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Result<Module, Stop> {
-    let options = load_options(folder(input), &options(flags)?);
-    Ok(bundle(module, &load(module, &options, sink)))
+    let file = InputFile::new(input, Bytes::new(), &options(flags)?);
+    Ok(bundle(module, &load(module, &load_options(&file), sink)))
 }
 
 fn encoding(form: TextOrBinary) -> Encoding {

@@ -8,9 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Why a file is not opened.
+/// Why a file of a folder is not read.
 #[derive(Debug)]
-pub(crate) enum Error {
+pub enum Error {
     /// The path is none within the folder.
     Outside,
     /// A link leads out of the folder.
@@ -51,12 +51,7 @@ impl fmt::Display for Error {
 
 /// Opens a file of a folder, which is given without links; returns its path without links.
 pub(crate) fn open(root: &Path, relative: &Path) -> Result<(PathBuf, File), Error> {
-    let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    let bytes = relative.as_os_str().as_encoded_bytes();
-    let is_odd = bytes.iter().any(|byte| matches!(byte, 0 | b'\\'));
-    if !relative.components().all(is_inside) || is_odd {
-        return Err(Error::Outside);
-    }
+    expect_within(relative)?;
     let path = root.join(relative).canonicalize().map_err(Error::Unreadable)?;
     if !path.starts_with(root) {
         return Err(Error::Link);
@@ -73,4 +68,15 @@ pub(crate) fn open(root: &Path, relative: &Path) -> Result<(PathBuf, File), Erro
         return Err(Error::SecondName);
     }
     Ok((path, file))
+}
+
+/// Demands that a path, as it is written, does not leave the folder that it is relative to.
+pub(crate) fn expect_within(relative: &Path) -> Result<(), Error> {
+    let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    let bytes = relative.as_os_str().as_encoded_bytes();
+    let is_odd = bytes.iter().any(|byte| matches!(byte, 0 | b'\\'));
+    match relative.components().all(is_inside) && !is_odd {
+        true => Ok(()),
+        false => Err(Error::Outside),
+    }
 }

@@ -1,9 +1,6 @@
 //! The bytes of a file.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Label, Source};
@@ -104,36 +101,4 @@ pub(crate) fn source(name: &str, bytes: &Bytes, encoding: Encoding) -> Source {
         Encoding::Binary => Source::new(name, ""),
         Encoding::Json | Encoding::Text => Source::from_bytes(name, bytes),
     }
-}
-
-/// Maps a file into memory: what is not looked at is not read. What is not a file, such as a pipe, is
-/// read to its end.
-///
-/// # Errors
-/// The file cannot be opened or read.
-pub fn map(path: &Path) -> io::Result<Bytes> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.is_file() {
-        return map_file(&file);
-    }
-    let mut bytes = vec![];
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes.into())
-}
-
-/// Maps a file that is open.
-///
-/// # Errors
-/// It cannot be mapped.
-#[allow(unsafe_code)]
-pub(crate) fn map_file(file: &File) -> io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the map is read-only and lives as long as the bytes. Another process that shortens
-    // the file while it is mapped ends this one with a bus error, and one that writes to it
-    // changes what we read; both are the price of not copying models of gigabytes, and the reason
-    // why nothing that was checked is read twice where it matters.
-    let map = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
 }

@@ -8,6 +8,7 @@
 
 mod carry;
 mod contain;
+mod files;
 mod form;
 mod input;
 mod locate;
@@ -21,8 +22,10 @@ pub mod shapes;
 pub mod validate;
 pub mod write;
 
+pub use contain::Error as FileError;
+pub use files::{FileSystem, Files, MAX_STREAM, MemoryFiles};
 pub use form::{Encoding, Form, Format, Root};
-pub use input::{Input, map};
+pub use input::Input;
 pub use read::{
     Document, ExternalData, Options, find_external, folder_of, open, read, read_data, read_tensor,
 };

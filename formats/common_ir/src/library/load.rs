@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 
 use super::reference::{self, Target};
 use super::{Fetch, Libraries, Library};
-use crate::contain::{self, Error as ContainError};
 use crate::model::Module;
 use crate::validate::{Level, Rule, cycle_through, cycles, diagnostic};
-use crate::{Options, input, read};
+use crate::{FileError, FileSystem, Files, Options, read};
 
 /// How to load libraries.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct LoadOptions {
     pub library_paths: Vec<PathBuf>,
     /// How to fetch documents of servers; `None` to stay offline.
     pub fetch: Option<Fetch>,
+    /// Where documents that are not of servers are read from.
+    pub files: Arc<dyn Files>,
     /// Maximum number of imports in a row.
     pub max_depth: usize,
     /// Most libraries.
@@ -36,6 +38,7 @@ impl Default for LoadOptions {
             folder: None,
             library_paths: vec![],
             fetch: None,
+            files: Arc::new(FileSystem),
             max_depth: 16,
             max_documents: 256,
             max_bytes: 64 << 20,
@@ -53,14 +56,14 @@ impl LoadOptions {
 /// Loads the libraries that a module imports, and those that these import; every diagnostic goes to
 /// `sink`, at the import of the module that leads there.
 pub fn load(module: &Module, options: &LoadOptions, sink: &mut Sink) -> Libraries {
-    let folder = options.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
+    let folder = options.folder.as_ref().and_then(|folder| options.files.folder(folder).ok());
     let base = match &folder {
         Some(root) => Base::Folder { root: root.clone(), folder: PathBuf::new() },
         None => Base::Nowhere,
     };
     let mut roots: Vec<PathBuf> = folder.into_iter().collect();
     for path in &options.library_paths {
-        match path.canonicalize() {
+        match options.files.folder(path) {
             Ok(root) => roots.push(root),
             Err(error) => {
                 let message = format!("cannot read the libraries in `{}`: {error}", path.display());
@@ -286,9 +289,8 @@ impl Loader<'_> {
         self.opened(self.open(root, within))
     }
 
-    fn open(&self, root: &Path, within: &Path) -> Result<(PathBuf, Bytes, Base), ContainError> {
-        let (path, file) = contain::open(root, within)?;
-        let bytes = input::map_file(&file).map_err(ContainError::Unreadable)?;
+    fn open(&self, root: &Path, within: &Path) -> Result<(PathBuf, Bytes, Base), FileError> {
+        let (path, bytes) = self.options.files.read_within(root, within)?;
         let folder = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
         let folder = folder.unwrap_or(Path::new("")).to_owned();
         Ok((path, bytes, Base::Folder { root: root.to_owned(), folder }))
@@ -296,13 +298,13 @@ impl Loader<'_> {
 
     fn opened(
         &self,
-        opened: Result<(PathBuf, Bytes, Base), ContainError>,
+        opened: Result<(PathBuf, Bytes, Base), FileError>,
     ) -> Result<FoundDocument, ImportError> {
         match opened {
             Ok((path, bytes, base)) => {
                 Ok(FoundDocument { place: path.to_string_lossy().into_owned(), bytes, base })
             }
-            Err(ContainError::Unreadable(error)) => {
+            Err(FileError::Unreadable(error)) => {
                 refuse(Rule::R61, format!("cannot be read: {error}"))
             }
             Err(fault) => {

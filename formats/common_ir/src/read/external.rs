@@ -10,9 +10,8 @@ use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use sha1::{Digest, Sha1};
 
-use crate::contain::{self, Error as ContainError};
-use crate::input;
 use crate::model::{self, External, Module, Tensor, TensorData};
+use crate::{FileError, Files};
 
 /// A part of a file that a tensor takes.
 struct FileRange {
@@ -24,8 +23,9 @@ struct FileRange {
 }
 
 /// Maps the files that tensors name, and gives each tensor its bytes.
-pub(super) fn resolve(module: &mut Module, folder: &Path, sink: &mut Sink) {
-    let mut files = Files { folder, root: None, open: BTreeMap::new(), digests: BTreeMap::new() };
+pub(super) fn resolve(module: &mut Module, folder: &Path, files: &dyn Files, sink: &mut Sink) {
+    let (open, digests) = (BTreeMap::new(), BTreeMap::new());
+    let mut files = OpenFiles { files, folder, root: None, open, digests };
     let mut taken = vec![];
     module.visit_tensors_mut(&mut |tensor, at| {
         let expected = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
@@ -74,7 +74,8 @@ impl ExternalError {
 }
 
 /// The files of a folder that are open.
-struct Files<'f> {
+struct OpenFiles<'f> {
+    files: &'f dyn Files,
     folder: &'f Path,
     /// The folder without links.
     root: Option<PathBuf>,
@@ -83,7 +84,7 @@ struct Files<'f> {
     digests: BTreeMap<String, String>,
 }
 
-impl Files<'_> {
+impl OpenFiles<'_> {
     fn bytes(
         &mut self,
         external: &External,
@@ -122,17 +123,17 @@ impl Files<'_> {
         };
         let root = match &self.root {
             Some(root) => root.clone(),
-            None => self.folder.canonicalize().map_err(cannot)?,
+            None => self.files.folder(self.folder).map_err(cannot)?,
         };
         self.root = Some(root.clone());
-        let (_, file) = contain::open(&root, Path::new(location)).map_err(|fault| match fault {
-            ContainError::Unreadable(error) => cannot(error),
-            fault => ExternalError {
-                help: fault.help(),
-                ..ExternalError::path(location, &fault.to_string())
+        let read = self.files.read_within(&root, Path::new(location));
+        read.map(|(_, bytes)| bytes).map_err(|error| match error {
+            FileError::Unreadable(error) => cannot(error),
+            error => ExternalError {
+                help: error.help(),
+                ..ExternalError::path(location, &error.to_string())
             },
-        })?;
-        input::map_file(&file).map_err(cannot)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod sniff;
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
@@ -17,19 +18,28 @@ use prost::Message;
 use crate::input::AT_BYTE;
 use crate::model::Module;
 use crate::schema::LimitError;
-use crate::{Encoding, Form, Format, Input, Root};
+use crate::{Encoding, FileSystem, Files, Form, Format, Input, Root};
 use crate::{carry, locate, schema};
 use shared::Reader;
 
 pub use data::{read_data, read_tensor};
 
 /// How to read a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// What is known of the form; the rest is found out from the first bytes.
     pub format: Format,
     /// What to do about tensors whose elements are in other files.
     pub external: ExternalData,
+    /// Where those files, and the file itself, are read from.
+    pub files: Arc<dyn Files>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (format, external) = Default::default();
+        Self { format, external, files: Arc::new(FileSystem) }
+    }
 }
 
 /// What to do about tensors whose elements are in other files.
@@ -55,8 +65,8 @@ pub struct Document {
 
 /// Gives the tensors of a module whose elements lie in other files of a folder their bytes, as
 /// [`read()`] does with [`ExternalData::In`]. Diagnostics have paths in the module.
-pub fn find_external(module: &mut Module, folder: &Path, sink: &mut Sink) {
-    external::resolve(module, folder, sink);
+pub fn find_external(module: &mut Module, folder: &Path, files: &dyn Files, sink: &mut Sink) {
+    external::resolve(module, folder, files, sink);
 }
 
 /// The folder that a file lies in.
@@ -70,7 +80,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Returns `None` when no module could be made. A module that could be made may still come with
 /// errors: it is then to be checked further, and rejected.
 pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document> {
-    match crate::input::map(path) {
+    match options.files.read(path) {
         Ok(bytes) => {
             let mut options = options.clone();
             if options.external == ExternalData::Beside {
@@ -98,7 +108,7 @@ pub fn read(name: &str, bytes: Bytes, options: &Options, sink: &mut Sink) -> Opt
     let mut found = Sink::new();
     let mut module = module(&input, &mut found);
     if let (Some(module), ExternalData::In(folder)) = (&mut module, &options.external) {
-        external::resolve(module, folder, &mut found);
+        external::resolve(module, folder, &*options.files, &mut found);
     }
     let mut found = found.into_diagnostics();
     input.place(&mut found);
