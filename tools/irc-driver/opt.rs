@@ -3,7 +3,14 @@ use irc::{
     Target,
     pipeline::{PIPELINES, Pipeline, Settings},
 };
-use std::process::ExitCode;
+use irc_common_format::MAX_STREAM;
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::fd::{AsFd, AsRawFd},
+    process::{self, ExitCode},
+    thread,
+};
 
 const SUMMARY: &str = "irc modular optimizer driver";
 
@@ -17,15 +24,58 @@ pub fn main(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--help" | "-h" | "-help")) {
         let _ = crate::output::print(&own_help());
     }
-    match expand(arguments) {
-        Ok(arguments) => {
-            crate::code(irc_mlir::opt_main(&arguments, SUMMARY, &irc_dialects::registry()))
-        }
-        Err(message) => {
-            eprintln!("irc-opt: error: {message}");
-            ExitCode::from(2)
-        }
+    let fail = |message: String, code: u8| {
+        eprintln!("irc-opt: error: {message}");
+        ExitCode::from(code)
+    };
+    let mut arguments = match expand(arguments) {
+        Ok(arguments) => arguments,
+        Err(message) => return fail(message, 2),
+    };
+    if let Err(error) = limit_stream(&mut arguments) {
+        return fail(format!("cannot read the input: {error}"), 1);
     }
+    crate::code(irc_mlir::opt_main(&arguments, SUMMARY, &irc_dialects::registry()))
+}
+
+/// Has mlir-opt read what is no file, a pipe or a device, through a pipe that ends the process at
+/// [`MAX_STREAM`]: mlir-opt itself reads to an end that there may not be.
+fn limit_stream(arguments: &mut [String]) -> io::Result<()> {
+    let is_stream = |path: &str| {
+        let about = fs::metadata(path);
+        about.is_ok_and(|about| !about.is_file() && !about.is_dir())
+    };
+    let is_input = |index: usize| {
+        let is_value = matches!(arguments[index - 1].as_str(), "-o" | "--o");
+        !is_value && !arguments[index].starts_with('-') && is_stream(&arguments[index])
+    };
+    let (name, from) = match (1..arguments.len()).find(|index| is_input(*index)) {
+        Some(index) => {
+            let name = std::mem::replace(&mut arguments[index], "-".to_owned());
+            let file = File::open(&name)?;
+            (name, file)
+        }
+        None if is_stream("/dev/stdin") => {
+            ("<stdin>".to_owned(), File::from(io::stdin().as_fd().try_clone_to_owned()?))
+        }
+        None => return Ok(()),
+    };
+    let (reader, mut writer) = io::pipe()?;
+    // SAFETY: both are open; nothing of this process has read from its standard input yet.
+    if unsafe { libc::dup2(reader.as_raw_fd(), libc::STDIN_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    thread::spawn(move || {
+        let mut rest = from.take(MAX_STREAM + 1);
+        // A reader that has gone away has seen enough.
+        let _ = io::copy(&mut rest, &mut writer);
+        if rest.limit() == 0 {
+            let limit = MAX_STREAM >> 20;
+            eprintln!("irc-opt: error: {name}: it is no file and has more than {limit} MiB");
+            process::exit(1);
+        }
+    });
+    Ok(())
 }
 
 /// Replaces `--irc-pipeline`, `--compile-to`, `--compile-from` and `--target-cpu` by `--pass-pipeline`.

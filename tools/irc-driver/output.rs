@@ -162,6 +162,15 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop
         })
 }
 
+/// A folder that is removed when it is dropped.
+pub fn temporary_folder() -> Result<tempfile::TempDir, Stop> {
+    tempfile::tempdir().map_err(|error| {
+        let (place, why) = (std::env::temp_dir(), plain(&error));
+        let problem = format!("cannot create a temporary folder in {}: {why}", place.display());
+        Stop::problem(problem).help("set TMPDIR to another folder")
+    })
+}
+
 fn unwritable(path: &Path, reason: &str) -> Stop {
     Stop::problem(format!("cannot write {}: {reason}", path.display()))
 }

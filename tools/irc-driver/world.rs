@@ -86,9 +86,7 @@ impl World {
             return Err(Stop::problem(problem).help(help));
         }
         let _step = console.step("compiling");
-        let folder = tempfile::tempdir().map_err(|error| {
-            Stop::problem(format!("cannot create a temporary folder: {}", output::plain(&error)))
-        })?;
+        let folder = output::temporary_folder()?;
         // One session, so that kernels which ranks have in common compile once.
         let session = Session::new();
         let ranks = plans.into_iter().enumerate().map(|(index, Opened { source, plan, .. })| {

@@ -153,6 +153,59 @@ fn an_output_that_is_the_input_is_refused() {
 }
 
 #[test]
+fn inputs_without_end_are_rejected_in_bounded_memory() {
+    // More than the largest stream that is read, and what holds it while it grows.
+    let limited = |name: &str, arguments: &str, stdin: &str| {
+        let driver = tool(name).get_program().to_string_lossy().into_owned();
+        let script = format!("ulimit -v 6000000; exec {driver} {arguments} < {stdin}");
+        run(Command::new("bash").args(["-c", &script]))
+    };
+    let expect = |name: &str, arguments: &str, stdin: &str| {
+        let (code, out, err) = limited(name, arguments, stdin);
+        assert_eq!((code, out.as_str()), (1, ""), "{name} {arguments}: {err}");
+        assert!(err.contains("more than 256 MiB"), "{name} {arguments}: {err}");
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("endless").display().to_string();
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    for (name, arguments) in
+        [("irc", "check"), ("irc", "run"), ("irc-opt", ""), ("irc-translate", "--import-ark")]
+    {
+        expect(name, &format!("{arguments} /dev/zero"), "/dev/null");
+        let mut writer = Command::new("bash");
+        let writer = writer.args(["-c", &format!("exec cat /dev/zero > {fifo}")]);
+        let mut writer = writer.spawn().expect("cat");
+        expect(name, &format!("{arguments} {fifo}"), "/dev/null");
+        let _ = writer.wait();
+    }
+    expect("irc-opt", "", "/dev/zero");
+}
+
+#[test]
+fn a_missing_folder_for_temporary_files_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (library, plan, archive) = (path("x.so"), path("x.plan.json"), path("x.tar"));
+    let model = example("softmax.model.json").display().to_string();
+    for output in [&library, &plan, &archive] {
+        let (code, _, err) = run(tool("irc").args(["compile", &model, "-o", output]));
+        assert_eq!(code, 0, "{err}");
+    }
+    let cases: [&[&str]; 4] = [
+        &["compile", &model, "-o", &library],
+        &["compile", &model, "-o", &archive],
+        &["run", &model],
+        &["run", &plan],
+    ];
+    for arguments in cases {
+        let (code, out, err) = run(tool("irc").args(arguments).env("TMPDIR", "/nowhere/at/all"));
+        assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}: {err}");
+        assert!(err.contains("/nowhere/at/all"), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
 fn flags_without_effect_are_wrong_usage() {
     let folder = tempfile::tempdir().expect("a folder");
     let library = compiled(folder.path());

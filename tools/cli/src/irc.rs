@@ -282,7 +282,8 @@ pub struct Check {
 #[command(after_help = format!(
     "Prints the median and percentiles of the latency, GFLOP/s, bytes moved and the percentage of\n\
      the roofline. The peaks of the roofline are measured first, on one core: fused multiply-adds in\n\
-     registers, and a copy between two buffers that together are as large as the model's.\n\
+     registers, and a copy between two buffers that each are several times as large as the last-level\n\
+     cache, so a model that fits a cache may exceed 100 %. Of several repetitions the fastest counts.\n\
      --peak-gflops and --peak-bandwidth replace these measurements. Bytes moved count each input and\n\
      output buffer once. A compiled library does not record its number of operations, so GFLOP/s and\n\
      the percentage of the roofline are printed for models only.\n\n\

@@ -38,10 +38,12 @@ impl Linked {
 /// Links the objects and sources of an archive.
 pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
     let _step = console.step("linking");
+    let folder = output::temporary_folder()?;
     let failed = |error: io::Error| {
-        Stop::problem(format!("cannot write the archive's code: {}", output::plain(&error)))
+        let place = folder.path().display();
+        let why = output::plain(&error);
+        Stop::problem(format!("cannot write the archive's code in {place}: {why}"))
     };
-    let folder = tempfile::tempdir().map_err(failed)?;
     for (path, text) in SUPPORT {
         write(&folder.path().join(path), text.as_bytes()).map_err(failed)?;
     }

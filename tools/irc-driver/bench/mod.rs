@@ -69,7 +69,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         },
         bandwidth: match arguments.peak_bandwidth {
             Some(given) => given,
-            None => roofline::measure_bandwidth(measured.traffic),
+            None => roofline::measure_bandwidth(),
         },
     };
     drop(step);

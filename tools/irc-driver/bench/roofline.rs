@@ -1,8 +1,8 @@
 //! What one core can do: fused multiply-adds in registers, and a copy through memory.
 //!
 //! The arithmetic is measured with code of our own back end for the same processor, so that a
-//! narrower `--target-cpu` has a lower roof. The copy is as large as the model's buffers, so that
-//! a model that fits a cache is held against that cache.
+//! narrower `--target-cpu` has a lower roof. The copy is several times as large as the last-level cache,
+//! so that it measures memory: a model that fits a cache may exceed it.
 use crate::stop::Stop;
 use irc::Program;
 use irc::{
@@ -48,21 +48,33 @@ pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
     Ok(operations as f64 / best / 1e9)
 }
 
-/// Measures the traffic of a copy between two buffers of so many bytes together.
-pub fn measure_bandwidth(bytes: u64) -> f64 {
-    let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX).clamp(16 << 10, 512 << 20);
+/// Measures the traffic of a copy between two buffers that no cache holds.
+pub fn measure_bandwidth() -> f64 {
+    let half = buffer_bytes(last_level_cache());
     let (source, mut target) = (vec![1u8; half], vec![0u8; half]);
-    let copies = (64_usize << 20).div_ceil(half);
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
         let begin = Instant::now();
-        for _ in 0..copies {
-            target.copy_from_slice(std::hint::black_box(&source));
-            std::hint::black_box(&mut target);
-        }
+        target.copy_from_slice(std::hint::black_box(&source));
+        std::hint::black_box(&mut target);
         best = best.min(begin.elapsed().as_secs_f64());
     }
-    (2 * half * copies) as f64 / best / 1e9
+    (2 * half) as f64 / best / 1e9
+}
+
+/// Bytes of each of the two buffers of the copy, given those of the last-level cache.
+fn buffer_bytes(cache: usize) -> usize {
+    cache.saturating_mul(4).clamp(128 << 20, 1 << 30)
+}
+
+/// Bytes of the largest cache of the first core, as Linux states it; 0 where it does not.
+fn last_level_cache() -> usize {
+    let size = |index: u32| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        let text = std::fs::read_to_string(path).ok()?;
+        text.trim().strip_suffix('K')?.parse::<usize>().ok()
+    };
+    (0..8).filter_map(size).max().unwrap_or(0) << 10
 }
 
 /// A library in the form of a compiled model that runs the multiply-adds.
@@ -161,6 +173,13 @@ mod tests {
     #[test]
     fn rates_are_positive() {
         assert!(measure_gflops(&Target::host()).expect("measures") > 0.1);
-        assert!(measure_bandwidth(1 << 20) > 0.1);
+        assert!(measure_bandwidth() > 0.1);
+    }
+
+    #[test]
+    fn the_copy_is_larger_than_the_cache() {
+        for cache in [0, 32 << 20, 256 << 20] {
+            assert!(buffer_bytes(cache) >= 4 * cache && buffer_bytes(cache) >= 128 << 20);
+        }
     }
 }
