@@ -1,4 +1,4 @@
-//! The processor features that machine code uses, as its instructions tell.
+//! The processor features that machine code uses, from its instructions.
 //!
 //! All code is decoded, from the symbol of each function to the next. Constants that a code generator puts
 //! after the instructions of a function, as Cranelift does, are decoded like instructions, so the result is an
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn metadata_state_what_code_uses() {
-        let mut interface = Interface::default();
-        interface.requires = ["avx", "avx2", "fma"].map(str::to_owned).into();
+        let requires = ["avx", "avx2", "fma"].map(str::to_owned).into();
+        let mut interface = Interface { requires, ..Interface::default() };
         let text = interface.to_json() + "\0";
         let pieces = [
             ("irc_run", StandardSection::Text, &AVX[..]),

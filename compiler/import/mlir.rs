@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Source};
-use irc_mlir::{Context, Module, OperationLike, read};
+use irc_mlir::{Context, Module, read};
 use std::{collections::BTreeSet, sync::Arc};
 
 struct Mlir {

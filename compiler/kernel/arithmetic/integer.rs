@@ -4,8 +4,8 @@ use crate::kernel::{
     element::{Element, Kind},
     scope::Scope,
 };
-use irc_mlir::ops::arith;
 use irc_mlir::Value;
+use irc_mlir::ops::arith;
 use irc_tl::{Binary, Comparison, Unary};
 
 pub(super) fn compare<'c: 'b, 'b>(

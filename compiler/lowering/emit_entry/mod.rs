@@ -69,7 +69,7 @@ fn emit_program(
     interface: &str,
 ) -> PassResult {
     let sized = Interface::from_json(interface)
-        .map_err(|error| PassError::at(&function, error.to_string()))?
+        .map_err(|error| PassError::at(&function, &error))?
         .is_sized();
     let name = if sized { "irc_run_sized" } else { "irc_run" };
     let name = format!("{name}{}", program.suffix);
