@@ -1,6 +1,6 @@
 //! Numbers that are finite in double precision.
 
-/// Digits of the least integer that rounds to infinity: the middle between the largest double and
+/// Digits of the smallest integer that rounds to infinity: the midpoint between the largest double and
 /// 2^1024.
 const LIMIT: &str = "17976931348623158079372897140530341507993413271003782693617377898044496829276\
                      47509466490179775872070963302864166928879109465555478519404026306574886715058\
@@ -10,7 +10,7 @@ const LIMIT: &str = "17976931348623158079372897140530341507993413271003782693617
 
 /// Whether a number in the spelling of JSON is finite in double precision.
 ///
-/// Digits are compared, so that nothing has to be rounded: what is below [`LIMIT`] is finite.
+/// Digits are compared, so that no rounding is needed: numbers below [`LIMIT`] are finite.
 pub fn is_finite(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -22,7 +22,7 @@ pub fn is_finite(text: &str) -> bool {
     if zeros == digits().count() {
         return true;
     }
-    // Digits before the point, once the first of them is none of the zeros.
+    // Digits before the point, without leading zeros.
     let whole = whole.filter(u8::is_ascii_digit).count() as i64 - zeros as i64;
     let whole = whole.saturating_add(exponent.map_or(0, clamped));
     match whole.cmp(&(LIMIT.len() as i64)) {
@@ -32,7 +32,7 @@ pub fn is_finite(text: &str) -> bool {
     }
 }
 
-/// An exponent; one that 64 bits do not hold is the last that they do.
+/// An exponent, saturated to 64 bits.
 fn clamped(text: &str) -> i64 {
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
     text.parse().unwrap_or(limit)
@@ -42,7 +42,7 @@ fn clamped(text: &str) -> i64 {
 mod tests {
     use super::*;
 
-    /// What the standard library rounds the text to.
+    /// The rounding of the standard library.
     fn rounded(text: &str) -> bool {
         text.parse().is_ok_and(f64::is_finite)
     }

@@ -2,38 +2,38 @@
 
 use irc_diag::Severity;
 
-/// How a format names what is wrong with the text of its files, and how much of one is read.
+/// Diagnostic codes of a format, and limits on its files.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// What a text is, in messages.
+    /// Name of a text of the format, in messages.
     pub file: &'static str,
-    /// What it holds.
+    /// Description of the outermost value.
     pub holds: &'static str,
     /// How many levels the format itself needs, in words.
     pub levels: Option<&'static str>,
-    /// Deepest nesting read.
+    /// Maximum nesting.
     pub max_depth: usize,
-    /// Maximum number of values read, each of which takes some fifty bytes as a tree.
+    /// Maximum number of values, each of which takes some fifty bytes in a tree.
     pub max_values: usize,
-    /// Maximum number of bytes read; ranges fit in 32 bits.
+    /// Maximum number of bytes; ranges fit in 32 bits.
     pub max_bytes: u32,
-    /// Code of bytes that are not UTF-8; the rest is examined.
+    /// Code of bytes that are not UTF-8; parsing continues.
     pub encoding: &'static str,
-    /// Code of the warning that a byte order mark is skipped; without one it is no JSON.
+    /// Code of the warning about a skipped byte order mark; if `None`, it is invalid.
     pub byte_order_mark: Option<&'static str>,
     /// Code of a text that ends too early.
     pub truncated: &'static str,
-    /// Code of what else is not JSON.
+    /// Code of other syntax errors.
     pub syntax: &'static str,
-    /// Code of a number that is not spelt as JSON does.
+    /// Code of a number that is not spelled as in JSON.
     pub number: &'static str,
-    /// Code of `NaN` and the like, and of numbers too large for a double; the rest is examined.
+    /// Code of `NaN` and the like, and of numbers too large for a double; parsing continues.
     pub non_finite: &'static str,
-    /// What to do about those.
+    /// Help for those.
     pub non_finite_help: Option<&'static str>,
-    /// Code of control characters in strings; the rest is examined.
+    /// Code of control characters in strings; parsing continues.
     pub control_character: &'static str,
-    /// Code of nesting that is too deep.
+    /// Code of excessive nesting.
     pub nesting: &'static str,
     /// Code of too many bytes or values.
     pub too_large: &'static str,
@@ -41,16 +41,16 @@ pub struct Format {
     pub wrong_type: &'static str,
     /// Code of an integer that does not fit.
     pub range: &'static str,
-    /// Code of a key that is not there.
+    /// Code of a missing key.
     pub missing_key: &'static str,
     /// Code of a key that occurs twice in one object.
     pub duplicate_key: &'static str,
-    /// How bad an unknown key is, unless reading is strict: then it is an error.
+    /// Severity of an unknown key, unless reading is strict: then it is an error.
     pub unknown_key: Severity,
 }
 
 impl Format {
-    /// A format that has one code for everything: what others differ from.
+    /// A format with one code for everything, as a base for others.
     pub const fn of(code: &'static str) -> Format {
         Format {
             file: "file",

@@ -2,19 +2,20 @@
 //! formats.
 //!
 //! A [`Format`] has the diagnostic codes of a format and its limits.
-//! [`parse`] makes a tree of [`Node`]s that borrow the text and know where they are in it; a
+//! [`parse`] returns a tree of [`Node`]s that borrow the text and carry their byte ranges; a
 //! [`Reader`] reads typed values from it and reports at the value concerned; [`At`] is the path of a
-//! value, and [`place`] finds in the text what a path names. [`Json`] is an owned value,
-//! kept where a model has no field for it, and what a writer prints.
+//! value, and [`place`] locates diagnostics by their paths. [`Json`] is an owned value,
+//! for values without a field in a model, and for printing.
 //!
 //! The parser is our own. `jsonc-parser` has ranges and the spelling of numbers too, but its nesting
-//! is bounded by a constant, the number of its values not at all; it accepts Unicode white space
+//! is limited by a constant and the number of its values is unlimited; it accepts Unicode white space
 //! and raw control characters, stops at the first number that is not finite, and does not distinguish
-//! truncated text from invalid text. `serde_json` keeps no ranges: a format may read with
-//! it first, and use this parser when something is wrong.
+//! truncated text from invalid text. `serde_json` has no ranges: a format may parse with
+//! it first, and use this parser if there is an error.
 
 mod finite;
 mod format;
+mod node;
 mod parse;
 mod path;
 mod read;
@@ -22,7 +23,8 @@ mod value;
 mod write;
 
 pub use format::Format;
-pub use parse::{Member, Node, Value, parse, tree};
+pub use node::{Member, Node, Value};
+pub use parse::{parse, tree};
 pub use path::{At, locate, place, place_in};
 pub use read::{Object, Reader};
 pub use value::{Json, Number};

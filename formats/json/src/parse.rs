@@ -1,117 +1,16 @@
-//! From text to a tree of values with byte ranges.
+//! Parses text to a tree of values with byte ranges.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source, clip};
 
-use crate::{Format, finite::is_finite};
+use crate::{Format, Member, Node, Value, finite::is_finite};
 
-/// A value and where it is in the text.
-#[derive(Debug)]
-pub struct Node<'t> {
-    start: u32,
-    end: u32,
-    /// The value.
-    pub value: Value<'t>,
-}
-
-/// A value that borrows the text.
-#[derive(Debug)]
-pub enum Value<'t> {
-    /// `null`.
-    Null,
-    /// `true` or `false`.
-    Bool(bool),
-    /// A number as spelt, finite in double precision; `0` replaces one that was not.
-    Number(&'t str),
-    /// A string, its escapes resolved.
-    String(Cow<'t, str>),
-    /// An array.
-    Array(Vec<Node<'t>>),
-    /// An object, in the order written.
-    Object(Vec<Member<'t>>),
-}
-
-/// A key and its value.
-#[derive(Debug)]
-pub struct Member<'t> {
-    start: u32,
-    end: u32,
-    /// The key.
-    pub key: Cow<'t, str>,
-    /// The value.
-    pub value: Node<'t>,
-}
-
-impl<'t> Node<'t> {
-    /// Byte range of the value.
-    pub fn span(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-
-    /// Byte range of the bracket that opens it.
-    pub fn open(&self) -> Range<usize> {
-        self.start as usize..self.start as usize + 1
-    }
-
-    /// Byte range of what shows the value: the whole of it where that is short, else the bracket
-    /// that opens it.
-    pub fn shown(&self) -> Range<usize> {
-        const SHORT: usize = 200;
-        let is_nested = matches!(self.value, Value::Array(_) | Value::Object(_));
-        if is_nested && self.span().len() > SHORT { self.open() } else { self.span() }
-    }
-
-    /// The value of a key of an object, if it is one and has it; the first where there are several.
-    pub fn get(&self, key: &str) -> Option<&Node<'t>> {
-        self.members()?.iter().find(|member| member.key == key).map(|member| &member.value)
-    }
-
-    /// The members of an object.
-    pub fn members(&self) -> Option<&[Member<'t>]> {
-        match &self.value {
-            Value::Object(members) => Some(members),
-            _ => None,
-        }
-    }
-
-    /// The elements of an array.
-    pub fn elements(&self) -> Option<&[Node<'t>]> {
-        match &self.value {
-            Value::Array(elements) => Some(elements),
-            _ => None,
-        }
-    }
-
-    /// The text of a string.
-    pub fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::String(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The spelling of a number.
-    pub fn number(&self) -> Option<&'t str> {
-        match self.value {
-            Value::Number(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl Member<'_> {
-    /// Byte range of the key.
-    pub fn key_span(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-}
-
-/// The tree of a file, or nothing after a diagnostic at the first thing that is not JSON.
+/// Parses a file; `None` after a diagnostic at the first syntax error.
 ///
 /// There may be a tree and errors: bytes that are not UTF-8, numbers that are not finite and control
-/// characters are reported, and the rest is examined.
+/// characters are reported, and parsing continues.
 pub fn parse<'t>(source: &'t Source, format: &Format, sink: &mut Sink) -> Option<Node<'t>> {
     if let Some(at) = source.invalid_utf8() {
         let message = format!("the {} is not UTF-8 text", format.file);
@@ -125,8 +24,8 @@ pub fn parse<'t>(source: &'t Source, format: &Format, sink: &mut Sink) -> Option
 /// As [`parse`], for a text.
 pub fn tree<'t>(text: &'t str, format: &Format, sink: &mut Sink) -> Option<Node<'t>> {
     if text.len() > format.max_bytes as usize {
-        let message = format!("{} bytes are too many to examine", text.len());
-        let note = format!("at most {} bytes are examined", format.max_bytes);
+        let message = format!("the text of {} bytes is too large", text.len());
+        let note = format!("expected at most {} bytes", format.max_bytes);
         sink.push(Diagnostic::error(format.too_large, message).at(0..1, "").with_note(note));
         return None;
     }
@@ -146,11 +45,11 @@ pub fn tree<'t>(text: &'t str, format: &Format, sink: &mut Sink) -> Option<Node<
     }
 }
 
-/// Where the parser stands. Positions fit in 32 bits, as the text does.
+/// The state of the parser. Positions fit in 32 bits, as the text does.
 struct Parser<'t, 's> {
     text: &'t str,
     at: usize,
-    /// Brackets that are open.
+    /// Open brackets.
     open: Vec<usize>,
     values: usize,
     format: &'s Format,
@@ -159,7 +58,7 @@ struct Parser<'t, 's> {
 
 type Parsed<T> = Result<T, Box<Diagnostic>>;
 
-/// Words some writers put where JSON has no number.
+/// Words that some writers use for numbers that JSON cannot represent.
 const NON_FINITE: [&str; 8] =
     ["-Infinity", "+Infinity", "Infinity", "-NaN", "NaN", "nan", "-inf", "inf"];
 
@@ -183,8 +82,8 @@ impl<'t> Parser<'t, '_> {
         self.skip_space();
         self.values += 1;
         if self.values > self.format.max_values {
-            let note = format!("at most {} values are examined", self.format.max_values);
-            let diagnostic = Diagnostic::error(self.format.too_large, "too many values to examine");
+            let note = format!("expected at most {} values", self.format.max_values);
+            let diagnostic = Diagnostic::error(self.format.too_large, "too many values");
             return Err(Box::new(diagnostic.at(self.at..self.at, "").with_note(note)));
         }
         let start = self.at as u32;
@@ -259,7 +158,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Whether the bracket closes here; it is then passed.
+    /// Consumes the closing bracket, if it is next.
     fn ends(&mut self, close: u8) -> bool {
         self.skip_space();
         let ends = self.peek() == Some(close);
@@ -267,7 +166,7 @@ impl<'t> Parser<'t, '_> {
         ends
     }
 
-    /// Whether a comma follows, rather than the closing bracket; either is passed.
+    /// Consumes a comma or the closing bracket; returns whether it was a comma.
     fn goes_on(&mut self, close: u8, expected: &str) -> Parsed<bool> {
         self.skip_space();
         let (at, found) = (self.at, self.peek());
@@ -295,7 +194,7 @@ impl<'t> Parser<'t, '_> {
         Err(if is_cut { self.truncated() } else { self.unexpected("a value") })
     }
 
-    /// A word that stands for a number that is not finite: reported, and read as zero.
+    /// A word for a number that is not finite: reported, and replaced by zero.
     fn non_finite(&mut self) -> Parsed<Value<'t>> {
         let rest = self.rest();
         let is_whole = |word: &&&str| {
@@ -311,7 +210,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// What is read for a number that begins at `start` and is not finite.
+    /// The replacement of a number at `start` that is not finite.
     fn stand_in(&mut self, start: usize) -> &'static str {
         let (span, format) = (start..self.at, self.format);
         let message = format!("`{}` is not a finite number", clip(&self.text[span.clone()]));
@@ -328,27 +227,27 @@ impl<'t> Parser<'t, '_> {
         self.at += usize::from(self.peek() == Some(b'-'));
         let whole = self.digits();
         let leading_zero = self.text.as_bytes()[self.at - whole..].starts_with(b"0");
-        let mut is_sound = whole > 0 && !(leading_zero && whole > 1);
+        let mut is_valid = whole > 0 && !(leading_zero && whole > 1);
         if leading_zero && matches!(self.peek(), Some(b'x' | b'X')) {
             return Err(self.syntax("hexadecimal numbers are not allowed", start..self.at));
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
-            is_sound &= self.digits() > 0;
+            is_valid &= self.digits() > 0;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
-            is_sound &= self.digits() > 0;
+            is_valid &= self.digits() > 0;
         }
         let text = &self.text[start..self.at];
-        if !is_sound {
+        if !is_valid {
             return Err(match self.peek() {
                 None => self.truncated(),
                 Some(_) => {
                     let message = format!("`{}` is not a JSON number", clip(text));
                     let diagnostic = Diagnostic::error(self.format.number, message);
-                    Box::new(diagnostic.at(start..self.at, "expected a number as JSON spells it"))
+                    Box::new(diagnostic.at(start..self.at, "expected a JSON number"))
                 }
             });
         }
@@ -400,7 +299,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// The character of an escape in the string that opens at `open`.
+    /// The character of an escape in the string that starts at `open`.
     fn escape(&mut self, open: usize) -> Parsed<char> {
         let start = self.at;
         self.at += 1;
@@ -430,7 +329,7 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// The character of `\uXXXX`, or of a pair of surrogates; `None` for half a pair.
+    /// The character of `\uXXXX`, or of a surrogate pair; `None` for an unpaired surrogate.
     fn unicode_escape(&mut self) -> Option<char> {
         let first = self.hex()?;
         if !(0xd800..0xdc00).contains(&first) {
@@ -480,13 +379,13 @@ impl<'t> Parser<'t, '_> {
         Box::new(diagnostic.at(span, "not JSON from here"))
     }
 
-    /// The text ends within the innermost bracket.
+    /// Reports that the text ends in the innermost bracket.
     fn truncated(&self) -> Box<Diagnostic> {
         let open = self.open.last().map(|open| (*open, "this bracket is never closed"));
         self.ends_too_early(open)
     }
 
-    /// The text ends within a string.
+    /// Reports that the text ends in a string.
     fn open_string(&self, open: usize) -> Box<Diagnostic> {
         self.ends_too_early(Some((open, "this string is never closed")))
     }
@@ -504,7 +403,7 @@ impl<'t> Parser<'t, '_> {
     }
 }
 
-/// Length of the comment that a text begins with.
+/// Length of a comment at the start of a text.
 fn comment_length(text: &str) -> Option<usize> {
     let end = match text.get(..2)? {
         "//" => text.find(['\n', '\r']),

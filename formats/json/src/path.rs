@@ -7,7 +7,7 @@ use irc_diag::{Diagnostic, Label, Sink};
 
 use crate::{Format, Node};
 
-/// A place in a JSON document, a list of steps linked to the root; written out only when shown.
+/// A path in a JSON document: a list of steps linked to the root, formatted only when displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'p> {
     parent: Option<&'p At<'p>>,
@@ -19,7 +19,7 @@ enum Step<'p> {
     Root,
     Key(&'p str),
     Index(usize),
-    /// `$.list[index].key`, and perhaps the element of that index of it.
+    /// `$.list[index].key`, and optionally an element of it.
     Entry(&'static str, usize, &'static str, Option<usize>),
 }
 
@@ -28,7 +28,7 @@ impl<'p> At<'p> {
     pub const ROOT: At<'static> = At { parent: None, step: Step::Root };
 
     /// The value of a key of an element of a list of the document, `$.Nodes[3].Op`, or an element of
-    /// that value: `$.Nodes[3].Ops[1]`. It is linked to nothing, so that it can be handed on.
+    /// that value: `$.Nodes[3].Ops[1]`. It has no links, so it can be returned from functions.
     pub fn entry(
         list: &'static str,
         index: usize,
@@ -38,12 +38,12 @@ impl<'p> At<'p> {
         At { parent: None, step: Step::Entry(list, index, key, element) }
     }
 
-    /// The value of a key of the object at this place.
+    /// The value of a key of the object at this path.
     pub fn key(&'p self, key: &'p str) -> At<'p> {
         At { parent: Some(self), step: Step::Key(key) }
     }
 
-    /// The element of that index of the array at this place.
+    /// The element with an index of the array at this path.
     pub fn index(&'p self, index: usize) -> At<'p> {
         At { parent: Some(self), step: Step::Index(index) }
     }
@@ -70,14 +70,14 @@ fn is_plain(key: &str) -> bool {
     starts && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Byte range of what shows the value a path names, or its nearest ancestor that exists; `None`
-/// when the text is not JSON. Parses the text: to place many diagnostics use [`place`].
+/// Byte range to point at for a path, or for its closest ancestor that exists; `None`
+/// if the text is not JSON. Parses the text: to place many diagnostics use [`place`].
 pub fn locate(text: &str, format: &Format, path: &str) -> Option<Range<usize>> {
     let tree = crate::tree(text, format, &mut Sink::with_limit(0))?;
     Some(range_of(&tree, path))
 }
 
-/// Gives every diagnostic that has a path but no label its place in the text.
+/// Locates every diagnostic that has a path but no label in the text.
 pub fn place(text: &str, format: &Format, diagnostics: &mut [Diagnostic]) {
     if !diagnostics.iter().any(needs_place) {
         return;
@@ -91,7 +91,7 @@ fn needs_place(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.is_some() && diagnostic.labels.is_empty()
 }
 
-/// Gives a diagnostic that has a path but no label its place in the tree.
+/// Locates a diagnostic that has a path but no label in the tree.
 pub fn place_in(tree: &Node<'_>, diagnostic: &mut Diagnostic) {
     let Some(path) = diagnostic.path.as_deref().filter(|_| needs_place(diagnostic)) else { return };
     let label = |span, text: &str, primary| Label { span, text: text.into(), primary };
@@ -101,7 +101,7 @@ pub fn place_in(tree: &Node<'_>, diagnostic: &mut Diagnostic) {
     diagnostic.labels = labels;
 }
 
-/// Byte range of what shows the value a path names, or its nearest ancestor that exists.
+/// Byte range to point at for a path, or for its closest ancestor that exists.
 fn range_of(tree: &Node<'_>, path: &str) -> Range<usize> {
     let mut node = tree;
     let mut rest = path.strip_prefix('$').unwrap_or(path);
@@ -111,7 +111,7 @@ fn range_of(tree: &Node<'_>, path: &str) -> Range<usize> {
     node.shown()
 }
 
-/// The child the first step of `path` names, and the rest of the path.
+/// The child that the first step of `path` names, and the rest of the path.
 fn step<'v, 't>(node: &'v Node<'t>, path: &'v str) -> Option<(&'v Node<'t>, &'v str)> {
     if let Some(path) = path.strip_prefix('.') {
         let end = path.find(['.', '[']).unwrap_or(path.len());

@@ -7,7 +7,7 @@ use irc_diag::{Diagnostic, Severity, Sink, clip, nearest};
 
 use crate::{At, Format, Member, Node, Value};
 
-/// Reads values, reporting what is not as expected; every method returns `None` after reporting.
+/// Reads values and reports errors; every method returns `None` after reporting.
 pub struct Reader<'s> {
     sink: &'s mut Sink,
     format: &'static Format,
@@ -17,16 +17,16 @@ pub struct Reader<'s> {
 /// An object being read.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n, 't, 'p> {
-    /// Its value in the tree.
+    /// Its node in the tree.
     pub node: &'n Node<'t>,
     /// Its members in the order written.
     pub members: &'n [Member<'t>],
-    /// Its place.
+    /// Its path.
     pub at: &'p At<'p>,
 }
 
 impl<'n, 't, 'p> Object<'n, 't, 'p> {
-    /// The object at a place, if it is one; nothing is reported.
+    /// The object at a path, if it is one; reports nothing.
     pub fn of(node: &'n Node<'t>, at: &'p At<'p>) -> Option<Self> {
         Some(Object { node, members: node.members()?, at })
     }
@@ -41,7 +41,7 @@ impl<'n, 't, 'p> Object<'n, 't, 'p> {
         self.members.iter().map(|member| (&*member.key, &member.value))
     }
 
-    /// Byte range of a key, or of where the object opens.
+    /// Byte range of a key, or of the opening bracket if it is absent.
     pub fn key_span(&self, key: &str) -> Range<usize> {
         let named = self.members.iter().find(|member| member.key == key);
         named.map_or_else(|| self.node.open(), Member::key_span)
@@ -54,12 +54,12 @@ impl<'s> Reader<'s> {
         Self { sink, format, strict }
     }
 
-    /// Reports a diagnostic that has a path, placed at a byte range.
+    /// Reports a diagnostic at a path and a byte range.
     pub fn report(&mut self, diagnostic: Diagnostic, span: Range<usize>, at: &At<'_>, text: &str) {
         self.push(diagnostic.path(at.to_string()).at(span, text));
     }
 
-    /// Reports a diagnostic as it is.
+    /// Reports a diagnostic without a location.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.sink.push(diagnostic);
     }
@@ -72,14 +72,14 @@ impl<'s> Reader<'s> {
         self.report(diagnostic, node.shown(), at, &format!("this is {found}"));
     }
 
-    /// Reports a missing key where its object opens.
+    /// Reports a missing key at the opening bracket of its object.
     pub fn missing(&mut self, object: &Object<'_, '_, '_>, key: &str) {
         let diagnostic = Diagnostic::error(self.format.missing_key, format!("missing key `{key}`"));
-        let label = format!("this object needs `{key}`");
+        let label = format!("this object has no `{key}`");
         self.report(diagnostic, object.node.open(), object.at, &label);
     }
 
-    /// Reports a key of the object at `at` that is none of those known.
+    /// Reports an unknown key of the object at `at`.
     pub fn unknown(
         &mut self,
         member: &Member<'_>,
@@ -114,7 +114,7 @@ impl<'s> Reader<'s> {
         Some(object)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub fn required<'n, 't>(
         &mut self,
         object: &Object<'n, 't, '_>,
@@ -132,7 +132,7 @@ impl<'s> Reader<'s> {
         self.typed(node.elements(), "an array", node, at)
     }
 
-    /// Each element of an array read with `read`; all are looked at before any failure counts.
+    /// Each element of an array read with `read`; all are read before an error is returned.
     pub fn list<'n, 't, T>(
         &mut self,
         node: &'n Node<'t>,
@@ -146,7 +146,7 @@ impl<'s> Reader<'s> {
         is_read.filter(|count| *count == all.len()).map(|_| all)
     }
 
-    /// Looks at each element of an array; how many there are.
+    /// Visits each element of an array; returns their number.
     fn each<'n, 't>(
         &mut self,
         node: &'n Node<'t>,
@@ -174,7 +174,7 @@ impl<'s> Reader<'s> {
         self.typed(value, "a boolean", node, at)
     }
 
-    /// An integer that fits `T`, described by `expected` when it does not.
+    /// An integer that fits `T`; `expected` describes the range.
     pub fn integer<T: TryFrom<i128>>(
         &mut self,
         node: &Node<'_>,
@@ -190,13 +190,13 @@ impl<'s> Reader<'s> {
         fits
     }
 
-    /// Reports a number that does not fit.
+    /// Reports a number that is out of range.
     pub fn out_of_range(&mut self, expected: &str, node: &Node<'_>, at: &At<'_>) {
         let message = format!("number out of range, expected {expected}");
         self.report(Diagnostic::error(self.format.range, message), node.span(), at, "does not fit");
     }
 
-    /// What is there when the type is right.
+    /// Describes a value of the right type.
     fn typed<T>(
         &mut self,
         value: Option<T>,
@@ -211,7 +211,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Members whose key an earlier one has.
+/// Members whose key occurs earlier.
 fn repeated<'n, 't>(members: &'n [Member<'t>]) -> Vec<&'n Member<'t>> {
     const FEW: usize = 48;
     if members.len() <= FEW {
@@ -224,7 +224,7 @@ fn repeated<'n, 't>(members: &'n [Member<'t>]) -> Vec<&'n Member<'t>> {
     members.iter().filter(|member| !seen.insert(&member.key)).collect()
 }
 
-/// A value in words.
+/// Describes a value.
 fn describe(node: &Node<'_>) -> String {
     match &node.value {
         Value::Null => "null".into(),

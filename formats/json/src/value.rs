@@ -2,14 +2,14 @@
 
 use crate::{Member, Node, Value};
 
-/// A JSON value with its key order; a number that is no 64-bit integer keeps its spelling.
+/// A JSON value with its key order; a number that is not a 64-bit integer keeps its spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Json {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// An integer of 64 bits in its shortest spelling.
+    /// A 64-bit integer in its shortest spelling.
     Int(i64),
     /// Any other number.
     Number(Number),
@@ -22,7 +22,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// The value of a node, by itself.
+    /// The owned value of a node.
     pub fn of(node: &Node<'_>) -> Json {
         match &node.value {
             Value::Null => Json::Null,
@@ -54,17 +54,17 @@ impl From<Number> for Json {
     }
 }
 
-/// A finite number as it was spelt.
+/// A finite number with its spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Number(Box<str>);
 
 impl Number {
-    /// The number, in the shortest spelling that gives it back; `None` when it is not finite.
+    /// The number in the shortest spelling that round-trips; `None` if it is not finite.
     pub fn new(value: f64) -> Option<Number> {
         value.is_finite().then(|| Number(format!("{value:?}").into()))
     }
 
-    /// The number that a text spells as JSON does; `None` when it spells none that is finite.
+    /// The number with a spelling; `None` if it is not a finite JSON number.
     pub fn of_text(text: &str) -> Option<Number> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_number = digits.starts_with(|first: char| first.is_ascii_digit())
@@ -75,14 +75,14 @@ impl Number {
         value.filter(|value| value.is_finite()).map(|_| Number(text.into()))
     }
 
-    /// The number that a node is, if it is one.
+    /// The number of a node, if it is one.
     pub fn of(node: &Node<'_>) -> Option<Number> {
         node.number().map(|text| Number(text.into()))
     }
 
     /// Its value, rounded to double precision.
     pub fn value(&self) -> f64 {
-        // Every way to make a number has seen that it is one.
+        // All constructors have validated the spelling.
         self.0.parse().unwrap_or(f64::NAN)
     }
 

@@ -1,14 +1,14 @@
-//! Printing, in the layouts of the programs that write these formats.
+//! Prints JSON in the layouts of the programs that write these formats.
 
 use std::fmt::Write;
 
 use crate::Json;
 
-/// How the text is laid out.
+/// The layout of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layout {
-    /// That of schedules, jsoncpp's styled writer: three spaces, `"key" : value`, and arrays of
-    /// plain values on one line where they are short.
+    /// That of schedules, jsoncpp's styled writer: three spaces, `"key" : value`, and short arrays of
+    /// scalars on one line.
     Styled,
     /// That of frontend files, Python's `json.dump` with an indent of three.
     Indented,
@@ -64,7 +64,7 @@ fn array(out: &mut String, elements: &[Json], layout: Layout, depth: usize) {
     out.push(']');
 }
 
-/// `[ 1, 2 ]`, when the elements are plain and the line is short.
+/// `[ 1, 2 ]`, if the elements are scalars and the line is short.
 fn one_line(elements: &[Json]) -> Option<String> {
     let is_nested = |element: &Json| match element {
         Json::Array(inner) => !inner.is_empty(),
@@ -100,7 +100,7 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("   ", depth));
 }
 
-/// Appends a JSON string in quotes, with the escapes that are needed and no others.
+/// Appends a JSON string in quotes, with only the required escapes.
 pub fn write_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
