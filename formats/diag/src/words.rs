@@ -23,8 +23,8 @@ impl fmt::Display for Clip<'_> {
 /// What a misspelt name was meant to be: the one at most two edits away, whatever the case, when that
 /// is less than half of it.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    const LONGEST: usize = 32;
-    if name.len() > LONGEST {
+    const MAX_LENGTH: usize = 32;
+    if name.len() > MAX_LENGTH {
         return None;
     }
     let name = &name.to_lowercase();

@@ -3,7 +3,7 @@
 use crate::{DType, Tensor};
 use std::fmt;
 
-/// How far an element may be from what is expected:
+/// The permitted difference of an element:
 /// `|actual - expected| <= abs + rel * |expected| + rms * R`, where `R` is the root mean square of
 /// the finite expected elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,13 +17,13 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// Bit-for-bit values (but `-0.0` equals `0.0`).
+    /// Exact equality (`-0.0` equals `0.0`).
     pub const EXACT: Self = Self { abs: 0.0, rel: 0.0, rms: 0.0 };
 
     /// The documented tolerance of an element type, for a whole program against an independent
     /// evaluation of it. Kernels may reorder sums and keep intermediates wider than the reference
     /// does. The error of a sum follows the size of its terms, not of the sum: where terms cancel,
-    /// an element is far smaller than its error, so the size of the whole tensor counts too.
+    /// an element is far smaller than its error, so the magnitude of the whole tensor counts too.
     ///
     /// | type | rel = rms | abs |
     /// |---|---|---|
@@ -33,7 +33,7 @@ impl Tolerance {
     /// | `bf16` | 4e-2 | 1e-6 |
     /// | integers, bool, floats of 8 bits and fewer | 0 | 0 |
     ///
-    /// An infinity on one side alone counts as the largest finite number of its type.
+    /// An infinity on one side only counts as the largest finite number of its type.
     pub const fn of(dtype: DType) -> Self {
         let (rel, abs) = match dtype {
             DType::F64 => (1e-11, 1e-15),
@@ -45,7 +45,7 @@ impl Tolerance {
         Self { abs, rel, rms: rel }
     }
 
-    /// The same with `rms` as an absolute part, for a tensor of these elements.
+    /// The same with `rms` converted to an absolute part, for a tensor of these elements.
     fn scaled_to(self, expected: &[f64]) -> Self {
         let squares = expected.iter().filter(|value| value.is_finite()).map(|value| value * value);
         let (count, sum) =
@@ -56,18 +56,18 @@ impl Tolerance {
 
     fn admits(self, expected: f64, actual: f64) -> bool {
         let same = expected == actual || expected.is_nan() && actual.is_nan();
-        // An infinite expectation admits itself alone, not everything within `rel * inf`.
+        // An infinite expected value matches only itself, not everything within `rel * inf`.
         same || expected.is_finite()
             && (actual - expected).abs() <= self.abs + self.rel * expected.abs()
     }
 }
 
-/// What [`compare`] found.
+/// The result of [`compare`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Largest absolute difference; infinite where one side is not finite and the other differs.
+    /// Largest absolute difference; infinite if one side is not finite and the other differs.
     pub max_abs: f64,
-    /// Largest difference relative to the expected value, over those that are not zero.
+    /// Largest difference relative to the expected value, over expected values other than zero.
     pub max_rel: f64,
     /// Number of elements outside the tolerance.
     pub mismatches: usize,
@@ -82,9 +82,9 @@ pub struct Comparison {
 pub struct Mismatch {
     /// Its index along each dimension.
     pub index: Vec<i64>,
-    /// What should be there.
+    /// The expected value.
     pub expected: f64,
-    /// What is.
+    /// The actual value.
     pub actual: f64,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Comparison {
 /// Compares element by element; NaN equals NaN.
 ///
 /// # Errors
-/// A message, when the types differ: then no element can be compared.
+/// A message if the types differ: then no elements are compared.
 pub fn compare(
     expected: &Tensor,
     actual: &Tensor,
@@ -135,7 +135,7 @@ pub fn compare(
     }))
 }
 
-/// Where one side is infinite, the largest finite number stands for it: which side of the limit an
+/// Replaces an infinity on one side only by the largest finite number: which side of the limit an
 /// element rounds to is a matter of tolerance like any other rounding.
 fn at_limit(expected: f64, actual: f64, largest: Option<f64>) -> (f64, f64) {
     let finite = |value: f64| match largest {
@@ -173,7 +173,7 @@ fn tally<I: Iterator>(tensor: &Tensor, items: I, judge: impl Fn(I::Item) -> Pair
     found
 }
 
-/// `|a - b|`; 0 for equal values and two NaNs, infinite where only one is NaN.
+/// `|a - b|`; 0 for equal values and two NaNs, infinite if only one is NaN.
 fn distance(a: f64, b: f64) -> f64 {
     if a == b || a.is_nan() && b.is_nan() {
         return 0.0;

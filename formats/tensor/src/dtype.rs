@@ -33,19 +33,19 @@ pub enum DType {
     U8,
     /// One byte holding 0 or 1.
     Bool,
-    /// Float of 4 bits of exponent and 3 of mantissa, without infinities; NaN of either sign. As the
-    /// types below it is one byte in memory, and NumPy has none: `.npz` files hold the bits as
+    /// Float with 4 exponent bits and 3 mantissa bits, without infinities; NaN of either sign. Like the
+    /// types below it takes one byte in memory, and NumPy has no such type: `.npz` files hold the bits as
     /// `uint8`, or `int8` for signed integers.
     F8E4M3Fn,
-    /// The same with one more in the exponent's bias, one zero and one NaN.
+    /// The same with an exponent bias larger by one, one zero and one NaN.
     F8E4M3Fnuz,
-    /// Float of 5 bits of exponent and 2 of mantissa, with infinities.
+    /// Float with 5 exponent bits and 2 mantissa bits, with infinities.
     F8E5M2,
-    /// The same with one more in the exponent's bias, without infinities, with one zero and one NaN.
+    /// The same with an exponent bias larger by one, without infinities, with one zero and one NaN.
     F8E5M2Fnuz,
-    /// A power of two, or NaN: 8 bits of exponent alone.
+    /// A power of two, or NaN: 8 exponent bits only.
     F8E8M0,
-    /// Float of 2 bits of exponent and 1 of mantissa, in the low half of a byte; no NaN.
+    /// Float with 2 exponent bits and 1 mantissa bit, in the low half of a byte; no NaN.
     F4E2M1,
     /// 4-bit two's complement integer, in the low half of a byte.
     I4,
@@ -104,14 +104,14 @@ impl DType {
         }
     }
 
-    /// Whether the type is narrower than others of its kind that processors compute with: a float of 8
+    /// Whether the type is too narrow for processors to compute with: a float of 8
     /// bits or fewer, or an integer below 8 bits.
     pub const fn is_small(self) -> bool {
         self.bits() < 8 || self.is_float() && self.bits() == 8
     }
 
-    /// A float rounded to the type, to nearest even, or as [`Element::from_f64`](crate::Element) says;
-    /// other types leave it as it is.
+    /// Rounds a float to the type, to nearest even, or as [`Element::from_f64`](crate::Element) states;
+    /// other types leave it unchanged.
     pub fn round_float(self, value: f64) -> f64 {
         if self.is_float() { crate::tensor::rounded(self, value) } else { value }
     }
@@ -180,7 +180,7 @@ impl DType {
         }
     }
 
-    /// The type a `.npy` `descr` names. Never `bf16` or a small type: the file cannot say it.
+    /// The type of a `.npy` `descr`. Never `bf16` or a small type, which a file cannot express.
     pub fn from_npy_descr(descr: &str) -> Option<Self> {
         let stored = |ty: &Self| *ty != Self::BF16 && !ty.is_small() && ty.npy_descr() == descr;
         Self::ALL.into_iter().find(stored)

@@ -5,10 +5,10 @@ use half::{bf16, f16};
 
 /// A Rust type that is the element of some tensor.
 pub trait Element: bytemuck::Pod + PartialEq {
-    /// The element type it stands for.
+    /// The corresponding element type.
     const DTYPE: DType;
 
-    /// The value as `f64`; exact but for 64-bit integers beyond 2^53, which round to nearest even.
+    /// The value as `f64`; exact except for 64-bit integers beyond 2^53, which round to nearest even.
     fn to_f64(self) -> f64;
 
     /// The nearest value. Floats round once, to nearest even, whatever the width; integers
@@ -57,8 +57,8 @@ impl Element for bf16 {
     }
 }
 
-/// Rounds to `f32` so that a second rounding, to a 16-bit float, gives what one rounding of the
-/// `f64` would: an inexact result takes the neighbour with an odd significand (Boldo and
+/// Rounds to `f32` so that a second rounding, to a 16-bit float, equals a single rounding of the
+/// `f64`: an inexact result takes the neighbour with an odd significand (Boldo and
 /// Melquiond, "When double rounding is odd", 2005). `half`'s own conversion drops the low 32 bits
 /// of the `f64`, and so mistakes values just above a tie for the tie.
 fn round_to_odd(value: f64) -> f32 {
@@ -85,7 +85,7 @@ mod tests {
         let brain = 1.0 + 2f64.powi(-8);
         assert_eq!(<bf16 as Element>::from_f64(brain).to_f64(), 1.0);
         assert_eq!(<bf16 as Element>::from_f64(brain + 1e-15).to_f64(), 1.0 + 2f64.powi(-7));
-        // Tensors do as elements, not as the conversions do that `half` has under the same name.
+        // Use the conversions of `Element`, not those of the same name in `half`.
         let ty = crate::TensorType::new(DType::F16, [1]);
         let tensor = crate::Tensor::from_f64(ty, &[above]).expect("one number");
         assert_eq!(tensor.to_f64(), [1.0 + 2f64.powi(-10)]);

@@ -3,51 +3,51 @@
 use crate::{DType, TensorType};
 use thiserror::Error;
 
-/// A tensor that cannot be made.
+/// A tensor that cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TensorError {
     /// A dimension below zero.
     #[error("dimension {axis} of {ty} is negative")]
     NegativeDimension {
-        /// The type as given.
+        /// The type.
         ty: TensorType,
-        /// Which dimension.
+        /// The axis.
         axis: usize,
     },
-    /// More bytes than an address can count.
+    /// The size in bytes overflows.
     #[error("{ty} does not fit in memory: its size in bytes overflows")]
     TooLarge {
-        /// The type as given.
+        /// The type.
         ty: TensorType,
     },
     /// The allocation failed.
     #[error("{ty} needs {bytes} bytes, which could not be allocated")]
     OutOfMemory {
-        /// The type as given.
+        /// The type.
         ty: TensorType,
         /// Its size.
         bytes: usize,
     },
-    /// Data whose length is not that of the type.
+    /// Data whose length does not match the type.
     #[error("{ty} holds {expected} {unit}, found {found}")]
     WrongLength {
-        /// The type as given.
+        /// The type.
         ty: TensorType,
         /// `bytes` or `elements`.
         unit: &'static str,
-        /// What the type asks for.
+        /// The length that the type requires.
         expected: usize,
-        /// What was given.
+        /// The actual length.
         found: usize,
     },
     /// A bool byte that is neither 0 nor 1.
     #[error("element {index} of {ty} is the byte {byte}: expected 0 or 1")]
     InvalidBool {
-        /// The type as given.
+        /// The type.
         ty: TensorType,
         /// Linear index of the element.
         index: usize,
-        /// What it holds.
+        /// Its byte.
         byte: u8,
     },
     /// Bytes read as a type of another width.
@@ -55,7 +55,7 @@ pub enum TensorError {
     WidthMismatch {
         /// Type of the bytes.
         from: DType,
-        /// Type asked for.
+        /// Requested type.
         to: DType,
     },
 }

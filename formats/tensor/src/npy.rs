@@ -7,16 +7,16 @@ use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Longest header read. One of ours takes 128 bytes; only structured types need more than this.
+/// Maximum length of a header. Ours take 128 bytes; only structured types need more than this.
 const MAX_HEADER: usize = 4096;
 
-/// Deepest bracket in a header: the shape inside the dictionary.
+/// Maximum nesting of brackets in a header: the shape inside the dictionary.
 const MAX_NESTING: usize = 2;
 
-/// Reads the type of an array that takes `size` bytes with its header, and none of its data.
+/// Reads the type of an array of `size` bytes including its header, without reading data.
 ///
 /// # Errors
-/// What is wrong with the header, or that it does not go with the size; without the name of the array.
+/// An invalid header, or one that does not match the size; without the name of the array.
 pub(crate) fn read_type(source: &mut impl Read, size: u64) -> Result<TensorType, String> {
     let mut counted = Counted { source, bytes: 0 };
     let header = Header::parse(&read_header(&mut counted)?)?;
@@ -30,15 +30,15 @@ fn expect_size(ty: &TensorType, expected: u64, found: u64) -> Result<(), String>
     match found.cmp(&expected) {
         Ordering::Equal => Ok(()),
         Ordering::Less => {
-            Err(format!("the header says {ty}, {expected} bytes, found only {found}"))
+            Err(format!("the header states {ty}, {expected} bytes, found only {found}"))
         }
         Ordering::Greater => {
-            Err(format!("the header says {ty}, {expected} bytes, but more data follows"))
+            Err(format!("the header states {ty}, {expected} bytes, but more data follows"))
         }
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counted<'s, R> {
     source: &'s mut R,
     bytes: u64,
@@ -52,10 +52,10 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Reads one array. Memory grows with the data found, never with what the header claims.
+/// Reads one array. Memory grows with the data in the file, not with the size in the header.
 ///
 /// # Errors
-/// What is wrong, without the name of the array.
+/// The message, without the name of the array.
 pub(crate) fn read(source: &mut impl Read) -> Result<Tensor, String> {
     let header = Header::parse(&read_header(source)?)?;
     let ty = TensorType::new(header.dtype, header.shape);
@@ -123,10 +123,10 @@ fn parse_shape(value: &Value) -> Result<Vec<i64>, String> {
     dims.iter()
         .map(|value| dim(value).filter(|&dim| dim >= 0))
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("`shape` is {value}: expected whole numbers from 0"))
+        .ok_or_else(|| format!("`shape` is {value}: expected integers of at least 0"))
 }
 
-/// The literal parser recurses, so a nest of brackets would exhaust the stack.
+/// The literal parser is recursive, so deeply nested brackets would exhaust the stack.
 fn check_nesting(text: &str) -> Result<(), String> {
     let mut depth = 0usize;
     for byte in text.bytes() {
@@ -158,14 +158,14 @@ fn read_header(source: &mut impl Read) -> Result<String, String> {
     source.read_exact(&mut length[..length_bytes]).map_err(|_| ends)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_HEADER {
-        return Err(format!("the header claims {length} bytes: expected at most {MAX_HEADER}"));
+        return Err(format!("the header has {length} bytes: expected at most {MAX_HEADER}"));
     }
     let mut text = vec![0; length];
     source.read_exact(&mut text).map_err(|_| ends)?;
     String::from_utf8(text).map_err(|_| "the header is not utf-8".into())
 }
 
-/// Overwrites a tensor with its elements in the order of Fortran.
+/// Reorders a tensor whose elements are in Fortran order.
 fn to_row_major(mut tensor: Tensor, columns: &[u8]) -> Tensor {
     let (size, shape) = (tensor.dtype().size(), tensor.shape().to_vec());
     let mut index = vec![0i64; shape.len()];
@@ -198,13 +198,13 @@ mod tests {
     }
 
     fn failure(bytes: &[u8]) -> String {
-        read(&mut &bytes[..]).expect_err("a bad file")
+        read(&mut &bytes[..]).expect_err("an invalid file")
     }
 
     #[test]
     fn fortran_order_is_turned_around() {
         let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n";
-        let tensor = read(&mut &npy(header, &[1, 4, 2, 5, 3, 6])[..]).expect("a good file");
+        let tensor = read(&mut &npy(header, &[1, 4, 2, 5, 3, 6])[..]).expect("a valid file");
         assert_eq!(tensor.bytes(), [1, 2, 3, 4, 5, 6]);
     }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_about_size_are_refused() {
+    fn lies_about_size_are_rejected() {
         let huge = "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}";
         assert!(failure(&npy(huge, &[0; 16])).contains("found only 16"));
         let wrap = "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}";
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_headers_are_refused() {
+    fn bad_headers_are_rejected() {
         assert!(failure(b"PK").contains("too short"));
         assert!(failure(b"not numpy").contains("x93NUMPY"));
         assert!(failure(&npy("{'descr': '<f8'}", &[])).contains("no `fortran_order`"));

@@ -9,7 +9,7 @@ use thiserror::Error;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-/// What is wrong with an `.npz` file.
+/// An error in an `.npz` file.
 #[derive(Debug, Error)]
 pub enum NpzError {
     /// The file cannot be opened.
@@ -17,18 +17,18 @@ pub enum NpzError {
     Open {
         /// The path as given.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The archive as a whole is not readable.
+    /// The archive as a whole is invalid.
     #[error("not a readable .npz (zip) archive: {0}")]
     Archive(String),
-    /// One array is wrong.
+    /// An array is invalid.
     #[error("array `{name}`: {message}")]
     Array {
         /// The key of the array.
         name: String,
-        /// What is wrong with it.
+        /// The message.
         message: String,
     },
     /// Writing failed.
@@ -36,16 +36,16 @@ pub enum NpzError {
     Write(String),
 }
 
-/// An `.npz` archive of which the headers have been read: the names and types of its arrays, stored or
-/// deflated, in C or Fortran order. Data are inflated by [`Npz::read`] alone, so that a caller can refuse an
-/// array by name and type before it takes any memory.
+/// An `.npz` archive whose headers have been read: the names and types of its arrays, stored or
+/// deflated, in C or Fortran order. Only [`Npz::read`] inflates data, so that a caller can reject an
+/// array by name and type before memory is allocated.
 pub struct Npz<R> {
     zip: ZipArchive<R>,
     arrays: BTreeMap<String, Array>,
 }
 
 struct Array {
-    /// Its number in the archive.
+    /// Its index in the archive.
     index: usize,
     ty: TensorType,
 }
@@ -65,7 +65,7 @@ impl<R: Read + Seek> Npz<R> {
     /// Reads the headers of every array.
     ///
     /// # Errors
-    /// [`NpzError::Archive`] or [`NpzError::Array`]: the first array that is wrong, in the archive's order.
+    /// [`NpzError::Archive`] or [`NpzError::Array`]: the first invalid array, in the archive's order.
     pub fn new(source: R) -> Result<Self, NpzError> {
         let archive = |error: zip::result::ZipError| NpzError::Archive(error.to_string());
         let mut zip = ZipArchive::new(source).map_err(archive)?;
@@ -91,16 +91,16 @@ impl<R: Read + Seek> Npz<R> {
         self.arrays.iter().map(|(name, array)| (name.as_str(), &array.ty))
     }
 
-    /// Leaves out the arrays that a predicate does not hold of.
+    /// Removes the arrays for which a predicate is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &TensorType) -> bool) {
         self.arrays.retain(|name, array| keep(name, &array.ty));
     }
 
-    /// Reads one array; `None` if there is none of that name. Data of `bf16` arrive as `u16`:
-    /// [`Tensor::reinterpret`] gives them their type back.
+    /// Reads one array; `None` if there is none with that name. Data of `bf16` are returned as `u16`:
+    /// [`Tensor::reinterpret`] converts them back.
     ///
     /// # Errors
-    /// [`NpzError::Archive`], or [`NpzError::Array`] when the data do not fit the header or do not fit
+    /// [`NpzError::Archive`], or [`NpzError::Array`] if the data do not match the header or do not fit
     /// in memory.
     pub fn read(&mut self, name: &str) -> Result<Option<Tensor>, NpzError> {
         let Some(array) = self.arrays.get(name) else { return Ok(None) };
@@ -113,7 +113,7 @@ impl<R: Read + Seek> Npz<R> {
     /// Reads every array.
     ///
     /// # Errors
-    /// As [`Npz::read`], of the first array by name.
+    /// As [`Npz::read`], for the first array by name.
     pub fn read_all(mut self) -> Result<BTreeMap<String, Tensor>, NpzError> {
         let names: Vec<String> = self.arrays.keys().cloned().collect();
         let mut tensors = BTreeMap::new();
@@ -126,8 +126,8 @@ impl<R: Read + Seek> Npz<R> {
     }
 }
 
-/// Reads every array of the `.npz` file at `path`, all of whose data may be wanted: [`Npz`] looks at names
-/// and types first.
+/// Reads every array of the `.npz` file at `path`. Use [`Npz`] to inspect names and types before reading
+/// data.
 ///
 /// # Errors
 /// As [`Npz::open`] and [`Npz::read`].
@@ -135,7 +135,7 @@ pub fn read_npz_file(path: &Path) -> Result<BTreeMap<String, Tensor>, NpzError> 
     Npz::open(path)?.read_all()
 }
 
-/// As [`read_npz_file`], of an archive from anywhere.
+/// As [`read_npz_file`], for an archive from any source.
 ///
 /// # Errors
 /// As [`Npz::new`] and [`Npz::read`].
@@ -144,9 +144,9 @@ pub fn read_npz(source: impl Read + Seek) -> Result<BTreeMap<String, Tensor>, Np
 }
 
 /// Writes `arrays` as an uncompressed `.npz` archive, `bf16` as its bits in `uint16`, small types as
-/// theirs in `uint8` and `int8`.
+/// their bits in `uint8` and `int8`.
 ///
-/// The bytes depend on the arrays alone: keys in order, every date 1980-01-01.
+/// The bytes depend only on the arrays: keys in order, every date 1980-01-01.
 ///
 /// # Errors
 /// [`NpzError::Write`].
@@ -212,7 +212,7 @@ mod tests {
         for position in 0..bytes.len() {
             let mut flipped = bytes.clone();
             flipped[position] ^= 0x41;
-            // A flip may be harmless (a date, say): what matters is that it never panics.
+            // A flip may be harmless (in a date, for example): it must not panic.
             let _ = read_npz(Cursor::new(flipped));
         }
         let at = bytes.windows(6).position(|window| window == b"\x93NUMPY").expect("a header");
@@ -232,16 +232,16 @@ mod tests {
         assert_eq!(npz.read_all().expect("its data").keys().collect::<Vec<_>>(), ["i8"]);
     }
 
-    /// A header of any size before data that an archive does not have.
+    /// A header that states more data than the archive has.
     #[test]
-    fn a_size_that_is_not_the_headers_is_refused_before_data_are_inflated() {
+    fn a_size_that_is_not_the_headers_is_rejected_before_data_are_inflated() {
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }\n";
         let length = (header.len() as u16).to_le_bytes();
         let array = [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes(), &[0; 8]].concat();
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         zip.start_file("x.npy", SimpleFileOptions::default()).expect("room");
         zip.write_all(&array).expect("room");
-        let error = Npz::new(zip.finish().expect("room")).err().expect("refused").to_string();
+        let error = Npz::new(zip.finish().expect("room")).err().expect("rejected").to_string();
         assert!(error.contains("4398046511104 bytes, found only 8"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::{DType, Tensor, TensorError, TensorType};
 
 impl Tensor {
-    /// A tensor of pseudo-random values that depends on `ty` and `seed` alone, on every machine.
+    /// A tensor of pseudo-random values that depends only on `ty` and `seed`, on every machine.
     ///
     /// Element `i` takes the SplitMix64 outputs number `3i`, `3i+1` and `3i+2` of the stream that
     /// starts at state `seed` (Steele, Lea and Flood, 2014; output `k` mixes the state
@@ -32,8 +32,8 @@ impl Tensor {
     }
 }
 
-/// The seed of one named tensor of a program run with `--seed`: the seed, xor the 64-bit FNV-1a
-/// hash of the name, so that every input draws from its own stream whatever the order.
+/// The seed of a named tensor of a program run with `--seed`: the seed, xor the 64-bit FNV-1a
+/// hash of the name, so that every input has its own stream, independent of their order.
 pub fn seed_for(seed: u64, name: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     seed ^ name.bytes().fold(0xcbf2_9ce4_8422_2325, step)
@@ -75,7 +75,7 @@ mod tests {
         assert!((variance - 1.0).abs() < 0.05, "{variance}");
     }
 
-    /// The same values as `tests/oracle/ark_numpy.py` draws from the same description.
+    /// The same values as `tests/oracle/ark_numpy.py` computes from the same description.
     #[test]
     fn the_oracle_draws_the_same_values() {
         let draw = |dtype| Tensor::random(TensorType::new(dtype, [4]), 7).expect("a tensor");

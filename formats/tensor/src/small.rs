@@ -1,4 +1,4 @@
-//! Elements of 8 bits and fewer: one byte each in memory, whatever their width.
+//! Elements of at most 8 bits: one byte each in memory, whatever their width.
 //!
 //! Floats follow "FP8 formats for deep learning" (Micikevicius et al., 2022), "8-bit numerical formats
 //! for deep neural networks" (Noune et al., 2022) for those without a negative zero (`uz`), and the
@@ -8,16 +8,16 @@
 use crate::{DType, Element};
 use bytemuck::{Pod, Zeroable};
 
-/// What the codes at the end of a [`SmallFloat`]'s range mean.
+/// The meaning of the codes at the end of a [`SmallFloat`]'s range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// As IEEE 754: the last exponent is that of infinities and NaN.
+    /// As in IEEE 754: the last exponent is that of infinities and NaN.
     Ieee,
-    /// No infinity; NaN is the last code of either sign. What is out of range is NaN.
+    /// No infinity; NaN is the last code of either sign. Numbers out of range become NaN.
     Last,
-    /// No infinity; NaN is the code that would be the negative zero. What is out of range is NaN.
+    /// No infinity; NaN is the code of the negative zero. Numbers out of range become NaN.
     NegativeZero,
-    /// Neither: what is out of range is the largest number.
+    /// Neither: numbers out of range become the largest number.
     None,
 }
 
@@ -28,14 +28,14 @@ pub struct SmallFloat {
     pub exponent: u32,
     /// Bits of the mantissa.
     pub mantissa: u32,
-    /// What is subtracted from the exponent.
+    /// The exponent bias.
     pub bias: i32,
-    /// What the codes at the end of the range mean.
+    /// The meaning of the codes at the end of the range.
     pub special: Special,
 }
 
 impl SmallFloat {
-    /// The format of an element type; none for those that are no such floats, and for `f8e8m0`, which
+    /// The format of an element type; `None` for other types, and for `f8e8m0`, which
     /// has neither sign nor mantissa.
     pub const fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
@@ -48,7 +48,7 @@ impl SmallFloat {
         })
     }
 
-    /// The code of the sign alone.
+    /// The code of the sign bit.
     pub const fn sign(self) -> u8 {
         1 << (self.exponent + self.mantissa)
     }
@@ -68,7 +68,7 @@ impl SmallFloat {
         1 - self.bias - self.mantissa as i32
     }
 
-    /// The code for what is not a number: the negative zero where there is none.
+    /// The code of NaN: the negative zero in formats without one.
     pub const fn nan(self) -> u8 {
         match self.special {
             Special::NegativeZero | Special::None => self.sign(),
@@ -108,14 +108,14 @@ impl SmallFloat {
         match self.special {
             // NaN has no sign.
             Special::Last if size == self.nan() => size,
-            // Without a negative zero, what rounds to zero is zero.
+            // Without a negative zero, numbers that round to zero become zero.
             Special::NegativeZero if size == 0 => 0,
             _ => sign | size,
         }
     }
 
-    /// The code, but for its sign, of what is larger than the largest number.
-    pub const fn beyond(self) -> u8 {
+    /// The code, without its sign, of numbers out of range.
+    pub const fn overflow_code(self) -> u8 {
         match self.special {
             Special::Ieee => self.largest() + 1,
             Special::Last | Special::NegativeZero => self.nan(),
@@ -123,17 +123,17 @@ impl SmallFloat {
         }
     }
 
-    /// The code without its sign, of a value that is not negative.
+    /// The code, without its sign, of a value that is not negative.
     fn size(self, value: f64) -> u8 {
-        let beyond = self.beyond();
+        let beyond = self.overflow_code();
         if value > 2.0 * self.decode(self.largest()) {
             return beyond;
         }
-        // In units of the last place of numbers of its exponent.
+        // In units of the last place at its exponent.
         let exponent = exponent_of(value).max(1 - self.bias);
         let places = (value * 2f64.powi(self.mantissa as i32 - exponent)).round_ties_even();
         let steps = (exponent - (1 - self.bias)) as u32;
-        // A carry out of the mantissa is one into the exponent.
+        // A carry out of the mantissa increments the exponent.
         let code = (steps << self.mantissa) + places as u32;
         if code > u32::from(self.largest()) { beyond } else { code as u8 }
     }
@@ -197,7 +197,7 @@ impl Element for F8E8M0 {
         if self.0 == u8::MAX { f64::NAN } else { 2f64.powi(i32::from(self.0) - 127) }
     }
 
-    /// The next power of two that is not smaller than the magnitude; NaN beyond the largest.
+    /// The next power of two that is not below the magnitude; NaN beyond the largest.
     fn from_f64(value: f64) -> Self {
         if !value.is_finite() {
             return Self(u8::MAX);
@@ -238,10 +238,10 @@ macro_rules! integers {
             }
 
             fn from_f64(value: f64) -> Self {
-                const LEAST: f64 = if $signed { -((1 << ($bits - 1)) as f64) } else { 0.0 };
-                const MOST: f64 = LEAST + ((1 << $bits) - 1) as f64;
+                const MIN: f64 = if $signed { -((1 << ($bits - 1)) as f64) } else { 0.0 };
+                const MAX: f64 = MIN + ((1 << $bits) - 1) as f64;
                 // NaN becomes 0.
-                Self(value.clamp(LEAST, MOST) as $wide as u8)
+                Self(value.clamp(MIN, MAX) as $wide as u8)
             }
         }
     )*};

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 /// Alignment of a tensor's bytes: one cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// Puts bytes behind others, at the next multiple of [`ALIGNMENT`]; where they begin.
+/// Appends bytes at the next multiple of [`ALIGNMENT`]; returns their offset.
 pub fn append_aligned(bytes: &mut Vec<u8>, more: &[u8]) -> usize {
     let start = bytes.len().next_multiple_of(ALIGNMENT);
     bytes.resize(start, 0);
@@ -127,7 +127,7 @@ impl Tensor {
     /// A tensor of zeros.
     ///
     /// # Errors
-    /// When the type has no size (see [`TensorType::byte_size`]) or memory runs out.
+    /// If the type has no size (see [`TensorType::byte_size`]) or memory runs out.
     pub fn zeros(ty: TensorType) -> Result<Self, TensorError> {
         let size = ty.byte_size()?;
         let mut lines = Vec::new();
@@ -163,7 +163,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// A tensor of Rust values, of the element type they stand for.
+    /// A tensor of Rust values, with the corresponding element type.
     ///
     /// # Errors
     /// As [`Tensor::zeros`]; [`TensorError::WrongLength`].
@@ -232,17 +232,17 @@ impl Tensor {
         &bytemuck::cast_slice(&self.lines)[..self.size]
     }
 
-    /// The bytes, to write. A bool element must stay 0 or 1.
+    /// The mutable bytes. A bool element must stay 0 or 1.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.size]
     }
 
-    /// The elements, when `T` is the element type.
+    /// The elements, if `T` is the element type.
     pub fn values<T: Element>(&self) -> Option<&[T]> {
         (T::DTYPE == self.ty.dtype).then(|| self.raw())
     }
 
-    /// The elements to write, when `T` is the element type.
+    /// The mutable elements, if `T` is the element type.
     pub fn values_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         (T::DTYPE == self.ty.dtype).then(|| self.raw_mut())
     }
@@ -288,7 +288,7 @@ impl Tensor {
     /// One element as `f64`, by linear index.
     ///
     /// # Panics
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn get_f64(&self, index: usize) -> f64 {
         with_element!(self.ty.dtype, E => self.raw::<E>()[index].to_f64())
     }
@@ -296,14 +296,14 @@ impl Tensor {
     /// Sets one element by linear index; conversions as in [`Tensor::from_f64`].
     ///
     /// # Panics
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn set_f64(&mut self, index: usize, value: f64) {
         let value = if self.ty.dtype == DType::Bool { f64::from(value != 0.0) } else { value };
         with_element!(self.ty.dtype, E => self.raw_mut::<E>()[index] = <E as Element>::from_f64(value));
     }
 
-    /// The same bits as another element type of the same width: how `uint16` data of an `.npz`
-    /// becomes `bf16`.
+    /// The same bits as another element type of the same width, as for `uint16` data of an `.npz`
+    /// that represent `bf16`.
     ///
     /// # Errors
     /// [`TensorError::WidthMismatch`]; [`TensorError::InvalidBool`].
@@ -327,7 +327,7 @@ impl Tensor {
     }
 }
 
-/// Same type and same bits: NaN equals itself, and `-0.0` differs from `0.0`.
+/// Equal type and bits: NaN equals itself, and `-0.0` differs from `0.0`.
 impl PartialEq for Tensor {
     fn eq(&self, other: &Self) -> bool {
         self.ty == other.ty && self.bytes() == other.bytes()
@@ -336,7 +336,7 @@ impl PartialEq for Tensor {
 
 impl Eq for Tensor {}
 
-/// A float as it is after a stay in a float type.
+/// A float after conversion to a float type and back.
 pub(crate) fn rounded(dtype: DType, value: f64) -> f64 {
     with_element!(dtype, E => <E as Element>::from_f64(value).to_f64())
 }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lengths_are_refused() {
+    fn wrong_lengths_are_rejected() {
         let error = Tensor::from_values([3], &[1u8]).expect_err("too short");
         assert_eq!(error.to_string(), "u8[3] holds 3 elements, found 1");
         let error = Tensor::from_bytes(TensorType::new(DType::Bool, [2]), &[1, 7]);

@@ -3,7 +3,7 @@
 use crate::{DType, TensorError};
 use std::fmt;
 
-/// The type of a tensor value: what an element is, and how many along each dimension.
+/// The type of a tensor value: its element type and extents.
 ///
 /// Dimensions are signed as in MLIR; a negative one makes every size query an error. The rank may
 /// be zero (one element) and a dimension may be zero (no elements).

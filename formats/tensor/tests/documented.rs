@@ -1,4 +1,4 @@
-//! The page on tolerances has the table of [`Tolerance::of`].
+//! The page on tolerances contains the table of [`Tolerance::of`].
 use irc_tensor::{DType, Tolerance};
 use std::{fs, path::Path};
 
