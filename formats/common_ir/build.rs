@@ -1,4 +1,4 @@
-//! Rust from the schemas, and the schemas themselves for the JSON and text forms.
+//! Compiles the schemas to Rust, and to descriptors for the JSON and text encodings.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let schemas = protox::compile(["lotus.proto", "onnx.proto"], ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("schemas.bin"), schemas.encode_to_vec())?;
-    // Without copies: what is decoded from a mapped file stays in the file.
+    // Zero-copy: decoded bytes refer to the mapped file.
     prost_build::Config::new().bytes(["."]).compile_fds(with_encoded_nodes(schemas))?;
     Ok(())
 }
 
-/// The same schemas with nodes as bytes, which is what a message within another is.
+/// The same schemas with nodes as bytes, which have the encoding of a nested message.
 ///
-/// Decoded nodes take kilobytes each, for all the fields they might have. So they are decoded one
-/// after the other, and a large graph is never held in that form.
+/// A decoded node takes kilobytes, as it has space for all its fields. So nodes are decoded one
+/// after another, and a large graph is never held in decoded form.
 fn with_encoded_nodes(mut schemas: FileDescriptorSet) -> FileDescriptorSet {
     let messages = schemas.file.iter_mut().flat_map(|file| &mut file.message_type);
     for field in messages.flat_map(|message| &mut message.field) {

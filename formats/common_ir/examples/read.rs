@@ -1,9 +1,9 @@
-//! Reads files and says what is in them, how long reading took and how much memory it holds.
+//! Reads files and prints a summary of their contents, and the time and memory that reading took.
 //!
 //!     cargo run --release -p irc-common-format --example read -- model.onnx …
 //!     cargo run --release -p irc-common-format --example read -- --make FOLDER
 //!
-//! The second makes a model of 500 MB, one with its data beside it, and one of 100,000 nodes.
+//! The second form writes a model of 500 MB, one with external data, and one of 100,000 nodes.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -31,22 +31,22 @@ fn show(path: &Path) {
     let (time, held) = (start.elapsed(), anonymous().saturating_sub(before));
     let shown = path.display();
     let Some(document) = document else {
-        println!("{shown}: not read in {time:?}: {:?}", sink.diagnostics());
+        println!("{shown}: rejected in {time:?}: {:?}", sink.diagnostics());
         return;
     };
     print!("{}", render(&document.input.source(), sink.diagnostics(), false, 100));
-    let (mut tensors, mut faults) = (0_usize, vec![]);
+    let (mut tensors, mut errors) = (0_usize, vec![]);
     let mut module = document.module;
     module.visit_tensors_mut(&mut |tensor, at| {
         tensors += 1;
         if let (Err(_), Err(error)) = (tensor.strings(), tensor.elements()) {
-            faults.push(format!("{at}: {error}"));
+            errors.push(format!("{at}: {error}"));
         }
     });
     let nodes = module.graph.as_ref().map_or(0, |graph| graph.nodes.len());
     let form = document.input.form();
     println!("{shown}: {form}, {nodes} nodes, {tensors} tensors, {time:?}, {held} kB anonymous");
-    faults.iter().for_each(|fault| println!("  {fault}"));
+    errors.iter().for_each(|error| println!("  {error}"));
 }
 
 /// Anonymous memory of this process in kilobytes.
@@ -82,7 +82,7 @@ fn raw() -> Graph {
     Graph { initializers: (0..100).map(tensor).collect(), ..Graph::default() }
 }
 
-/// The same, in a file of its own.
+/// The same with external data.
 fn external() -> (Graph, Vec<u8>) {
     let tensor = |index: u64| {
         let external = External {
@@ -101,7 +101,7 @@ fn external() -> (Graph, Vec<u8>) {
     (graph, vec![1; 500_000_000])
 }
 
-/// A hundred thousand nodes in a row.
+/// A chain of a hundred thousand nodes.
 fn chain() -> Graph {
     let node = |index: usize| Node {
         attributes: vec![

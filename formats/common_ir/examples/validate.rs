@@ -1,4 +1,4 @@
-//! Validates files, or measures it on a made graph of 100,000 nodes.
+//! Validates files, or measures validation on a generated graph of 100,000 nodes.
 //!
 //!     cargo run --release -p irc-common-format --example validate -- [--compat] [--std] model.pb …
 //!     cargo run --release -p irc-common-format --example validate -- --measure
@@ -32,7 +32,7 @@ fn main() {
 fn show(path: &Path, options: &ValidateOptions) {
     let mut sink = Sink::new();
     let Some(document) = open(path, &Options::default(), &mut sink) else {
-        println!("{}: not read: {:?}", path.display(), sink.diagnostics());
+        println!("{}: rejected: {:?}", path.display(), sink.diagnostics());
         return;
     };
     let libraries = load(&document.module, &LoadOptions::beside(path), &mut sink);
@@ -57,7 +57,7 @@ fn measure(schema: Schema, backwards: bool) {
     println!("{schema:?}, {nodes} nodes {order}: {errors} errors, {:?}", start.elapsed());
 }
 
-/// A hundred thousand calls of the standard library in a row.
+/// A chain of a hundred thousand calls of the standard library.
 fn chain(schema: Schema, backwards: bool) -> Module {
     let count = 100_000;
     let node = |index: usize| Node {
@@ -79,7 +79,7 @@ fn chain(schema: Schema, backwards: bool) -> Module {
         domain: Some("com.example".into()),
         ir_version: Some(1),
         model_version: Some(1),
-        doc: Some("Convolutions in a row.".into()),
+        doc: Some("A chain of convolutions.".into()),
         ..Metadata::default()
     };
     Module {

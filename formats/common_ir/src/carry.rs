@@ -1,8 +1,8 @@
-//! Common IR's modules as ONNX's and back.
+//! Embeds modules of Common IR in ONNX files, and extracts them.
 //!
-//! An ONNX file that carries a module of Common IR says so by a property of the model and gives
-//! that module again when it is read. What ONNX has no place for is either in fields of our
-//! own, which readers of ONNX skip, or in properties, which tools of ONNX keep.
+//! An ONNX file with an embedded module of Common IR is marked by a property of the model, and
+//! yields that module when it is read. Parts that ONNX cannot represent are stored either in additional
+//! fields, which readers of ONNX skip, or in properties, which tools of ONNX preserve.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,20 @@ use crate::model::{
     Value,
 };
 
-/// Version of Common IR in a carried module; its presence is the mark of one.
+/// Version of Common IR in an embedded module; its presence marks the file.
 const IR_VERSION: &str = "common_ir.ir_version";
 const IMPORTS: &str = "common_ir.imported_libraries";
 const ARG_COUNTS: &str = "common_ir.input_arg_count";
 const CONTROL_INPUTS: &str = "common_ir.control_input";
 const SHAPE: &str = "common_ir.shape";
 
-/// The first IR version that has types within functions and properties everywhere.
+/// The first IR version with types within functions, and properties everywhere.
 const ONNX_IR_VERSION: i64 = 10;
 
-/// The operators the era's files use are those of ONNX's first operator set.
+/// The operators in files of Common IR's time are those of ONNX's first operator set.
 const ONNX_OPSET: i64 = 1;
 
-/// A module of Common IR in the words of ONNX; `with_fields` leaves what has fields of its own.
+/// Converts a module of Common IR to ONNX; `with_fields` keeps parts that have additional fields.
 pub(crate) fn to_onnx(mut module: Module, with_fields: bool, sink: &mut Sink) -> Module {
     if module.schema == Schema::Onnx {
         return module;
@@ -57,7 +57,7 @@ pub(crate) fn to_onnx(mut module: Module, with_fields: bool, sink: &mut Sink) ->
     module
 }
 
-/// ONNX has no declarations; where a node calls what one declares, it would mean nothing.
+/// ONNX has no declarations; a call of a declared operator would be undefined.
 fn lose_declarations(module: &mut Module, sink: &mut Sink) {
     let declared: BTreeSet<String> =
         std::mem::take(&mut module.operators).into_iter().filter_map(|own| own.name).collect();
@@ -68,16 +68,18 @@ fn lose_declarations(module: &mut Module, sink: &mut Sink) {
     });
     match called {
         Some(name) => {
-            let message = format!("ONNX has no place for declarations, and nodes call '{name}'");
+            let message = format!("ONNX cannot represent declarations, but nodes call '{name}'");
             let diagnostic =
                 Diagnostic::error("cir-unwritable", message).path(Path::ROOT.to_string());
-            sink.push(diagnostic.help("--common-ir-fields writes them in further fields"));
+            sink.push(diagnostic.help("--common-ir-fields writes them in additional fields"));
         }
-        None => lose(!declared.is_empty(), "declarations of operators", &Path::ROOT, sink),
+        None => {
+            report_omitted(!declared.is_empty(), "declarations of operators", &Path::ROOT, sink)
+        }
     }
 }
 
-/// Gives functions of the file, and their calls, a domain: ONNX's have one.
+/// Gives functions of the file, and their calls, a domain, which ONNX requires.
 fn name_functions(module: &mut Module, own: &str) {
     let local = module.functions.iter().filter(|function| function.domain.is_none());
     let local: BTreeSet<String> = local.filter_map(|function| function.name.clone()).collect();
@@ -108,7 +110,7 @@ fn body_to_onnx(
             continue;
         }
         let at = at.index("node", index);
-        lose(!node.input_types.is_empty(), "types of a node's inputs", &at, sink);
+        report_omitted(!node.input_types.is_empty(), "types of a node's inputs", &at, sink);
         node.input_types.clear();
         for (name, ty) in node.outputs.iter().zip(std::mem::take(&mut node.output_types)) {
             values.push(Value { name: Some(name.clone()), ..ty });
@@ -123,7 +125,7 @@ fn body_to_onnx(
     }
 }
 
-/// Gives parameters that take no input an empty one, since ONNX counts by position.
+/// Gives parameters without an argument an empty input, since ONNX counts by position.
 fn spread(node: &mut Node) {
     if !node.arg_counts.contains(&0) || !counts_match(&node.arg_counts, node.inputs.len()) {
         return;
@@ -135,7 +137,7 @@ fn spread(node: &mut Node) {
             count => node.inputs.extend(rest.by_ref().take(count)),
         }
     }
-    // ONNX leaves trailing inputs out instead.
+    // ONNX omits trailing inputs instead.
     let used = node.inputs.iter().rposition(|input| !input.is_empty());
     node.inputs.truncate(used.map_or(0, |index| index + 1));
 }
@@ -154,7 +156,7 @@ fn counts_match(counts: &[i32], inputs: usize) -> bool {
     sum == Some(inputs)
 }
 
-/// Takes a shape that ONNX has no place for out of its sight.
+/// Moves a shape that ONNX cannot represent to a property.
 fn hide_shape(value: &mut Value, with_fields: bool) {
     if let Some(Type::Tensor(tensor) | Type::Sparse(tensor)) = &mut value.ty
         && value.shape.is_none()
@@ -185,7 +187,7 @@ fn show_shape(value: &mut Value) {
     }
 }
 
-/// The module of Common IR that a model of ONNX carries; any other is left alone.
+/// Extracts the module of Common IR embedded in a model of ONNX; other models are unchanged.
 pub(crate) fn from_onnx(mut module: Module) -> Module {
     let Some(version) = take(&mut module.metadata.properties, IR_VERSION) else { return module };
     module.schema = Schema::CommonIr;
@@ -202,12 +204,12 @@ pub(crate) fn from_onnx(mut module: Module) -> Module {
     module
 }
 
-/// Whether the properties of a model are those of a carried module.
+/// Whether the properties of a model mark an embedded module.
 pub(crate) fn is_carried(properties: &Entries) -> bool {
     properties.iter().any(|entry| entry.0 == IR_VERSION)
 }
 
-/// Takes the domain of the file from its functions and their calls.
+/// Removes the domain of the file from its functions and their calls.
 fn forget_names(module: &mut Module, own: &str) {
     for function in &mut module.functions {
         function.domain = function.domain.take().filter(|domain| domain != own);
@@ -236,7 +238,7 @@ fn body_from_onnx(body: Body<'_>) {
     }
 }
 
-/// Types of the values of these names, up to the last that is known.
+/// Types of the values with these names, up to the last that is known.
 fn types_of(names: &[String], known: &std::collections::BTreeMap<String, Value>) -> Vec<Value> {
     let last = names.iter().rposition(|name| known.contains_key(name));
     let named = names.iter().take(last.map_or(0, |index| index + 1));
@@ -244,25 +246,25 @@ fn types_of(names: &[String], known: &std::collections::BTreeMap<String, Value>)
     named.map(ty).collect()
 }
 
-/// A module of ONNX in the words of Common IR; what has no place there is said, or is left for the
-/// writer to reject.
+/// Converts a module of ONNX to Common IR; parts that cannot be represented are reported, or left for
+/// the writer to reject.
 pub(crate) fn to_common_ir(mut module: Module, sink: &mut Sink) -> Module {
     if module.schema == Schema::CommonIr {
         return module;
     }
     module.schema = Schema::CommonIr;
     let has_newer = module.opsets.iter().any(|opset| opset.version != ONNX_OPSET);
-    lose(has_newer, "versions of operator sets", &Path::ROOT.index("opset", 0), sink);
+    report_omitted(has_newer, "versions of operator sets", &Path::ROOT.index("opset", 0), sink);
     module.opsets.clear();
     let is_text = module.metadata.producer_version.as_ref();
     let is_text = is_text.is_some_and(|version| version.number().is_none());
-    lose(is_text, "the producer's version, which is no number,", &Path::ROOT, sink);
+    report_omitted(is_text, "the producer's version, which is not a number,", &Path::ROOT, sink);
     if let Some(Graph { doc, .. }) = &mut module.graph {
         let doc = doc.take();
         if module.metadata.doc.is_none() {
             module.metadata.doc = doc;
         } else {
-            lose(
+            report_omitted(
                 doc.is_some(),
                 "documentation of the graph beside the model's",
                 &Path::GRAPH,
@@ -283,10 +285,10 @@ pub(crate) fn to_common_ir(mut module: Module, sink: &mut Sink) -> Module {
     module
 }
 
-/// Says that something is not written, when it is there.
-pub(crate) fn lose(is_there: bool, what: &str, at: &Path<'_>, sink: &mut Sink) {
+/// Reports that a part is omitted, if it is present.
+pub(crate) fn report_omitted(is_there: bool, what: &str, at: &Path<'_>, sink: &mut Sink) {
     if is_there {
-        let message = format!("{what} have no place in this form and are left out");
+        let message = format!("{what} cannot be represented in this format and are omitted");
         sink.push(Diagnostic::warning("cir-lost", message).path(at.to_string()));
     }
 }

@@ -1,35 +1,35 @@
-//! Files that a document names, held to a folder.
+//! Opens files that a document names, confined to a folder.
 //!
-//! A document comes from anywhere, and the paths in it are not to reach what its folder does not
-//! hold: neither by `..` or from the root, nor through links of either kind.
+//! Documents are untrusted: the paths in them must not reach files outside of the folder, neither by
+//! `..` or absolute paths, nor through symbolic or hard links.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Why a file of a folder is not read.
+/// Reasons why a file cannot be opened.
 #[derive(Debug)]
 pub enum Error {
-    /// The path is none within the folder.
+    /// The path is not within the folder.
     Outside,
-    /// A link leads out of the folder.
+    /// A symbolic link leads out of the folder.
     Link,
     /// It is a folder, a pipe or a device.
     NoFile,
-    /// It has a second name.
+    /// It has several hard links.
     SecondName,
-    /// The system rejects it.
+    /// An error of the operating system.
     Unreadable(std::io::Error),
 }
 
 impl Error {
-    /// How to mend it.
+    /// How to resolve the error.
     pub(crate) fn help(&self) -> Option<&'static str> {
         matches!(self, Self::SecondName).then_some("copy the file instead of linking it")
     }
 
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
@@ -40,9 +40,9 @@ impl fmt::Display for Error {
         match self {
             Self::Outside => f.write_str("is not a path within the model's folder"),
             Self::Link => f.write_str("leaves the model's folder by a link"),
-            Self::NoFile => f.write_str("is not a file"),
+            Self::NoFile => f.write_str("is not a regular file"),
             Self::SecondName => {
-                f.write_str("has a second name, which may be outside the model's folder")
+                f.write_str("has several hard links, which may be outside the model's folder")
             }
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
         }
@@ -56,7 +56,7 @@ pub(crate) fn open(root: &Path, relative: &Path) -> Result<(PathBuf, File), Erro
     if !path.starts_with(root) {
         return Err(Error::Link);
     }
-    // Not a link put in its place meanwhile, and without waiting for the other end of a pipe.
+    // Do not follow a link created in the meantime, and do not block on a pipe.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
     let file = file.map_err(Error::Unreadable)?;

@@ -1,15 +1,15 @@
-//! The forms of files.
+//! Formats and encodings of files.
 
 use std::fmt;
 
-/// What the outermost message of a file is.
+/// The outermost message of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// A graph of Common IR.
     Graph,
     /// A library of Common IR.
     Library,
-    /// A model of ONNX, with Common IR's extras or without.
+    /// A model of ONNX, possibly with an embedded module of Common IR.
     Model,
 }
 
@@ -26,7 +26,7 @@ impl Root {
         }
     }
 
-    /// In words: `a Common IR graph`.
+    /// For messages: `a Common IR graph`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Graph => "a Common IR graph",
@@ -45,7 +45,7 @@ impl Root {
     }
 }
 
-/// How the message is written.
+/// The encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Encoding {
     /// Protobuf's wire format.
@@ -74,7 +74,7 @@ impl Encoding {
 pub struct Form {
     /// The outermost message.
     pub root: Root,
-    /// How it is written.
+    /// Its encoding.
     pub encoding: Encoding,
 }
 
@@ -85,12 +85,12 @@ impl fmt::Display for Form {
     }
 }
 
-/// What a user says about the form; the rest is found out.
+/// The parts of the form that a user specifies; the others are detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Format {
     /// The outermost message.
     pub root: Option<Root>,
-    /// How it is written.
+    /// Its encoding.
     pub encoding: Option<Encoding>,
 }
 
@@ -102,7 +102,7 @@ impl Format {
         names.find(|(known, _)| known == name).map(|(_, format)| format)
     }
 
-    /// Every name that [`Format::from_name`] takes.
+    /// All names that [`Format::from_name`] accepts.
     pub fn names() -> Vec<String> {
         Self::all().map(|(name, _)| name).collect()
     }

@@ -8,7 +8,7 @@ use irc_diag::{Diagnostic, Label, Source};
 use crate::locate::Locator;
 use crate::{Encoding, Form};
 
-/// How the note begins that places a diagnostic in a binary file.
+/// Start of the note that locates a diagnostic in a binary file.
 pub(crate) const AT_BYTE: &str = "at byte ";
 
 /// The file a module was read from; cheap to clone.
@@ -24,7 +24,7 @@ impl Input {
         Self { name: name.into(), bytes, form }
     }
 
-    /// Name of the file, as a user would recognise it.
+    /// Name of the file, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -39,13 +39,13 @@ impl Input {
         self.form
     }
 
-    /// Bytes of the item that a path of the module names, or of the nearest item round it that the
-    /// file has; `None` when the file cannot be followed. For many paths use [`Self::place`].
+    /// Byte range of the item at a path of the module, or of the closest ancestor that the
+    /// file has; `None` if the file cannot be parsed. For many paths use [`Self::place`].
     pub fn locate(&self, path: &str) -> Option<Range<usize>> {
         Some(Locator::new(&self.bytes, self.form)?.locate(path))
     }
 
-    /// As [`Self::locate`] for many paths; no bytes where the file cannot be followed.
+    /// As [`Self::locate`] for many paths; empty ranges if the file cannot be parsed.
     pub fn locate_all(&self, paths: &[String]) -> Vec<Range<usize>> {
         match Locator::new(&self.bytes, self.form) {
             Some(locator) => paths.iter().map(|path| locator.locate(path)).collect(),
@@ -53,8 +53,8 @@ impl Input {
         }
     }
 
-    /// Gives every diagnostic that has a path but no place its bytes in the text, or, of a binary
-    /// file, a note of the offset; and says which node it is in.
+    /// Locates every diagnostic that has a path but no location: by its bytes in the text, or for a binary
+    /// file by a note of the offset; adds the node it is in.
     pub fn place(&self, diagnostics: &mut [Diagnostic]) {
         let mut named =
             diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.is_some()).peekable();
@@ -90,7 +90,7 @@ impl Input {
         }
     }
 
-    /// What diagnostics are shown against: the text, or nothing but the name for a binary file.
+    /// The source that diagnostics are shown in: the text, or only the name for a binary file.
     pub fn source(&self) -> Source {
         source(&self.name, &self.bytes, self.form.encoding)
     }

@@ -1,10 +1,10 @@
-//! Common IR and ONNX files: read, write, locate.
+//! Reads, validates and writes Common IR and ONNX files.
 //!
 //! Plain Rust, no MLIR. Common IR ("LotusIR", 2017) is the ancestor of ONNX; [`model`] is the union
-//! of the two. Files come in five forms: Common IR's own binary messages, the same as JSON and as
-//! text, ONNX with what only Common IR has in further fields, and ONNX itself.
+//! of the two. Files come in five forms: Common IR's own messages in binary, JSON and
+//! text, ONNX with additional fields for Common IR, and plain ONNX.
 //!
-//! Binary files are memory-mapped, and large data stay in the map.
+//! Binary files are memory-mapped, and large data are not copied.
 
 mod carry;
 mod contain;

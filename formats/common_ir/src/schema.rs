@@ -7,24 +7,24 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use crate::proto::SCHEMAS;
 
-/// Deepest nesting of messages that is read, in all forms; protobuf's own bound.
+/// Maximum nesting of messages, in all encodings; protobuf's own limit.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Most messages, texts and numbers of a file that are read, packed numbers counted as one: an
+/// Maximum number of messages, texts and numbers of a file, packed numbers counted as one: an
 /// empty message takes two bytes in a file and hundreds in memory.
 pub(crate) const MAX_ITEMS: usize = 16_000_000;
 
-/// A bound that a file goes beyond, and the byte where it does.
+/// A limit that a file exceeds, and the offset where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitError {
-    /// Nested too deep.
+    /// Nested too deeply.
     Depth(usize),
     /// More than [`MAX_ITEMS`].
     Items(usize),
 }
 
 impl LimitError {
-    /// Says which bound it is.
+    /// The diagnostic of the limit.
     pub(crate) fn diagnostic(self) -> Diagnostic {
         match self {
             Self::Depth(_) => {
@@ -41,10 +41,10 @@ impl LimitError {
 }
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(SCHEMAS).expect("the build script encodes what it has compiled")
+    DescriptorPool::decode(SCHEMAS).expect("valid descriptors from the build script")
 });
 
-/// The message of that full name.
+/// The message with that full name.
 pub(crate) fn message(name: &str) -> MessageDescriptor {
-    POOL.get_message_by_name(name).expect("only messages of the schemas are asked for")
+    POOL.get_message_by_name(name).expect("a message of the schemas")
 }

@@ -1,4 +1,4 @@
-//! Files that other tools wrote are read without an error.
+//! Files that other tools wrote are read without errors.
 
 use crate::support::corpus;
 use std::path::Path;
@@ -103,7 +103,7 @@ fn items_are_found_in_every_form() {
         assert_eq!(spans("graph.node[3].attribute[axis].i")[2], "i: 1");
         assert_eq!(spans("graph.node[3].attribute[axis].i")[1], "\"1\"");
         assert_eq!(spans("operator[0].signature[0].attribute[0].name")[0], "axis");
-        // What is not there is found where it would be.
+        // Absent items are located at their parent.
         assert_eq!(spans("graph.node[3].doc")[0], spans("graph.node[3]")[0]);
         assert_eq!(forms[0].locate("graph.node[9].doc"), Some(0..forms[0].bytes().len()));
     }

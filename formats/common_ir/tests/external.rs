@@ -1,4 +1,4 @@
-//! External data: mapped, contained, checked.
+//! External data: mapped, confined, checked.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn opened(folder: &Path, initializers: Vec<Tensor>) -> (Document, Vec<Diagnostic
 }
 
 /// The one diagnostic about one tensor: its code and message.
-fn refused(folder: &Path, tensor: Tensor) -> (&'static str, String) {
+fn rejected(folder: &Path, tensor: Tensor) -> (&'static str, String) {
     let (document, found) = opened(folder, vec![tensor]);
     let [diagnostic] = &found[..] else { panic!("{found:?}") };
     assert_eq!(diagnostic.path.as_deref(), Some("graph.initializer[0]"));
@@ -68,7 +68,7 @@ fn a_tensor_is_a_part_of_the_file() {
     assert_eq!(elements(1), [60, 61, 62, 63].as_slice());
     assert_eq!(elements(2), elements(0));
     assert_eq!(elements(3), [0, 1, 2, 3].as_slice());
-    // Not copied.
+    // The data are not copied.
     assert_eq!(elements(2).as_ptr(), elements(0).as_ptr());
 }
 
@@ -95,11 +95,11 @@ fn paths_stay_in_the_folder() {
         "a\0b",
     ];
     for place in places {
-        let (code, message) = refused(&inner, tensor("w", place, 0, Some(4), 1));
+        let (code, message) = rejected(&inner, tensor("w", place, 0, Some(4), 1));
         assert_eq!(code, "cir-external-path", "{place}: {message}");
         assert!(message.starts_with("external data of tensor `w`: "), "{message}");
     }
-    let (code, _) = refused(&inner, tensor("w", "missing.bin", 0, Some(4), 1));
+    let (code, _) = rejected(&inner, tensor("w", "missing.bin", 0, Some(4), 1));
     assert_eq!(code, "cir-external");
 }
 
@@ -108,7 +108,7 @@ fn a_pipe_is_no_file() {
     let folder = folder();
     let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
     assert!(made.expect("mkfifo").success());
-    assert_eq!(refused(folder.path(), tensor("w", "pipe", 0, None, 1)).0, "cir-external-path");
+    assert_eq!(rejected(folder.path(), tensor("w", "pipe", 0, None, 1)).0, "cir-external-path");
 }
 
 #[test]
@@ -116,17 +116,17 @@ fn ranges_lie_in_the_file() {
     let folder = folder();
     let said = |offset, length, count| {
         let (code, message) =
-            refused(folder.path(), tensor("w", "data.bin", offset, length, count));
+            rejected(folder.path(), tensor("w", "data.bin", offset, length, count));
         assert_eq!(code, "cir-external");
         message
     };
-    assert!(said(61, Some(4), 1).ends_with("4 bytes from 61 are not in `data.bin`, which has 64"));
-    assert!(said(u64::MAX, Some(4), 1).contains("are not in"));
-    assert!(said(65, None, i64::MAX).contains("are not in"));
-    assert!(said(0, Some(7), 2).ends_with("`length` is 7, yet its sizes need 8 bytes"));
+    assert!(said(61, Some(4), 1).ends_with("4 bytes at offset 61 exceed `data.bin`, which has 64"));
+    assert!(said(u64::MAX, Some(4), 1).contains("exceed"));
+    assert!(said(65, None, i64::MAX).contains("exceed"));
+    assert!(said(0, Some(7), 2).ends_with("`length` is 7, but its sizes need 8 bytes"));
 }
 
-/// As `sha1sum` prints it of the bytes 0 to 63.
+/// The output of `sha1sum` for the bytes 0 to 63.
 const DIGEST: &str = "c6138d514ffa2135bfce0ed0b8fac65669917ec7";
 
 #[test]
@@ -141,7 +141,7 @@ fn a_stated_digest_is_that_of_the_file() {
     let sound = vec![stating(DIGEST), stating(&DIGEST.to_uppercase())];
     assert_eq!(opened(folder.path(), sound).1, []);
     for wrong in [&DIGEST.replace('c', "d"), "", "sha1"] {
-        let (code, message) = refused(folder.path(), stating(wrong));
+        let (code, message) = rejected(folder.path(), stating(wrong));
         assert_eq!(code, "cir-external-checksum");
         assert!(
             message.ends_with(&format!("the SHA1 digest of `data.bin` is {DIGEST}")),

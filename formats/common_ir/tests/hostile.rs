@@ -1,4 +1,4 @@
-//! Files that are wrong end in diagnostics that say where, never in a panic.
+//! Invalid files are rejected with located diagnostics, never a panic.
 
 use crate::support::small;
 use irc_common_format::model::*;
@@ -10,29 +10,29 @@ fn try_read(bytes: &[u8], format: Format) -> (Option<Document>, Vec<Diagnostic>)
     let mut sink = Sink::new();
     let options = Options { format, ..Options::default() };
     let document = read("hostile", bytes.to_vec().into(), &options, &mut sink);
-    assert!(document.is_some() || sink.has_errors(), "refused without a word");
+    assert!(document.is_some() || sink.has_errors(), "rejected without a diagnostic");
     (document, sink.into_diagnostics())
 }
 
 #[test]
-fn a_byte_order_mark_moves_no_place() {
+fn a_byte_order_mark_changes_no_location() {
     for encoding in [Encoding::Json, Encoding::Text] {
         let plain = bytes(&small::graph(), Target::CommonIr, encoding);
         let marked = [b"\xef\xbb\xbf", &*plain].concat();
-        let place = |bytes: &[u8]| {
-            let (document, found) = try_read(bytes, Format::default());
-            assert_eq!(found, []);
+        let locate = |bytes: &[u8]| {
+            let (document, diagnostics) = try_read(bytes, Format::default());
+            assert_eq!(diagnostics, []);
             document.expect("a graph").input.locate("node[0]").expect("a node")
         };
-        let (before, after) = (place(&plain), place(&marked));
+        let (before, after) = (locate(&plain), locate(&marked));
         assert_eq!(plain[before], marked[after], "{encoding:?}");
     }
 }
 
-/// Diagnostics about the whole file, which have no place in it.
+/// Diagnostics about the whole file, which have no location.
 const WHOLE: [&str; 2] = ["cir-ambiguous", "cir-root"];
 
-/// Code and place of each diagnostic: its path, or the text it points at.
+/// Code and location of each diagnostic: its path, or the text it points at.
 fn found(bytes: &[u8], format: Format) -> Vec<(&'static str, String)> {
     let place = |diagnostic: Diagnostic| {
         let is_placed = diagnostic.notes.iter().any(|note| note.starts_with("at byte "))
@@ -68,7 +68,7 @@ fn every_start_of_a_file_is_explained() {
         for end in 0..bytes.len() {
             found(&bytes[..end], Format::default());
             let (document, found) = try_read(&bytes[..end], format(root, Encoding::Binary));
-            // A start that ends between two fields is a shorter message.
+            // A prefix that ends between two fields is a shorter message.
             assert!(document.is_some() || found.iter().any(Diagnostic::is_error));
         }
     }
@@ -101,7 +101,7 @@ fn a_model_is_no_library() {
     let graph = bytes(&small::graph(), Target::CommonIr, Encoding::Binary);
     assert_eq!(found(&graph, format(Root::Library, Encoding::Binary)), [("cir-root", "".into())]);
     assert_eq!(found(&graph, format(Root::Model, Encoding::Binary)), [("cir-root", "".into())]);
-    // Without a name it could be anything.
+    // Without a name its form is ambiguous.
     assert_eq!(found(&[0x08, 1], Format::default()), [("cir-ambiguous", "".into())]);
 }
 
@@ -187,7 +187,7 @@ fn text_nests_only_so_deep() {
     assert_eq!(found(closed.as_bytes(), format(Root::Graph, Encoding::Json)), expected);
 }
 
-/// Where the first diagnostic points, as line and column.
+/// Line and column of the first diagnostic.
 fn line_column(text: &str, encoding: Encoding) -> (&'static str, (usize, usize)) {
     let (_, found) = try_read(text.as_bytes(), format(Root::Graph, encoding));
     let source = irc_diag::Source::new("x", text);
@@ -240,9 +240,9 @@ fn huge_sizes_take_no_memory() {
     let module = try_read(&file, Format::default()).0.expect("a module").module;
     let said = |index: usize| {
         let tensor = &module.graph.as_ref().expect("a graph").initializers[index];
-        tensor.elements().expect_err("a fault").to_string()
+        tensor.elements().expect_err("an error").to_string()
     };
-    assert!(said(0).contains("multiply beyond 63 bits"), "{}", said(0));
+    assert!(said(0).contains("exceeds 63 bits"), "{}", said(0));
     assert!(said(1).starts_with("4 bytes for the sizes [1099511627776] of float"), "{}", said(1));
 }
 
@@ -270,7 +270,7 @@ fn confused_fields_are_named() {
 fn a_model_that_breaks_off_is_still_a_model() {
     let model = bytes(&small::graph(), Target::Onnx, Encoding::Binary);
     let starts = (80..model.len()).map(|end| found(&model[..end], Format::default()));
-    // A start that ends between two fields is a shorter model.
+    // A prefix that ends between two fields is a shorter model.
     let broken: Vec<_> = starts.filter(|found| !found.is_empty()).collect();
     assert!(broken.len() > model.len() / 2);
     assert!(broken.iter().all(|found| found[0].0 == "cir-wire"), "{broken:?}");

@@ -1,4 +1,4 @@
-//! Any module that a form can hold comes back from it.
+//! Any module that a form can represent is equal after writing and reading.
 
 use irc_common_format::model::*;
 use irc_common_format::write::{self, Target, write};
@@ -13,7 +13,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // Quotes, escapes, line ends, and what takes several bytes.
+    // Quotes, escapes, line ends, and multibyte characters.
     "[a-z \"'\\\\\n<é漢]{1,6}"
 }
 
@@ -37,7 +37,7 @@ fn tensor_type() -> impl Strategy<Value = Type> {
         .prop_map(|(ty, dense)| if dense { Type::Tensor(ty) } else { Type::Sparse(ty) })
 }
 
-/// Types within others have no shapes in Common IR.
+/// Element types in Common IR have no shapes.
 fn inner_type() -> impl Strategy<Value = Type> {
     let map = (element(), of(element())).prop_map(|(key, value)| Type::Map {
         key,
@@ -77,7 +77,7 @@ fn tensor() -> impl Strategy<Value = Tensor> {
         vec(-1e300..1e300, 1..4).prop_map(TensorData::Doubles),
         vec(bytes(), 1..4).prop_map(TensorData::Strings),
     ];
-    // Forms of ONNX have another field for unsigned numbers.
+    // ONNX has another field for unsigned numbers.
     let element = element().prop_filter("unsigned", |element| {
         !matches!(element, ElementType::Uint32 | ElementType::Uint64)
     });
@@ -115,7 +115,7 @@ fn node() -> impl Strategy<Value = Node> {
     let names = || vec(name(), 0..4);
     let typed =
         vec(value().prop_map(|value| Value { name: None, ..value }), 0..2).prop_map(|mut types| {
-            // A list of types ends with one.
+            // A list of types ends with a present one.
             while types.last().is_some_and(|last| last.ty.is_none()) {
                 types.pop();
             }
@@ -192,7 +192,7 @@ fn module() -> impl Strategy<Value = Module> {
         doc,
         ..Metadata::default()
     });
-    // A file of a name and a domain and nothing else is a library.
+    // A file with only a name and a domain is a library.
     let graph = graph().prop_filter("a graph has nodes, inputs or outputs", |graph| {
         !(graph.nodes.is_empty() && graph.inputs.is_empty() && graph.outputs.is_empty())
     });

@@ -1,4 +1,4 @@
-//! Libraries: found, contained, fetched, bundled.
+//! Libraries: search, confinement, fetching, bundling.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -170,7 +170,7 @@ fn only_libraries_are_imported() {
     assert!(sink.diagnostics()[0].message.contains("an ONNX model"), "{sink:?}");
 }
 
-/// Answers as many requests as there are answers, and says which paths were asked for.
+/// Serves as many requests as there are answers, and returns the requested paths.
 fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -191,7 +191,7 @@ fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHan
                 body.len()
             );
             stream.write_all(head.as_bytes()).expect("an answer");
-            // A client that has read enough goes away.
+            // A client that has read enough closes the connection.
             let _ = stream.write_all(&body);
         }
         asked
@@ -208,7 +208,7 @@ fn documents_are_fetched_once_when_that_is_allowed() {
     let fetch = Some(Fetch::into_folder(cache.path().join("cache")));
     let online = LoadOptions { fetch, ..LoadOptions::default() };
     let module = graph(&[&format!("{server}/x/a.pb")]);
-    // A file is none of a server's documents.
+    // A server's document cannot import a file.
     assert_eq!(loaded(&module, &online), (2, vec!["cir-r67"]));
     assert_eq!(asked.join().expect("a server"), ["/x/a.pb", "/x/more/b.pb"]);
     // The server is gone.
@@ -217,7 +217,7 @@ fn documents_are_fetched_once_when_that_is_allowed() {
 }
 
 #[test]
-fn what_a_server_refuses_is_said() {
+fn what_a_server_rejects_is_said() {
     let (server, asked) = serve(vec![("404 Not Found", vec![]), ("200 OK", vec![0; 10_000])]);
     let cache = tempfile::tempdir().expect("a folder");
     let fetch = Some(Fetch::into_folder(cache.path()));
@@ -229,7 +229,7 @@ fn what_a_server_refuses_is_said() {
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_refused() {
+fn a_server_that_speaks_no_tls_is_rejected() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || {
@@ -244,8 +244,8 @@ fn a_server_that_speaks_no_tls_is_refused() {
     server.join().expect("a server");
 }
 
-/// What every name of a module comes to: symbols, by their whole names, with bodies in which each
-/// call has its whole name.
+/// The resolution of every name of a module: symbols by qualified name, with bodies in which each
+/// call is qualified.
 fn meaning(module: &Module, options: &LoadOptions) -> Vec<String> {
     let libraries = load(module, options, &mut Sink::new());
     let own = module.qualified_name();
@@ -287,12 +287,12 @@ fn meaning(module: &Module, options: &LoadOptions) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// R66: libraries that import each other at will, bundled.
+    /// R66: bundles libraries with random imports of each other.
     #[test]
     fn a_bundle_means_the_same(edges in proptest::collection::vec((0_usize..5, 0_usize..5), 0..12)) {
         let folder = tempfile::tempdir().expect("a folder");
         for index in 0..5 {
-            // No function calls itself: calls go to higher numbers, imports anywhere.
+            // No function is recursive: calls go to higher numbers, imports anywhere.
             let to = |of: &&(usize, usize)| of.0 == index;
             let imports: Vec<String> = edges.iter().filter(to).map(|edge| format!("l{}.pb", edge.1)).collect();
             let calls: Vec<String> = edges
@@ -315,7 +315,7 @@ proptest! {
         let bundled = bundle(&module, &libraries);
         prop_assert!(bundled.imports.is_empty());
         prop_assert_eq!(meaning(&bundled, &LoadOptions::default()), meaning(&module, &options));
-        // Sound before, sound after; and again the same when the imports are still there.
+        // Valid before and after; and again equal when the imports are still present.
         for (module, libraries) in [(&module, &libraries), (&bundled, &Default::default())] {
             let mut sink = Sink::new();
             validate(module, libraries, &ValidateOptions::default(), &mut sink);

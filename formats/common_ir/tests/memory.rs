@@ -1,4 +1,4 @@
-//! Large data stay in the file: reading a model takes memory for its graph alone.
+//! Large data are not copied: reading a model allocates memory only for its graph.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +11,7 @@ use irc_diag::Sink;
 
 /// Bytes of the tensor in these models.
 const LARGE: u64 = 500_000_000;
-/// Anonymous memory that reading may take; it takes about a hundredth of this.
+/// Limit on anonymous memory for reading; about a hundred times the actual use.
 const BOUND: usize = 100_000;
 
 /// Anonymous memory of this process in kilobytes.

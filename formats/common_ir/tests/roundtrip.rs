@@ -1,4 +1,4 @@
-//! What is written is read again as what it was.
+//! A module that is written is read as an equal module.
 
 use crate::support::corpus;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn opened(path: &Path) -> Document {
     document.unwrap_or_else(|| panic!("{}: {:?}", path.display(), sink.diagnostics()))
 }
 
-/// Writes without a diagnostic.
+/// Writes without diagnostics.
 fn written(module: &Module, target: Target, encoding: Encoding) -> Vec<u8> {
     let mut sink = Sink::new();
     let options = Options { encoding, ..Options::binary(target) };
@@ -32,7 +32,7 @@ fn again(bytes: Vec<u8>) -> Document {
     document
 }
 
-/// All forms of a target give the module again, the binary one the same bytes again.
+/// All forms of a target are read as the same module, the binary one is rewritten as the same bytes.
 fn check(module: &Module, target: Target) {
     let binary = written(module, target, Encoding::Binary);
     for encoding in Encoding::ALL {
@@ -124,7 +124,7 @@ fn what_has_no_place_is_said() {
     assert_eq!(diagnostics(&library, Target::Onnx), [("cir-unwritable", String::new())]);
     let mut module = graph();
     module.operators.push(Operator { name: Some("Clip".into()), ..Operator::default() });
-    // What a node calls would be unknown without its declaration.
+    // A call would be undefined without its declaration.
     assert_eq!(diagnostics(&module, Target::Onnx), [("cir-unwritable", String::new())]);
     assert_eq!(diagnostics(&module, Target::Carrier), []);
     module.operators[0].name = Some("Unused".into());
@@ -164,7 +164,7 @@ fn omitted_inputs_of_onnx_are_counted() {
     );
 }
 
-/// The files this crate carries, each with what is in it.
+/// The files of this crate, each with its module.
 fn carried() -> Vec<(&'static str, Module, Target, Encoding)> {
     let mut carried = vec![("library.pb", library(), Target::CommonIr, Encoding::Binary)];
     let targets = [

@@ -1,5 +1,5 @@
-//! Each rule has a file that keeps it and one that breaks it, and that alone. They are tests of the
-//! command as well.
+//! Each rule has a file that satisfies it and one that violates only that rule. They are lit tests of
+//! the command as well.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lit_tests/common_ir/rules")
 }
 
-/// Reads a file in the form that its command names, loads its libraries, validates.
+/// Reads a file in the form stated in its command, loads its libraries, validates.
 fn diagnostics(path: &Path) -> Vec<Diagnostic> {
     let text = std::fs::read_to_string(path).expect("a file");
     let form = text.split("--format=").nth(1).and_then(|rest| rest.split(' ').next());
@@ -41,7 +41,7 @@ fn files_break_the_rule_they_are_named_after() {
     let mut wrong = vec![];
     for rule in Rule::ALL {
         let found = diagnostics(&folder().join(format!("{}_ok.pbtxt", rule.id())));
-        // That control inputs may be ignored is said of every file that has some.
+        // Every file with control inputs has the note that they may be ignored.
         let found: Vec<Diagnostic> =
             found.into_iter().filter(|diagnostic| diagnostic.code != Rule::R51.code()).collect();
         if !found.is_empty() {

@@ -1,4 +1,4 @@
-//! Levels, other forms, and libraries, on whole files.
+//! Levels, other formats, and libraries, on whole files.
 
 use crate::support::corpus;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::path;
 
 use irc_common_format::library::{LoadOptions, Symbol, load, standard};
 use irc_common_format::model::*;
-use irc_common_format::validate::{Level, Rule, ValidateOptions, data_fault, validate};
+use irc_common_format::validate::{Level, Rule, ValidateOptions, data_error, validate};
 use irc_common_format::write::{self, Target, write};
 use irc_common_format::{Document, Encoding, Format, Options, open, read};
 use irc_diag::{Diagnostic, Severity, Sink};
@@ -67,7 +67,7 @@ fn samples_and_their_library_are_sound() {
     let path = folder.path().join("classifier_graph.pb");
     let (document, diagnostics) = check(&path, Level::Strict, false);
     let tally = tally(&diagnostics);
-    // An implied control edge, control at all, and an attribute whose shape is not said.
+    // An implied control edge, control inputs at all, and an attribute whose shape is unspecified.
     let known = ["cir-r50", "cir-r51"];
     assert!(tally.keys().all(|(code, _)| known.contains(code)), "{diagnostics:#?}");
     let libraries = load(&document.module, &LoadOptions::beside(&path), &mut Sink::new());
@@ -135,14 +135,14 @@ fn hostile_modules_take_no_longer() {
     // Shapes that would double with each call.
     let double = operator("Double", &["m*"], &["m*", "m*"]);
     assert_eq!(codes(&module(chain("Double"), vec![double], vec![])).get("cir-r74"), None);
-    // Names that are known nowhere, among many that are.
+    // Undefined names among many that are defined.
     let many = (0..2000).map(|index| operator(&format!("Op{index}"), &["*"], &["*"])).collect();
     assert_eq!(codes(&module(chain("Opp"), many, vec![]))["cir-r70"], count);
-    // Rings of two.
+    // Cycles of two.
     let rings = (0..count).map(|index| call("Relu", index ^ 1, index + count));
     let rings = rings.map(|node| Node { inputs: vec![ring_of(&node, count)], ..node }).collect();
     assert_eq!(codes(&module(rings, vec![], vec![]))["cir-r01"], count / 2);
-    // One ring of all.
+    // One cycle of all.
     let ring = (0..count).map(|index| call("Relu", count + (index + 1) % count, count + index));
     assert_eq!(codes(&module(ring.collect(), vec![], vec![]))["cir-r01"], 1);
     // Many inputs and control inputs of one node.
@@ -155,7 +155,7 @@ fn hostile_modules_take_no_longer() {
         ..Node::new("Sum", ["v1"], ["z"])
     });
     assert_eq!(codes(&module(nodes, vec![], vec![]))["cir-r50"], count - 1);
-    // Functions that call each other in rings.
+    // Functions that call each other in cycles.
     let function = |index: usize| Function {
         name: Some(format!("f{index}")),
         nodes: vec![Node::new(format!("f{}", index ^ 1), ["a"], ["b"])],
@@ -165,7 +165,7 @@ fn hostile_modules_take_no_longer() {
     assert_eq!(codes(&module(vec![], vec![], functions))["cir-r35"], count / 2);
 }
 
-/// What the other node of a ring of two makes.
+/// The input of the other node of a cycle of two.
 fn ring_of(node: &Node, count: usize) -> String {
     let other: usize = node.inputs[0][1..].parse().expect("a number");
     format!("v{}", other + count)
@@ -176,9 +176,9 @@ fn maps_and_lists_of_values_are_checked() {
     let tensor = |element| Data::Tensor(Box::new(Tensor { element, ..Tensor::default() }));
     let float = || tensor(ElementType::Float);
     let twice = Data::IntMap(vec![(1, float()), (1, float())]);
-    assert_eq!(data_fault(&twice).map(|fault| fault.0), Some(Rule::R89));
+    assert_eq!(data_error(&twice).map(|error| error.0), Some(Rule::R89));
     let mixed = Data::Sequence(vec![float(), tensor(ElementType::Int64)]);
-    assert_eq!(data_fault(&mixed).map(|fault| fault.0), Some(Rule::R82));
-    assert_eq!(data_fault(&Data::Optional(Some(Box::new(mixed.clone())))), data_fault(&mixed));
-    assert_eq!(data_fault(&Data::Sequence(vec![float(); 2])), None);
+    assert_eq!(data_error(&mixed).map(|error| error.0), Some(Rule::R82));
+    assert_eq!(data_error(&Data::Optional(Some(Box::new(mixed.clone())))), data_error(&mixed));
+    assert_eq!(data_error(&Data::Sequence(vec![float(); 2])), None);
 }

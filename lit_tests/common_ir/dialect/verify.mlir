@@ -81,7 +81,7 @@ common_ir.module attributes {schema = "onnx"} {
 
 common_ir.module attributes {schema = "onnx"} {
   common_ir.graph attributes {inputs = []} {
-    // expected-error @below {{expected a graph of the node's 0 that no other names, found 0}}
+    // expected-error @below {{expected an unused index of the node's 0 graphs, found 0}}
     common_ir.node "If"() outputs [] {attrs = [{name = "then_branch", g = 0 : i64}]} : () -> ()
     common_ir.output() {outputs = []}
   }
@@ -131,7 +131,7 @@ common_ir.module attributes {schema = "onnx"} {
 
 common_ir.module attributes {schema = "onnx"} {
   common_ir.graph attributes {inputs = []} {
-    // expected-error @below {{expected places below 2 in 'absent', each once}}
+    // expected-error @below {{expected distinct indices below 2 in 'absent'}}
     common_ir.node "Clip"() outputs [] {absent = array<i64: 0, 5>} : () -> ()
     common_ir.output() {outputs = []}
   }

@@ -1,15 +1,15 @@
-//! A module and its libraries as one module.
+//! Bundles a module and its libraries into one module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Libraries;
 use crate::model::{AttributeValue, Function, Module, Node, Operator};
 
-/// One module with everything in: functions and operators of the libraries are in it under
-/// their qualified names, and nothing is imported.
+/// One module without imports: functions and operators of the libraries are included under
+/// their qualified names.
 ///
-/// It means the same: what a name stood for before it stands for after. The order is that of
-/// the module, then of the libraries as they were found.
+/// Every name resolves to the same symbol as before. The order is that of
+/// the module, followed by that of the libraries as they were found.
 pub fn bundle(module: &Module, libraries: &Libraries) -> Module {
     let mut bundled = Module { imports: vec![], ..module.clone() };
     let own = module.qualified_name();
@@ -49,7 +49,7 @@ pub(crate) fn qualified_operator(operator: &Operator, library: &Module) -> Opera
 /// Names of a library's own symbols, to be qualified.
 pub(crate) struct Names<'m> {
     library: String,
-    /// By domain: what has come to the library from another names itself there.
+    /// By domain: symbols of the library that were bundled from other libraries refer to themselves there.
     names: BTreeMap<Option<&'m str>, BTreeSet<&'m str>>,
 }
 
@@ -66,8 +66,8 @@ impl<'m> Names<'m> {
         Self { library: library.qualified_name(), names }
     }
 
-    /// A function of the library as others see it: its name, and those of its document that it
-    /// calls, qualified.
+    /// A function of the library as seen from other modules: its name, and those of the document's functions
+    /// that it calls, are qualified.
     pub(crate) fn qualify(&self, function: &Function) -> Function {
         let domain = function.domain.as_ref().unwrap_or(&self.library).clone();
         let mut qualified = Function { domain: Some(domain.clone()), ..function.clone() };

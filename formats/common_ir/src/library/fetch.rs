@@ -1,4 +1,4 @@
-//! Documents of servers, kept in a folder.
+//! Fetches documents from servers, with a cache in a folder.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use ureq::tls::{RootCerts, TlsConfig};
 
-/// How to fetch documents.
+/// Options of fetching.
 ///
-/// What has been fetched once is not fetched again: remove the file from the folder to do so.
+/// A document is fetched once: remove its file from the cache to fetch it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// Folder of what has been fetched, a file for each URL named by the URL's hash.
+    /// Folder of the cache, with a file for each URL named by the URL's hash.
     pub cache: PathBuf,
-    /// How long one document may take.
+    /// Time limit for one document.
     pub timeout: Duration,
 }
 
-/// Servers that send on to others, in a row.
+/// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: u32 = 4;
 
 impl Fetch {
-    /// Fetches into a folder, a document in 30 seconds at most.
+    /// Fetches into a folder, with a limit of 30 seconds per document.
     pub fn into_folder(cache: impl Into<PathBuf>) -> Self {
         Self { cache: cache.into(), timeout: Duration::from_secs(30) }
     }
@@ -35,7 +35,7 @@ impl Fetch {
             return Ok(bytes.into());
         }
         let bytes = self.fetch(url, max_bytes)?;
-        // A document that cannot be kept is still one.
+        // A failure to write the cache is ignored.
         let _ = self.keep(&path, &bytes);
         Ok(bytes.into())
     }
@@ -62,7 +62,7 @@ impl Fetch {
         Ok(bytes)
     }
 
-    /// Puts the file in place at once, so that others never see a part of it.
+    /// Writes the file atomically, so that readers never see a part of it.
     fn keep(&self, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.cache)?;
         let part = path.with_extension(format!("{}.part", std::process::id()));

@@ -1,4 +1,4 @@
-//! Libraries and what they import, read each once.
+//! Loads libraries and their imports, each once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::model::Module;
 use crate::validate::{Level, Rule, cycle_through, cycles, diagnostic};
 use crate::{FileError, FileSystem, Files, Options, read};
 
-/// How to load libraries.
+/// Options of loading libraries.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The folder of the root document, which its imports do not leave; `None` when it is not a file.
+    /// The folder of the root document, which its imports cannot leave; `None` if it is not a file.
     pub folder: Option<PathBuf>,
     /// Further folders with libraries.
     pub library_paths: Vec<PathBuf>,
-    /// How to fetch documents of servers; `None` to stay offline.
+    /// Options of fetching; `None` to stay offline.
     pub fetch: Option<Fetch>,
-    /// Where documents that are not of servers are read from.
+    /// Source of documents that are not on servers.
     pub files: Arc<dyn Files>,
-    /// Maximum number of imports in a row.
+    /// Maximum depth of imports.
     pub max_depth: usize,
-    /// Most libraries.
+    /// Maximum number of libraries.
     pub max_documents: usize,
     /// Maximum number of bytes of one library.
     pub max_bytes: u64,
@@ -53,8 +53,8 @@ impl LoadOptions {
     }
 }
 
-/// Loads the libraries that a module imports, and those that these import; every diagnostic goes to
-/// `sink`, at the import of the module that leads there.
+/// Loads the libraries that a module imports, directly or indirectly; diagnostics go to
+/// `sink`, at the import of the module that leads to the library.
 pub fn load(module: &Module, options: &LoadOptions, sink: &mut Sink) -> Libraries {
     let folder = options.folder.as_ref().and_then(|folder| options.files.folder(folder).ok());
     let base = match &folder {
@@ -90,7 +90,7 @@ pub fn load(module: &Module, options: &LoadOptions, sink: &mut Sink) -> Librarie
     loader.libraries
 }
 
-/// What relative references of a document are relative to.
+/// The base of relative references of a document.
 #[derive(Clone, Debug)]
 enum Base {
     Folder { root: PathBuf, folder: PathBuf },
@@ -98,30 +98,30 @@ enum Base {
     Nowhere,
 }
 
-/// A reference that is to be followed.
+/// A reference that is to be loaded.
 struct Import {
     reference: String,
     base: Base,
-    /// Which import of the root leads here.
+    /// The import of the root that leads here.
     index: usize,
-    /// The references that lead here, this one last.
+    /// The chain of references that leads here, including this one.
     chain: Vec<String>,
-    /// Number of the document that imports; `None` for the root.
+    /// Number of the importing document; `None` for the root.
     from: Option<u32>,
 }
 
-/// Why a reference is not followed.
+/// Reasons why a reference is not loaded.
 struct ImportError {
     rule: Rule,
     message: String,
     help: Option<&'static str>,
 }
 
-fn refuse<T>(rule: Rule, message: impl Into<String>) -> Result<T, ImportError> {
+fn reject<T>(rule: Rule, message: impl Into<String>) -> Result<T, ImportError> {
     Err(ImportError { rule, message: message.into(), help: None })
 }
 
-/// A document that was found.
+/// A document that was located.
 struct FoundDocument {
     /// Its path without links, or its URL.
     place: String,
@@ -137,9 +137,9 @@ struct Loader<'l> {
     libraries: Libraries,
     /// Numbers of the places that have been read.
     seen: BTreeMap<String, u32>,
-    /// The import that led to each of them first.
+    /// The import that first led to each of them.
     first: Vec<Import>,
-    /// Which imports which.
+    /// The import graph.
     edges: Vec<(u32, u32)>,
     queue: VecDeque<Import>,
     sink: &'l mut Sink,
@@ -148,7 +148,7 @@ struct Loader<'l> {
 impl Loader<'_> {
     fn enqueue(&mut self, module: &Module, base: &Base, from: Option<(&Import, u32)>) {
         for (index, reference) in module.imports.iter().enumerate() {
-            if reference::fault(reference).is_some() {
+            if reference::error(reference).is_some() {
                 continue; // The validator says so.
             }
             let mut chain = from.map_or(vec![], |(import, _)| import.chain.clone());
@@ -164,7 +164,7 @@ impl Loader<'_> {
         let found = match self.locate(&import) {
             Ok(None) => return,
             Ok(Some(found)) => found,
-            Err(refusal) => return self.refuse(&import, refusal),
+            Err(rejection) => return self.reject(&import, rejection),
         };
         let number = self.first.len() as u32;
         self.seen.insert(found.place.clone(), number);
@@ -173,21 +173,21 @@ impl Loader<'_> {
             self.enqueue(&library.module, &found.base, Some((&import, number)));
             self.add(library)
         });
-        if let Err(refusal) = read {
-            self.refuse(&import, refusal);
+        if let Err(rejection) = read {
+            self.reject(&import, rejection);
         }
         self.first.push(import);
     }
 
-    fn refuse(&mut self, import: &Import, refusal: ImportError) {
-        let ImportError { rule, message, help } = refusal;
+    fn reject(&mut self, import: &Import, rejection: ImportError) {
+        let ImportError { rule, message, help } = rejection;
         let message = format!("import `{}` {message}", import.reference);
         let found = self.diagnostic(import, rule, message);
         let found = found.map(|found| help.into_iter().fold(found, Diagnostic::help));
         self.sink.extend(found);
     }
 
-    /// Reports each ring of imports once, at the first that leads there.
+    /// Reports each cycle of imports once, at the first import that leads there.
     fn cycles(&mut self) {
         let component = cycles(self.first.len(), &self.edges);
         let mut seen = BTreeSet::new();
@@ -206,7 +206,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A diagnostic at the import that leads here; `None` when the rule does not hold in such files.
+    /// A diagnostic at the import that leads here; `None` if the rule does not apply to such files.
     fn diagnostic(&self, import: &Import, rule: Rule, message: String) -> Option<Diagnostic> {
         let severity = rule.severity(Level::Strict, self.root.schema)?;
         let at = crate::model::Path::ROOT;
@@ -217,11 +217,11 @@ impl Loader<'_> {
         })
     }
 
-    /// The document of an import; `None` when it has been read.
+    /// The document of an import; `None` if it has been read already.
     fn locate(&mut self, import: &Import) -> Result<Option<FoundDocument>, ImportError> {
         let max = self.options.max_depth;
         if import.chain.len() > max {
-            return refuse(Rule::R67, format!("is more than {max} imports deep"));
+            return reject(Rule::R67, format!("is nested more than {max} imports deep"));
         }
         let found = self.find(import)?;
         if let Some(known) = self.seen.get(&found.place) {
@@ -230,7 +230,7 @@ impl Loader<'_> {
         }
         let max = self.options.max_documents;
         if self.seen.len() >= max {
-            return refuse(Rule::R67, format!("is one of more than {max} documents"));
+            return reject(Rule::R67, format!("is one of more than {max} documents"));
         }
         Ok(Some(found))
     }
@@ -238,27 +238,27 @@ impl Loader<'_> {
     fn find(&self, import: &Import) -> Result<FoundDocument, ImportError> {
         let target = match reference::target(&import.reference) {
             Ok(target) => target,
-            Err(fault) => return refuse(Rule::R67, fault),
+            Err(error) => return reject(Rule::R67, error),
         };
         match (&target, &import.base) {
-            (Target::Other(scheme), _) => refuse(
+            (Target::Other(scheme), _) => reject(
                 Rule::R67,
-                format!("has the scheme `{scheme}`: file, http and https are read"),
+                format!("has the scheme `{scheme}`, expected file, http or https"),
             ),
             (Target::Url(url), _) => self.fetch(url),
             (Target::Relative(path), Base::Url(base)) => match reference::joined(base, path) {
                 Some(url) => self.fetch(&url),
-                None => refuse(Rule::R67, "leaves the server's root"),
+                None => reject(Rule::R67, "leaves the server's root"),
             },
             (Target::Absolute(_), Base::Url(_)) => {
-                refuse(Rule::R67, "is a file imported by a remote document")
+                reject(Rule::R67, "is a file imported by a remote document")
             }
             (Target::Absolute(path), _) => self.absolute(path),
             (Target::Relative(path), base) => self.relative(path, base),
         }
     }
 
-    /// A file beside the importing document, or in one of the folders with libraries.
+    /// A file next to the importing document, or in one of the library folders.
     fn relative(&self, path: &Path, base: &Base) -> Result<FoundDocument, ImportError> {
         let mut missing = None;
         let beside = match base {
@@ -268,23 +268,23 @@ impl Loader<'_> {
         let further = self.roots.iter().map(|root| (root, Path::new("")));
         for (root, folder) in beside.into_iter().chain(further) {
             let Some(within) = reference::within(folder, path) else {
-                return refuse(Rule::R67, "leaves the folder of the model");
+                return reject(Rule::R67, "leaves the folder of the model");
             };
             match self.open(root, &within) {
-                Err(fault) if fault.is_missing() => missing = Some(fault),
+                Err(error) if error.is_missing() => missing = Some(error),
                 opened => return self.opened(opened),
             }
         }
         match missing {
-            Some(fault) => refuse(Rule::R61, fault.to_string()),
-            None => refuse(Rule::R61, "cannot be looked for: the document is not a file"),
+            Some(error) => reject(Rule::R61, error.to_string()),
+            None => reject(Rule::R61, "cannot be searched for: the document is not a file"),
         }
     }
 
     fn absolute(&self, path: &Path) -> Result<FoundDocument, ImportError> {
         let inside = self.roots.iter().find_map(|root| Some((root, path.strip_prefix(root).ok()?)));
         let Some((root, within)) = inside else {
-            return refuse(Rule::R67, "is outside the folders that may be read");
+            return reject(Rule::R67, "is outside the folders that may be read");
         };
         self.opened(self.open(root, within))
     }
@@ -305,41 +305,41 @@ impl Loader<'_> {
                 Ok(FoundDocument { place: path.to_string_lossy().into_owned(), bytes, base })
             }
             Err(FileError::Unreadable(error)) => {
-                refuse(Rule::R61, format!("cannot be read: {error}"))
+                reject(Rule::R61, format!("cannot be read: {error}"))
             }
-            Err(fault) => {
-                Err(ImportError { rule: Rule::R67, message: fault.to_string(), help: fault.help() })
+            Err(error) => {
+                Err(ImportError { rule: Rule::R67, message: error.to_string(), help: error.help() })
             }
         }
     }
 
     fn fetch(&self, url: &str) -> Result<FoundDocument, ImportError> {
         let Some(fetch) = &self.options.fetch else {
-            return refuse(Rule::R67, "is a remote document, and downloads are not allowed");
+            return reject(Rule::R67, "is a remote document, and downloads are not allowed");
         };
         match fetch.get(url, self.options.max_bytes) {
             Ok(bytes) => {
                 Ok(FoundDocument { place: url.to_owned(), bytes, base: Base::Url(url.to_owned()) })
             }
-            Err(fault) => refuse(Rule::R61, format!("cannot be fetched: {fault}")),
+            Err(error) => reject(Rule::R61, format!("cannot be fetched: {error}")),
         }
     }
 
     fn read(&mut self, import: &Import, found: &FoundDocument) -> Result<Library, ImportError> {
         let (size, max) = (found.bytes.len() as u64, self.options.max_bytes);
         if size > max {
-            return refuse(Rule::R67, format!("has {size} bytes, at most {max} are read"));
+            return reject(Rule::R67, format!("has {size} bytes, expected at most {max}"));
         }
         let mut inner = Sink::new();
         let document = read(&found.place, found.bytes.clone(), &Options::default(), &mut inner);
         let Some(document) = document.filter(|_| !inner.has_errors()) else {
             let first = inner.diagnostics().iter().find(|diagnostic| diagnostic.is_error());
             let why = first.map_or("it cannot be read", |diagnostic| &diagnostic.message);
-            return refuse(Rule::R62, format!("is not a library: {why}"));
+            return reject(Rule::R62, format!("is not a library: {why}"));
         };
         let form = document.input.form();
         if !document.module.is_library() {
-            return refuse(Rule::R62, format!("is not a library but {}", form.root.words()));
+            return reject(Rule::R62, format!("is not a library but {}", form.root.words()));
         }
         let library = Library {
             module: document.module,
@@ -352,7 +352,7 @@ impl Loader<'_> {
         Ok(library)
     }
 
-    /// Adds a library, unless one of its name is there: the same, or another.
+    /// Adds a library, unless one of its name is present, which must be equal.
     fn add(&mut self, library: Library) -> Result<(), ImportError> {
         let name = library.module.qualified_name();
         let version = |module: &Module| {
@@ -362,8 +362,9 @@ impl Loader<'_> {
         };
         let clash = |other: &Module, place: &str| {
             let (own, other) = (version(&library.module), version(other));
-            let message = format!("is `{name}` {own}, as is {place}, {other} and of other content");
-            refuse(Rule::R64, message)
+            let message =
+                format!("is `{name}` {own}, as is {place}, {other} with different content");
+            reject(Rule::R64, message)
         };
         if !name.is_empty() && name == self.root.qualified_name() {
             return clash(self.root, "the document itself");

@@ -1,4 +1,4 @@
-//! Imported libraries: loaded with all that they import, resolved, bundled.
+//! Imported libraries: loading with all their imports, resolution, bundling.
 
 mod bundle;
 mod fetch;
@@ -16,25 +16,25 @@ pub use bundle::bundle;
 pub(crate) use bundle::{Names, qualified_operator};
 pub use fetch::Fetch;
 pub use load::{LoadOptions, load};
-pub(crate) use reference::fault as reference_fault;
+pub(crate) use reference::error as reference_error;
 pub(crate) use standard::operators as standard_operators;
 pub use standard::standard;
 
 /// A library that is imported, directly or by another.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// What its file says.
+    /// Its module.
     pub module: Module,
     /// Where it was found: a path or a URL.
     pub location: String,
-    /// Which import of the root leads to it.
+    /// The import of the root that leads to it.
     pub import: usize,
-    /// The references that lead to it, the root's first.
+    /// The chain of references that leads to it, the root's first.
     pub chain: Vec<String>,
 }
 
 impl Library {
-    /// A diagnostic in the library, as one of the root: at the import that leads to it.
+    /// Moves a diagnostic in the library to the root's import that leads to it.
     pub(crate) fn relocate(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         let place = diagnostic.path.take().filter(|path| !path.is_empty());
         let place = place.map_or(String::new(), |place| format!(" at {place}"));
@@ -50,7 +50,7 @@ fn import_path(index: usize) -> String {
     crate::model::Path::ROOT.index("import", index).to_string()
 }
 
-/// What a name of a library stands for.
+/// The definition of a name of a library.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol<'l> {
     /// A declared operator.
@@ -59,17 +59,17 @@ pub enum Symbol<'l> {
     Function(&'l Function),
 }
 
-/// The libraries that a module imports, with all that these import.
+/// All libraries that a module imports, directly or indirectly.
 #[derive(Clone, Debug, Default)]
 pub struct Libraries {
     documents: Vec<Library>,
     /// Documents by domain and name.
     by_name: BTreeMap<String, usize>,
-    /// Place of each symbol, by library and name.
+    /// Index of each symbol, by library and name.
     symbols: BTreeMap<String, BTreeMap<String, Place>>,
 }
 
-/// Document and place in its list.
+/// Index of the document, and index in its list.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Operator(usize, usize),
@@ -77,12 +77,12 @@ enum Place {
 }
 
 impl Libraries {
-    /// No libraries: those of a module that imports none.
+    /// No libraries, for a module without imports.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Each library once, in the order they were found, those nearer the root first.
+    /// Each library once, in the order they were found, those closer to the root first.
     pub fn iter(&self) -> impl Iterator<Item = &Library> {
         self.documents.iter()
     }
@@ -92,12 +92,12 @@ impl Libraries {
         self.documents.is_empty()
     }
 
-    /// The library of that domain and name.
+    /// The library with that domain and name.
     pub fn get(&self, domain: &str, name: &str) -> Option<&Library> {
         self.named(&format!("{domain}.{name}"))
     }
 
-    /// A symbol of a library, which is named by its domain and name joined by a dot, as nodes do.
+    /// A symbol of a library, which is named by its domain and name joined by a dot, as in nodes.
     pub fn resolve(&self, library: &str, symbol: &str) -> Option<Symbol<'_>> {
         Some(match *self.symbols.get(library)?.get(symbol)? {
             Place::Operator(document, index) => {
@@ -109,24 +109,24 @@ impl Libraries {
         })
     }
 
-    /// Every symbol, with its library.
+    /// All symbols, with their libraries.
     pub fn symbols(&self) -> impl Iterator<Item = (&str, &str)> {
         self.symbols.iter().flat_map(|(library, names)| {
             names.keys().map(move |name| (library.as_str(), name.as_str()))
         })
     }
 
-    /// The library of that domain and name, joined by a dot.
+    /// The library with that domain and name, joined by a dot.
     pub(crate) fn named(&self, library: &str) -> Option<&Library> {
         self.by_name.get(library).map(|index| &self.documents[*index])
     }
 
-    /// Whether a library of that domain and name, joined by a dot, is there.
+    /// Whether there is a library with that domain and name, joined by a dot.
     pub fn contains(&self, library: &str) -> bool {
         self.symbols.contains_key(library) || self.by_name.contains_key(library)
     }
 
-    /// Adds a library, whose symbols can then be found; of two of one name the first counts.
+    /// Adds a library and indexes its symbols; of two libraries with one name the first counts.
     pub fn push(&mut self, library: Library) {
         let (document, own) = (self.documents.len(), library.module.qualified_name());
         let symbols = &mut self.symbols;
@@ -146,7 +146,7 @@ impl Libraries {
     }
 }
 
-/// The names most like one, the nearest first: few letters differ, or only their case or library.
+/// The most similar names, the closest first: with few different letters, or another case or library.
 pub(crate) fn near(wanted: &str, known: Vec<String>) -> Vec<String> {
     const SHOWN: usize = 3;
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
@@ -156,7 +156,7 @@ pub(crate) fn near(wanted: &str, known: Vec<String>) -> Vec<String> {
         .filter_map(|name| {
             let distance = match last(&name) == last(wanted) {
                 true => 0,
-                // Names of very different lengths cannot be near; the distance takes their product.
+                // Names of very different lengths are not similar; the distance takes time of their product.
                 false if name.len().abs_diff(wanted.len()) > allowed => return None,
                 false => strsim::levenshtein(&name, wanted),
             };

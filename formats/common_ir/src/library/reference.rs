@@ -2,33 +2,33 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// What a reference names.
+/// The target of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A path, not from the root.
+    /// A relative path.
     Relative(PathBuf),
-    /// A path from the root, of a `file:` URI.
+    /// An absolute path, of a `file:` URI.
     Absolute(PathBuf),
     /// A document of a server.
     Url(String),
-    /// A scheme that is not read.
+    /// An unsupported scheme.
     Other(String),
 }
 
-/// Why a reference is neither a URI nor a relative path (RFC 3986).
-pub(crate) fn fault(reference: &str) -> Option<String> {
+/// The reason why a reference is neither a URI nor a relative path (RFC 3986).
+pub(crate) fn error(reference: &str) -> Option<String> {
     if reference.is_empty() {
         return Some("is empty".to_owned());
     }
     let is_allowed =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
     if let Some(c) = reference.chars().find(|c| !c.is_ascii() || !is_allowed(*c as u8)) {
-        return Some(format!("holds {c:?}, which a URI cannot"));
+        return Some(format!("contains {c:?}, which is not allowed in a URI"));
     }
     let escapes = reference.match_indices('%').map(|(at, _)| reference.get(at + 1..at + 3));
     let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     if escapes.into_iter().any(|digits| !digits.is_some_and(is_hex)) {
-        return Some("holds a `%` without two hexadecimal digits".to_owned());
+        return Some("contains a `%` without two hexadecimal digits".to_owned());
     }
     let (scheme, rest) = split(reference);
     match scheme {
@@ -38,7 +38,7 @@ pub(crate) fn fault(reference: &str) -> Option<String> {
     }
 }
 
-/// The scheme, when there is one, and what follows.
+/// The scheme, if there is one, and the rest.
 fn split(reference: &str) -> (Option<&str>, &str) {
     let end = reference.find([':', '/', '?', '#']).filter(|end| reference[*end..].starts_with(':'));
     let Some(end) = end else { return (None, reference) };
@@ -55,7 +55,7 @@ fn host(rest: &str) -> &str {
     after.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// What a reference without a fault names.
+/// The target of a valid reference.
 pub(super) fn target(reference: &str) -> Result<Target, String> {
     let (scheme, rest) = split(reference);
     Ok(match scheme.map(str::to_ascii_lowercase).as_deref() {
@@ -88,7 +88,7 @@ pub(super) fn target(reference: &str) -> Result<Target, String> {
     })
 }
 
-/// The text with its escapes taken out.
+/// The text with its escapes decoded.
 fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = vec![];
     let mut rest = text.bytes();
@@ -100,7 +100,7 @@ fn decoded(text: &str) -> Result<String, String> {
         let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
         match (digit(rest.next()), digit(rest.next())) {
             (Some(high), Some(low)) => bytes.push((high * 16 + low) as u8),
-            _ => return Err("holds a `%` without two hexadecimal digits".into()),
+            _ => return Err("contains a `%` without two hexadecimal digits".into()),
         }
     }
     match String::from_utf8(bytes) {
@@ -109,7 +109,7 @@ fn decoded(text: &str) -> Result<String, String> {
     }
 }
 
-/// A path from a folder within a root, by words alone; `None` when it leaves the root.
+/// Resolves a path lexically from a folder within a root; `None` if it leaves the root.
 pub(super) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in folder.components().chain(path.components()) {
@@ -127,7 +127,7 @@ pub(super) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
-/// The reference of a document that another, which was fetched, names.
+/// Resolves a relative reference of a document that was fetched.
 pub(super) fn joined(base: &str, relative: &Path) -> Option<String> {
     let start = base.find("://")? + 3;
     let path = start + base[start..].find('/').unwrap_or(base.len() - start);
@@ -146,11 +146,11 @@ mod tests {
     fn references_are_uris_or_relative_paths() {
         for right in ["libs/a.pb", "https://h/x", "../a.pb", "file:///a/b%20c.pb", "a.pb", "./x:y"]
         {
-            assert_eq!(fault(right), None, "{right}");
+            assert_eq!(error(right), None, "{right}");
         }
         for wrong in ["", "a b", "a%2", "a%zz", "https://", "http:/x", "a\\b", "é.pb", "1a:b", ":a"]
         {
-            assert!(fault(wrong).is_some(), "{wrong}");
+            assert!(error(wrong).is_some(), "{wrong}");
         }
     }
 

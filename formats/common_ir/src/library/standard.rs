@@ -1,4 +1,4 @@
-//! The operators that files of the time call without declaring them, as a library.
+//! The standard library: operators that files of Common IR's time call without declaring them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use crate::model::{
     Dim, ElementType, Metadata, Module, Operator, Shape, Signature, TensorType, Type, Value,
 };
 
-/// The declarations, in a notation of their own that its first lines explain.
+/// The declarations, in a notation that its first lines explain.
 const TEXT: &str = include_str!("standard.txt");
 
-/// The standard library: a document like any other, which can be written in each form.
+/// The standard library: a document like any other, which can be written in each encoding.
 ///
-/// What may be left out, or be there several times, is said by the first word of its documentation.
+/// Optional and variadic operands are marked by the first word of their documentation.
 pub fn standard() -> &'static Module {
     static LIBRARY: LazyLock<Module> = LazyLock::new(|| Module {
         metadata: Metadata {
@@ -70,7 +70,7 @@ fn operator(line: &str) -> Option<Operator> {
     Some(Operator { name: Some(name.into()), signatures: signatures?, ..Operator::default() })
 }
 
-/// The parts of a list, which commas outside brackets separate.
+/// The parts of a list, separated by commas outside of brackets.
 fn parts(list: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = list.split(|c: char| {
@@ -93,7 +93,7 @@ fn elements(set: &str) -> Option<Vec<ElementType>> {
     })
 }
 
-/// `name: type[shape]`, with `...` behind it where it may be there several times.
+/// `name: type[shape]`, followed by `...` if it is variadic.
 fn operand(text: &str, element: ElementType) -> Option<Value> {
     let (name, rest) = text.split_once(": ")?;
     let (ty, rest) = rest.split_once('[')?;
@@ -105,7 +105,7 @@ fn operand(text: &str, element: ElementType) -> Option<Value> {
     Some(value)
 }
 
-/// `name: kind`, with `?` behind it where it may be left out.
+/// `name: kind`, followed by `?` if it is optional.
 fn attribute(text: &str, element: ElementType) -> Option<Value> {
     let (name, kind) = text.split_once(": ")?;
     let is_optional = kind.ends_with('?');

@@ -1,4 +1,4 @@
-//! The JSON form as a tree with byte ranges.
+//! The JSON encoding as a tree with byte ranges.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,21 +13,21 @@ use crate::schema::{LimitError, MAX_ITEMS};
 /// A JSON file.
 pub(crate) struct Json<'a>(Node<'a>);
 
-/// Deepest nesting read, which is what the deserializer takes; a level of messages has an object and
+/// Maximum nesting, which is that of the deserializer; a level of messages has an object and
 /// often a list.
 const MAX_DEPTH: usize = 127;
 
-/// How much of a file is read; every diagnostic is the deserializer's, so that none is told here.
+/// Limits of parsing; all diagnostics are the deserializer's, so none are reported here.
 const FORMAT: Format = Format {
     max_depth: MAX_DEPTH,
-    // Beside the outermost value, each is after a bracket or a comma.
+    // Each value except the outermost follows a bracket or a comma.
     max_values: MAX_ITEMS + 1,
     max_bytes: u32::MAX,
     ..Format::of("cir-syntax")
 };
 
 impl<'a> Json<'a> {
-    /// `None` for what is not JSON.
+    /// `None` if the text is not JSON.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         irc_json::tree(text, &FORMAT, &mut Sink::with_limit(0)).map(Json)
     }
@@ -75,7 +75,7 @@ fn values<'t, 'a>(node: &'t Node<'a>, field: &FieldDescriptor) -> &'t [Node<'a>]
     list.unwrap_or(std::slice::from_ref(value))
 }
 
-/// The first bound the text goes beyond.
+/// The first limit that the text exceeds.
 pub(crate) fn excess(text: &str) -> Option<LimitError> {
     let (mut depth, mut items, mut in_string, mut is_escaped) = (0_usize, 0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {

@@ -1,8 +1,8 @@
-//! Where in a file an item of the module stands.
+//! Locates items of a module in its file.
 //!
-//! Modules carry no positions. A path is followed through the file itself, whichever form it has:
-//! [`Tree`] is what the forms have in common, [`names`] says how the schemas call what the model
-//! calls otherwise.
+//! Modules carry no positions. A path is resolved in the file itself, in any encoding:
+//! [`Tree`] is the interface that the encodings share, [`names`] maps names of the model to those of
+//! the schemas.
 
 mod json;
 mod names;
@@ -20,7 +20,7 @@ pub(crate) use json::excess as json_excess;
 pub(crate) use text::{excess as text_excess, names as text_names};
 pub(crate) use wire::{excess as wire_excess, explain, unknown_fields};
 
-/// A file as fields within fields.
+/// A file as nested fields.
 trait Tree {
     /// A message or a value in it.
     type Node<'t>: Clone
@@ -34,7 +34,7 @@ trait Tree {
         node: &Self::Node<'t>,
         field: &FieldDescriptor,
     ) -> Vec<Self::Node<'t>>;
-    /// One of the values of a field, or how many there are.
+    /// One of the values of a field, or their number.
     fn child<'t>(
         &'t self,
         node: &Self::Node<'t>,
@@ -51,7 +51,7 @@ trait Tree {
     fn text<'t>(&'t self, node: &Self::Node<'t>) -> Option<Cow<'t, str>>;
 }
 
-/// A file ready to follow many paths.
+/// An index of a file to resolve many paths.
 pub(crate) enum Locator<'a> {
     Wire(wire::Wire<'a>, MessageDescriptor),
     Json(json::Json<'a>, MessageDescriptor),
@@ -59,7 +59,7 @@ pub(crate) enum Locator<'a> {
 }
 
 impl<'a> Locator<'a> {
-    /// `None` when the file is not of that form.
+    /// `None` if the file does not have that form.
     pub(crate) fn new(bytes: &'a [u8], form: Form) -> Option<Self> {
         let root = schema::message(form.root.message());
         Some(match form.encoding {
@@ -71,7 +71,7 @@ impl<'a> Locator<'a> {
         })
     }
 
-    /// Bytes of the item a path names, or of the nearest item round it that exists.
+    /// Byte range of the item at a path, or of the closest ancestor that exists.
     pub(crate) fn locate(&self, path: &str) -> Range<usize> {
         match self {
             Self::Wire(tree, root) => tree.span(&follow(tree, root, path).0),
@@ -80,7 +80,7 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// The node of the file that an item belongs to, in words.
+    /// The node of the file that contains an item, for messages.
     pub(crate) fn node_of(&self, path: &str) -> Option<String> {
         let start = path.rfind("node[").filter(|at| *at == 0 || path[..*at].ends_with('.'))?;
         let end = start + path[start..].find(']')? + 1;
@@ -90,7 +90,7 @@ impl<'a> Locator<'a> {
         Some(if op.is_empty() { format!("node `{name}`") } else { format!("node `{name}` ({op})") })
     }
 
-    /// The text at a path, when it is there.
+    /// The text at a path, if it exists.
     fn text(&self, path: &str) -> Option<String> {
         match self {
             Self::Wire(tree, root) => text_at(tree, root, path),
@@ -136,7 +136,7 @@ fn steps(path: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// The item a path names, or the nearest one round it and false.
+/// The item at a path, or the closest ancestor and false.
 fn follow<'t, T: Tree>(tree: &'t T, root: &MessageDescriptor, path: &str) -> (T::Node<'t>, bool) {
     let mut here = (tree.root(), Some(root.clone()));
     let steps = steps(path);
@@ -203,7 +203,7 @@ fn of_kind(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     }
 }
 
-/// Whether a string is that text, or a message has that name.
+/// Whether a string is equal to a text, or a message has that name.
 fn is_named<'t, T: Tree>(
     tree: &'t T,
     node: &T::Node<'t>,

@@ -1,6 +1,6 @@
-//! How the schemas call what the model calls otherwise.
+//! Names of the schemas that differ from those of the model.
 
-/// The fields in which a step of a path may stand, most likely first: each is a field of the
+/// The fields that may contain a step of a path, most likely first: each is a field of the
 /// message or several joined by `/`; an empty one is the message itself.
 pub(super) fn routes<'s>(message: &str, step: &'s str, next: &str) -> Vec<&'s str> {
     if let ("LotusIR.GraphProto", "type" | "shape") = (message, next) {

@@ -1,7 +1,7 @@
 //! Protobuf's text format as a tree with byte ranges.
 //!
-//! Only the shape of the text is read here, forgivingly: the parser has already taken it, or says
-//! why not.
+//! Only the structure of the text is parsed here, leniently: the parser has already accepted it, or
+//! reports its errors.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use prost_reflect::FieldDescriptor;
 use super::Tree;
 use crate::schema::{LimitError, MAX_DEPTH, MAX_ITEMS};
 
-/// Start and end of a message, the name of a field, and the places of its values among the fields.
+/// Start and end of a message, the name of a field, and the indices of its values among the fields.
 type Memo = (Range<usize>, String, Rc<Vec<usize>>);
 
 /// A text file.
@@ -53,7 +53,7 @@ impl<'a> Text<'a> {
         let fields = entry.fields.iter().enumerate();
         let places = fields.filter(|(_, field)| field.name == name).map(|(at, _)| at);
         let places: Rc<Vec<usize>> = Rc::new(places.collect());
-        // Short lists are found again as fast, and are not to drive out a long one.
+        // Short lists are found again as fast, and should not evict a long one.
         const SHORT: usize = 64;
         if places.len() > SHORT {
             *self.memo.borrow_mut() = Some((entry.span.clone(), name.to_owned(), places.clone()));
@@ -62,7 +62,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Names of the fields of the outermost message; a text that starts like none of them has none.
+/// Names of the fields of the outermost message; empty if the text does not start like one.
 pub(crate) fn names(text: &str) -> Vec<&str> {
     Text::parse(text).root.fields.iter().map(|field| field.name).collect()
 }
@@ -96,13 +96,13 @@ impl<'a> Tree for Text<'a> {
     }
 
     fn text<'t>(&'t self, node: &&'t Entry<'a>) -> Option<Cow<'t, str>> {
-        // Names with escapes are not worth unescaping: the message round them is found instead.
+        // Names with escapes are not unescaped: the enclosing message is found instead.
         let literal = &self.text[node.value.clone()];
         Some(Cow::Borrowed(literal.trim_matches(['"', '\''])))
     }
 }
 
-/// The first bound the text goes beyond.
+/// The first limit that the text exceeds.
 pub(crate) fn excess(text: &str) -> Option<LimitError> {
     let mut lexer = Lexer { text, at: 0 };
     let (mut depth, mut tokens) = (0_usize, 0_usize);
@@ -162,7 +162,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Fields up to the bracket that closes them, which is taken.
+    /// Fields up to the closing bracket, which is consumed.
     fn fields(&mut self, fields: &mut Vec<Entry<'a>>, depth: usize) {
         while let Some(token) = self.next() {
             match &self.text[token.clone()] {
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The value of a field, or each of a list of them.
+    /// The value of a field, or each of a list.
     fn value(&mut self, name: &'a str, start: usize, fields: &mut Vec<Entry<'a>>, depth: usize) {
         let Some(token) = self.next() else { return };
         let mut inner = vec![];

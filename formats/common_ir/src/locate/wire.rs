@@ -1,4 +1,4 @@
-//! Protobuf's wire format: diagnostic fields, and saying what is wrong with them.
+//! Protobuf's wire format: locates fields, and explains why a file is invalid.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ struct Field {
     value: Range<usize>,
 }
 
-/// The field at `at` within a message that ends at `end`, or where it breaks off and why.
+/// The field at `at` in a message that ends at `end`, or where and why it is invalid.
 fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, String)> {
     let mut rest = &bytes[at..end];
     let key = decode_key(&mut rest).map_err(|error| (at, error.to_string()))?;
@@ -43,13 +43,13 @@ fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, String)> 
     Ok(Field { number, wire, value: start..end - rest.remaining() })
 }
 
-/// A field by its message's start and its number, and the values it has there.
+/// A field by its message's start and its number, and its values.
 type Memo = (usize, u32, Rc<Vec<Range<usize>>>);
 
 /// A binary file.
 pub(crate) struct Wire<'a> {
     bytes: &'a [u8],
-    /// The last long list: paths of diagnostics mostly lead through the same one.
+    /// The last long list: paths of diagnostics mostly share one.
     memo: RefCell<Option<Memo>>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Wire<'a> {
             }
         }
         let values = Rc::new(values);
-        // Short lists are found again as fast, and are not to drive out a long one.
+        // Short lists are found again as fast, and should not evict a long one.
         const SHORT: usize = 64;
         if values.len() > SHORT {
             *self.memo.borrow_mut() = Some((message.start, number, values.clone()));
@@ -116,7 +116,7 @@ impl Tree for Wire<'_> {
     }
 }
 
-/// The first bound a file goes beyond; files of a few megabytes cannot.
+/// The first limit that a file exceeds; files of a few megabytes cannot exceed any.
 pub(crate) fn excess(bytes: &[u8], message: &MessageDescriptor) -> Option<LimitError> {
     const SMALL: usize = 8 << 20;
     if bytes.len() <= SMALL {
@@ -126,7 +126,7 @@ pub(crate) fn excess(bytes: &[u8], message: &MessageDescriptor) -> Option<LimitE
     count(bytes, 0..bytes.len(), message, 0, &mut left)
 }
 
-/// Counts down by the fields of a message and of those within; stops at what cannot be read.
+/// Counts down by the fields of a message and its nested messages; stops at invalid bytes.
 fn count(
     bytes: &[u8],
     range: Range<usize>,
@@ -150,31 +150,31 @@ fn count(
     None
 }
 
-/// Something wrong in a binary file.
+/// An error in a binary file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WireError {
-    /// Fields that lead there: `node[3].attribute[0].t`.
+    /// Path of fields: `node[3].attribute[0].t`.
     pub path: String,
-    /// Byte of the file.
+    /// Offset in the file.
     pub offset: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
-/// The first thing for which a file is not a message of that kind.
+/// The first reason why a file is not a message of that kind.
 pub(crate) fn explain(bytes: &[u8], message: &MessageDescriptor) -> Option<WireError> {
-    let mut walk = Walk { bytes, path: vec![], fault: None, unknown: None };
+    let mut walk = Walk { bytes, path: vec![], error: None, unknown: None };
     walk.message(0..bytes.len(), message);
-    walk.fault
+    walk.error
 }
 
-/// Up to `limit` fields that the schema does not know.
+/// Up to `limit` fields that are not in the schema.
 pub(crate) fn unknown_fields(
     bytes: &[u8],
     message: &MessageDescriptor,
     limit: usize,
 ) -> Vec<WireError> {
-    let mut walk = Walk { bytes, path: vec![], fault: None, unknown: Some((vec![], limit)) };
+    let mut walk = Walk { bytes, path: vec![], error: None, unknown: Some((vec![], limit)) };
     walk.message(0..bytes.len(), message);
     walk.unknown.map(|unknown| unknown.0).unwrap_or_default()
 }
@@ -182,8 +182,8 @@ pub(crate) fn unknown_fields(
 struct Walk<'a> {
     bytes: &'a [u8],
     path: Vec<(String, Option<usize>)>,
-    fault: Option<WireError>,
-    /// Unknown fields and how many to keep, when they are looked for.
+    error: Option<WireError>,
+    /// Unknown fields and their maximum number, if they are collected.
     unknown: Option<(Vec<WireError>, usize)>,
 }
 
@@ -198,7 +198,7 @@ impl Walk<'_> {
 
     fn fail(&mut self, offset: usize, message: String) {
         let path = self.path();
-        self.fault.get_or_insert(WireError { path, offset, message });
+        self.error.get_or_insert(WireError { path, offset, message });
     }
 
     fn message(&mut self, range: Range<usize>, message: &MessageDescriptor) {
@@ -207,7 +207,7 @@ impl Walk<'_> {
         }
         let mut counts = std::collections::BTreeMap::new();
         let mut at = range.start;
-        while at < range.end && self.fault.is_none() {
+        while at < range.end && self.error.is_none() {
             let found = match field(self.bytes, at, range.end) {
                 Ok(found) => found,
                 Err((offset, message)) => return self.fail(offset, message),

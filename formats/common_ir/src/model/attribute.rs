@@ -26,12 +26,12 @@ impl Attribute {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub enum AttributeValue {
-    /// No field is set: an empty list of a kind that the file does not say.
+    /// No field is set: an empty list whose kind the file does not state.
     #[default]
     Nothing,
     Float(f32),
     Int(i64),
-    /// Any bytes; mostly text.
+    /// Arbitrary bytes; usually text.
     String(Bytes),
     Tensor(Box<Tensor>),
     Graph(Box<Graph>),
@@ -46,11 +46,11 @@ pub enum AttributeValue {
     SparseTensors(Vec<SparseTensor>),
     Types(Vec<Type>),
     Shapes(Vec<Shape>),
-    /// The value of an attribute of the enclosing function.
+    /// A reference to an attribute of the enclosing function.
     Reference {
         /// Name of the function's attribute.
         name: String,
-        /// Kind of the value, when the file says.
+        /// Kind of the value, if the file states it.
         kind: Option<AttributeKind>,
     },
 }
@@ -78,7 +78,7 @@ pub enum AttributeKind {
 }
 
 impl AttributeValue {
-    /// The kind, when there is one.
+    /// The kind, if it is known.
     pub fn kind(&self) -> Option<AttributeKind> {
         use AttributeKind as K;
         Some(match self {
@@ -112,7 +112,7 @@ impl AttributeValue {
         }
     }
 
-    /// As [`Self::graphs`], to change them.
+    /// As [`Self::graphs`], mutable.
     pub fn graphs_mut(&mut self) -> &mut [Graph] {
         match self {
             Self::Graph(graph) => std::slice::from_mut(graph),
@@ -132,7 +132,7 @@ impl AttributeValue {
 }
 
 impl AttributeKind {
-    /// Name of the field in files, of ONNX first where Common IR's differs.
+    /// Name of the field in files, ONNX's where Common IR's differs.
     pub fn field(self) -> &'static str {
         match self {
             Self::Float => "f",

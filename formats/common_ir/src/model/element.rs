@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum ElementType {
-    /// Not said.
+    /// Not specified.
     #[default]
     Undefined,
     Float,
@@ -37,11 +37,11 @@ pub enum ElementType {
     Int2,
     Float6E2M3,
     Float6E3M2,
-    /// A number no format gives a meaning.
+    /// A number that is not defined by any format.
     Other(i32),
 }
 
-/// Every element type that has a meaning, with its name in Common IR's text form of types and its
+/// Every defined element type, with its name in Common IR's text notation and its
 /// width in bits; strings have none. The index is the number in files.
 const ALL: [(ElementType, &str, u32); 29] = [
     (ElementType::Undefined, "undefined", 0),
@@ -76,7 +76,7 @@ const ALL: [(ElementType, &str, u32); 29] = [
 ];
 
 impl ElementType {
-    /// The type of that number in a file.
+    /// The type with a number in files.
     pub fn from_number(number: i32) -> Self {
         let row = usize::try_from(number).ok().and_then(|index| ALL.get(index));
         row.map_or(Self::Other(number), |row| row.0)
@@ -90,19 +90,19 @@ impl ElementType {
         }
     }
 
-    /// The type of that name, as [`fmt::Display`] writes it.
+    /// The type with a name, as [`fmt::Display`] writes it.
     pub fn from_name(name: &str) -> Option<Self> {
         ALL.iter().skip(1).find(|row| row.1 == name).map(|row| row.0)
     }
 
-    /// Bits of one element; `None` for strings and for types without a meaning.
+    /// Bits per element; `None` for strings and for undefined types.
     pub fn bits(self) -> Option<u32> {
         let row = ALL.iter().find(|row| row.0 == self);
         row.map(|row| row.2).filter(|bits| *bits > 0)
     }
 
-    /// Bytes of `count` elements in row-major order, those narrower than a byte packed, the last
-    /// byte filled up; `None` for strings, types without a meaning, and sizes beyond 64 bits.
+    /// Bytes of `count` elements in row-major order, with those narrower than a byte packed and the last
+    /// byte padded; `None` for strings, undefined types, and sizes beyond 64 bits.
     pub fn bytes_of(self, count: u64) -> Option<u64> {
         Some(count.checked_mul(self.bits()?.into())?.div_ceil(8))
     }

@@ -13,15 +13,15 @@ pub struct Graph {
     pub inputs: Vec<Value>,
     /// Outputs, in order.
     pub outputs: Vec<Value>,
-    /// Types of values within.
+    /// Types of intermediate values.
     pub values: Vec<Value>,
-    /// Constants; one that is named like an input is its default.
+    /// Constants; one with the name of an input is its default.
     pub initializers: Vec<Tensor>,
     /// Sparse constants.
     pub sparse_initializers: Vec<SparseTensor>,
     /// Nodes, in the order of the file.
     pub nodes: Vec<Node>,
-    /// Tensors with the parameters of their quantization.
+    /// Tensors with their quantization parameters.
     pub quantizations: Vec<Quantization>,
     /// Further properties.
     pub properties: Entries,
@@ -30,13 +30,13 @@ pub struct Graph {
 /// A named value with its type: an input, an output, a parameter, or a value within a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Value {
-    /// The name; `None` when there are more types than names.
+    /// The name; `None` if there are more types than names.
     pub name: Option<String>,
-    /// The type; `None` when there are more names than types.
+    /// The type; `None` if there are more names than types.
     pub ty: Option<Type>,
-    /// A shape beside a type that has none inside: sequences and the like in Common IR.
+    /// A shape beside a type that cannot contain one: sequences and the like in Common IR.
     pub shape: Option<Shape>,
-    /// What the value means, in ONNX's words (`IMAGE`).
+    /// The meaning of the value, in ONNX's terms (`IMAGE`).
     pub denotation: Option<String>,
     /// Documentation.
     pub doc: Option<String>,
@@ -45,12 +45,12 @@ pub struct Value {
 }
 
 impl Value {
-    /// A value of that type.
+    /// A value with that type.
     pub fn new(name: impl Into<String>, ty: Type) -> Self {
         Self { name: Some(name.into()), ty: Some(ty), ..Self::default() }
     }
 
-    /// A dense tensor of that shape.
+    /// A dense tensor with that shape.
     pub fn tensor<D: Into<Dim>>(
         name: impl Into<String>,
         element: ElementType,
@@ -64,7 +64,7 @@ impl Value {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// The name, or nothing at all.
+    /// The name, or an empty string.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
@@ -75,22 +75,22 @@ impl Value {
 pub struct Node {
     /// The name.
     pub name: Option<String>,
-    /// Where the operator or function is from: a domain of ONNX, or domain and name of a library
+    /// Domain of the operator or function: a domain of ONNX, or domain and name of a library
     /// of Common IR, joined by a dot. `None` for those of the file itself and of `ai.onnx`.
     pub domain: Option<String>,
     /// Name of the operator or function, without its domain; empty when the file has none.
     pub op: String,
-    /// Which of several functions of that name.
+    /// Selects one of several functions with that name.
     pub overload: Option<String>,
-    /// Names of the inputs; an empty one is left out.
+    /// Names of the inputs; an empty name is an omitted input.
     pub inputs: Vec<String>,
-    /// Names of the outputs; an empty one is not wanted.
+    /// Names of the outputs; an empty name is an unused output.
     pub outputs: Vec<String>,
     /// Literals.
     pub attributes: Vec<Attribute>,
-    /// How many inputs each formal parameter takes; none in ONNX.
+    /// Number of inputs of each formal parameter; empty in ONNX.
     pub arg_counts: Vec<i32>,
-    /// Names of nodes that must have run.
+    /// Names of nodes that must have run before.
     pub control_inputs: Vec<String>,
     /// Types of the inputs as this node sees them, without names; in Common IR only.
     pub input_types: Vec<Value>,
@@ -124,7 +124,7 @@ impl Node {
         self
     }
 
-    /// The attribute of that name, the first if there are several.
+    /// The attribute with that name, the first if there are several.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| attribute.name.as_deref() == Some(name))
     }
@@ -137,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The node in words, for messages: `node l1 (Linear)`, with its place when it has no name.
+    /// The node for messages: `node l1 (Linear)`, with its path if it has no name.
     pub fn describe(&self, at: &Path<'_>) -> String {
         match self.name.as_deref() {
             None | Some("") => format!("{at} ({})", self.op),
@@ -146,11 +146,11 @@ impl Node {
     }
 }
 
-/// Names of the tensors that say how another is quantized.
+/// Names of the tensors with the quantization parameters of another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantization {
     /// Name of the quantized tensor.
     pub tensor: Option<String>,
-    /// What is given (`SCALE_TENSOR`) and the tensor that gives it.
+    /// The parameter (`SCALE_TENSOR`) and the tensor that holds it.
     pub parameters: Entries,
 }

@@ -1,21 +1,21 @@
-//! What a file says: the union of Common IR and ONNX.
+//! The contents of a file: the union of Common IR and ONNX.
 //!
-//! One [`Module`] holds either a graph with its declarations or a library. It is faithful: what
-//! the file leaves out is `None`, lists keep their order, tensors keep the field their elements
-//! stood in, and nothing is checked beyond that the pieces could be read. It is cheap: strings are
-//! moved out of the decoder, and everything large ([`TensorData::Raw`], [`External`]) is a part of
+//! One [`Module`] holds either a graph with its declarations or a library. It is lossless: absent
+//! items are `None`, lists keep their order, tensors keep their elements in the field of the
+//! file, and nothing is validated beyond parsing. It is cheap: strings are
+//! moved out of the decoder, and large data ([`TensorData::Raw`], [`External`]) refer to
 //! the mapped file, so that a clone costs no more than the graph itself.
 //!
-//! Where the two formats say one thing in two ways, the union has one:
+//! Where the two formats represent one thing in two ways, the union has one:
 //!
 //! * a node's `domain.library.Symbol` of Common IR is [`Node::domain`] and [`Node::op`];
 //! * names and types of graph inputs, two lists in Common IR, are one list of [`Value`]s;
-//! * a shape is in the type of a tensor; elsewhere in [`Value::shape`];
-//! * [`Metadata`] holds name, author and license wherever they stand.
+//! * the shape of a tensor is in its type; that of other values in [`Value::shape`];
+//! * [`Metadata`] holds name, author and license of either format.
 //!
-//! # Building one by hand
+//! # Building a module by hand
 //!
-//! Everything is public and has a default. A test writes what matters and leaves the rest:
+//! All fields are public and have defaults:
 //!
 //! ```
 //! use irc_common_format::model::*;
@@ -49,11 +49,11 @@
 //! assert!(!module.is_library());
 //! ```
 //!
-//! # Places
+//! # Locations
 //!
-//! An item is named by its path in the module ([`Path`]): `graph.node[3].attribute[axis]`. The
-//! [`crate::Input`] a module was read from finds the bytes of a path, so that nothing here carries
-//! positions and two modules are equal when they say the same.
+//! An item is identified by its path in the module ([`Path`]): `graph.node[3].attribute[axis]`. The
+//! [`crate::Input`] of a module maps a path to bytes, so that modules carry no
+//! positions and two modules are equal if their contents are.
 
 mod attribute;
 mod element;

@@ -8,9 +8,9 @@ pub type Entries = Vec<(String, String)>;
 /// A file: a graph with its declarations, or a library of declarations and functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// Which format it was read from; it decides which rules and operators are meant.
+    /// The format it was read from, which decides the applicable rules and operators.
     pub schema: Schema,
-    /// What is said about the whole.
+    /// Metadata of the whole file.
     pub metadata: Metadata,
     /// Libraries of Common IR: URIs or relative paths.
     pub imports: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Module {
     pub operators: Vec<Operator>,
     /// Functions.
     pub functions: Vec<Function>,
-    /// The graph; a library has none.
+    /// The graph; `None` in a library.
     pub graph: Option<Graph>,
 }
 
@@ -30,7 +30,7 @@ impl Module {
         self.graph.is_none()
     }
 
-    /// Domain and name of the whole as one: how others name its symbols, `com.example.nn.mlp`.
+    /// Domain and name as one: the prefix under which others refer to its symbols, `com.example.nn.mlp`.
     pub fn qualified_name(&self) -> String {
         let parts = [self.metadata.domain.as_deref(), self.metadata.name.as_deref()];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
@@ -38,17 +38,17 @@ impl Module {
     }
 }
 
-/// The format whose words a module speaks.
+/// The format of a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schema {
     /// Common IR's own files.
     #[default]
     CommonIr,
-    /// ONNX, with Common IR's extras or without.
+    /// ONNX, possibly with an embedded module of Common IR.
     Onnx,
 }
 
-/// What is said about the whole file.
+/// Metadata of the whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Name of the graph or library.
@@ -59,11 +59,11 @@ pub struct Metadata {
     pub ir_version: Option<i64>,
     /// Version of the model.
     pub model_version: Option<i64>,
-    /// Who made the model.
+    /// Author of the model.
     pub author: Option<String>,
-    /// Under which license.
+    /// License of the model.
     pub license: Option<String>,
-    /// Which framework wrote the file: Common IR's tag, ONNX's name.
+    /// The framework that wrote the file: Common IR's tag, ONNX's name.
     pub producer: Option<String>,
     /// The version of that framework.
     pub producer_version: Option<ProducerVersion>,
@@ -76,7 +76,7 @@ pub struct Metadata {
 /// The version of a framework.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProducerVersion {
-    /// Common IR: two digits major, two minor, four below, so that 20000 is 0.2.0.
+    /// Common IR: two digits major, two minor, four patch, so that 20000 is 0.2.0.
     Number(i64),
     /// ONNX: any text.
     Text(String),
@@ -94,7 +94,7 @@ impl ProducerVersion {
         }
     }
 
-    /// The version as Common IR writes it; `None` for a text of another form.
+    /// The version as Common IR writes it; `None` if the text has another form.
     pub fn number(&self) -> Option<i64> {
         let text = match self {
             Self::Number(number) => return Some(*number),
@@ -130,7 +130,7 @@ pub struct Opset {
 pub struct Operator {
     /// The name.
     pub name: Option<String>,
-    /// The library it is from, as in [`Node::domain`]; `None` for the file's own.
+    /// Its library, as in [`Node::domain`]; `None` for the file's own.
     pub domain: Option<String>,
     /// Its overloads.
     pub signatures: Vec<Signature>,
@@ -141,7 +141,7 @@ pub struct Operator {
 /// One overload of an operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signature {
-    /// Formal inputs; a call may give several values to each.
+    /// Formal inputs; a call may pass several values to each.
     pub inputs: Vec<Value>,
     /// Formal outputs.
     pub outputs: Vec<Value>,
@@ -156,18 +156,18 @@ pub struct Signature {
 pub struct Function {
     /// The name.
     pub name: Option<String>,
-    /// Where it is from, as in [`Node::domain`]; `None` for Common IR's own functions of a file.
+    /// Its domain, as in [`Node::domain`]; `None` for Common IR's own functions of a file.
     pub domain: Option<String>,
-    /// Which of several functions of that name.
+    /// Distinguishes functions with that name.
     pub overload: Option<String>,
-    /// Parameters; untyped in ONNX unless `values` says more.
+    /// Parameters; untyped in ONNX unless `values` has their types.
     pub inputs: Vec<Value>,
     /// Results, likewise.
     pub outputs: Vec<Value>,
     /// Parameters that are attributes, with their defaults; [`super::AttributeValue::Nothing`]
     /// for one without.
     pub attributes: Vec<Attribute>,
-    /// Types of values within.
+    /// Types of intermediate values.
     pub values: Vec<Value>,
     /// The body.
     pub nodes: Vec<Node>,

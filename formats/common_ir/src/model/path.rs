@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A place in a module, a list of steps linked to the root; written out only when shown.
+/// A path in a module: a list of steps linked to the root, formatted only when displayed.
 ///
 /// The steps are: `graph` or `function[i]` or `operator[i]` or `import[i]` or `opset[i]` or
 /// `metadata.name` and so on from the root; from a graph or function `input[i]`, `output[i]`,
@@ -32,7 +32,7 @@ impl<'p> Path<'p> {
     /// Its graph.
     pub const GRAPH: Path<'static> = Path { parent: None, step: Step::Field("graph") };
 
-    /// An item there is one of: `graph`, `type`.
+    /// A single item: `graph`, `type`.
     pub fn field(&'p self, name: &'p str) -> Path<'p> {
         Path { parent: Some(self), step: Step::Field(name) }
     }

@@ -1,4 +1,4 @@
-//! Tensors and the ways files hold their elements.
+//! Tensors and the representations of their elements in files.
 
 use bytes::Bytes;
 
@@ -11,11 +11,11 @@ pub struct Tensor {
     pub name: Option<String>,
     /// Type of the elements.
     pub element: ElementType,
-    /// The sizes; none for a scalar. Nothing is promised: they may be negative.
+    /// The extents; empty for a scalar. They are not validated, and may be negative.
     pub dims: Vec<i64>,
-    /// The elements, in the field the file put them in.
+    /// The elements, in the field that the file uses.
     pub data: TensorData,
-    /// `[begin, end)` of the elements that are here, when the tensor is a part of a larger one.
+    /// `[begin, end)` of the elements that are present, if the tensor is a part of a larger one.
     pub segment: Option<Segment>,
     /// Documentation.
     pub doc: Option<String>,
@@ -32,23 +32,23 @@ pub struct Segment {
     pub end: Option<i64>,
 }
 
-/// Where and how the elements are held.
+/// Representation of the elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum TensorData {
-    /// No field is there: right for a tensor without elements.
+    /// No field is set: valid for a tensor without elements.
     #[default]
     Nothing,
-    /// Little-endian bytes in row-major order, mostly a part of the mapped file.
+    /// Little-endian bytes in row-major order, usually a part of the mapped file.
     Raw(Bytes),
-    /// For `float`, and for `complex64` with the parts in turn.
+    /// For `float`, and for `complex64` with alternating real and imaginary parts.
     Floats(Vec<f32>),
-    /// For integers of 32 bits and less, `bool`, and the bits of narrow floats.
+    /// For integers of at most 32 bits, `bool`, and the bits of narrow floats.
     Ints32(Vec<i32>),
     /// For strings.
     Strings(Vec<Bytes>),
     /// For `int64`; in Common IR also `uint32` and `uint64`.
     Ints64(Vec<i64>),
-    /// For `double`, and for `complex128` with the parts in turn.
+    /// For `double`, and for `complex128` with alternating real and imaginary parts.
     Doubles(Vec<f64>),
     /// For `uint32` and `uint64`.
     Uints64(Vec<u64>),
@@ -61,28 +61,28 @@ pub enum TensorData {
 pub struct External {
     /// Path relative to the model's folder, as written.
     pub location: String,
-    /// First byte.
+    /// Offset in bytes.
     pub offset: u64,
-    /// Number of bytes; `None` when the file does not say.
+    /// Number of bytes; `None` if the file does not state it.
     pub length: Option<u64>,
-    /// Keys other than those three, `checksum` among them.
+    /// Further keys, such as `checksum`.
     pub others: Entries,
-    /// The bytes, a part of the mapped file, once they are found.
+    /// The bytes, a part of the mapped file, once it is resolved.
     pub bytes: Option<Bytes>,
 }
 
 /// A sparse tensor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseTensor {
-    /// Sizes of the whole.
+    /// Extents of the dense tensor.
     pub dims: Vec<i64>,
-    /// Places of the values: `[nnz]` linear, or `[nnz, rank]`.
+    /// Indices of the values: `[nnz]` linear, or `[nnz, rank]`.
     pub indices: Option<Tensor>,
-    /// The values, `[nnz]`; its name is the name of the whole.
+    /// The values, `[nnz]`; its name is the name of the sparse tensor.
     pub values: Option<Tensor>,
 }
 
-/// Why a tensor's elements cannot be had. In words: lower case, what was expected and found.
+/// The reason why a tensor has no valid elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementsError(String);
 
@@ -94,7 +94,7 @@ impl std::fmt::Display for ElementsError {
 
 impl std::error::Error for ElementsError {}
 
-fn fault<T>(message: String) -> Result<T, ElementsError> {
+fn error<T>(message: String) -> Result<T, ElementsError> {
     Err(ElementsError(message))
 }
 
@@ -122,39 +122,39 @@ impl Tensor {
         Self::raw(name, ElementType::Int64, dims, bytes)
     }
 
-    /// Number of elements: the product of the sizes.
+    /// Number of elements: the product of the extents.
     ///
     /// # Errors
-    /// A negative size; a product beyond 63 bits.
+    /// A negative extent; a product beyond 63 bits.
     pub fn count(&self) -> Result<u64, ElementsError> {
         let mut count: i64 = 1;
         for (index, &size) in self.dims.iter().enumerate() {
             if size < 0 {
-                return fault(format!("dimension {index} has the negative size {size}"));
+                return error(format!("dimension {index} has the negative size {size}"));
             }
-            // A later zero makes any product fit, yet no real file has such sizes.
+            // A later zero makes any product valid, but no real file has such extents.
             let Some(product) = count.checked_mul(size) else {
-                return fault(format!("the sizes {:?} multiply beyond 63 bits", self.dims));
+                return error(format!("the product of the sizes {:?} exceeds 63 bits", self.dims));
             };
             count = product;
         }
         Ok(count as u64)
     }
 
-    /// The elements as little-endian bytes in row-major order, whatever field holds them.
+    /// The elements as little-endian bytes in row-major order, from any representation.
     ///
     /// Raw and external data are not copied. `bool` is one byte, complex numbers are two floats,
-    /// real part first. Elements of 4 and 2 bits lie packed, the first in the lowest bits of each
+    /// real part first. Elements of 4 and 2 bits are packed, the first in the lowest bits of each
     /// byte; those of 6 bits likewise, four in three bytes.
     ///
     /// # Errors
-    /// The wrong number of elements or bytes for the sizes; a field that cannot hold the element
-    /// type; a value it has no room for; strings, which [`Tensor::strings`] gives; external data
-    /// that has not been found; a segment of a larger tensor.
+    /// The wrong number of elements or bytes for the extents; a field that cannot hold the element
+    /// type; a value out of range; strings, for which there is [`Tensor::strings`]; unresolved external
+    /// data; a segment of a larger tensor.
     pub fn elements(&self) -> Result<Bytes, ElementsError> {
         let count = self.count()?;
         let Some(size) = self.element.bytes_of(count) else {
-            return fault(match self.element {
+            return error(match self.element {
                 ElementType::String => "strings have no fixed width".into(),
                 ElementType::Undefined => "the tensor has no element type".into(),
                 other => format!("{count} elements of {other} have no size in bytes"),
@@ -162,17 +162,17 @@ impl Tensor {
         };
         let bytes = match &self.data {
             TensorData::Nothing if size == 0 => Bytes::new(),
-            TensorData::Nothing => return fault(format!("no data for {count} elements")),
+            TensorData::Nothing => return error(format!("no data for {count} elements")),
             TensorData::Raw(bytes) => bytes.clone(),
             TensorData::External(external) => match &external.bytes {
                 Some(bytes) => bytes.clone(),
-                None => return fault(format!("external data `{}` is absent", external.location)),
+                None => return error(format!("external data `{}` is absent", external.location)),
             },
             typed => typed_bytes(typed, self.element)?,
         };
         if bytes.len() as u64 != size {
             let (have, sizes, element) = (bytes.len(), &self.dims, self.element);
-            return fault(format!(
+            return error(format!(
                 "{have} bytes for the sizes {sizes:?} of {element}, expected {size}"
             ));
         }
@@ -187,15 +187,15 @@ impl Tensor {
         let count = self.count()?;
         let strings: &[Bytes] = match &self.data {
             _ if self.element != ElementType::String => {
-                return fault(format!("expected strings, found {}", self.element));
+                return error(format!("expected strings, found {}", self.element));
             }
             TensorData::Strings(strings) => strings,
             TensorData::Nothing => &[],
-            other => return fault(format!("strings cannot be in `{}`", other.field())),
+            other => return error(format!("strings cannot be in `{}`", other.field())),
         };
         if strings.len() as u64 != count {
             let (have, sizes) = (strings.len(), &self.dims);
-            return fault(format!("{have} strings for the sizes {sizes:?}, expected {count}"));
+            return error(format!("{have} strings for the sizes {sizes:?}, expected {count}"));
         }
         Ok(strings)
     }
@@ -242,7 +242,7 @@ fn typed_bytes(data: &TensorData, element: ElementType) -> Result<Bytes, Element
         (TensorData::Ints32(values), E::Float6E2M3 | E::Float6E3M2) => sixes(values)?,
         (TensorData::Ints32(values), narrow_type) => match narrow_type.bits() {
             Some(16) => narrow(values, 2, element)?,
-            // Two or four elements of less than a byte stand packed in each number.
+            // Two or four elements of less than a byte are packed in each number.
             Some(2 | 4 | 8) => narrow(values, 1, element)?,
             _ => return wrong_field(data, element),
         },
@@ -252,10 +252,10 @@ fn typed_bytes(data: &TensorData, element: ElementType) -> Result<Bytes, Element
 }
 
 fn wrong_field<T>(data: &TensorData, element: ElementType) -> Result<T, ElementsError> {
-    fault(format!("elements of {element} cannot be in `{}`", data.field()))
+    error(format!("elements of {element} cannot be in `{}`", data.field()))
 }
 
-/// The lowest `width` bytes of each number, all of which must fit, with a sign or without.
+/// The lowest `width` bytes of each number, which must fit as a signed or unsigned integer.
 fn narrow<N: Copy + Into<i128>>(
     values: &[N],
     width: usize,
@@ -266,21 +266,21 @@ fn narrow<N: Copy + Into<i128>>(
     for (index, &value) in values.iter().enumerate() {
         let value: i128 = value.into();
         if value < -limit / 2 || value >= limit {
-            return fault(format!("{value} at index {index} does not fit {element}"));
+            return error(format!("{value} at index {index} does not fit {element}"));
         }
         bytes.extend_from_slice(&value.to_le_bytes()[..width]);
     }
     Ok(bytes)
 }
 
-/// Numbers of six bits, one an entry, packed four in three bytes.
+/// Numbers of six bits, one per entry, packed four in three bytes.
 fn sixes(values: &[i32]) -> Result<Vec<u8>, ElementsError> {
     let mut bytes = Vec::with_capacity(values.len() / 4 * 3 + 3);
     for (group, values) in values.chunks(4).enumerate() {
         let mut bits = 0_u32;
         for (index, &value) in values.iter().enumerate() {
             if !(0..64).contains(&value) {
-                return fault(format!(
+                return error(format!(
                     "{value} at index {} is wider than 6 bits",
                     group * 4 + index
                 ));
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said() {
-        let said = |tensor: Tensor| tensor.elements().expect_err("a fault").to_string();
+        let said = |tensor: Tensor| tensor.elements().expect_err("an error").to_string();
         let huge = tensor(ElementType::Float, &[i64::MAX, 2], TensorData::Nothing);
         assert!(said(huge).contains("beyond 63 bits"));
         let huge = tensor(ElementType::Double, &[i64::MAX], TensorData::Nothing);

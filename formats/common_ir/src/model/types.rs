@@ -11,22 +11,22 @@ pub enum Type {
     Tensor(TensorType),
     /// A sparse tensor.
     Sparse(TensorType),
-    /// A sequence; the type of its elements may be missing.
+    /// A sequence; the type of its elements may be unknown.
     Sequence(Option<Box<Type>>),
-    /// A map; the type of its values may be missing.
+    /// A map; the type of its values may be unknown.
     Map {
         /// Type of the keys.
         key: ElementType,
         /// Type of the values; in Common IR a tensor without shape.
         value: Option<Box<Type>>,
     },
-    /// A value that may be absent; its type may be missing.
+    /// A value that may be absent; its type may be unknown.
     Optional(Option<Box<Type>>),
-    /// Several values of given types.
+    /// A tuple of values with given types.
     Tuple(Vec<Type>),
-    /// A number that stands for something outside.
+    /// A number that refers to an external object.
     Handle,
-    /// A type that only its domain knows.
+    /// A type defined by its domain.
     Opaque {
         /// The domain.
         domain: String,
@@ -40,12 +40,12 @@ pub enum Type {
 pub struct TensorType {
     /// Type of the elements.
     pub element: ElementType,
-    /// The shape; `None` when even the rank is unknown.
+    /// The shape; `None` if the rank is unknown.
     pub shape: Option<Shape>,
 }
 
 impl Type {
-    /// A dense tensor of that shape.
+    /// A dense tensor with that shape.
     pub fn tensor<D: Into<Dim>>(element: ElementType, dims: impl IntoIterator<Item = D>) -> Self {
         Self::Tensor(TensorType { element, shape: Some(Shape::new(dims)) })
     }
@@ -64,32 +64,32 @@ impl Type {
     }
 }
 
-/// The sizes of a tensor; a wildcard stands for any number of them.
+/// The extents of a tensor; a wildcard matches any number of dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// The sizes; none for a scalar.
+    /// The extents; empty for a scalar.
     pub dims: Vec<Dim>,
-    /// What each size means, in ONNX's words (`DATA_BATCH`); empty when none is said.
+    /// The meaning of each dimension, in ONNX's terms (`DATA_BATCH`); empty if none is given.
     pub denotations: Vec<Option<String>>,
 }
 
 impl Shape {
-    /// A shape of sizes: numbers, or texts as [`Dim::from`] reads them.
+    /// A shape of numbers, or of texts as parsed by [`Dim::from`].
     pub fn new<D: Into<Dim>>(dims: impl IntoIterator<Item = D>) -> Self {
         Self { dims: dims.into_iter().map(Into::into).collect(), denotations: vec![] }
     }
 }
 
-/// One size of a shape.
+/// One dimension of a shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
     /// A number; files may hold negative ones.
     Size(i64),
-    /// A variable. Any text: that it is an identifier is checked elsewhere.
+    /// A variable. Any text: whether it is an identifier is checked elsewhere.
     Variable(String),
-    /// Any number of sizes; equal names stand for equal sizes.
+    /// Any number of dimensions; equal names match equal lists of extents.
     Wildcard(Option<String>),
-    /// Nothing is said.
+    /// Unspecified.
     Unknown,
 }
 
@@ -100,8 +100,8 @@ impl From<i64> for Dim {
 }
 
 impl From<&str> for Dim {
-    /// `*`, `m*` with an identifier before the star, a variable, or nothing at all. A number is a
-    /// variable here, as it would be in a file.
+    /// Parses `*`, `m*` with an identifier before the star, a variable, or an empty text. A number is a
+    /// variable here, as in a file.
     fn from(text: &str) -> Self {
         match text.strip_suffix('*') {
             _ if text.is_empty() => Self::Unknown,
@@ -113,7 +113,7 @@ impl From<&str> for Dim {
 }
 
 impl Dim {
-    /// The text that is in a file for a size that is not a number.
+    /// The text of an extent that is not a number, as in a file.
     pub fn parameter(&self) -> Option<String> {
         match self {
             Self::Size(_) | Self::Unknown => None,

@@ -1,4 +1,4 @@
-//! Values of any type, as files of test data hold them.
+//! Values of any type, as in files of test data.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub enum Data {
     Tensor(Box<Tensor>),
     /// A sparse tensor.
     Sparse(Box<SparseTensor>),
-    /// Values in order.
+    /// A sequence of values.
     Sequence(Vec<Data>),
     /// A map with keys that are integers.
     IntMap(Vec<(i64, Data)>),
@@ -19,8 +19,8 @@ pub enum Data {
     StringMap(Vec<(Bytes, Data)>),
     /// A value that may be absent.
     Optional(Option<Box<Data>>),
-    /// Several values of given types.
+    /// A tuple of values with given types.
     Tuple(Vec<Data>),
-    /// A number that stands for something outside.
+    /// A number that refers to an external object.
     Handle(i64),
 }

@@ -1,12 +1,12 @@
-//! Every tensor and every graph of a module, with its path.
+//! Visitors of all tensors and graphs of a module, with their paths.
 
 use super::{
     AttributeKind, AttributeValue, Function, Graph, Module, Node, Path, SparseTensor, Tensor, Value,
 };
 
 impl Module {
-    /// Calls `visit` for every tensor, those within attributes, subgraphs and sparse tensors
-    /// included, with its place.
+    /// Calls `visit` for every tensor, including those in attributes, subgraphs and sparse tensors,
+    /// with its path.
     pub fn visit_tensors_mut(&mut self, visit: &mut dyn FnMut(&mut Tensor, &Path<'_>)) {
         if let Some(graph) = &mut self.graph {
             graph.visit(&Path::GRAPH, visit);
@@ -95,16 +95,16 @@ fn visit_sparse(
     }
 }
 
-/// A list of nodes and what is known of the values round them: a graph, or the body of a function.
+/// A list of nodes and the surrounding values: a graph, or the body of a function.
 pub(crate) struct Body<'m> {
     /// The nodes.
     pub nodes: &'m mut Vec<Node>,
-    /// Inputs, outputs and values within.
+    /// Inputs, outputs and intermediate values.
     pub values: [&'m mut Vec<Value>; 3],
 }
 
 impl Module {
-    /// Calls `visit` for every graph and function body, those in attributes included, outer before
+    /// Calls `visit` for every graph and function body, including those in attributes, outer before
     /// inner.
     pub(crate) fn visit_bodies_mut(&mut self, visit: &mut dyn FnMut(Body<'_>, &Path<'_>)) {
         if let Some(graph) = &mut self.graph {

@@ -1,4 +1,4 @@
-//! Files that hold one value: `input_0.pb` of ONNX's test data.
+//! Files with one value: `input_0.pb` of ONNX's test data.
 
 use bytes::Bytes;
 use irc_diag::Sink;
@@ -8,14 +8,14 @@ use super::shared::Reader;
 use crate::model::{Data, Path, Tensor, Type};
 use crate::proto::onnx;
 
-/// Reads a file that holds one tensor.
+/// Reads a file with one tensor.
 pub fn read_tensor(bytes: Bytes, sink: &mut Sink) -> Option<Tensor> {
     message(bytes, "onnx.TensorProto", sink, |reader, tensor| {
         Some(reader.tensor(tensor, &Path::ROOT))
     })
 }
 
-/// Reads a file that holds one value of that type. `None` in the file says which it is.
+/// Reads a file with one value of a type. `None` in the file is an absent optional.
 pub fn read_data(bytes: Bytes, ty: &Type, sink: &mut Sink) -> Option<Data> {
     let at = &Path::ROOT;
     match ty {
@@ -33,7 +33,7 @@ pub fn read_data(bytes: Bytes, ty: &Type, sink: &mut Sink) -> Option<Data> {
             Some(reader.optional(option, at))
         }),
         Type::Tuple(_) | Type::Handle | Type::Opaque { .. } => {
-            let diagnostic = format!("no file holds a value of type {ty}");
+            let diagnostic = format!("files cannot hold values of type {ty}");
             Reader::new(sink).error("cir-data", diagnostic, at);
             None
         }

@@ -1,7 +1,7 @@
-//! Elements in other files: mapped, and held to the model's folder.
+//! External data: elements in other files, mapped and confined to the model's folder.
 //!
-//! A model comes from anywhere, and the paths in it are not to reach what its folder does not
-//! hold: neither by `..` or from the root, nor through links of either kind.
+//! Models are untrusted: the paths in them must not reach files outside of the folder, neither by `..`
+//! or absolute paths, nor through symbolic or hard links.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use sha1::{Digest, Sha1};
 use crate::model::{self, External, Module, Tensor, TensorData};
 use crate::{FileError, Files};
 
-/// A part of a file that a tensor takes.
+/// The part of a file that a tensor refers to.
 struct FileRange {
     file: String,
     begin: u64,
@@ -22,7 +22,7 @@ struct FileRange {
     path: String,
 }
 
-/// Maps the files that tensors name, and gives each tensor its bytes.
+/// Maps the files that tensors refer to, and sets each tensor's bytes.
 pub(super) fn resolve(module: &mut Module, folder: &Path, files: &dyn Files, sink: &mut Sink) {
     let (open, digests) = (BTreeMap::new(), BTreeMap::new());
     let mut files = OpenFiles { files, folder, root: None, open, digests };
@@ -31,7 +31,7 @@ pub(super) fn resolve(module: &mut Module, folder: &Path, files: &dyn Files, sin
         let expected = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
         let Tensor { name, data: TensorData::External(external), .. } = tensor else { return };
         if external.location.is_empty() {
-            return; // Reported when it was read.
+            return; // Reported by the reader.
         }
         let name = name.clone().unwrap_or_default();
         match files.bytes(external, expected) {
@@ -41,13 +41,13 @@ pub(super) fn resolve(module: &mut Module, folder: &Path, files: &dyn Files, sin
                 taken.push(FileRange { file, begin, end, name, path });
                 external.bytes = Some(bytes);
             }
-            Err(refusal) => sink.push(refusal.diagnostic(&name, at)),
+            Err(rejection) => sink.push(rejection.diagnostic(&name, at)),
         }
     });
     check_overlap(taken, sink);
 }
 
-/// Why a tensor's elements cannot be had.
+/// The reason why a tensor has no valid elements.
 #[derive(Clone)]
 struct ExternalError {
     code: &'static str,
@@ -60,7 +60,7 @@ impl ExternalError {
         Self { code: "cir-external", message, help: None }
     }
 
-    /// Of a path that may reach out of the folder.
+    /// A diagnostic for a path that may leave the folder.
     fn path(location: &str, what: &str) -> Self {
         let message = format!("`{location}` {what}");
         Self { code: "cir-external-path", message, help: None }
@@ -73,14 +73,14 @@ impl ExternalError {
     }
 }
 
-/// The files of a folder that are open.
+/// The open files of a folder.
 struct OpenFiles<'f> {
     files: &'f dyn Files,
     folder: &'f Path,
     /// The folder without links.
     root: Option<PathBuf>,
     open: BTreeMap<String, Result<Bytes, ExternalError>>,
-    /// SHA1 digests of those whose tensors state one, in hexadecimal.
+    /// SHA1 digests, in hexadecimal, of those files whose tensors state one.
     digests: BTreeMap<String, String>,
 }
 
@@ -100,8 +100,8 @@ impl OpenFiles<'_> {
         range(&file, external, expected)
     }
 
-    /// Compares a file with the SHA1 digest that a tensor may state of it: of the whole file, as ONNX's
-    /// specification of external data says. Each file is hashed once.
+    /// Compares a file with the SHA1 digest that a tensor may state: of the whole file, according to ONNX's
+    /// specification of external data. Each file is hashed once.
     fn verify(&mut self, external: &External, file: &Bytes) -> Result<(), ExternalError> {
         let stated = external.others.iter().find(|(key, _)| key == "checksum");
         let Some((_, stated)) = stated else { return Ok(()) };
@@ -112,7 +112,7 @@ impl OpenFiles<'_> {
             return Ok(());
         }
         let message =
-            format!("`checksum` is {stated}, yet the SHA1 digest of `{location}` is {found}");
+            format!("`checksum` is {stated}, but the SHA1 digest of `{location}` is {found}");
         let help = Some("the file was changed since the model was written");
         Err(ExternalError { code: "cir-external-checksum", message, help })
     }
@@ -137,13 +137,13 @@ impl OpenFiles<'_> {
     }
 }
 
-/// The part of the file a tensor names: as long as it says, or else as its sizes need.
+/// The range of the file that a tensor refers to: of the stated length, or of the size of the tensor.
 fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Bytes, ExternalError> {
     let (size, begin) = (file.len() as u64, external.offset);
-    let fault = |message: String| Err(ExternalError::new(message));
+    let error = |message: String| Err(ExternalError::new(message));
     let length = match (external.length, expected) {
         (Some(length), Some(expected)) if length != expected => {
-            return fault(format!("`length` is {length}, yet its sizes need {expected} bytes"));
+            return error(format!("`length` is {length}, but its sizes need {expected} bytes"));
         }
         (Some(length), _) | (None, Some(length)) => length,
         (None, None) => size.saturating_sub(begin),
@@ -151,14 +151,14 @@ fn range(file: &Bytes, external: &External, expected: Option<u64>) -> Result<Byt
     let end = begin.checked_add(length).filter(|end| *end <= size);
     let Some(end) = end else {
         let location = &external.location;
-        return fault(format!(
-            "{length} bytes from {begin} are not in `{location}`, which has {size}"
+        return error(format!(
+            "{length} bytes at offset {begin} exceed `{location}`, which has {size}"
         ));
     };
     Ok(file.slice(begin as usize..end as usize))
 }
 
-/// Tensors may share their bytes, but not a part of them.
+/// Tensors may share the same bytes, but must not overlap partially.
 fn check_overlap(mut taken: Vec<FileRange>, sink: &mut Sink) {
     taken.sort_by(|a, b| (&a.file, a.begin, a.end).cmp(&(&b.file, b.begin, b.end)));
     let mut widest: Option<&FileRange> = None;

@@ -1,4 +1,4 @@
-//! Common IR's own messages to the model.
+//! Converts Common IR's messages to the model.
 
 use bytes::Bytes;
 
@@ -80,10 +80,10 @@ impl Reader<'_> {
 
     fn lotus_graph(&mut self, from: lotus::GraphProto, at: &Path<'_>) -> Graph {
         let is_whole = from.ir_version.is_some() || from.domain.is_some();
-        self.unread(is_whole, "the version or domain of a graph in an attribute", at);
+        self.report_ignored(is_whole, "the version or domain of a graph in an attribute", at);
         let has_symbols = !from.function.is_empty() || !from.operator.is_empty();
-        self.unread(has_symbols, "a function or operator of a graph in an attribute", at);
-        self.unread(
+        self.report_ignored(has_symbols, "a function or operator of a graph in an attribute", at);
+        self.report_ignored(
             !from.imported_libraries.is_empty(),
             "an import of a graph in an attribute",
             at,
@@ -167,7 +167,7 @@ impl Reader<'_> {
     }
 }
 
-/// `com.example.nn.mlp.Relu` is `Relu` of the library `com.example.nn.mlp`.
+/// Splits `com.example.nn.mlp.Relu` into `com.example.nn.mlp` and `Relu`.
 fn split(symbol: String) -> (Option<String>, String) {
     match symbol.rsplit_once('.') {
         Some((domain, op)) if !domain.is_empty() => (Some(domain.into()), op.into()),
@@ -175,7 +175,7 @@ fn split(symbol: String) -> (Option<String>, String) {
     }
 }
 
-/// As [`split`], of a symbol that may be missing.
+/// As [`split`], for a symbol that may be absent.
 pub(super) fn split_name(symbol: Option<String>) -> (Option<String>, Option<String>) {
     let Some((domain, name)) = symbol.map(split) else { return (None, None) };
     (domain, Some(name))
@@ -205,7 +205,7 @@ fn parameter(from: lotus::ParameterDeclProto) -> Value {
     Value { doc: from.doc_string, ..value }
 }
 
-/// Names and types, one list each, as one list.
+/// Combines parallel lists of names and types.
 fn values(names: Vec<String>, infos: Vec<lotus::ArgInfoProto>) -> Vec<Value> {
     let (mut names, mut infos) = (names.into_iter(), infos.into_iter());
     let next = || match (names.next(), infos.next()) {
@@ -237,7 +237,7 @@ fn ty(from: lotus::TypeProto) -> Option<Type> {
         type_proto::Value::SparseTensorType(from) => Type::Sparse(tensor(from.elem_type)),
         type_proto::Value::HandleType(_) => Type::Handle,
         type_proto::Value::TupleType(from) => {
-            // An element without a type keeps its place.
+            // An absent element type keeps its place.
             let unknown = || Type::Tensor(TensorType::default());
             Type::Tuple(
                 from.elem_type.into_iter().map(|of| ty(of).unwrap_or_else(unknown)).collect(),

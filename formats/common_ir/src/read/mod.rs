@@ -1,4 +1,4 @@
-//! From files to [`Module`]s.
+//! Reads files as [`Module`]s.
 
 mod data;
 mod external;
@@ -24,12 +24,12 @@ use shared::Reader;
 
 pub use data::{read_data, read_tensor};
 
-/// How to read a file.
+/// Options of reading.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is known of the form; the rest is found out from the first bytes.
+    /// The known parts of the form; the others are detected from the first bytes.
     pub format: Format,
-    /// What to do about tensors whose elements are in other files.
+    /// How to treat external data.
     pub external: ExternalData,
     /// Where those files, and the file itself, are read from.
     pub files: Arc<dyn Files>,
@@ -42,34 +42,34 @@ impl Default for Options {
     }
 }
 
-/// What to do about tensors whose elements are in other files.
+/// How to treat external data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// [`open`] maps what lies in the model's own folder; [`read()`] leaves it.
+    /// [`open`] maps files in the model's own folder; [`read()`] ignores them.
     #[default]
     Beside,
-    /// Maps what lies in that folder.
+    /// Maps files in that folder.
     In(PathBuf),
-    /// Leaves it: [`crate::model::External::bytes`] stays empty.
+    /// Ignores them: [`crate::model::External::bytes`] stays `None`.
     Leave,
 }
 
 /// A module and the file it was read from.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// What the file says.
+    /// The contents of the file.
     pub module: Module,
-    /// Its bytes, which also know where an item of the module stands.
+    /// The bytes of the file, to locate items of the module.
     pub input: Input,
 }
 
-/// Gives the tensors of a module whose elements lie in other files of a folder their bytes, as
+/// Resolves external data of the tensors of a module in a folder, as
 /// [`read()`] does with [`ExternalData::In`]. Diagnostics have paths in the module.
 pub fn find_external(module: &mut Module, folder: &Path, files: &dyn Files, sink: &mut Sink) {
     external::resolve(module, folder, files, sink);
 }
 
-/// The folder that a file lies in.
+/// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
@@ -77,8 +77,8 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Opens, maps and reads a file; every diagnostic goes to `sink`.
 ///
-/// Returns `None` when no module could be made. A module that could be made may still come with
-/// errors: it is then to be checked further, and rejected.
+/// Returns `None` if there is no module. A module may be returned along with
+/// errors: it can be validated further, but must be rejected.
 pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document> {
     match options.files.read(path) {
         Ok(bytes) => {
@@ -96,7 +96,7 @@ pub fn open(path: &Path, options: &Options, sink: &mut Sink) -> Option<Document>
     }
 }
 
-/// Reads a file that is in memory, as [`open`] does; [`ExternalData::Beside`] leaves external data.
+/// Reads a file from memory, as [`open`] does; [`ExternalData::Beside`] ignores external data.
 pub fn read(name: &str, bytes: Bytes, options: &Options, sink: &mut Sink) -> Option<Document> {
     let encoding = options.format.encoding.unwrap_or_else(|| sniff::encoding(&bytes));
     let bytes = match encoding {
@@ -140,7 +140,7 @@ fn module(input: &Input, sink: &mut Sink) -> Option<Module> {
     module
 }
 
-/// Decodes a message and reads it; says where it breaks off when it does.
+/// Decodes and converts a message; reports where it is invalid.
 fn message<M: Message + Default, T>(
     bytes: Bytes,
     name: &str,
@@ -160,29 +160,29 @@ fn message<M: Message + Default, T>(
         return found;
     }
     let diagnostic = match locate::explain(&bytes, &descriptor) {
-        Some(fault) => Diagnostic::error("cir-wire", fault.message)
-            .path(fault.path)
-            .with_note(format!("{AT_BYTE}{}, read as {name}", fault.offset)),
+        Some(error) => Diagnostic::error("cir-wire", error.message)
+            .path(error.path)
+            .with_note(format!("{AT_BYTE}{}, read as {name}", error.offset)),
         None => Diagnostic::error("cir-wire", format!("not a {name}")),
     };
     sink.push(diagnostic);
     None
 }
 
-/// Common IR has had no new fields since 2017: what it does not know is most likely another format.
+/// Common IR has had no new fields since 2017: unknown fields most likely indicate another format.
 fn report_unknown(input: &Input, sink: &mut Sink) {
     const SHOWN: usize = 10;
     let message = schema::message(input.form().root.message());
-    for fault in locate::unknown_fields(input.bytes(), &message, SHOWN) {
-        let note = format!("{AT_BYTE}{} of the file", fault.offset);
-        let diagnostic = Diagnostic::warning("cir-unknown-field", fault.message);
-        sink.push(diagnostic.path(fault.path).with_note(note));
+    for error in locate::unknown_fields(input.bytes(), &message, SHOWN) {
+        let note = format!("{AT_BYTE}{} of the file", error.offset);
+        let diagnostic = Diagnostic::warning("cir-unknown-field", error.message);
+        sink.push(diagnostic.path(error.path).with_note(note));
     }
 }
 
-/// Says which forms there are.
+/// Adds a help text with the names of forms.
 fn help() -> String {
-    format!("name the form with --format: {}", Format::names().join(", "))
+    format!("select the form with --format: {}", Format::names().join(", "))
 }
 
 pub(crate) fn ambiguous(message: String) -> Diagnostic {

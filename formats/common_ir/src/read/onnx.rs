@@ -1,4 +1,4 @@
-//! ONNX's messages, with Common IR's extras, to the model.
+//! Converts ONNX's messages, including an embedded module of Common IR, to the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,12 @@ use crate::proto::onnx::{self, type_proto};
 
 impl Reader<'_> {
     pub(super) fn onnx_model(&mut self, from: onnx::ModelProto) -> Option<Module> {
-        self.unread(!from.training_info.is_empty(), "`training_info`", &Path::ROOT);
-        self.unread(!from.configuration.is_empty(), "`configuration` of devices", &Path::ROOT);
+        self.report_ignored(!from.training_info.is_empty(), "`training_info`", &Path::ROOT);
+        self.report_ignored(
+            !from.configuration.is_empty(),
+            "`configuration` of devices",
+            &Path::ROOT,
+        );
         let Some(mut graph) = from.graph else {
             self.error("cir-no-graph", "the model has no graph".into(), &Path::ROOT);
             return None;
@@ -37,7 +41,7 @@ impl Reader<'_> {
         };
         let local = std::mem::take(&mut graph.function);
         let operators = std::mem::take(&mut graph.operator);
-        // A carried module has its functions in both forms, of which ours says more.
+        // An embedded module has its functions in both representations, of which ours is complete.
         let is_double = !local.is_empty() && carry::is_carried(&metadata.properties);
         let functions = if is_double { vec![] } else { from.functions };
         let functions = functions.into_iter().enumerate();
@@ -57,7 +61,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A function of the model; what `value_info` says of its parameters becomes their type.
+    /// A function of the model; the types of its parameters are in `value_info`.
     fn onnx_function(&mut self, from: onnx::FunctionProto, index: usize) -> Function {
         let at = Path::ROOT;
         let at = at.index("function", index);
@@ -100,7 +104,7 @@ impl Reader<'_> {
 
     fn onnx_graph(&mut self, from: onnx::GraphProto, at: &Path<'_>) -> Graph {
         let has_symbols = !from.function.is_empty() || !from.operator.is_empty();
-        self.unread(has_symbols, "a function or operator of a graph in an attribute", at);
+        self.report_ignored(has_symbols, "a function or operator of a graph in an attribute", at);
         let initializers = from.initializer.into_iter().enumerate();
         let initializers = initializers
             .map(|(index, tensor)| self.tensor(tensor, &at.index("initializer", index)))
@@ -125,7 +129,11 @@ impl Reader<'_> {
 
     fn onnx_nodes(&mut self, from: Vec<Bytes>, at: &Path<'_>) -> Vec<Node> {
         self.nodes(from, at, |reader, from: onnx::NodeProto, at| {
-            reader.unread(!from.device_configurations.is_empty(), "`device_configurations`", at);
+            reader.report_ignored(
+                !from.device_configurations.is_empty(),
+                "`device_configurations`",
+                at,
+            );
             Node {
                 name: from.name,
                 domain: some_text(from.domain),
@@ -204,7 +212,7 @@ impl Reader<'_> {
     }
 }
 
-/// The kind of that number in files.
+/// The kind with a number in files.
 fn kind(number: i32) -> Option<AttributeKind> {
     use AttributeKind as K;
     use onnx::attribute_proto::AttributeType as T;
@@ -235,13 +243,13 @@ fn opsets(from: Vec<onnx::OperatorSetIdProto>) -> Vec<Opset> {
     from.into_iter().map(opset).collect()
 }
 
-/// Takes the value of a property that has a place of its own in the model.
+/// Removes a property that has a field of its own in the model.
 fn take_entry(entries: &mut Entries, key: &str) -> Option<String> {
     let index = entries.iter().position(|entry| entry.0 == key)?;
     Some(entries.remove(index).1)
 }
 
-/// Parameters by name, with the types that `values` has for them.
+/// Parameters by name, with their types from `values`.
 fn parameters(names: Vec<String>, values: &mut Vec<Value>) -> Vec<Value> {
     let mut known: BTreeMap<String, Value> = BTreeMap::new();
     let is_parameter: BTreeSet<&String> = names.iter().collect();
@@ -286,7 +294,7 @@ fn parameter(from: onnx::ParameterDeclProto) -> Value {
     Value { doc: from.doc_string, ..value }
 }
 
-/// Values with types, or the names alone that the first models had in their place.
+/// Values with types, or only names as in the first models.
 fn named(values: Vec<onnx::ValueInfoProto>, names: Vec<String>) -> Vec<Value> {
     let values = values.into_iter().map(value);
     values.chain(names.into_iter().map(Value::untyped)).collect()
@@ -339,7 +347,7 @@ fn ty(from: onnx::TypeProto) -> Option<Type> {
         },
         type_proto::Value::HandleType(_) => Type::Handle,
         type_proto::Value::TupleType(from) => {
-            // An element without a type keeps its place.
+            // An absent element type keeps its place.
             let unknown = || Type::Tensor(TensorType::default());
             Type::Tuple(
                 from.elem_type.into_iter().map(|of| ty(of).unwrap_or_else(unknown)).collect(),

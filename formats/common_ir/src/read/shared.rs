@@ -1,4 +1,4 @@
-//! What both schemas have: tensors, shapes, the choice among the fields of an attribute.
+//! Conversions that both schemas share: tensors, shapes, the variants of an attribute.
 
 use std::collections::BTreeSet;
 
@@ -13,39 +13,39 @@ use crate::model::{
 use crate::proto::{lotus, onnx};
 use crate::schema::MAX_DEPTH;
 
-/// Turns messages into the model; what cannot be said there is a diagnostic.
+/// Converts messages to the model; unsupported parts are diagnostics.
 pub(super) struct Reader<'s> {
     sink: &'s mut Sink,
-    /// Graphs round the one that is read.
+    /// Number of enclosing graphs.
     depth: usize,
-    /// A node could not be decoded.
+    /// Whether a node could not be decoded.
     is_broken: bool,
-    /// Kinds of parts that are not read, as far as they have been found.
-    unread: BTreeSet<&'static str>,
+    /// Kinds of unsupported parts that have been reported.
+    ignored: BTreeSet<&'static str>,
 }
 
-/// Deepest nesting of graphs in attributes of nodes; each is three messages deep.
+/// Maximum nesting of graphs in attributes of nodes; each is three messages deep.
 const MAX_GRAPHS: usize = MAX_DEPTH / 3 - 3;
 
 impl<'s> Reader<'s> {
     pub(super) fn new(sink: &'s mut Sink) -> Self {
-        Self { sink, depth: 0, is_broken: false, unread: BTreeSet::new() }
+        Self { sink, depth: 0, is_broken: false, ignored: BTreeSet::new() }
     }
 
-    /// Whether a part of the file was not a message of its schema; the file has to be walked to say
-    /// which.
+    /// Whether a part of the file was not a valid message; the file has to be parsed again to locate
+    /// it.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// The message that these bytes are.
+    /// Decodes a message.
     pub(super) fn decode<M: Message + Default>(&mut self, bytes: Bytes) -> Option<M> {
         let decoded = M::decode(bytes);
         self.is_broken |= decoded.is_err();
         decoded.ok()
     }
 
-    /// Decodes and reads nodes one after the other.
+    /// Decodes and converts nodes one after another.
     pub(super) fn nodes<M: Message + Default>(
         &mut self,
         encoded: Vec<Bytes>,
@@ -70,15 +70,15 @@ impl<'s> Reader<'s> {
         self.sink.push(Diagnostic::error(code, message).path(at.to_string()));
     }
 
-    /// Says that a part of the file is not read, when it is there; once for each kind of part.
-    pub(super) fn unread(&mut self, is_there: bool, what: &'static str, at: &Path<'_>) {
-        if is_there && self.unread.insert(what) {
-            let diagnostic = Diagnostic::note("cir-unread", format!("{what} is not read"));
+    /// Reports that a part of the file is ignored, if it is present; once for each kind of part.
+    pub(super) fn report_ignored(&mut self, is_there: bool, what: &'static str, at: &Path<'_>) {
+        if is_there && self.ignored.insert(what) {
+            let diagnostic = Diagnostic::note("cir-unread", format!("{what} is ignored"));
             self.sink.push(diagnostic.path(at.to_string()));
         }
     }
 
-    /// The value among the fields that are set, all of them: one at most is right.
+    /// The value from the fields that are set, of which there must be at most one.
     pub(super) fn choose(
         &mut self,
         mut fields: Vec<AttributeValue>,
@@ -94,7 +94,7 @@ impl<'s> Reader<'s> {
         if fields.is_empty() { AttributeValue::Nothing } else { fields.swap_remove(0) }
     }
 
-    /// The value of the kind the file names.
+    /// The value of the kind that the file states.
     pub(super) fn choose_kind(
         &mut self,
         fields: Vec<AttributeValue>,
@@ -106,10 +106,10 @@ impl<'s> Reader<'s> {
         if let Some(found) = wrong.first().and_then(AttributeValue::kind) {
             let (expected, found) = (kind.field(), found.field());
             let message =
-                format!("the attribute's type names field `{expected}`, yet `{found}` is set");
+                format!("the attribute's type requires field `{expected}`, but `{found}` is set");
             self.error("cir-attribute-type", message, at);
         }
-        // Writers without presence leave out zeros and empty lists.
+        // Writers without presence omit zeros and empty lists.
         let empty = empty_value(kind);
         if right.is_empty() && empty == AttributeValue::Nothing && wrong.is_empty() {
             let message = format!("the attribute has no value in field `{}`", kind.field());
@@ -133,7 +133,7 @@ impl<'s> Reader<'s> {
         take(&mut found, from.int64_data, TensorData::Ints64);
         take(&mut found, from.double_data, TensorData::Doubles);
         take(&mut found, from.uint64_data, TensorData::Uints64);
-        // Some writers leave an empty `raw_data` beside the field they use.
+        // Some writers set an empty `raw_data` beside the field they use.
         if found.len() > 1 {
             found.retain(|data| !matches!(data, TensorData::Raw(bytes) if bytes.is_empty()));
         }
@@ -193,8 +193,8 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// What `make` makes of each, in a list without room to spare: collected in place, it would keep
-/// the room of the messages, which are much larger.
+/// Maps each element into a list of exact capacity: collected in place, it would keep
+/// the capacity of the messages, which are much larger.
 pub(super) fn list<T, U>(from: Vec<T>, mut make: impl FnMut(usize, T) -> U) -> Vec<U> {
     let mut to = Vec::with_capacity(from.len());
     for (index, from) in from.into_iter().enumerate() {
@@ -203,7 +203,7 @@ pub(super) fn list<T, U>(from: Vec<T>, mut make: impl FnMut(usize, T) -> U) -> V
     to
 }
 
-/// What a field that is left out stands for; `None` where there is no such value.
+/// The default of a field that is absent; `None` if there is none.
 fn empty_value(kind: AttributeKind) -> AttributeValue {
     use AttributeValue as V;
     match kind {
@@ -240,7 +240,7 @@ pub(super) fn entries(from: Vec<onnx::StringStringEntryProto>) -> Entries {
     from.into_iter().map(pair).collect()
 }
 
-/// Type and shape of a value: the shape goes into the type of a tensor.
+/// Type and shape of a value: the shape is moved into the type of a tensor.
 pub(super) fn typed(name: Option<String>, ty: Option<Type>, shape: Option<Shape>) -> Value {
     let mut value = Value { name, ty, shape, ..Value::default() };
     if let (Some(Type::Tensor(tensor) | Type::Sparse(tensor)), Some(_)) =
@@ -252,12 +252,12 @@ pub(super) fn typed(name: Option<String>, ty: Option<Type>, shape: Option<Shape>
     value
 }
 
-/// A text that is `None` when it is empty.
+/// A text; `None` if it is empty.
 pub(super) fn some_text(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The size a file gives by a number or a text.
+/// The dimension that a file states by a number or a text.
 pub(super) fn dim(number: Option<i64>, text: Option<&str>) -> Dim {
     match (number, text) {
         (Some(size), _) => Dim::Size(size),
@@ -265,7 +265,7 @@ pub(super) fn dim(number: Option<i64>, text: Option<&str>) -> Dim {
     }
 }
 
-/// Common IR's tensors are ONNX's with fewer fields.
+/// Converts a tensor of Common IR, which has fewer fields than ONNX's.
 pub(super) fn modern(from: lotus::TensorProto) -> onnx::TensorProto {
     onnx::TensorProto {
         dims: from.dims,

@@ -1,7 +1,7 @@
-//! Which form a file has: nothing in it says so, and a wrong guess parses silently.
+//! Detects the form of a file, which is not stated in it; a wrong guess could parse without an error.
 //!
 //! The outermost message of a binary file is the one schema whose fields have the wire types
-//! found and which has what such a file cannot do without.
+//! of the file and whose required fields are present.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{ambiguous, text};
 use crate::locate::{text_excess, text_names};
 use crate::{Encoding, Form, Root, schema};
 
-/// The form of a file of that encoding; `root` is what the user says it holds.
+/// The form of a file in an encoding; `root` is what the user says it contains.
 pub(super) fn form(
     bytes: &Bytes,
     encoding: Encoding,
@@ -57,7 +57,7 @@ fn only(fits: &[Root], encoding: Encoding, sink: &mut Sink) -> Option<Root> {
     None
 }
 
-/// The form a user names, unless the file clearly is another one: it would parse silently.
+/// The form that a user specified, unless the file clearly has another, as it could parse without an error.
 fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
     match *fits {
         [other] if other != root => {
@@ -67,7 +67,7 @@ fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
                 _ => "",
             };
             let message = format!("the file is {}, not {}{rule}", other.words(), root.words());
-            let help = format!("read it with --format={}", other.name());
+            let help = format!("use --format={}", other.name());
             sink.push(Diagnostic::error("cir-root", message).help(help));
             None
         }
@@ -75,7 +75,7 @@ fn forced(root: Root, fits: &[Root], sink: &mut Sink) -> Option<Root> {
     }
 }
 
-/// Text has no control characters but white space, of which even short messages have some.
+/// Text has no control characters except white space; even short messages have some.
 pub(super) fn encoding(bytes: &Bytes) -> Encoding {
     const LOOK: usize = 4096;
     let start = &bytes[..bytes.len().min(LOOK)];
@@ -101,7 +101,7 @@ fn json_names(text: &str, sink: &mut Sink) -> Option<Vec<String>> {
     }
 }
 
-/// Names of the fields of the outermost message, as far as the text can be read.
+/// Names of the fields of the outermost message, as far as the text can be parsed.
 fn text_names_of(text: &str) -> Vec<String> {
     match text_excess(text) {
         None => text_names(text).into_iter().map(String::from).collect(),
@@ -109,7 +109,7 @@ fn text_names_of(text: &str) -> Vec<String> {
     }
 }
 
-/// The outermost messages that have all of these fields and what they cannot do without.
+/// The outermost messages that have all of these fields, and whose required fields are present.
 fn named_roots(names: &[String]) -> Vec<Root> {
     let has = |name: &str| names.iter().any(|known| known == name);
     let fits = |root: &Root| {
@@ -128,8 +128,8 @@ fn named_roots(names: &[String]) -> Vec<Root> {
     Root::ALL.into_iter().filter(fits).collect()
 }
 
-/// A field of the outermost message: its number, its wire type and, when it has a length, the
-/// payload, as far as it is there.
+/// A field of the outermost message: its number, its wire type and, if it has a length, the
+/// payload, as far as it is available.
 struct Field {
     number: u32,
     wire: WireType,
@@ -137,7 +137,7 @@ struct Field {
     is_cut: bool,
 }
 
-/// The fields of a message, up to one that cannot be read.
+/// The fields of a message, up to one that is invalid.
 struct Fields(Bytes);
 
 impl Iterator for Fields {
@@ -157,7 +157,7 @@ impl Iterator for Fields {
     }
 }
 
-/// Whether a field has the type that a schema gives it.
+/// Whether a field has the type of the schema.
 type FieldTest = fn(&Field) -> bool;
 
 fn binary_roots(bytes: &Bytes) -> Vec<Root> {

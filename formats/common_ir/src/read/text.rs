@@ -1,4 +1,4 @@
-//! The JSON and text forms to messages.
+//! Converts the JSON and text encodings to messages.
 
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
@@ -10,13 +10,13 @@ use crate::locate::{json_excess, text_excess};
 use crate::schema::{self, LimitError};
 use crate::{Encoding, Form, Root};
 
-/// What some editors begin a text with: U+FEFF in UTF-8.
+/// U+FEFF in UTF-8, which some editors write at the start of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Largest file in one of these forms. Binary files, which are mapped, have no such bound.
+/// Maximum size of a file in one of these encodings. Binary files, which are mapped, have no such limit.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The message a file in one of these forms holds, in binary form.
+/// The message of a file in one of these encodings, converted to binary.
 pub(super) fn message(bytes: &Bytes, form: Form, sink: &mut Sink) -> Option<Bytes> {
     let text = text(bytes, sink)?;
     let message = match form.encoding {
@@ -26,7 +26,7 @@ pub(super) fn message(bytes: &Bytes, form: Form, sink: &mut Sink) -> Option<Byte
     Some(message.encode_to_vec().into())
 }
 
-/// The bytes of a text without the byte order mark it may begin with: spaces in its place keep offsets.
+/// Replaces the byte order mark at the start of a text by spaces, which preserves offsets.
 pub(super) fn blank_mark(bytes: Bytes) -> Bytes {
     match bytes.strip_prefix(BYTE_ORDER_MARK) {
         Some(rest) if bytes.len() <= MAX_BYTES => [b"   ", rest].concat().into(),
@@ -34,11 +34,11 @@ pub(super) fn blank_mark(bytes: Bytes) -> Bytes {
     }
 }
 
-/// The text of a file: UTF-8, of bounded size.
+/// The text of a file: UTF-8, of limited size.
 pub(super) fn text<'b>(bytes: &'b Bytes, sink: &mut Sink) -> Option<&'b str> {
     if bytes.len() > MAX_BYTES {
-        let message = format!("{} bytes of text are too many to read", bytes.len());
-        let help = "models of that size are kept in binary form";
+        let message = format!("the text of {} bytes is too large", bytes.len());
+        let help = "use the binary encoding for models of that size";
         sink.push(Diagnostic::error("cir-too-large", message).at(0..0, "").help(help));
         return None;
     }
@@ -69,14 +69,14 @@ fn json(text: &str, form: Form, sink: &mut Sink) -> Option<DynamicMessage> {
     .ok()
 }
 
-/// A diagnostic at the line and column the deserializer had reached.
+/// A diagnostic at the line and column where the deserializer stopped.
 pub(super) fn json_diagnostic(text: &str, error: &serde_json::Error) -> Diagnostic {
     let at = offset(text, error.line(), error.column());
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = message.strip_suffix(&place).unwrap_or(&message);
     let code = if error.is_eof() { "cir-truncated" } else { "cir-syntax" };
-    Diagnostic::error(code, message).at(at..at, "read up to here")
+    Diagnostic::error(code, message).at(at..at, "parsed up to here")
 }
 
 /// Byte offset of a line and a column of bytes, both from one.
@@ -107,7 +107,7 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Fields of Common IR that describe the whole, and have a type that a text can miss.
+/// Metadata fields of Common IR with a type that a text can violate.
 const METADATA: [&str; 9] = [
     "producer_version",
     "producerVersion",
@@ -120,10 +120,10 @@ const METADATA: [&str; 9] = [
     "doc_string",
 ];
 
-/// Fields that make a graph.
+/// Fields that only a graph has.
 const GRAPH: [&str; 5] = ["node", "input", "output", "initializer", "input_arg_info"];
 
-/// The rule of Common IR that a text breaks where it is not a message, as the end of a sentence.
+/// The rule of Common IR that an invalid text violates, as the end of a sentence.
 fn rule(message: &str, before: &str, form: Form) -> &'static str {
     let named = message.split(['\'', '`', '"']).nth(1).unwrap_or_default();
     if form.root == Root::Library && GRAPH.contains(&named) {

@@ -1,68 +1,68 @@
-//! Why shapes cannot be the same, with the places that say so.
+//! Conflicts between shapes, with their locations.
 
 use std::fmt;
 
 use super::ShapePair;
 use crate::model::{Dim, Shape};
 
-/// Shapes that can never be the same.
+/// Shapes that can never be equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// In what way.
+    /// The kind of conflict.
     pub kind: Kind,
-    /// The site that said something first; `None` when one site is wrong by itself.
+    /// The first site; `None` if one site is invalid by itself.
     pub first: Option<Place>,
-    /// The site that says something else.
+    /// The site that contradicts it.
     pub second: Place,
 }
 
-/// In what way shapes are not the same.
+/// The kind of conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Another number of dimensions.
     Rank,
-    /// Fewer dimensions than there are sizes beside the wildcards.
+    /// Fewer dimensions than there are extents beside the wildcards.
     TooFew {
-        /// How many there must be.
+        /// Minimum number.
         least: usize,
     },
     /// Two numbers.
     Number {
-        /// The declared size.
+        /// The declared extent.
         declared: Dim,
-        /// The size that is there.
+        /// The actual extent.
         actual: Dim,
     },
-    /// A variable with two sizes.
+    /// A variable with two extents.
     Variable {
         /// Its name.
         name: String,
-        /// Its size at the first site.
+        /// Its extent at the first site.
         first: Dim,
-        /// Its size at the second.
+        /// Its extent at the second.
         second: Dim,
     },
-    /// A named wildcard with two lists of sizes.
+    /// A named wildcard with two lists of extents.
     Wildcard {
         /// Its name.
         name: String,
-        /// The sizes at the first site.
+        /// The extents at the first site.
         first: Shape,
-        /// The sizes at the second.
+        /// The extents at the second.
         second: Shape,
     },
 }
 
-/// A [`ShapePair`] of its own.
+/// An owned [`ShapePair`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Name of the formal parameter.
     pub parameter: String,
-    /// Name of the value that is there.
+    /// Name of the argument.
     pub value: String,
     /// The declared shape.
     pub declared: Shape,
-    /// The shape that is there.
+    /// The actual shape.
     pub actual: Shape,
 }
 
@@ -87,7 +87,7 @@ impl Conflict {
         Self { kind, first: first.map(Place::new), second }
     }
 
-    /// Whether a shape that takes part has a wildcard.
+    /// Whether one of the shapes has a wildcard.
     pub fn has_wildcard(&self) -> bool {
         let is_wild =
             |place: &Place| place.declared.dims.iter().any(|dim| matches!(dim, Dim::Wildcard(_)));
@@ -102,17 +102,17 @@ impl fmt::Display for Conflict {
         match &self.kind {
             Kind::Rank => {
                 let expected = at.declared.dims.len();
-                write!(f, "{at}: {rank} dimensions, expected {expected}")
+                write!(f, "{at}: expected {expected} dimensions, found {rank}")
             }
             Kind::TooFew { least } => {
-                write!(f, "{at}: {rank} dimensions, expected {least} or more")
+                write!(f, "{at}: expected {least} or more dimensions, found {rank}")
             }
             Kind::Number { declared, actual } => write!(f, "{at}: {actual}, expected {declared}"),
             Kind::Variable { name, first: a, second: b } => {
-                write!(f, "`{name}` is {a} by {first}, yet {b} by {at}")
+                write!(f, "`{name}` is {a} by {first}, but {b} by {at}")
             }
             Kind::Wildcard { name, first: a, second: b } => {
-                write!(f, "`{name}*` is {a} by {first}, yet {b} by {at}")
+                write!(f, "`{name}*` is {a} by {first}, but {b} by {at}")
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Shapes with variables and wildcards, unified.
+//! Unification of shapes with variables and wildcards.
 //!
-//! A declaration (of an operator, a function, a graph) has shapes in which a variable stands for
-//! one size and a named wildcard for one list of sizes. A [`Unifier`] finds them for one use of it,
-//! from the shapes that are there. Variables of the shapes that are there belong to somebody else:
-//! two different ones may be equal when the program runs, so only what can never be is a conflict.
+//! A declaration (of an operator, a function, a graph) has shapes in which a variable represents
+//! one extent and a named wildcard a list of extents. A [`Unifier`] solves for them at one use,
+//! given the actual shapes. Variables of the actual shapes belong to another declaration:
+//! two different ones may be equal at run time, so only contradictions are conflicts.
 
 mod conflict;
 
@@ -13,27 +13,27 @@ use crate::model::{Dim, Shape};
 
 pub use conflict::{Conflict, Kind};
 
-/// One shape of a declaration and the one that is there.
+/// A declared shape and the actual one.
 #[derive(Clone, Copy, Debug)]
 pub struct ShapePair<'s> {
     /// Name of the formal parameter.
     pub parameter: &'s str,
-    /// Name of the value that is there.
+    /// Name of the argument.
     pub value: &'s str,
     /// The declared shape.
     pub declared: &'s Shape,
-    /// The shape that is there.
+    /// The actual shape.
     pub actual: &'s Shape,
 }
 
-/// What a name stands for, and the site that said so first.
+/// The solution for a name, and the site that determined it.
 #[derive(Clone, Debug)]
 struct Bound<T> {
     value: T,
     site: usize,
 }
 
-/// Sizes of the variables and wildcards of a declaration at one use of it.
+/// Extents of the variables and wildcards of a declaration at one use.
 #[derive(Clone, Debug, Default)]
 pub struct Unifier<'s> {
     sizes: BTreeMap<&'s str, Bound<Dim>>,
@@ -42,15 +42,15 @@ pub struct Unifier<'s> {
 }
 
 impl<'s> Unifier<'s> {
-    /// Nothing is known.
+    /// No constraints.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a declared shape and the one that is there the same.
+    /// Unifies a declared shape and the actual one.
     ///
     /// # Errors
-    /// They, with those before, can never be the same.
+    /// They contradict each other or an earlier constraint.
     pub fn unify(&mut self, site: ShapePair<'s>) -> Result<(), Box<Conflict>> {
         let (declared, actual) = (&site.declared.dims[..], &site.actual.dims[..]);
         if declared.len().max(actual.len()) > MAX_RANK {
@@ -61,7 +61,7 @@ impl<'s> Unifier<'s> {
         match (wild.next(), wild.next()) {
             (None, _) => self.exact(declared, actual),
             (Some((at, wildcard)), None) => self.around(declared, at, wildcard, actual),
-            // Known wildcards take their lengths; what is then still open says nothing.
+            // Known wildcards have known lengths; others add no constraint.
             (Some(_), Some(_)) => self.several(declared, actual),
         }
     }
@@ -74,7 +74,7 @@ impl<'s> Unifier<'s> {
             }
             return self.pairs(declared, actual);
         };
-        // Whatever the wildcards there are, sizes before the first and after the last stand fast.
+        // Whatever the wildcards match, dimensions before the first and after the last are fixed.
         let last = actual.iter().rposition(is_wild).unwrap_or(wild);
         let (front, back) = (wild, actual.len() - last - 1);
         if front + back > declared.len() {
@@ -110,8 +110,8 @@ impl<'s> Unifier<'s> {
         Ok(())
     }
 
-    /// A shape with several wildcards: those that are known are written out; when one is left, it
-    /// takes the rest, and when more are, nothing is learned.
+    /// A shape with several wildcards: known ones are expanded; if one remains, it
+    /// matches the rest, and if more remain, nothing is learned.
     fn several(&mut self, declared: &'s [Dim], actual: &[Dim]) -> Result<(), Box<Conflict>> {
         let mut steps = vec![];
         for dim in declared {
@@ -178,7 +178,7 @@ impl<'s> Unifier<'s> {
                 let kind = Kind::Variable { name: name.into(), first, second };
                 return Err(self.conflict(kind, Some(before)));
             }
-            // A number says more than a variable, and a variable more than nothing.
+            // A number is more specific than a variable, and a variable more than an unspecified extent.
             Some(bound) if knowledge(actual) > knowledge(&bound.value) => {
                 *bound = Bound { value: actual.clone(), site };
             }
@@ -215,7 +215,7 @@ impl<'s> Unifier<'s> {
         Ok(())
     }
 
-    /// A declared shape with what its names stand for; a name that is not known is nothing there.
+    /// A declared shape with its names substituted; unknown names become unspecified extents.
     pub fn apply(&self, declared: &Shape) -> Shape {
         let mut dims = vec![];
         for dim in &declared.dims {
@@ -231,19 +231,19 @@ impl<'s> Unifier<'s> {
                 other => dims.push(other.clone()),
             }
         }
-        // A declaration can make a shape longer with each call in a row.
+        // A declaration can lengthen a shape with each call of a chain.
         if dims.len() > MAX_RANK {
             dims = vec![Dim::Wildcard(None)];
         }
         Shape { dims, denotations: vec![] }
     }
 
-    /// The size a variable stands for, as far as it is known.
+    /// The extent of a variable, as far as it is known.
     pub fn size(&self, variable: &str) -> Option<&Dim> {
         self.sizes.get(variable).map(|bound| &bound.value)
     }
 
-    /// The sizes a named wildcard stands for.
+    /// The extents that a named wildcard matches.
     pub fn list(&self, wildcard: &str) -> Option<&[Dim]> {
         self.lists.get(wildcard).map(|bound| &bound.value[..])
     }
@@ -254,10 +254,10 @@ impl<'s> Unifier<'s> {
     }
 }
 
-/// Longest shape that is followed; nothing is known of a longer one.
+/// Maximum rank that is tracked; longer shapes are unknown.
 const MAX_RANK: usize = 64;
 
-/// A part of a declared shape whose known wildcards are written out.
+/// A part of a declared shape with known wildcards expanded.
 enum Step<'s> {
     Declared(&'s Dim),
     Known(Dim),
@@ -273,12 +273,12 @@ fn is_wild(dim: &Dim) -> bool {
     matches!(dim, Dim::Wildcard(_))
 }
 
-/// Whether two sizes can never be the same.
+/// Whether two extents can never be equal.
 fn differ(a: &Dim, b: &Dim) -> bool {
     matches!((a, b), (Dim::Size(a), Dim::Size(b)) if a != b)
 }
 
-/// Whether two lists of sizes can never be the same.
+/// Whether two lists of extents can never be equal.
 fn lists_differ(a: &[Dim], b: &[Dim]) -> bool {
     let fixed = |dims: &[Dim]| dims.iter().filter(|dim| !is_wild(dim)).count();
     let (wild_a, wild_b) = (a.iter().any(is_wild), b.iter().any(is_wild));
@@ -293,7 +293,7 @@ fn lists_differ(a: &[Dim], b: &[Dim]) -> bool {
         || ((wild_a || wild_b) && ends_differ(&mut a.iter().rev(), &mut b.iter().rev()))
 }
 
-/// How much a size says.
+/// How specific an extent is.
 fn knowledge(dim: &Dim) -> u8 {
     match dim {
         Dim::Size(_) => 2,
@@ -302,7 +302,7 @@ fn knowledge(dim: &Dim) -> u8 {
     }
 }
 
-/// Whether two shapes of the same value can never be the same.
+/// Whether two shapes of the same value contradict each other.
 pub fn contradict(a: &Shape, b: &Shape) -> bool {
     lists_differ(&a.dims, &b.dims)
 }
@@ -316,7 +316,7 @@ mod tests {
         Shape::new(text.split(',').filter(|text| !text.is_empty()).map(dim))
     }
 
-    /// What pairs of declared and actual shapes come to.
+    /// Formats the result of unifying pairs of declared and actual shapes.
     fn unify(pairs: &[(&str, &str)]) -> Result<(), String> {
         let pairs: Vec<(Shape, Shape)> =
             pairs.iter().map(|(declared, actual)| (shape(declared), shape(actual))).collect();
@@ -375,7 +375,7 @@ mod tests {
         let said = unify(&[("K,M", "2,3"), ("M,N", "5,4")]).expect_err("a conflict");
         assert_eq!(
             said,
-            "`M` is 3 by `p`, declared [K,M] and given `v` of shape [2,3], yet 5 by `p`, declared \
+            "`M` is 3 by `p`, declared [K,M] and given `v` of shape [2,3], but 5 by `p`, declared \
              [M,N] and given `v` of shape [5,4]"
         );
     }

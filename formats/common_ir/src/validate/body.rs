@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::shapes::{ShapePair, Unifier};
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Input,
@@ -19,7 +19,7 @@ enum Origin {
     Node(u32),
 }
 
-/// A list of nodes with what is round it.
+/// A list of nodes and the surrounding values.
 #[derive(Clone, Copy)]
 struct Body<'m> {
     nodes: &'m [Node],
@@ -58,17 +58,17 @@ impl<'m> Body<'m> {
 pub(super) struct Scope<'m> {
     origins: HashMap<&'m str, Origin>,
     types: HashMap<&'m str, Rc<Type>>,
-    /// The body round a graph in an attribute, and the node it is in.
+    /// The body that encloses a graph in an attribute, and the node with the attribute.
     outer: Option<(&'m Scope<'m>, u32)>,
 }
 
 impl<'m> Scope<'m> {
-    /// Says what type a value has.
+    /// Sets the type of a value.
     pub(super) fn set_type(&mut self, name: &'m str, ty: Rc<Type>) {
         self.types.insert(name, ty);
     }
 
-    /// Type of a value, as far as it is known.
+    /// Type of a value, if it is known.
     pub(super) fn ty(&self, name: &str) -> Option<Rc<Type>> {
         match self.types.get(name) {
             Some(ty) => Some(Rc::clone(ty)),
@@ -81,9 +81,9 @@ impl<'m> Scope<'m> {
 /// Edges of a body by the numbers of its nodes.
 #[derive(Default)]
 struct Edges<'m> {
-    /// From the node that computes to the one that uses.
+    /// From a producer to a consumer.
     all: Vec<(u32, u32)>,
-    /// Uses of what a later node computes: user, producer, name.
+    /// Uses of results of later nodes: consumer, producer, name.
     early: Vec<(u32, u32, &'m str)>,
     /// Control inputs that name a later node, or the node itself.
     early_control: Vec<(u32, u32, usize)>,
@@ -128,7 +128,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Defaults of inputs are arguments that are known: they fit the signature together.
+    /// Defaults of inputs are known arguments: they must match the signature together.
     fn defaults(&mut self, graph: &Graph) {
         let mut tensors: HashMap<&str, (usize, &Tensor)> = HashMap::new();
         for (index, tensor) in graph.initializers.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Checker<'_> {
             self.call(node, &mut scope, &at);
         }
         if body.nodes.iter().any(|node| !node.control_inputs.is_empty()) {
-            self.report(Rule::R51, at, "control inputs order nodes beyond their data");
+            self.report(Rule::R51, at, "control inputs add dependencies between nodes");
         }
         self.order(&body, &edges, at);
         self.outputs(&body, &scope, at);
@@ -305,7 +305,7 @@ impl Checker<'_> {
         numbers
     }
 
-    /// What concerns one node alone.
+    /// Checks one node by itself.
     fn node(&mut self, node: &Node, at: &Path<'_>) {
         self.doc(node.doc.as_deref(), at);
         if node.outputs.iter().all(String::is_empty) && node.outputs.len() < 2 {
@@ -384,14 +384,15 @@ impl Checker<'_> {
         let described = node.describe(at);
         let at = at.index("input", input);
         if !body.is_function {
-            let message = format_args!("input `{name}` of {described} is not known");
+            let message = format_args!("input `{name}` of {described} is undefined");
             return self.report(Rule::R40, &at, message);
         }
-        let is_graphs =
-            self.may_hint() && self.module.graph.as_ref().is_some_and(|graph| graph.gives(name));
+        let is_graphs = self.may_hint()
+            && self.module.graph.as_ref().is_some_and(|graph| graph.has_input_or_initializer(name));
         let hint = if is_graphs { ": it is one of the graph" } else { "" };
-        let message =
-            format_args!("input `{name}` of {described} is neither a parameter nor computed{hint}");
+        let message = format_args!(
+            "input `{name}` of {described} is neither a parameter nor the output of a node{hint}"
+        );
         self.report(Rule::R32, &at, message);
     }
 
@@ -420,11 +421,15 @@ impl Checker<'_> {
         for (place, name) in node.control_inputs.iter().enumerate() {
             let at = at.index("control_input", place);
             let Some(&before) = numbers.get(name.as_str()) else {
-                self.report(Rule::R49, &at, format_args!("control input `{name}` names no node"));
+                self.report(
+                    Rule::R49,
+                    &at,
+                    format_args!("control input `{name}` refers to no node"),
+                );
                 continue;
             };
             if before as usize == index {
-                let message = format_args!("control input `{name}` names its own node");
+                let message = format_args!("control input `{name}` refers to its own node");
                 self.report(Rule::R49, &at, message);
                 continue;
             }
@@ -432,7 +437,7 @@ impl Checker<'_> {
                 self.report(Rule::R50, &at, format_args!("control input `{name}` occurs twice"));
             } else if producers.contains(&before) {
                 let message =
-                    format_args!("control input `{name}` adds nothing: its output is an input");
+                    format_args!("control input `{name}` is redundant: its output is an input");
                 self.report(Rule::R50, &at, message);
             }
             edges.all.push((before, index as u32));
@@ -463,7 +468,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Cycles, and uses before what they use.
+    /// Reports cycles, and uses before definitions.
     fn order(&mut self, body: &Body<'_>, edges: &Edges<'_>, at: &Path<'_>) {
         if edges.early.is_empty() && edges.early_control.is_empty() {
             return;
@@ -494,7 +499,7 @@ impl Checker<'_> {
                 continue;
             }
             let message = format_args!(
-                "a control input of {} names the later {}",
+                "a control input of {} refers to the later {}",
                 describe(*user),
                 describe(*before)
             );
@@ -502,7 +507,7 @@ impl Checker<'_> {
             self.report(Rule::R49, &at.index("control_input", *place), message);
         }
         for (place, ring) in rings.into_iter().enumerate() {
-            // Each is looked for among all edges.
+            // Each search takes time linear in all edges.
             let nodes = match place < MAX_RINGS {
                 true => cycle_through(ring, &edges.all, &component),
                 false => vec![ring],
@@ -531,7 +536,7 @@ impl Checker<'_> {
                 None if self.is_onnx() && is_outer => None,
                 Some(Origin::Input) => Some("it is an input"),
                 Some(Origin::Constant) => Some("it is an initializer"),
-                None => Some("it is never computed"),
+                None => Some("it is undefined"),
             };
             let rule = if body.is_function { Rule::R34 } else { Rule::R42 };
             if let Some(found) = found {
@@ -551,7 +556,7 @@ const MAX_SHOWN: usize = 8;
 
 impl Graph {
     /// Whether an input or initializer has that name.
-    fn gives(&self, name: &str) -> bool {
+    fn has_input_or_initializer(&self, name: &str) -> bool {
         self.inputs.iter().any(|input| input.name() == name)
             || self.initializers.iter().any(|tensor| tensor.name.as_deref() == Some(name))
     }
@@ -567,7 +572,7 @@ impl<'m> Edges<'m> {
 }
 
 impl Scope<'_> {
-    /// Whether a name stands for a value here or round it.
+    /// Whether a name is defined here or in an enclosing scope.
     fn knows(&self, name: &str) -> bool {
         self.origins.contains_key(name) || self.outer.is_some_and(|(outer, _)| outer.knows(name))
     }

@@ -1,4 +1,4 @@
-//! Calls of operators and functions, and the types they come to.
+//! Calls of operators and functions, and the types of their results.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use super::{Callee, Checker, Rule};
 use crate::model::{AttributeValue, Function, Node, Operator, Path, Signature, Type, Value};
 use crate::shapes::{Conflict, Kind, ShapePair, Unifier, contradict};
 
-/// Types of the outputs of a call, as far as its declaration says them.
+/// Types of the outputs of a call, as far as its declaration determines them.
 type Inferred = Vec<Option<Type>>;
 
 impl<'c> Checker<'c> {
-    /// Checks a call; `scope` learns the types of its outputs.
+    /// Checks a call; `scope` receives the types of its outputs.
     pub(super) fn call<'s>(&mut self, node: &'s Node, scope: &mut Scope<'s>, at: &Path<'_>) {
         let symbols = self.symbols;
         let types: Vec<Option<Rc<Type>>> = node.inputs.iter().map(|name| scope.ty(name)).collect();
@@ -55,7 +55,7 @@ impl<'c> Checker<'c> {
         };
         let op = &node.op;
         if op.is_empty() {
-            self.report(rule, at, format_args!("{} names no operator", node.describe(at)));
+            self.report(rule, at, format_args!("{} has no operator", node.describe(at)));
         } else if domain.is_empty() {
             let message =
                 format_args!("`{op}`, which {} calls, is not declared", node.describe(at));
@@ -66,7 +66,7 @@ impl<'c> Checker<'c> {
             } else {
                 "is not imported"
             };
-            let message = format_args!("`{}` is not known: `{domain}` {what}", node.symbol());
+            let message = format_args!("`{}` is undefined: `{domain}` {what}", node.symbol());
             self.report_with(rule, at, message, hint);
         }
     }
@@ -96,7 +96,7 @@ impl<'c> Checker<'c> {
         if !is_plain {
             if !negative {
                 let message = format_args!(
-                    "{} calls a function: each parameter takes one input",
+                    "{} calls a function, whose parameters take one input each",
                     node.describe(at)
                 );
                 self.report(Rule::R47, &at.index("arg_count", 0), message);
@@ -114,14 +114,14 @@ impl<'c> Checker<'c> {
             let name = attribute.name.as_deref().unwrap_or_default();
             let mut declared = function.attributes.iter();
             let declared = declared.find(|declared| declared.name == attribute.name);
-            let fault = match declared.map(|declared| declared.value.kind()) {
+            let error = match declared.map(|declared| declared.value.kind()) {
                 None => "is not one of its function".to_owned(),
                 Some(Some(kind)) if attribute.value.kind().is_some_and(|found| found != kind) => {
                     format!("is not of the kind of its default, `{}`", kind.field())
                 }
                 Some(_) => continue,
             };
-            let message = format_args!("attribute `{name}` of {} {fault}", node.describe(at));
+            let message = format_args!("attribute `{name}` of {} {error}", node.describe(at));
             self.report(Rule::R53, &at.key("attribute", name), message);
         }
     }
@@ -147,11 +147,11 @@ impl<'c> Checker<'c> {
         };
         let mut complete = sound
             .iter()
-            .filter(|(signature, _)| signature::literal_faults(call.node, signature).is_empty());
+            .filter(|(signature, _)| signature::literal_errors(call.node, signature).is_empty());
         let Some((_, found)) = complete.next() else {
-            for (name, fault) in signature::literal_faults(call.node, first.0) {
+            for (name, error) in signature::literal_errors(call.node, first.0) {
                 let message =
-                    format_args!("attribute `{name}` of {} {fault}", call.node.describe(at));
+                    format_args!("attribute `{name}` of {} {error}", call.node.describe(at));
                 self.report(Rule::R53, &at.key("attribute", &name), message);
             }
             return first.1.clone().unwrap_or_default();
@@ -160,14 +160,14 @@ impl<'c> Checker<'c> {
             let message = format_args!("{} matches several signatures", call.node.describe(at));
             self.warn(Rule::R74, at, message);
         }
-        // Of types that are not known, what several signatures make of them is not known either.
+        // If several signatures match because types are unknown, the result types are unknown too.
         match call.is_typed() || sound.len() == 1 {
             true => found.clone().unwrap_or_default(),
             false => vec![],
         }
     }
 
-    /// Whether the counts of inputs let the call be matched.
+    /// Whether the counts of inputs are valid for matching.
     fn counts(&mut self, node: &Node, operator: &Operator, at: &Path<'_>) -> bool {
         let counts = &node.arg_counts;
         if counts.iter().any(|count| *count < 0) {
@@ -219,49 +219,49 @@ impl<'c> Checker<'c> {
         matches: &[(&Signature, Result<Inferred, Mismatch<'_>>)],
         at: &Path<'_>,
     ) {
-        let faults: Vec<&Mismatch<'_>> =
+        let errors: Vec<&Mismatch<'_>> =
             matches.iter().filter_map(|(_, found)| found.as_ref().err()).collect();
         let shapes: Vec<&&Mismatch<'_>> =
-            faults.iter().filter(|fault| matches!(fault, Mismatch::Shape { .. })).collect();
-        // The types single out a signature: say what is wrong with it rather than with all.
-        if let [fault] = &shapes[..] {
-            return self.mismatch(call, fault, at);
+            errors.iter().filter(|error| matches!(error, Mismatch::Shape { .. })).collect();
+        // The types single out a signature: report why this one does not match.
+        if let [error] = &shapes[..] {
+            return self.mismatch(call, error, at);
         }
-        if let [fault] = &faults[..] {
-            return self.mismatch(call, fault, at);
+        if let [error] = &errors[..] {
+            return self.mismatch(call, error, at);
         }
         let types: Vec<String> = call.described_types();
         let message = format_args!(
-            "{} matches no signature: it is given ({})",
+            "{} matches no signature: found ({})",
             call.node.describe(at),
             types.join(", ")
         );
         self.report_with(Rule::R74, at, message, |diagnostic| {
-            faults
+            errors
                 .iter()
                 .take(MAX_SHOWN)
-                .fold(diagnostic, |diagnostic, fault| diagnostic.with_note(fault.to_string()))
+                .fold(diagnostic, |diagnostic, error| diagnostic.with_note(error.to_string()))
         });
     }
 
-    /// Reports why a call does not fit the one declaration it can mean.
+    /// Reports why a call does not match the only candidate.
     fn settle(
         &mut self,
         call: &Call<'_>,
         found: Result<Inferred, Mismatch<'_>>,
         at: &Path<'_>,
     ) -> Inferred {
-        found.unwrap_or_else(|fault| {
-            self.mismatch(call, &fault, at);
+        found.unwrap_or_else(|error| {
+            self.mismatch(call, &error, at);
             vec![]
         })
     }
 
-    fn mismatch(&mut self, call: &Call<'_>, fault: &Mismatch<'_>, at: &Path<'_>) {
+    fn mismatch(&mut self, call: &Call<'_>, error: &Mismatch<'_>, at: &Path<'_>) {
         let node = call.node;
-        match fault {
+        match error {
             Mismatch::Count { .. } | Mismatch::Type { .. } => {
-                let message = format_args!("{} matches no signature: {fault}", node.describe(at));
+                let message = format_args!("{} matches no signature: {error}", node.describe(at));
                 self.report(Rule::R74, at, message);
             }
             Mismatch::Shape { input, conflict } => {
@@ -287,19 +287,20 @@ impl<'c> Checker<'c> {
         });
     }
 
-    /// An element of a tuple is one that it has.
+    /// Checks that the index of a tuple's element is in range.
     fn tuple_index(&mut self, call: &Call<'_>, at: &Path<'_>) {
         let [Some(ty)] = call.types else { return };
         let Type::Tuple(types) = &**ty else { return };
         let Some(attribute) = call.node.attribute("index") else { return };
         let AttributeValue::Int(index) = attribute.value else { return };
         if index < 0 || index >= types.len() as i64 {
-            let message = format_args!("{} takes element {index} of {ty}", call.node.describe(at));
+            let message =
+                format_args!("{} accesses element {index} of {ty}", call.node.describe(at));
             self.report(Rule::R83, &at.key("attribute", "index"), message);
         }
     }
 
-    /// What is known of the outputs: by the declaration, and by what the node itself says.
+    /// The known properties of the outputs: by the declaration, and by the node itself.
     fn conclude<'s>(
         &mut self,
         node: &'s Node,
@@ -313,7 +314,7 @@ impl<'c> Checker<'c> {
             let Some(found) = found else { continue };
             if stated.ty.as_ref().is_some_and(|ty| !fits(ty, found)) {
                 let message = format_args!(
-                    "input {index} of {} is {found}, not as it says",
+                    "input {index} of {} is {found}, but the node states otherwise",
                     node.describe(at)
                 );
                 self.report(Rule::R74, &at.index("input_type", index), message);
@@ -345,7 +346,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Checks what is said of an output of a graph or function against what its node makes.
+    /// Checks the declared type of an output of a graph or function against its node's result.
     pub(super) fn computed(
         &mut self,
         output: &Value,
@@ -363,22 +364,24 @@ impl<'c> Checker<'c> {
     /// Checks two types of one value against each other.
     fn same(&mut self, name: &str, stated: &Type, found: &Type, rule: Rule, at: &Path<'_>) {
         if !fits(stated, found) {
-            let message = format_args!("`{name}` is declared {stated}, its node makes {found}");
+            let message =
+                format_args!("`{name}` is declared {stated}, but its node computes {found}");
             return self.report(rule, at, message);
         }
         if let (Some(a), Some(b)) = (shape_of(stated), shape_of(found))
             && contradict(a, b)
         {
-            let message = format_args!("`{name}` is declared of shape {a}, its node makes {b}");
+            let message =
+                format_args!("`{name}` is declared with shape {a}, but its node computes {b}");
             self.report(Rule::R101, at, message);
         }
     }
 }
 
-/// Signatures whose faults are told.
+/// Maximum number of signatures whose mismatches are reported.
 const MAX_SHOWN: usize = 8;
 
-/// The rule that a conflict of shapes breaks.
+/// The rule that a conflict of shapes violates.
 fn rule_of(conflict: &Conflict) -> Rule {
     let is_alone = |dims: &[crate::model::Dim]| dims.len() == 1;
     match &conflict.kind {

@@ -25,7 +25,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What has been bundled from a library that is imported still is what it says there.
+    /// Checks that symbols bundled from an imported library are equal to those of the library.
     pub(super) fn bundled(&mut self, libraries: &Libraries) {
         let module = self.module;
         let mut names: BTreeMap<&str, Names<'_>> = BTreeMap::new();
@@ -58,8 +58,7 @@ impl Checker<'_> {
 
     fn differs(&mut self, is_same: bool, library: &str, symbol: &str, at: &Path<'_>) {
         if !is_same {
-            let message =
-                format_args!("`{library}.{symbol}` is another in the library that is imported");
+            let message = format_args!("`{library}.{symbol}` differs from the imported library");
             self.report(Rule::R66, at, message);
         }
     }
@@ -100,7 +99,7 @@ impl Checker<'_> {
         for (index, signature) in operator.signatures.iter().enumerate() {
             let at = at.index("signature", index);
             self.signature(name, signature, &at);
-            // Quadratic in the overloads of one operator, which are few; bounded for hostile files.
+            // Quadratic in the overloads of one operator, which are few; limited for hostile files.
             let before = operator.signatures[..index].iter().rev().take(MAX_COMPARED);
             if before.clone().any(|other| same_call(other, signature)) {
                 self.report(
@@ -198,16 +197,15 @@ impl Checker<'_> {
             self.name("the name of an attribute", Some(name), &at);
             self.literal(attribute, &at);
             if !used.contains(name) {
-                let message =
-                    format_args!("nothing in the function refers to its attribute `{name}`");
+                let message = format_args!("the function does not use its attribute `{name}`");
                 self.report(Rule::R36, &at, message);
             }
         }
     }
 
-    /// Variables of outputs that only another declaration gives a size.
+    /// Variables of outputs that only another declaration determines.
     ///
-    /// Only those of the same document count, whatever it has been bundled with.
+    /// Only declarations of the same document count, even if it has been bundled with others.
     fn leaks(&mut self, function: &Function, elsewhere: &Scopes<'_>, at: &Path<'_>) {
         let home = function.domain.as_deref();
         let own: BTreeSet<&str> = function.inputs.iter().flat_map(names_of).collect();
@@ -216,7 +214,7 @@ impl Checker<'_> {
                 let Some(scope) = elsewhere.get(&(home, name)) else { continue };
                 let value = output.name();
                 let message = format_args!(
-                    "`{name}` of output `{value}` stands in no input of its function, only in those of {scope}"
+                    "`{name}` of output `{value}` occurs in no input of its function, only in those of {scope}"
                 );
                 self.report(Rule::R93, &at.index("output", index), message);
             }
@@ -224,10 +222,10 @@ impl Checker<'_> {
     }
 }
 
-/// Earlier signatures that one is compared with.
+/// Maximum number of earlier signatures that one is compared with.
 const MAX_COMPARED: usize = 256;
 
-/// Whether the same calls match two signatures.
+/// Whether two signatures match the same calls.
 fn same_call(a: &Signature, b: &Signature) -> bool {
     let types = |values: &[Value]| -> Vec<_> {
         values.iter().map(|value| (value.ty.clone(), value.shape.clone())).collect()
@@ -237,7 +235,7 @@ fn same_call(a: &Signature, b: &Signature) -> bool {
         && a.attributes == b.attributes
 }
 
-/// Names of the attributes of the function that nodes refer to.
+/// Names of the function's attributes that nodes refer to.
 fn references<'m>(nodes: &'m [Node], used: &mut BTreeSet<&'m str>) {
     for attribute in nodes.iter().flat_map(|node| &node.attributes) {
         if let AttributeValue::Reference { name, .. } = &attribute.value {
@@ -247,10 +245,10 @@ fn references<'m>(nodes: &'m [Node], used: &mut BTreeSet<&'m str>) {
     }
 }
 
-/// Declarations, in words, by the document they come from and a variable of theirs.
+/// Declarations, for messages, by their document and a variable.
 type Scopes<'m> = HashMap<(Option<&'m str>, &'m str), String>;
 
-/// Variables that inputs of the graph and of functions give a size, and where.
+/// Variables that inputs of the graph and of functions determine, and where.
 fn scopes<'m>(graph: Option<&'m Graph>, functions: &'m [Function]) -> Scopes<'m> {
     let mut scopes = HashMap::new();
     for value in graph.iter().flat_map(|graph| &graph.inputs) {

@@ -17,8 +17,8 @@ impl Checker<'_> {
             self.doc(Some(doc), &at.field("metadata").field("license"));
         }
         for (index, import) in self.module.imports.iter().enumerate() {
-            if let Some(fault) = crate::library::reference_fault(import) {
-                let message = format_args!("import `{import}` {fault}");
+            if let Some(error) = crate::library::reference_error(import) {
+                let message = format_args!("import `{import}` {error}");
                 self.report(Rule::R60, &at.index("import", index), message);
             }
         }
@@ -31,11 +31,11 @@ impl Checker<'_> {
         let has_symbols = !self.module.operators.is_empty() || !self.module.functions.is_empty();
         let is_library = match graph {
             None => self.options.role == Role::Root,
-            // What was read as a graph by order may be none.
+            // A file that was detected as a graph by its field order may be none.
             Some(graph) => is_empty(graph) && has_symbols && !self.is_onnx(),
         };
         if is_library {
-            let message = "the document has functions or operators and no graph: it is a library";
+            let message = "the document is a library: it has functions or operators and no graph";
             self.report(Rule::R15, &Path::ROOT, message);
         }
     }
@@ -67,16 +67,16 @@ impl Checker<'_> {
     fn versions(&mut self, metadata: &Metadata, at: &Path<'_>) {
         let newest = if self.is_onnx() { NEWEST_ONNX } else { 1 };
         match metadata.ir_version {
-            None => self.report(Rule::R07, &Path::ROOT, "the version of the format is not given"),
+            None => self.report(Rule::R07, &Path::ROOT, "the version of the format is missing"),
             Some(version) if !(1..=newest).contains(&version) => {
                 let message =
-                    format_args!("version {version} of the format is not known: 1 to {newest} are");
+                    format_args!("unknown version {version} of the format, expected 1 to {newest}");
                 self.report(Rule::R07, &at.field("ir_version"), message);
             }
             Some(_) => {}
         }
         if metadata.model_version.is_none() {
-            self.report(Rule::R08, &Path::ROOT, "the version of the model is not given");
+            self.report(Rule::R08, &Path::ROOT, "the version of the model is missing");
         }
         if let Some(ProducerVersion::Text(text)) = &metadata.producer_version {
             let message =
@@ -89,9 +89,9 @@ impl Checker<'_> {
     pub(super) fn doc(&mut self, doc: Option<&str>, at: &Path<'_>) {
         let Some(doc) = doc.filter(|_| !self.is_onnx()) else { return };
         if let Some(tag) = markup::html(doc) {
-            self.report(Rule::R11, at, format_args!("the documentation holds HTML: `{tag}`"));
+            self.report(Rule::R11, at, format_args!("the documentation contains HTML: `{tag}`"));
         } else if let Some(found) = markup::other_markup(doc) {
-            self.report(Rule::R12, at, format_args!("the documentation holds {found}"));
+            self.report(Rule::R12, at, format_args!("the documentation contains {found}"));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Cycles of a graph of numbered nodes.
+//! Cycles of a graph with numbered nodes.
 
-/// Which nodes lie on a cycle together: for each, the number of its component, or `None` when it
-/// lies on none. Takes time linear in nodes and edges, whatever the depth.
+/// The strongly connected component of each node that is on a cycle, by number; `None` for nodes that
+/// are on none. Takes time linear in nodes and edges, whatever the depth.
 pub(crate) fn cycles(count: usize, edges: &[(u32, u32)]) -> Vec<Option<u32>> {
     let graph = Adjacency::new(count, edges);
     let mut found = Tarjan {
@@ -20,7 +20,7 @@ pub(crate) fn cycles(count: usize, edges: &[(u32, u32)]) -> Vec<Option<u32>> {
     found.component
 }
 
-/// A cycle through a node: it and those that lead back to it, each within its component.
+/// A cycle through a node: the node and those that lead back to it, within its component.
 pub(crate) fn cycle_through(
     start: u32,
     edges: &[(u32, u32)],

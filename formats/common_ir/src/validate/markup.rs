@@ -1,4 +1,4 @@
-//! What in a text is HTML or another markup than Markdown.
+//! Detects HTML and other markup than Markdown in a text.
 
 /// The first HTML tag or comment outside code spans; autolinks are Markdown.
 pub(super) fn html(text: &str) -> Option<String> {
@@ -14,7 +14,7 @@ pub(super) fn html(text: &str) -> Option<String> {
     })
 }
 
-/// Whether what is between `<` and `>` is a tag: a name, and then attributes.
+/// Whether the text between `<` and `>` is a tag: a name, followed by attributes.
 fn is_tag(inner: &str) -> bool {
     let name = inner.strip_prefix('/').unwrap_or(inner);
     let length =
@@ -24,7 +24,7 @@ fn is_tag(inner: &str) -> bool {
     starts && (rest.is_empty() || rest.starts_with([' ', '\n', '\t', '/']))
 }
 
-/// What looks like LaTeX or a directive of reStructuredText.
+/// Text that looks like LaTeX or a directive of reStructuredText.
 pub(super) fn other_markup(text: &str) -> Option<&'static str> {
     let text = prose(text);
     let is_directive = |line: &str| {
@@ -41,7 +41,7 @@ pub(super) fn other_markup(text: &str) -> Option<&'static str> {
     text.split('\\').skip(1).any(is_command).then_some("a command of LaTeX")
 }
 
-/// The text with code spans and fenced blocks taken out.
+/// The text without code spans and fenced blocks.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     let mut rest = text;
@@ -61,7 +61,7 @@ fn prose(text: &str) -> String {
     prose + rest
 }
 
-/// Where a code span of that many ticks is over.
+/// Where a code span with that many ticks ends.
 fn close(text: &str, ticks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(start) = text[at..].find('`') {

@@ -1,8 +1,8 @@
-//! Whether a module is valid: the rules of Common IR, and of them those that hold in ONNX.
+//! Validates modules: the rules of Common IR, and those of them that apply to ONNX.
 //!
-//! Before: a module as it was read, and the libraries it imports. After: every breach of a rule is
-//! a diagnostic at its item's path, its code and message naming the rule. Nothing is changed. Takes
-//! time linear in the module.
+//! Before: a module as it was read, and the libraries it imports. After: every violation of a rule is
+//! a diagnostic at its item's path, whose code and message name the rule. The module is unchanged.
+//! Takes time linear in the module.
 
 mod body;
 mod call;
@@ -27,20 +27,20 @@ use crate::model::{Module, Path, Schema};
 pub(crate) use flow::{cycle_through, cycles};
 pub use rules::Rule;
 pub(crate) use symbols::{Callee, Symbols};
-pub use tensor::data_fault;
+pub use tensor::data_error;
 
-/// How strict to be.
+/// How strict validation is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// As the format says.
+    /// According to the format.
     #[default]
     Strict,
-    /// What files of the time do nevertheless are warnings: names that are not identifiers, no
+    /// Deviations common in files of the time are warnings: names that are not identifiers, no
     /// domain, no counts of inputs, no declarations.
     Compat,
 }
 
-/// What the document is used as.
+/// The intended use of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Either.
@@ -50,20 +50,20 @@ pub enum Role {
     Root,
 }
 
-/// How to validate.
+/// Options of validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValidateOptions {
-    /// How strict to be.
+    /// How strict validation is.
     pub level: Level,
-    /// What the document is used as.
+    /// The intended use.
     pub role: Role,
-    /// Bare names of operators that nothing declares are those of the standard library.
+    /// Whether bare names of undeclared operators refer to the standard library.
     pub implicit_std: bool,
 }
 
-/// Checks a module, and the libraries it imports; every breach of a rule goes to `sink`.
+/// Validates a module, and the libraries it imports; every violation of a rule goes to `sink`.
 ///
-/// A diagnostic in a library is at the import that leads to it, with its place in a note.
+/// A diagnostic in a library is at the import that leads to it, with its location in a note.
 pub fn validate(
     module: &Module,
     libraries: &Libraries,
@@ -99,7 +99,7 @@ fn check(module: &Module, libraries: &Libraries, options: &ValidateOptions, sink
     checker.bodies();
 }
 
-/// The state of a check.
+/// The state of validation.
 pub(crate) struct Checker<'c> {
     module: &'c Module,
     symbols: &'c Symbols<'c>,
@@ -107,41 +107,41 @@ pub(crate) struct Checker<'c> {
     sink: &'c mut Sink,
     /// Domain of the function whose body is checked.
     body: Option<&'c str>,
-    /// Hints that may still be looked for: each takes time of its own.
+    /// Number of hints that may still be computed: each takes time.
     hints: usize,
-    /// Diagnostics that have been put into words.
+    /// Number of detailed diagnostics so far.
     worded: usize,
 }
 
-/// Diagnostics that say more than their rule: those beyond are hardly read, and take time.
+/// Maximum number of detailed diagnostics: further ones would hardly be read, and take time.
 const MAX_WORDED: usize = 5000;
 
-/// Diagnostics that come with a hint.
+/// Maximum number of diagnostics with a hint.
 const MAX_HINTS: usize = 32;
 
 impl Checker<'_> {
-    /// Whether the module speaks ONNX's words.
+    /// Whether the module is an ONNX model.
     fn is_onnx(&self) -> bool {
         self.module.schema == Schema::Onnx
     }
 
-    /// Whether one more hint may be looked for.
+    /// Whether one more hint may be computed.
     fn may_hint(&mut self) -> bool {
         self.hints = self.hints.saturating_sub(1);
         self.hints > 0
     }
 
-    /// How bad a breach of a rule is here; `None` when it is not checked.
+    /// The severity of a violation of a rule here; `None` if the rule is not checked.
     fn severity(&self, rule: Rule) -> Option<Severity> {
         rule.severity(self.options.level, self.module.schema)
     }
 
-    /// Reports a breach.
+    /// Reports a violation.
     fn report(&mut self, rule: Rule, at: &Path<'_>, message: impl std::fmt::Display) {
         self.report_with(rule, at, message, |diagnostic| diagnostic);
     }
 
-    /// Reports a breach with more said about it.
+    /// Reports a violation with further changes to the diagnostic.
     fn report_with(
         &mut self,
         rule: Rule,
@@ -152,13 +152,13 @@ impl Checker<'_> {
         let Some(severity) = self.severity(rule) else { return };
         self.worded += 1;
         let found = match self.worded > MAX_WORDED {
-            true => diagnostic(rule, severity, at, format_args!("not so: {}", rule.title())),
+            true => diagnostic(rule, severity, at, format_args!("violated: {}", rule.title())),
             false => more(diagnostic(rule, severity, at, message)),
         };
         self.sink.push(found);
     }
 
-    /// Reports as a warning at most.
+    /// Reports at most a warning.
     fn warn(&mut self, rule: Rule, at: &Path<'_>, message: impl std::fmt::Display) {
         if let Some(severity) = self.severity(rule) {
             let severity = severity.max(Severity::Warning);

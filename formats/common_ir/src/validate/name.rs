@@ -40,7 +40,7 @@ const TOP_LEVEL: &[&str] = &[
 ];
 
 impl Checker<'_> {
-    /// Checks the syntax of a name that is there.
+    /// Checks the syntax of a name, if it is present.
     pub(super) fn name(&mut self, what: &str, name: Option<&str>, at: &Path<'_>) {
         let Some(name) = name else { return };
         if !is_identifier(name) {
@@ -52,8 +52,8 @@ impl Checker<'_> {
 
     /// Checks the domain of the document.
     pub(super) fn domain(&mut self, domain: &str, at: &Path<'_>) {
-        if let Some(fault) = domain_fault(domain) {
-            let message = format_args!("the domain `{domain}` is not a DNS name: {fault}");
+        if let Some(error) = domain_error(domain) {
+            let message = format_args!("the domain `{domain}` is not a DNS name: {error}");
             return self.report(Rule::R05, at, message);
         }
         let first = domain.split('.').next().unwrap_or_default();
@@ -67,8 +67,8 @@ impl Checker<'_> {
     }
 }
 
-/// Why a name is not a DNS name.
-fn domain_fault(domain: &str) -> Option<String> {
+/// The reason why a name is not a DNS name.
+fn domain_error(domain: &str) -> Option<String> {
     if domain.len() > 253 {
         return Some(format!("it has {} characters, at most 253", domain.len()));
     }
@@ -102,10 +102,10 @@ mod tests {
         let long = format!("com.{}", "a".repeat(64));
         let longer = ["a"; 128].join(".");
         for wrong in ["com..x", "a_b", "-x.com", "com.x-", "", ".com", &long, &longer] {
-            assert!(domain_fault(wrong).is_some(), "{wrong}");
+            assert!(domain_error(wrong).is_some(), "{wrong}");
         }
         for right in ["com.example.nn", "ai", "xn--p1ai.3m", "a-b.c"] {
-            assert_eq!(domain_fault(right), None, "{right}");
+            assert_eq!(domain_error(right), None, "{right}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Functions that call themselves, over all documents.
+//! Recursive functions, across all documents.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{Callee, Rule, Symbols, ValidateOptions, diagnostic};
 use crate::library::Libraries;
 use crate::model::{Function, Module, Node, Path};
 
-/// Reports each ring of calls once, at its first function.
+/// Reports each cycle of calls once, at its first function.
 pub(super) fn report(
     module: &Module,
     libraries: &Libraries,
@@ -26,7 +26,7 @@ pub(super) fn report(
         if component[index].is_none_or(|ring| !seen.insert(ring)) {
             continue;
         }
-        // Each is looked for among all calls.
+        // Each search takes time linear in all calls.
         let ring = match seen.len() <= MAX_RINGS {
             true => cycle_through(index as u32, &edges, &component),
             false => vec![index as u32],
@@ -55,10 +55,10 @@ fn name(function: &Function) -> &str {
     function.name.as_deref().unwrap_or_default()
 }
 
-/// A function with the number of its document and its own in it.
+/// A function with the index of its document and its index there.
 type Place<'m> = (usize, usize, &'m Function);
 
-/// Every function, and which calls which.
+/// All functions, and the calls between them.
 fn calls<'m>(
     documents: &[&'m Module],
     libraries: &'m Libraries,
@@ -92,7 +92,7 @@ fn calls<'m>(
     (functions, edges)
 }
 
-/// Calls `visit` for each node, those of graphs in attributes included.
+/// Calls `visit` for each node, including those of graphs in attributes.
 fn each_node(nodes: &[Node], visit: &mut dyn FnMut(&Node)) {
     for node in nodes {
         visit(node);

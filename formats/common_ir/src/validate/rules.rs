@@ -1,17 +1,17 @@
-//! The rules as rows: code, how bad a breach is, what is right, and how to mend it.
+//! The rules as a table: code, severity, title, and help.
 
 use irc_diag::Severity;
 
 use super::Level;
 use crate::model::Schema;
 
-/// How bad a breach is; `X` is not checked.
+/// Severities; `X` is not checked.
 const E: Option<Severity> = Some(Severity::Error);
 const W: Option<Severity> = Some(Severity::Warning);
 const N: Option<Severity> = Some(Severity::Note);
 const X: Option<Severity> = None;
 
-/// How bad a breach of a rule is at each level, and in ONNX.
+/// The severity of a violation at each level, and in ONNX.
 struct Row {
     code: &'static str,
     strict: Option<Severity>,
@@ -22,12 +22,12 @@ struct Row {
 
 macro_rules! rules {
     ($($id:ident $code:literal $strict:ident $compat:ident $onnx:ident $title:literal $help:literal;)*) => {
-        /// A rule for what a valid file says.
+        /// A rule that a valid file satisfies.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule { $(#[doc = $title] $id,)* }
 
         impl Rule {
-            /// Every rule, in order.
+            /// All rules, in order.
             pub const ALL: &'static [Rule] = &[$(Rule::$id),*];
 
             /// Its name: `R40`.
@@ -35,7 +35,7 @@ macro_rules! rules {
                 match self { $(Rule::$id => stringify!($id),)* }
             }
 
-            /// What is right, in a few words.
+            /// The rule in a few words.
             pub fn title(self) -> &'static str {
                 match self { $(Rule::$id => $title,)* }
             }
@@ -63,7 +63,7 @@ rules! {
     R07 "cir-r07" E E E "the version of the format is given and known" "set `ir_version`: 1 in Common IR, 1 to 14 in ONNX";
     R08 "cir-r08" E W X "the version of the model is given" "set `model_version`";
     R09 "cir-r09" E E X "optional metadata have their type" "`producer_version` is a number: two digits major, two minor, four below";
-    R10 "cir-r10" W W X "a graph or library is documented" "say in `doc_string` what it is for";
+    R10 "cir-r10" W W X "a graph or library is documented" "describe its purpose in `doc_string`";
     R11 "cir-r11" E W X "documentation holds no HTML" "write Markdown, or put the text in a code span";
     R12 "cir-r12" W W X "documentation is Markdown" "write Markdown, or put the text in a code span";
     R13 "cir-r13" E W W "each graph input and output has a name and a type" "`input` and `input_arg_info` are parallel lists, as are `output` and `output_arg_info`";
@@ -81,15 +81,15 @@ rules! {
     R33 "cir-r33" E E E "the body of a function is in topological order" "move the node after those whose outputs it uses";
     R34 "cir-r34" E E E "the body of a function computes each output" "name an output of a node like it";
     R35 "cir-r35" E E E "no function calls itself" "a function is replaced by its body, which must terminate: remove the call";
-    R36 "cir-r36" W W X "attributes of a function are used in its body" "the format does not say what they are for: here, named defaults that the body may refer to";
+    R36 "cir-r36" W W X "attributes of a function are used in its body" "the format does not specify their purpose: here, named defaults that the body may refer to";
     R40 "cir-r40" E E E "each input is computed, given or constant" "name an output of an earlier node, a graph input or an initializer";
     R41 "cir-r41" E E E "each value is computed once" "rename one of the outputs";
     R42 "cir-r42" E E E "graph outputs are outputs of nodes" "pass the value through a node such as Identity";
-    R43 "cir-r43" E W X "calls of operators count the inputs of each parameter" "set `input_arg_count`; --compat does without";
+    R43 "cir-r43" E W X "calls of operators count the inputs of each parameter" "set `input_arg_count`; --compat accepts calls without it";
     R44 "cir-r44" E E X "there is one count for each formal parameter" "give `input_arg_count` one entry for each parameter; 0 leaves it out";
     R45 "cir-r45" E E X "the counts add up to the number of inputs" "inputs are matched with parameters from left to right";
     R46 "cir-r46" E E E "counts are not negative" "0 leaves the parameter out";
-    R47 "cir-r47" E E E "a call of a function has its number of inputs and outputs" "each parameter takes one value";
+    R47 "cir-r47" E E E "a call of a function has as many inputs and outputs as the function" "each parameter takes one value";
     R48 "cir-r48" E E E "nodes are in topological order" "move the node after those whose outputs it uses";
     R49 "cir-r49" E E E "a control input names an earlier node" "name a node before this one";
     R50 "cir-r50" W W W "a control input adds an edge" "remove it";
@@ -97,7 +97,7 @@ rules! {
     R52 "cir-r52" E E X "an attribute has one value" "set one of its value fields";
     R53 "cir-r53" E E X "attributes are those declared, of the declared types" "an attribute is optional when its declaration says so in the first word of its `doc_string`";
     R60 "cir-r60" E E E "an import is a URI or a relative path" "escape what a URI cannot hold: `%20` for a space";
-    R61 "cir-r61" E E E "imported documents can be had" "it is searched for beside the importing document and in each --library-path";
+    R61 "cir-r61" E E E "imported documents can be read" "it is searched for beside the importing document and in each --library-path";
     R62 "cir-r62" E E E "imported documents are libraries" "import a library: it has functions and operators, and no graph";
     R63 "cir-r63" W W W "imports form no cycle" "each library is read once; move what both need into a third";
     R64 "cir-r64" E E E "a library has one identity" "import one version of it only";
@@ -115,7 +115,7 @@ rules! {
     R82 "cir-r82" E E W "a list has one type of elements" "give the type of its elements";
     R83 "cir-r83" E E X "an element of a tuple is one that it has" "elements are counted from 0";
     R84 "cir-r84" E E W "strings are UTF-8 without byte order mark or final NUL" "encode the text as UTF-8; other bytes go into a tensor of uint8";
-    R85 "cir-r85" E E E "elements are in the field of their type, as many as the sizes say" "one `*_data` field, that of the element type, or `raw_data`";
+    R85 "cir-r85" E E E "elements are in the field of their type, as many as the sizes require" "one `*_data` field, that of the element type, or `raw_data`";
     R86 "cir-r86" E E E "raw data have the size of the elements" "little-endian, row-major, one byte for a bool";
     R87 "cir-r87" E E E "sparse tensors have an index within the sizes for each value" "indices are [nnz, rank], or [nnz] linear in ONNX; values are [nnz]";
     R88 "cir-r88" E E E "a segment is a range of raw data" "give `begin` <= `end`, and the elements in `raw_data`";
@@ -131,7 +131,7 @@ rules! {
     R98 "cir-r98" E E E "a variable beside a wildcard is one size" "both must have the same size there";
     R99 "cir-r99" E E E "a scalar has no dimensions" "`[]` is a scalar; a shape that is left out is unknown";
     R100 "cir-r100" W W W "one shape determines its wildcards" "give all but one of its wildcards a shape of its own among the inputs";
-    R101 "cir-r101" E E E "numbers in shapes are met" "the sizes must be equal";
+    R101 "cir-r101" E E E "sizes given as numbers match" "the sizes must be equal";
     R102 "cir-r102" E E W "arguments fit the graph's signature" "a default must be a value of its input";
 }
 
@@ -141,12 +141,12 @@ impl Rule {
         self.row().code
     }
 
-    /// How to mend a breach.
+    /// How to resolve a violation.
     pub fn help(self) -> &'static str {
         self.row().help
     }
 
-    /// How bad a breach is in a file of that schema; `None` when it is not checked there.
+    /// The severity of a violation in a file of that schema; `None` if it is not checked there.
     pub fn severity(self, level: Level, schema: Schema) -> Option<Severity> {
         let row = self.row();
         match (schema, level) {

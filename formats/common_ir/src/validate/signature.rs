@@ -1,4 +1,4 @@
-//! A call against one signature.
+//! Matches a call with one signature.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,10 +26,10 @@ impl Call<'_> {
     }
 }
 
-/// Why a call is none of a signature.
+/// The reason why a call does not match a signature.
 #[derive(Clone, Debug)]
 pub(super) enum Mismatch<'s> {
-    /// Of outputs.
+    /// The number of outputs.
     Count {
         found: usize,
         expected: usize,
@@ -48,7 +48,9 @@ pub(super) enum Mismatch<'s> {
 impl fmt::Display for Mismatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Count { found, expected } => write!(f, "{found} outputs, it has {expected}"),
+            Self::Count { found, expected } => {
+                write!(f, "expected {expected} outputs, found {found}")
+            }
             Self::Type { value, found, formal } => {
                 let declared = formal.ty.as_ref().map(Type::to_string).unwrap_or_default();
                 write!(f, "`{value}` is {found}, `{}` is declared {declared}", formal.name())
@@ -63,9 +65,9 @@ pub(super) fn one_each(count: usize) -> Vec<usize> {
     vec![1; count]
 }
 
-/// How many inputs each parameter of a signature takes; `None` when it has another number of them.
+/// How many inputs each parameter of a signature takes; `None` if the number of counts is wrong.
 ///
-/// Without counts each takes one, the last what is left, and parameters at the end none.
+/// Without counts each takes one, the last takes the rest, and trailing parameters take none.
 pub(super) fn groups(node: &Node, signature: &Signature) -> Option<Vec<usize>> {
     let parameters = signature.inputs.len();
     if !node.arg_counts.is_empty() {
@@ -83,7 +85,7 @@ pub(super) fn groups(node: &Node, signature: &Signature) -> Option<Vec<usize>> {
     Some(groups)
 }
 
-/// The types of the outputs of a call, if it is one of these parameters and results.
+/// The types of the outputs of a call that matches these parameters and results.
 pub(super) fn unify<'s>(
     call: &Call<'s>,
     parameters: &'s [Value],
@@ -91,7 +93,7 @@ pub(super) fn unify<'s>(
     groups: &[usize],
 ) -> Result<Vec<Option<Type>>, Mismatch<'s>> {
     let node = call.node;
-    let is_variadic = results.last().is_some_and(|last| says(last, "variadic"));
+    let is_variadic = results.last().is_some_and(|last| has_leading_word(last, "variadic"));
     if node.outputs.len() > results.len() && !is_variadic {
         let (found, expected) = (node.outputs.len(), results.len());
         return Err(Mismatch::Count { found, expected });
@@ -124,9 +126,9 @@ pub(super) fn unify<'s>(
     Ok(results.take(node.outputs.len()).map(|result| applied(result, &unifier)).collect())
 }
 
-/// Attributes of a call that are not as declared, and why.
-pub(super) fn literal_faults(node: &Node, signature: &Signature) -> Vec<(String, String)> {
-    let mut faults = vec![];
+/// Attributes of a call that differ from their declaration, and how.
+pub(super) fn literal_errors(node: &Node, signature: &Signature) -> Vec<(String, String)> {
+    let mut errors = vec![];
     let declared: BTreeMap<&str, &Value> =
         signature.attributes.iter().rev().map(|declared| (declared.name(), declared)).collect();
     let mut given = BTreeSet::new();
@@ -135,29 +137,31 @@ pub(super) fn literal_faults(node: &Node, signature: &Signature) -> Vec<(String,
         given.insert(name);
         let declared = declared.get(name);
         match declared {
-            None => faults.push((name.to_owned(), "is not declared".to_owned())),
+            None => errors.push((name.to_owned(), "is not declared".to_owned())),
             // Without a value it is reported as that.
             Some(_) if attribute.value == AttributeValue::Nothing => {}
             Some(declared) if !literal_fits(declared, &attribute.value) => {
                 let kind = attribute.value.kind().map_or("nothing", |kind| kind.field());
                 let ty = declared.ty.as_ref().map(Type::to_string).unwrap_or_default();
-                faults.push((name.to_owned(), format!("is in `{kind}`, declared {ty}")));
+                errors.push((name.to_owned(), format!("is in `{kind}`, declared {ty}")));
             }
             Some(_) => {}
         }
     }
-    for declared in signature.attributes.iter().filter(|declared| !says(declared, "optional")) {
+    for declared in
+        signature.attributes.iter().filter(|declared| !has_leading_word(declared, "optional"))
+    {
         let name = declared.name();
         if !given.contains(name) {
-            faults.push((name.to_owned(), "is missing".to_owned()));
+            errors.push((name.to_owned(), "is missing".to_owned()));
         }
     }
-    faults
+    errors
 }
 
 /// Whether the documentation of a parameter starts with a word: the format has no other place for
-/// what may be left out, or be there several times.
-fn says(value: &Value, word: &str) -> bool {
+/// optional and variadic parameters.
+fn has_leading_word(value: &Value, word: &str) -> bool {
     let first = value.doc.as_deref().and_then(|doc| doc.split_whitespace().next());
     let first = first.map(|first| first.trim_end_matches([',', '.', ':', ';']));
     first.is_some_and(|first| first.eq_ignore_ascii_case(word))

@@ -1,11 +1,11 @@
-//! What the names of operators and functions stand for.
+//! Resolution of names of operators and functions.
 
 use std::collections::HashMap;
 
 use crate::library::{self, Libraries};
 use crate::model::{Function, Module, Node, Operator, Schema};
 
-/// What a node calls.
+/// The callee of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callee<'s> {
     Operator(&'s Operator),
@@ -15,9 +15,9 @@ pub(crate) enum Callee<'s> {
 /// Domain, name, overload.
 type Key<'s> = (&'s str, &'s str, &'s str);
 
-/// Symbols that a document can name.
+/// Symbols that a document can refer to.
 pub(crate) struct Symbols<'s> {
-    /// How others name the document.
+    /// The document's own prefix in others.
     own: String,
     local: HashMap<Key<'s>, Callee<'s>>,
     libraries: &'s Libraries,
@@ -25,7 +25,7 @@ pub(crate) struct Symbols<'s> {
 }
 
 impl<'s> Symbols<'s> {
-    /// The symbols of a document; the standard library's by their bare names if `implicit_std`.
+    /// The symbols of a document; with `implicit_std`, also the standard library's by their bare names.
     pub(crate) fn new(module: &'s Module, libraries: &'s Libraries, implicit_std: bool) -> Self {
         let own = module.qualified_name();
         let mut local = HashMap::new();
@@ -51,7 +51,7 @@ impl<'s> Symbols<'s> {
         Self { own, local, libraries, standard }
     }
 
-    /// What a node calls that is in the document itself, or in the body of a function that came
+    /// The callee of a node in the document itself, or in the body of a function that was bundled
     /// from a library.
     pub(crate) fn called(&self, node: &Node, body: Option<&str>) -> Option<Callee<'_>> {
         let overload = node.overload.as_deref().unwrap_or_default();
@@ -78,12 +78,12 @@ impl<'s> Symbols<'s> {
         })
     }
 
-    /// Whether there is a library of that domain and name, joined by a dot.
+    /// Whether there is a library with that domain and name, joined by a dot.
     pub(crate) fn knows_library(&self, library: &str) -> bool {
         library == self.own || self.libraries.contains(library)
     }
 
-    /// Names like one that is not found, the nearest first, as a node would write them.
+    /// Names similar to one that is undefined, the closest first, as a node would write them.
     pub(crate) fn near(&self, node: &Node, body: Option<&str>) -> Vec<String> {
         let wanted = node.symbol();
         let qualify = |domain: &str, name: &str| match domain {

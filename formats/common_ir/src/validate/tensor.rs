@@ -24,7 +24,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the tensor is whole, and its size to be checked.
+    /// Whether the tensor is complete, so that its size is checked.
     fn segment(&mut self, tensor: &Tensor, name: &str, at: &Path<'_>) -> bool {
         let Some(segment) = tensor.segment else { return true };
         let (begin, end) = (segment.begin.unwrap_or(0), segment.end.unwrap_or(0));
@@ -43,7 +43,7 @@ impl Checker<'_> {
 
     fn elements(&mut self, tensor: &Tensor, name: &str, at: &Path<'_>) {
         let found = match &tensor.data {
-            // Absent external data was reported when the file was read.
+            // Absent external data have been reported by the reader.
             TensorData::External(external) if external.bytes.is_none() => return,
             TensorData::Strings(_) => {
                 tensor.strings().map(|strings| self.strings(strings, name, at))
@@ -53,10 +53,10 @@ impl Checker<'_> {
             }
             _ => tensor.elements().map(|bytes| self.bools(tensor, &bytes, name, at)),
         };
-        let Err(fault) = found else { return };
+        let Err(error) = found else { return };
         let is_raw = matches!(tensor.data, TensorData::Raw(_) | TensorData::External(_));
         let rule = if is_raw && tensor.count().is_ok() { Rule::R86 } else { Rule::R85 };
-        self.report(rule, at, format_args!("tensor `{name}`: {fault}"));
+        self.report(rule, at, format_args!("tensor `{name}`: {error}"));
     }
 
     fn bools(&mut self, tensor: &Tensor, bytes: &Bytes, name: &str, at: &Path<'_>) {
@@ -74,8 +74,8 @@ impl Checker<'_> {
 
     fn strings(&mut self, strings: &[Bytes], name: &str, at: &Path<'_>) {
         for (index, text) in strings.iter().enumerate() {
-            if let Some(fault) = text_fault(text) {
-                let message = format_args!("the string at index {index} of `{name}` {fault}");
+            if let Some(error) = text_error(text) {
+                let message = format_args!("the string at index {index} of `{name}` {error}");
                 self.report(Rule::R84, at, message);
             }
         }
@@ -89,10 +89,10 @@ impl Checker<'_> {
         if let Some(tensor) = &sparse.values {
             self.tensor(tensor, &at.field("values"));
         }
-        if let Some(fault) = sparse_fault(sparse) {
+        if let Some(error) = sparse_error(sparse) {
             let name = sparse.values.as_ref().and_then(|values| values.name.as_deref());
             let name = name.unwrap_or_default();
-            self.report(Rule::R87, at, format_args!("sparse tensor `{name}`: {fault}"));
+            self.report(Rule::R87, at, format_args!("sparse tensor `{name}`: {error}"));
         }
     }
 
@@ -124,7 +124,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the map that a node writes as a list `keys…` beside a list `values…`.
+    /// Checks the map that a node represents as a list `keys…` beside a list `values…`.
     pub(super) fn map_literal(&mut self, node: &Node, at: &Path<'_>) {
         let starts = |prefix: &'static str| {
             move |attribute: &&Attribute| {
@@ -148,17 +148,17 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with a value of a file of test data: keys that occur twice, lists of mixed kinds.
-pub fn data_fault(data: &Data) -> Option<(Rule, String)> {
+/// The error in a value of a file of test data: keys that occur twice, lists of mixed kinds.
+pub fn data_error(data: &Data) -> Option<(Rule, String)> {
     let twice = |key: String| Some((Rule::R89, format!("the key {key} occurs twice")));
     match data {
         Data::IntMap(entries) => match duplicate(entries.iter().map(|entry| &entry.0)) {
             Some(key) => twice(key.to_string()),
-            None => entries.iter().find_map(|entry| data_fault(&entry.1)),
+            None => entries.iter().find_map(|entry| data_error(&entry.1)),
         },
         Data::StringMap(entries) => match duplicate(entries.iter().map(|entry| &entry.0)) {
             Some(key) => twice(show(key)),
-            None => entries.iter().find_map(|entry| data_fault(&entry.1)),
+            None => entries.iter().find_map(|entry| data_error(&entry.1)),
         },
         Data::Sequence(items) => {
             let kind = |item: &Data| match item {
@@ -168,10 +168,10 @@ pub fn data_fault(data: &Data) -> Option<(Rule, String)> {
             if items.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
                 return Some((Rule::R82, "the elements of the list are of several types".into()));
             }
-            items.iter().find_map(data_fault)
+            items.iter().find_map(data_error)
         }
-        Data::Tuple(items) => items.iter().find_map(data_fault),
-        Data::Optional(item) => item.as_deref().and_then(data_fault),
+        Data::Tuple(items) => items.iter().find_map(data_error),
+        Data::Optional(item) => item.as_deref().and_then(data_error),
         Data::Tensor(_) | Data::Sparse(_) | Data::Handle(_) => None,
     }
 }
@@ -187,8 +187,8 @@ fn show(bytes: &Bytes) -> String {
     format!("`{}`", String::from_utf8_lossy(bytes))
 }
 
-/// Why bytes are not text as the format has it.
-fn text_fault(text: &[u8]) -> Option<String> {
+/// The reason why bytes are not valid text of the format.
+fn text_error(text: &[u8]) -> Option<String> {
     if let Err(error) = std::str::from_utf8(text) {
         return Some(format!("is not UTF-8 at byte {}", error.valid_up_to()));
     }
@@ -198,8 +198,8 @@ fn text_fault(text: &[u8]) -> Option<String> {
     text.ends_with(b"\0").then(|| "ends with a NUL".into())
 }
 
-/// Why indices and values do not make a sparse tensor.
-fn sparse_fault(sparse: &SparseTensor) -> Option<String> {
+/// The reason why indices and values are not a sparse tensor.
+fn sparse_error(sparse: &SparseTensor) -> Option<String> {
     let (Some(indices), Some(values)) = (&sparse.indices, &sparse.values) else {
         return Some("it needs both indices and values".into());
     };

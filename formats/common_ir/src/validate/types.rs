@@ -1,4 +1,4 @@
-//! Types and shapes as they are written.
+//! Syntax of types and shapes.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl Checker<'_> {
         self.shape(shape, at);
     }
 
-    /// Checks a type and what is in it.
+    /// Checks a type and its components.
     pub(super) fn ty(&mut self, ty: &Type, at: &Path<'_>) {
         match ty {
             Type::Tensor(TensorType { element, shape })
@@ -74,18 +74,16 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a type of elements.
+    /// Checks an element type.
     pub(super) fn element(&mut self, element: ElementType, at: &Path<'_>) {
         match element {
-            ElementType::Undefined => {
-                self.report(Rule::R80, at, "the type of the elements is not given")
-            }
+            ElementType::Undefined => self.report(Rule::R80, at, "the element type is missing"),
             ElementType::Other(_) => {
-                self.report(Rule::R80, at, format_args!("{element} is not known"));
+                self.report(Rule::R80, at, format_args!("unknown {element}"));
             }
             ElementType::Uint32 | ElementType::Uint64 if !self.is_onnx() => {
                 let message = format_args!(
-                    "{element} is not among the types of Common IR, though files can hold it"
+                    "{element} is not among the types of Common IR, though files can contain it"
                 );
                 self.warn(Rule::R80, at, message);
             }
@@ -100,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the sizes of a shape, each by itself.
+    /// Checks the extents of a shape, each by itself.
     pub(super) fn shape(&mut self, shape: &Shape, at: &Path<'_>) {
         for (index, dim) in shape.dims.iter().enumerate() {
             let inner = at.field("shape");
@@ -147,7 +145,7 @@ impl Checker<'_> {
 }
 
 impl Value {
-    /// The shape of a tensor, wherever it stands.
+    /// The shape of a tensor, in the type or beside it.
     pub(crate) fn tensor_shape(&self) -> Option<&Shape> {
         let inner = self.ty.as_ref().and_then(Type::as_tensor).and_then(|ty| ty.shape.as_ref());
         inner.or(self.shape.as_ref())
@@ -165,7 +163,7 @@ fn wild(value: &Value) -> usize {
     dims.iter().filter(|dim| matches!(dim, Dim::Wildcard(_))).count()
 }
 
-/// Number of wildcards that are not known.
+/// Number of unknown wildcards.
 fn open(shape: &Shape, known: &BTreeSet<&str>) -> usize {
     let is_open = |dim: &&Dim| match dim {
         Dim::Wildcard(Some(name)) => !known.contains(name.as_str()),
@@ -175,7 +173,7 @@ fn open(shape: &Shape, known: &BTreeSet<&str>) -> usize {
     shape.dims.iter().filter(is_open).count()
 }
 
-/// Named wildcards that inputs determine: those that are the only ones left in some shape.
+/// Named wildcards that inputs determine: those that are the only unknown ones in some shape.
 fn determined(inputs: &[Value]) -> BTreeSet<&str> {
     let mut known = BTreeSet::new();
     let mut pending: Vec<&Shape> = inputs.iter().filter_map(Value::tensor_shape).collect();
@@ -198,5 +196,5 @@ fn determined(inputs: &[Value]) -> BTreeSet<&str> {
     known
 }
 
-/// Shapes that are determined one by the other, in a row.
+/// A chain of shapes of which each determines the next.
 const MAX_ROUNDS: usize = 64;

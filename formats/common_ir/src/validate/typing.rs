@@ -1,9 +1,9 @@
-//! Types of values against declared ones.
+//! Compatibility of types with declared ones.
 
 use crate::model::{AttributeKind, AttributeValue, ElementType, Shape, TensorType, Type, Value};
 use crate::shapes::Unifier;
 
-/// The type of a value, a shape beside it put inside.
+/// The type of a value, including a shape beside it.
 pub(super) fn type_of(value: &Value) -> Option<Type> {
     let mut ty = value.ty.clone()?;
     if let (Type::Tensor(tensor) | Type::Sparse(tensor), Some(shape)) = (&mut ty, &value.shape)
@@ -14,7 +14,7 @@ pub(super) fn type_of(value: &Value) -> Option<Type> {
     Some(ty)
 }
 
-/// Whether a value of one type can be given where another is declared, shapes aside.
+/// Whether a value of one type is valid where another is declared, disregarding shapes.
 pub(super) fn fits(declared: &Type, actual: &Type) -> bool {
     let inner = |declared: &Option<Box<Type>>, actual: &Option<Box<Type>>| match (declared, actual)
     {
@@ -45,7 +45,7 @@ pub(super) fn shape_of(ty: &Type) -> Option<&Shape> {
     ty.as_tensor().and_then(|tensor| tensor.shape.as_ref())
 }
 
-/// A declared type with the sizes that a use of the declaration found.
+/// A declared type with the solution of its names at a use.
 pub(super) fn applied(declared: &Value, unifier: &Unifier<'_>) -> Option<Type> {
     if parts(declared.ty.as_ref()?) > MAX_PARTS {
         return None;
@@ -57,10 +57,10 @@ pub(super) fn applied(declared: &Value, unifier: &Unifier<'_>) -> Option<Type> {
     Some(ty)
 }
 
-/// Parts of a type that is followed: each call copies it.
+/// Maximum size of a type that is tracked: each call copies it.
 const MAX_PARTS: usize = 64;
 
-/// Number of types and sizes in a type.
+/// Number of types and extents in a type.
 fn parts(ty: &Type) -> usize {
     match ty {
         Type::Tensor(tensor) | Type::Sparse(tensor) => {
@@ -74,7 +74,7 @@ fn parts(ty: &Type) -> usize {
     }
 }
 
-/// Of two types of one value that do not contradict each other, the one that says more.
+/// The more specific of two compatible types of one value.
 pub(super) fn better(a: Type, b: Type) -> Type {
     let sizes = |ty: &Type| {
         let dims = shape_of(ty).map(|shape| &shape.dims[..]);
@@ -88,7 +88,7 @@ pub(super) fn better(a: Type, b: Type) -> Type {
     if sizes(&b) > sizes(&a) { b } else { a }
 }
 
-/// Whether a literal is of a declared type: numbers and strings are tensors of rank 0, lists of them
+/// Whether a literal is valid for a declared type: numbers and strings are tensors of rank 0, lists of them
 /// of rank 1 or sequences.
 pub(super) fn literal_fits(declared: &Value, value: &AttributeValue) -> bool {
     use AttributeKind as K;
@@ -116,7 +116,7 @@ pub(super) fn literal_fits(declared: &Value, value: &AttributeValue) -> bool {
             is_list && inner.as_tensor().is_some_and(|ty| is_kind(ty.element, single(kind)))
         }
         (Type::Sparse(_), _) => kind == K::SparseTensor,
-        // What has no literal of its own, such as a graph, is declared as a handle.
+        // Values without a literal, such as graphs, are declared as handles.
         (Type::Handle, _) => {
             matches!(kind, K::Graph | K::Graphs | K::Type | K::Types | K::Shape | K::Shapes)
         }

@@ -1,4 +1,4 @@
-//! The model to Common IR's own messages.
+//! Converts the model to Common IR's messages.
 
 use bytes::Bytes;
 use prost::Message;
@@ -13,7 +13,7 @@ use crate::proto::lotus::{self, type_proto};
 impl Writer<'_> {
     pub(super) fn lotus_graph_file(&mut self, module: &Module, graph: &Graph) -> lotus::GraphProto {
         let about = &module.metadata;
-        self.refuse_properties(&about.properties, &Path::ROOT);
+        self.reject_properties(&about.properties, &Path::ROOT);
         let mut to = self.lotus_graph(graph, &Path::GRAPH);
         to.name = about.name.clone();
         to.ir_version = about.ir_version;
@@ -32,7 +32,7 @@ impl Writer<'_> {
 
     pub(super) fn lotus_library(&mut self, module: &Module) -> lotus::LibraryProto {
         let about = &module.metadata;
-        self.refuse_properties(&about.properties, &Path::ROOT);
+        self.reject_properties(&about.properties, &Path::ROOT);
         lotus::LibraryProto {
             ir_version: about.ir_version,
             producer_version: about.producer_version.as_ref().and_then(ProducerVersion::number),
@@ -49,9 +49,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Properties are for people and tools; leaving them out changes no result.
-    fn refuse_properties(&mut self, properties: &Entries, at: &Path<'_>) {
-        crate::carry::lose(!properties.is_empty(), "further properties", at, self.sink);
+    /// Properties are for people and tools; omitting them changes no result.
+    fn reject_properties(&mut self, properties: &Entries, at: &Path<'_>) {
+        crate::carry::report_omitted(!properties.is_empty(), "further properties", at, self.sink);
     }
 
     fn lotus_operators(&mut self, operators: &[Operator]) -> Vec<lotus::OperatorDeclProto> {
@@ -101,9 +101,14 @@ impl Writer<'_> {
         let write = |(index, from): (usize, &Function)| {
             let at = Path::ROOT;
             let at = at.index("function", index);
-            self.refuse_if(from.overload.is_some(), "an overload of a function", &at);
-            crate::carry::lose(from.doc.is_some(), "documentation of functions", &at, self.sink);
-            self.refuse_properties(&from.properties, &at);
+            self.reject_if(from.overload.is_some(), "an overload of a function", &at);
+            crate::carry::report_omitted(
+                from.doc.is_some(),
+                "documentation of functions",
+                &at,
+                self.sink,
+            );
+            self.reject_properties(&from.properties, &at);
             lotus::FunctionDefProto {
                 name: qualified(from.domain.as_deref(), from.name.as_deref()),
                 input_params: self.lotus_parameters(&from.inputs, "input", &at),
@@ -116,9 +121,9 @@ impl Writer<'_> {
     }
 
     fn lotus_graph(&mut self, from: &Graph, at: &Path<'_>) -> lotus::GraphProto {
-        self.refuse_if(!from.sparse_initializers.is_empty(), "a sparse initializer", at);
-        self.refuse_if(!from.quantizations.is_empty(), "a quantization annotation", at);
-        self.refuse_properties(&from.properties, at);
+        self.reject_if(!from.sparse_initializers.is_empty(), "a sparse initializer", at);
+        self.reject_if(!from.quantizations.is_empty(), "a quantization annotation", at);
+        self.reject_properties(&from.properties, at);
         let initializers = from.initializers.iter().enumerate();
         let initializers =
             initializers.map(|(i, tensor)| self.lotus_tensor(tensor, &at.index("initializer", i)));
@@ -132,7 +137,7 @@ impl Writer<'_> {
         to
     }
 
-    /// Names and types as two lists; a list stops at the last that there is.
+    /// Splits names and types into two lists; a list ends at its last present entry.
     fn lotus_values(
         &mut self,
         values: &[Value],
@@ -143,7 +148,12 @@ impl Writer<'_> {
         let names = values.iter().take(named).map(|value| value.name().to_owned()).collect();
         for (index, value) in values.iter().enumerate() {
             let at = at.index(list, index);
-            crate::carry::lose(value.doc.is_some(), "documentation of values", &at, self.sink);
+            crate::carry::report_omitted(
+                value.doc.is_some(),
+                "documentation of values",
+                &at,
+                self.sink,
+            );
         }
         (names, self.lotus_infos(values, list, at))
     }
@@ -161,7 +171,7 @@ impl Writer<'_> {
     }
 
     fn lotus_info(&mut self, from: &Value, at: &Path<'_>) -> lotus::ArgInfoProto {
-        self.refuse_properties(&from.properties, at);
+        self.reject_properties(&from.properties, at);
         let inner = from.ty.as_ref().and_then(Type::as_tensor).and_then(|ty| ty.shape.as_ref());
         lotus::ArgInfoProto {
             r#type: from.ty.as_ref().map(|ty| self.lotus_type(ty, at)),
@@ -172,10 +182,10 @@ impl Writer<'_> {
     fn lotus_nodes(&mut self, nodes: &[Node], at: &Path<'_>) -> Vec<Bytes> {
         let write = |(index, from): (usize, &Node)| {
             let at = at.index("node", index);
-            self.refuse_if(from.overload.is_some(), "an overload of a function", &at);
+            self.reject_if(from.overload.is_some(), "an overload of a function", &at);
             let is_unwanted = from.outputs.iter().any(String::is_empty);
-            self.refuse_if(is_unwanted, "an output without a name", &at);
-            self.refuse_properties(&from.properties, &at);
+            self.reject_if(is_unwanted, "an output without a name", &at);
+            self.reject_properties(&from.properties, &at);
             let has_op = !from.op.is_empty() || from.domain.is_some();
             let to = lotus::NodeProto {
                 input: from.inputs.clone(),
@@ -201,7 +211,12 @@ impl Writer<'_> {
     ) -> Vec<lotus::AttributeProto> {
         let write = |from: &Attribute| {
             let at = at.key("attribute", from.name.as_deref().unwrap_or_default());
-            crate::carry::lose(from.doc.is_some(), "documentation of attributes", &at, self.sink);
+            crate::carry::report_omitted(
+                from.doc.is_some(),
+                "documentation of attributes",
+                &at,
+                self.sink,
+            );
             let mut to = lotus::AttributeProto { name: from.name.clone(), ..Default::default() };
             self.lotus_value(&from.value, &mut to, &at);
             to
@@ -243,17 +258,17 @@ impl Writer<'_> {
             }
             V::Shapes(values) => to.shapes = values.iter().map(shape).collect(),
             V::SparseTensor(_) | V::SparseTensors(_) => {
-                self.refuse_if(true, "a sparse tensor as an attribute", at);
+                self.reject_if(true, "a sparse tensor as an attribute", at);
             }
             V::Reference { name, .. } => {
-                self.refuse_if(true, &format!("a reference to attribute `{name}`"), at);
+                self.reject_if(true, &format!("a reference to attribute `{name}`"), at);
             }
         }
     }
 
     fn lotus_tensor(&mut self, from: &Tensor, at: &Path<'_>) -> lotus::TensorProto {
-        self.refuse_properties(&from.properties, at);
-        crate::carry::lose(from.doc.is_some(), "documentation of tensors", at, self.sink);
+        self.reject_properties(&from.properties, at);
+        crate::carry::report_omitted(from.doc.is_some(), "documentation of tensors", at, self.sink);
         let mut to = lotus::TensorProto {
             dims: from.dims.clone(),
             name: from.name.clone(),
@@ -271,13 +286,13 @@ impl Writer<'_> {
             TensorData::Strings(values) => to.string_data.clone_from(values),
             TensorData::Ints64(values) => to.int64_data.clone_from(values),
             TensorData::Doubles(values) => to.double_data.clone_from(values),
-            // Common IR puts the bits of unsigned numbers there.
+            // Common IR stores the bits of unsigned numbers there.
             TensorData::Uints64(values) => {
                 to.int64_data = values.iter().map(|value| *value as i64).collect();
             }
             TensorData::External(external) => match &external.bytes {
                 Some(bytes) => to.raw_data = Some(bytes.clone()),
-                None => self.refuse_if(true, "data in another file, which was not read,", at),
+                None => self.reject_if(true, "data in another file, which was not read,", at),
             },
         }
         to
@@ -286,7 +301,7 @@ impl Writer<'_> {
     fn lotus_element(&mut self, element: ElementType, at: &Path<'_>) -> Option<i32> {
         let newest = ElementType::Complex128.number();
         let number = element.number();
-        self.refuse_if(number > newest, &format!("element type {element}"), at);
+        self.reject_if(number > newest, &format!("element type {element}"), at);
         (number != 0).then_some(number)
     }
 
@@ -314,7 +329,7 @@ impl Writer<'_> {
                 })
             }
             Type::Optional(_) | Type::Opaque { .. } => {
-                self.refuse_if(true, &format!("type {from}"), at);
+                self.reject_if(true, &format!("type {from}"), at);
                 return lotus::TypeProto::default();
             }
         };
@@ -324,22 +339,22 @@ impl Writer<'_> {
     /// A type within another, where shapes have no place.
     fn inner_type(&mut self, from: &Type, at: &Path<'_>) -> lotus::TypeProto {
         let has_shape = from.as_tensor().is_some_and(|ty| ty.shape.is_some());
-        crate::carry::lose(has_shape, "shapes within types", at, self.sink);
+        crate::carry::report_omitted(has_shape, "shapes within types", at, self.sink);
         match from.as_tensor() {
-            // An element without a type, as the reader holds it.
+            // An absent element type, as in the reader.
             Some(ty) if ty.element == ElementType::Undefined => lotus::TypeProto::default(),
             _ => self.lotus_type(from, at),
         }
     }
 
-    /// Values of maps are scalars of an element type.
+    /// Values of maps are scalars with an element type.
     fn map_value(&mut self, from: &Type, at: &Path<'_>) -> ElementType {
         match from {
             Type::Tensor(ty) if ty.shape.as_ref().is_none_or(|shape| shape.dims.is_empty()) => {
                 ty.element
             }
             _ => {
-                self.refuse_if(true, &format!("a map to {from}"), at);
+                self.reject_if(true, &format!("a map to {from}"), at);
                 ElementType::Undefined
             }
         }

@@ -1,4 +1,4 @@
-//! From [`Module`]s to files.
+//! Writes [`Module`]s to files.
 
 mod lotus;
 mod onnx;
@@ -11,40 +11,40 @@ use prost_reflect::{DynamicMessage, SerializeOptions};
 use crate::model::{Module, Path, Schema};
 use crate::{Encoding, Root, carry, schema};
 
-/// What to write.
+/// The format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// Common IR's own messages (form A; B and C as JSON and text).
     CommonIr,
-    /// An ONNX model with what only Common IR has in further fields (form D).
+    /// An ONNX model with additional fields for Common IR (form D).
     Carrier,
-    /// An ONNX model (form E); what only Common IR has is in properties, or left out.
+    /// An ONNX model (form E); parts specific to Common IR are stored in properties, or omitted.
     Onnx,
 }
 
-/// How to write.
+/// Options of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// What to write.
+    /// The format.
     pub target: Target,
-    /// How.
+    /// The encoding.
     pub encoding: Encoding,
-    /// Elements in other files are written into this one. Common IR, which knows no other files,
+    /// Whether external data are written into this file. Common IR, which has no external data,
     /// always does.
     pub inline: bool,
 }
 
 impl Options {
-    /// The binary form of a target.
+    /// The binary encoding of a target.
     pub fn binary(target: Target) -> Self {
         Self { target, encoding: Encoding::Binary, inline: false }
     }
 }
 
-/// Writes a module; every diagnostic goes to `sink`: a warning for what is left out, an error for
-/// what has no place and matters.
+/// Writes a module; every diagnostic goes to `sink`: a warning for an omitted part, an error for
+/// one that cannot be omitted.
 ///
-/// The same module gives the same bytes. Nothing comes back when there was an error.
+/// The same module is written as the same bytes. `None` after an error.
 pub fn write(module: &Module, options: &Options, sink: &mut Sink) -> Option<Vec<u8>> {
     let before = sink.error_count();
     let mut writer = Writer { target: options.target, inline: options.inline, sink, errors: 0 };
@@ -52,7 +52,7 @@ pub fn write(module: &Module, options: &Options, sink: &mut Sink) -> Option<Vec<
     bytes.filter(|_| sink.error_count() == before)
 }
 
-/// Turns the model into messages; what cannot be said there is a diagnostic.
+/// Converts the model to messages; unsupported parts are diagnostics.
 struct Writer<'s> {
     target: Target,
     inline: bool,
@@ -60,15 +60,15 @@ struct Writer<'s> {
     errors: usize,
 }
 
-/// Maximum number of bytes of a message: lengths are signed numbers of 32 bits to most readers.
+/// Maximum number of bytes of a message: most readers use signed 32-bit lengths.
 const MAX_BYTES: usize = i32::MAX as usize;
 
 impl Writer<'_> {
     fn bytes(&mut self, module: &Module, encoding: Encoding) -> Option<Vec<u8>> {
         if self.target != Target::CommonIr {
             if module.is_library() {
-                let message = "a library has no form in ONNX".to_owned();
-                self.refuse(message, &Path::ROOT);
+                let message = "ONNX cannot represent a library".to_owned();
+                self.reject(message, &Path::ROOT);
                 return None;
             }
             let with_fields = self.target == Target::Carrier;
@@ -109,7 +109,7 @@ impl Writer<'_> {
         }
         let mut dynamic = DynamicMessage::new(schema::message(root.message()));
         if let Err(error) = dynamic.transcode_from(message) {
-            self.refuse(error.to_string(), &Path::ROOT);
+            self.reject(error.to_string(), &Path::ROOT);
             return None;
         }
         match encoding {
@@ -127,7 +127,7 @@ impl Writer<'_> {
         let mut serializer = serde_json::Serializer::pretty(vec![]);
         let options = SerializeOptions::new();
         if let Err(error) = message.serialize_with_options(&mut serializer, &options) {
-            self.refuse(error.to_string(), &Path::ROOT);
+            self.reject(error.to_string(), &Path::ROOT);
             return None;
         }
         let mut text = serializer.into_inner();
@@ -140,18 +140,18 @@ impl Writer<'_> {
         self.sink.push(diagnostic);
     }
 
-    /// Says that something cannot be written, and that it matters.
-    fn refuse(&mut self, message: String, at: &Path<'_>) {
+    /// Reports an error about a part that cannot be written.
+    fn reject(&mut self, message: String, at: &Path<'_>) {
         self.push(Diagnostic::error("cir-unwritable", message).path(at.to_string()));
     }
 
-    fn refuse_if(&mut self, is_there: bool, what: &str, at: &Path<'_>) {
+    fn reject_if(&mut self, is_there: bool, what: &str, at: &Path<'_>) {
         if is_there {
             let form = match self.target {
                 Target::CommonIr => "Common IR",
                 Target::Carrier | Target::Onnx => "ONNX",
             };
-            self.refuse(format!("{what} has no place in {form}"), at);
+            self.reject(format!("{form} cannot represent {what}"), at);
         }
     }
 }

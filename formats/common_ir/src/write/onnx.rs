@@ -1,4 +1,4 @@
-//! The model to ONNX's messages, with Common IR's extras where the target has them.
+//! Converts the model to ONNX's messages, with additional fields for Common IR if the target has them.
 
 use bytes::Bytes;
 use prost::Message;
@@ -13,7 +13,7 @@ use crate::model::{
 use crate::proto::onnx::{self, type_proto};
 
 impl Writer<'_> {
-    /// `own` is the domain of a carried module's functions; they are written in both forms.
+    /// `own` is the domain of an embedded module's functions, which are written in both representations.
     pub(super) fn onnx_model(&mut self, module: &Module, own: Option<&str>) -> onnx::ModelProto {
         let about = &module.metadata;
         let mut graph = module.graph.as_ref().map(|graph| self.onnx_graph(graph, &Path::GRAPH));
@@ -185,7 +185,7 @@ impl Writer<'_> {
             ty.get_or_insert_default().denotation = from.denotation.clone();
         }
         if self.target == Target::Onnx {
-            self.refuse_if(from.shape.is_some(), "a shape beside a type", at);
+            self.reject_if(from.shape.is_some(), "a shape beside a type", at);
         }
         onnx::ValueInfoProto {
             name: from.name.clone(),
@@ -275,7 +275,7 @@ impl Writer<'_> {
                 to.type_protos = values.iter().map(|ty| self.onnx_type(ty, at)).collect();
             }
             V::Shape(_) | V::Shapes(_) if self.target == Target::Onnx => {
-                self.refuse_if(true, "a shape as an attribute", at);
+                self.reject_if(true, "a shape as an attribute", at);
             }
             V::Shape(value) => to.shape = Some(shape(value)),
             V::Shapes(values) => to.shapes = values.iter().map(shape).collect(),
@@ -314,7 +314,7 @@ impl Writer<'_> {
             TensorData::Strings(values) => to.string_data.clone_from(values),
             TensorData::Doubles(values) => to.double_data.clone_from(values),
             TensorData::Uints64(values) => to.uint64_data.clone_from(values),
-            // Common IR puts the bits of unsigned numbers there; ONNX has a field for them.
+            // Common IR stores the bits of unsigned numbers there; ONNX has a field for them.
             TensorData::Ints64(values)
                 if matches!(from.element, ElementType::Uint32 | ElementType::Uint64) =>
             {
@@ -330,7 +330,7 @@ impl Writer<'_> {
         if self.inline {
             to.raw_data.clone_from(&from.bytes);
             let is_absent = from.bytes.is_none();
-            return self.refuse_if(is_absent, "data in another file, which was not read,", at);
+            return self.reject_if(is_absent, "data in another file, which was not read,", at);
         }
         let mut all = vec![("location".to_owned(), from.location.clone())];
         if from.offset != 0 {
@@ -374,7 +374,7 @@ impl Writer<'_> {
                 name: Some(name.clone()),
             }),
             Type::Handle | Type::Tuple(_) if self.target == Target::Onnx => {
-                self.refuse_if(true, &format!("type {from}"), at);
+                self.reject_if(true, &format!("type {from}"), at);
                 return onnx::TypeProto::default();
             }
             Type::Handle => V::HandleType(type_proto::Handle {}),

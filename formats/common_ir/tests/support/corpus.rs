@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A folder of the corpus and its files with one of the suffixes, sorted; nothing, and a line that
-/// says so, when it is absent.
+/// A folder of the corpus and its files with one of the suffixes, sorted; `None`, with a message,
+/// if it is absent.
 pub fn files(folder: &str, suffixes: &[&str]) -> Vec<PathBuf> {
     let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");

@@ -1,4 +1,4 @@
-//! What several of the tests use.
+//! Support code shared by several tests.
 
 pub mod corpus;
 pub mod small;

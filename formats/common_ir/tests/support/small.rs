@@ -1,4 +1,4 @@
-//! A small graph and a small library with everything Common IR has.
+//! A small graph and a small library with all features of Common IR.
 
 use irc_common_format::model::*;
 
@@ -53,7 +53,7 @@ pub fn graph() -> Module {
         }),
         ..Module::default()
     };
-    // A size that is not said is one of no text.
+    // An unspecified dimension has no text.
     let ty = &mut module.graph.as_mut().expect("a graph").nodes[1].output_types[0].ty;
     if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = ty {
         shape.dims = vec![Dim::Unknown, Dim::Size(4)];
