@@ -1,4 +1,4 @@
-//! Reads, checks and writes files, and prints what was found and how long it took:
+//! Reads, checks and writes files, and prints diagnostics and timings:
 //!
 //!     cargo run --release -p irc-gemini-format --example check -- FILE...
 

@@ -1,4 +1,4 @@
-//! Files as they lie on disk, compressed or not.
+//! Files, which may be compressed.
 
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -6,21 +6,21 @@ use std::io::{Read, Write};
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use irc_diag::{Diagnostic, Source};
 
-/// Maximum number of bytes that a compressed file may hold.
+/// Maximum decompressed size in bytes.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The text of a file, unpacked when it is a gzip file.
+/// The text of a file, decompressed if it is a gzip file.
 ///
 /// # Errors
-/// A diagnostic when the file is damaged or holds more than 256 MiB.
+/// A diagnostic if the file is damaged or its contents exceed 256 MiB.
 pub fn source(name: &str, bytes: &[u8]) -> Result<Source, Box<Diagnostic>> {
     Ok(Source::from_bytes(name, &unpacked(bytes)?))
 }
 
-/// The bytes of a file, unpacked when it is a gzip file.
+/// The bytes of a file, decompressed if it is a gzip file.
 ///
 /// # Errors
 /// As [`source`].
@@ -30,21 +30,21 @@ pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Box<Diagnostic>> {
     }
     let mut unpacked = vec![];
     let read = MultiGzDecoder::new(bytes).take(MAX_UNPACKED + 1).read_to_end(&mut unpacked);
-    let refuse = |message: String| Err(Box::new(Diagnostic::error("gem-compressed", message)));
+    let reject = |message: String| Err(Box::new(Diagnostic::error("gem-compressed", message)));
     match read {
-        Err(error) => refuse(format!("the gzip file cannot be unpacked: {error}")),
+        Err(error) => reject(format!("the gzip file cannot be decompressed: {error}")),
         Ok(_) if unpacked.len() as u64 > MAX_UNPACKED => {
-            refuse(format!("the gzip file holds more than {MAX_UNPACKED} bytes"))
+            reject(format!("the gzip file has more than {MAX_UNPACKED} bytes"))
         }
         Ok(_) => Ok(Cow::Owned(unpacked)),
     }
 }
 
-/// A gzip file that holds the bytes; without a time, so that equal bytes give equal files.
+/// A gzip file with these bytes; without a time, so that equal bytes give equal files.
 pub fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(vec![], Compression::default());
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.expect("memory takes all that is written")
+    written.expect("writing to memory succeeds")
 }
 
 #[cfg(test)]
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn compressed_files_are_unpacked() {
-        let source = source("x", &packed(b"{}")).expect("a sound file");
+        let source = source("x", &packed(b"{}")).expect("a valid file");
         assert_eq!(source.text(), "{}");
     }
 
     #[test]
-    fn damaged_files_are_refused() {
+    fn damaged_files_are_rejected() {
         let mut bytes = packed(b"some text that is long enough");
         bytes.truncate(20);
         assert_eq!(source("x", &bytes).expect_err("cut off").code, "gem-compressed");

@@ -1,4 +1,4 @@
-//! Which of the two formats a text is in.
+//! Detects the format of a text.
 
 use crate::frontend::FrontendLayer;
 use crate::schedule::is_schedule_key;
@@ -13,7 +13,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The format of a text, by the first keys; a text that goes wrong later is still told.
+    /// The format of a text, detected from its first keys, so that it is known for invalid texts too.
     pub fn of(text: &str) -> Option<FileKind> {
         let rest = text.trim_start_matches('\u{feff}').trim_start().strip_prefix('{')?;
         let (key, rest) = quoted(rest)?;
@@ -26,7 +26,7 @@ impl FileKind {
     }
 }
 
-/// The string without escapes that a text begins with, and what follows it.
+/// The leading string of a text, without escapes, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     text.trim_start().strip_prefix('"')?.split_once('"')
 }

@@ -1,11 +1,11 @@
-//! Schedules of the Gemini and SET schedulers, and the frontend files beside them: read, check,
-//! write.
+//! Reads, checks and writes schedules of the Gemini and SET schedulers, and their frontend
+//! files.
 //!
-//! Plain Rust, no MLIR. A [`schedule`] says, for each core of a mesh, which workloads run in which
-//! order, what lies in the core's buffers before each, and what moves between cores and DRAM. It
-//! comes in three dialects, detected from the content and read into one model. A [`frontend`] file says
-//! what each layer computes. Both are read with every diagnostic placed in the user's file, and
-//! written back as they were.
+//! Plain Rust, no MLIR. A [`schedule`] states, for each core of a mesh, which workloads run in which
+//! order, the contents of the core's buffers before each, and the transfers between cores and DRAM. It
+//! comes in three dialects, detected from the content and read into one model. A [`frontend`] file states
+//! what each layer computes. Diagnostics are located in the user's file, and both are
+//! written as they were read.
 
 mod input;
 mod kind;

@@ -1,4 +1,4 @@
-//! A schedule against the frontend file whose layers it runs.
+//! Checks a schedule against the frontend file with its layers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,15 +7,15 @@ use irc_diag::{Diagnostic, Sink};
 use crate::frontend::{Frontend, FrontendLayer, element_bits};
 use crate::schedule::{Ifmap, LayerKind, Schedule, Transfers, Workload};
 
-/// Every diagnostic in a schedule of dialect A that is meant to run the layers of a frontend file.
+/// All diagnostics of a schedule of dialect A against a frontend file.
 ///
-/// Diagnostics have paths in the schedule's file; [`crate::place`] gives them places there. The two are
-/// taken to be valid by themselves.
+/// Diagnostics have paths in the schedule's file; [`crate::place`] adds spans. Both files must be
+/// valid by themselves.
 pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     let layers: HashMap<&str, &FrontendLayer> =
         frontend.layers.iter().map(|(name, layer)| (name.as_str(), layer)).collect();
-    // Extents of each layer as scheduled, and where its first workload stands.
+    // Extents of each layer as scheduled, and the path of its first workload.
     let mut made: BTreeMap<&str, ([i64; 4], String)> = BTreeMap::new();
     for (core, index, workload) in schedule.workloads() {
         let path = schedule.workload_path((core, index));
@@ -37,26 +37,27 @@ pub fn check_pair(schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
         let mut shape = layers[name].output_shape.first().cloned().unwrap_or_default();
         shape.resize(shape.len().max(4), 1);
         if shape != extents {
-            let message = format!("layer `{name}` makes {extents:?}, its result is {shape:?}");
+            let message =
+                format!("layer `{name}` computes {extents:?}, but its result is {shape:?}");
             sink.push(Diagnostic::error("gem-m2-extent", message).path(path.clone()));
         }
     }
     let scheduled: HashSet<&str> = made.into_keys().collect();
     for (name, layer) in &frontend.layers {
         if layer.device == "npu" && !scheduled.contains(name.as_str()) {
-            let message = format!("no workload runs layer `{name}`, which is for the NPU");
+            let message = format!("no workload runs layer `{name}` of the NPU");
             sink.push(Diagnostic::error("gem-m3-unscheduled", message).path("$"));
         }
     }
     sink.into_diagnostics()
 }
 
-/// Which of the activations that a layer reads, by place in [`FrontendLayer::previous_layer`], each
-/// `ifmap` of a workload is.
+/// For each `ifmap` of a workload, the index of the activation in
+/// [`FrontendLayer::previous_layer`].
 ///
-/// Schedules list the two operands of a sum in either order, so that who makes each tells; what no
-/// layer makes is the operand that is left, or has the name that its source in the buffer gives.
-/// `None` where neither tells.
+/// Schedules list the two operands of a sum in either order, so they are matched by their producers; an
+/// operand without a producer is the remaining one, or is matched by the name of its source in the buffer.
+/// `None` if neither determines it.
 pub fn operands(
     schedule: &Schedule,
     transfers: &Transfers<'_>,
@@ -72,7 +73,7 @@ pub fn operands(
         names.iter().position(|other| other == name)
     };
     match (place(first), place(second)) {
-        // The same tensor twice: either is the first.
+        // If both operands are the same tensor, either is the first.
         (Some(0), Some(0)) if names[0] == names[1] => Some(vec![0, 1]),
         (Some(a), Some(b)) if a == b => None,
         (Some(0), _) | (None, Some(1)) => Some(vec![0, 1]),
@@ -81,7 +82,7 @@ pub fn operands(
     }
 }
 
-/// The name of a layer's result or of an input of the network that a workload reads.
+/// The name of the layer's result or network input that a workload reads.
 fn name_of<'s>(
     schedule: &'s Schedule,
     transfers: &Transfers<'s>,

@@ -1,14 +1,14 @@
-//! How files of these formats are read: options, names of diagnostics, bounds.
+//! Reading of both formats: options, diagnostic codes, limits.
 
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_json::{At, Format, Member, Node, Reader};
 
-/// How to read a file.
+/// Options of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Unknown keys are errors rather than warnings.
     pub strict: bool,
-    /// Check the meaning too, not only the form.
+    /// Also run the checks after parsing.
     pub validate: bool,
 }
 
@@ -18,7 +18,7 @@ impl Default for Options {
     }
 }
 
-/// How these formats name what is wrong with a text.
+/// Diagnostic codes and limits of both formats.
 pub(crate) static FORMAT: Format = Format {
     levels: Some("ten"),
     encoding: "gem-encoding",
@@ -36,33 +36,33 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::of("gem-syntax")
 };
 
-/// The tree of a file, or nothing after a diagnostic.
+/// The tree of a file; `None` after a diagnostic.
 pub fn tree<'t>(source: &'t Source, sink: &mut Sink) -> Option<Node<'t>> {
     irc_json::parse(source, &FORMAT, sink)
 }
 
-/// Gives every diagnostic that has a path but no label its place in the text.
+/// Locates every diagnostic that has a path but no label in the text.
 pub fn place(source: &Source, diagnostics: &mut [Diagnostic]) {
     irc_json::place(source.text(), &FORMAT, diagnostics);
 }
 
-/// Reports a key that is not of the format.
+/// Reports a key that is unknown to the format.
 pub(crate) fn unknown(reader: &mut Reader<'_>, member: &Member<'_>, at: &At<'_>, known: &[&str]) {
     let key = irc_diag::clip(&member.key);
     let message = format!("unknown key `{key}` is preserved but not used");
     reader.unknown(member, at, known, ("gem-unknown-key", message));
 }
 
-/// Largest integer read: above the bits of any memory, and small enough that sums do not overflow.
+/// Maximum absolute value of integers: above the bits of any memory, but sums do not overflow.
 const MAX_INTEGER: u64 = 1 << 48;
 
-/// An integer within the bounds of every quantity of the formats.
+/// An integer within the limits of all quantities of the formats.
 pub(crate) fn integer(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<i64> {
     let number: i128 = reader.integer(node, at, "an integer")?;
     let fits = i64::try_from(number).ok().filter(|number| number.unsigned_abs() <= MAX_INTEGER);
     if fits.is_none() {
         let message = format!("the number {number} is out of range");
-        let label = format!("expected at most {MAX_INTEGER} either way");
+        let label = format!("expected at most {MAX_INTEGER} in absolute value");
         reader.report(Diagnostic::error("gem-range", message), node.span(), at, &label);
     }
     fits

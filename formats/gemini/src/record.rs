@@ -1,26 +1,26 @@
-//! Structs that are objects of a file: one table of fields gives the struct, its reader and its
-//! writer, so that the three cannot differ.
+//! Structs that represent objects of a file: a table of fields defines the struct, its reader and its
+//! writer, so that they stay consistent.
 
 use std::collections::HashMap;
 
 use irc_json::{At, Json, Member, Node, Number, Reader, Value};
 
-/// A value of a key: how it is read and written.
+/// A value of a key that can be read and written.
 pub(crate) trait Field: Sized {
     /// Reads the value; `None` after a diagnostic.
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self>;
 
-    /// What stands for it in a file; `None` when the key is left out.
+    /// The value to write; `None` if the key is omitted.
     fn write(&self) -> Option<Json>;
 
-    /// What an absent key means; `None` when the key must be there.
+    /// The default for an absent key; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// What an object has beside the fields of its struct: keys the format does not know, and the
-/// order of its keys where they are not sorted. Both are written back.
+/// Parts of an object that are not fields of its struct: unknown keys, and the
+/// order of its keys if they are not sorted. Both are preserved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Extra(Option<Box<ExtraKeys>>);
 
@@ -31,7 +31,7 @@ struct ExtraKeys {
 }
 
 impl Extra {
-    /// The extra of an object whose keys are these, of which some are unknown.
+    /// The extra of an object with these members and unknown keys.
     pub(crate) fn new(members: &[Member<'_>], unknown: Vec<(Box<str>, Json)>) -> Extra {
         let is_sorted = members.is_sorted_by(|a, b| a.key <= b.key);
         if is_sorted && unknown.is_empty() {
@@ -42,7 +42,7 @@ impl Extra {
         Extra(Some(Box::new(ExtraKeys { unknown, order })))
     }
 
-    /// Keys the format does not know, with their values.
+    /// Unknown keys, with their values.
     pub fn unknown(&self) -> &[(Box<str>, Json)] {
         self.0.as_ref().map_or(&[], |beside| &beside.unknown)
     }
@@ -52,8 +52,8 @@ impl Extra {
         self.0.as_ref().map_or(&[], |beside| &beside.order)
     }
 
-    /// An object of these members and the unknown ones, in the order of the file: sorted where it
-    /// says nothing, and members it does not name at the end.
+    /// An object of these members and the unknown ones, in the order of the file: sorted by
+    /// default, with members that the order does not name at the end.
     pub(crate) fn object(&self, mut members: Vec<(Box<str>, Json)>) -> Json {
         members.extend(self.unknown().iter().cloned());
         if self.order().is_empty() {
@@ -67,7 +67,7 @@ impl Extra {
     }
 }
 
-/// Defines structs that are objects of a file. A key has the name of its field unless another is
+/// Defines structs that represent objects of a file. A key has the name of its field unless another is
 /// given before it.
 macro_rules! record {
     ($(
@@ -156,7 +156,7 @@ macro_rules! names {
         }
 
         impl $name {
-            /// Every name.
+            /// All variants.
             pub const NAMES: &'static [&'static str] = &[$($text),*];
 
             /// Name in a file.
@@ -166,7 +166,7 @@ macro_rules! names {
                 }
             }
 
-            /// What has that name.
+            /// The variant with a name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($text => Some($name::$variant),)*
@@ -204,7 +204,7 @@ macro_rules! names {
 
 pub(crate) use {key, names, record};
 
-/// Reports a string that is none of some names.
+/// Reports an unknown name.
 pub(crate) fn unknown_name(
     reader: &mut Reader<'_>,
     name: &str,
@@ -217,7 +217,7 @@ pub(crate) fn unknown_name(
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help(format!("expected one of {}", names.join(", "))),
     };
-    reader.report(diagnostic, node.span(), at, "not a name of the format");
+    reader.report(diagnostic, node.span(), at, "unknown name");
 }
 
 impl<T: Field> Field for Option<T> {
@@ -319,7 +319,7 @@ impl Field for Number {
     }
 }
 
-/// Any value: what has no one type in the files.
+/// Any value, for keys whose type varies between files.
 impl Field for Json {
     fn read(_: &mut Reader<'_>, node: &Node<'_>, _: &At<'_>) -> Option<Self> {
         Some(Json::of(node))

@@ -1,4 +1,4 @@
-//! The published files: read without an error, and written back as they were.
+//! The published files are read without errors, and written as they were read.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn what_is_read_is_written_back() {
         assert_eq!(sink.diagnostics(), [], "{name}");
         let without_space = |text: &str| text.replace([' ', '\n', '\r', '\t'], "");
         assert!(without_space(source.text()) == without_space(&written), "{name}");
-        // Files that programs wrote have their very layout; those written by hand do not.
+        // Generated files have the writer's layout; hand-written ones do not.
         let differs = source.text().lines().zip(written.lines()).find(|(a, b)| a != b);
         if source.text().starts_with("{\n   \"") {
             assert_eq!(differs, None, "{name}");
@@ -50,7 +50,7 @@ fn published_files_have_no_error() {
         assert_eq!(found.iter().find(|diagnostic| diagnostic.is_error()), None, "{name}");
         let unplaced = found.iter().find(|diagnostic| diagnostic.primary_span().is_none());
         assert_eq!(unplaced, None, "{name}");
-        // A warning says why what it is about is accepted.
+        // A warning states why the file is accepted.
         let unexplained =
             found.iter().find(|diagnostic| !diagnostic.is_error() && diagnostic.notes.is_empty());
         assert_eq!(unexplained, None, "{name}");
@@ -64,9 +64,9 @@ fn schedules_run_the_layers_of_their_frontend_files() {
         let Some((stem, _)) = name.split_once("_c1_bw16_stschedule.json") else { continue };
         let layers = open(Path::new(&format!("{stem}.json")));
         let options = Options::default();
-        let layers = frontend::parse(&layers, &options, &mut Sink::new()).expect("a sound file");
+        let layers = frontend::parse(&layers, &options, &mut Sink::new()).expect("a valid file");
         let schedule =
-            schedule::parse(&open(&path), &options, &mut Sink::new()).expect("a sound file");
+            schedule::parse(&open(&path), &options, &mut Sink::new()).expect("a valid file");
         assert_eq!(check_pair(&schedule, &layers), [], "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! What diagnostics say and where they point.
+//! Messages and locations of diagnostics.
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::schedule::{Transfers, ring_spans};
@@ -14,7 +14,7 @@ fn found(text: &str) -> (Source, Vec<Diagnostic>) {
     (source, sink.into_diagnostics())
 }
 
-/// The text with the first occurrence after `place` of one text made another.
+/// The text with the first occurrence of a fragment after `place` replaced.
 fn broken(text: &str, place: &str, from: &str, to: &str) -> String {
     let start = text.find(place).expect("the place");
     format!("{}{}", &text[..start], text[start..].replacen(from, to, 1))
@@ -26,7 +26,7 @@ fn first(diagnostics: &[Diagnostic], code: &str) -> Diagnostic {
 
 #[test]
 fn an_overflow_names_the_workload_the_address_and_both_tensors() {
-    // The result of the first workload lies at 1536 and goes on at 0 where its region ends.
+    // The result of the first workload starts at 1536 and wraps to 0 at the end of its region.
     let text = broken(RINGS, "\"address\": 512,", "512", "504");
     let (source, diagnostics) = found(&text);
     let diagnostic = first(&diagnostics, "gem-b15-overlap");
@@ -47,8 +47,8 @@ fn a_tensor_that_no_region_can_hold_says_so() {
     let (_, diagnostics) = found(&text);
     assert_eq!(
         first(&diagnostics, "gem-b4-region-size").message,
-        "workload 0 of core 0 (`l0_conv`): tensor 2 (ifmap, transfers [2]) at 1536 takes 1024 \
-         bytes, its region has 512"
+        "workload 0 of core 0 (`l0_conv`): tensor 2 (ifmap, transfers [2]) at 1536 has 1024 \
+         bytes, but its region has 512"
     );
 }
 
@@ -68,7 +68,7 @@ fn the_ring_table_holds_sixteen_regions() {
 
 #[test]
 fn a_deadlock_shows_who_waits_for_whom() {
-    // The second core's space for what the first sends comes one workload later.
+    // The second core's space for the first transfer is allocated one workload later.
     let mut value: serde_json::Value = serde_json::from_str(TWO_CORES).expect("JSON");
     let snapshot = value.pointer_mut("/2/1/buffer").and_then(|buffer| buffer.as_array_mut());
     snapshot.expect("a snapshot").remove(1);
@@ -80,7 +80,7 @@ fn a_deadlock_shows_who_waits_for_whom() {
 }
 
 #[test]
-fn a_key_that_occurs_twice_is_refused() {
+fn a_key_that_occurs_twice_is_rejected() {
     let text = broken(RINGS, "\"time\"", "\"time\": 200", "\"time\": 200, \"time\": 300");
     let (source, diagnostics) = found(&text);
     let diagnostic = first(&diagnostics, "gem-duplicate-key");
@@ -107,7 +107,7 @@ fn what_was_read_prints_and_reads_again() {
     for text in [RINGS, TWO_CORES, include_str!("data/allocated.json")] {
         let options = Options::default();
         let read = schedule::parse(&Source::new("test", text), &options, &mut Sink::new());
-        let read = read.expect("a sound file");
+        let read = read.expect("a valid file");
         let again = Source::new("again", schedule::write(&read));
         assert_eq!(schedule::parse(&again, &options, &mut Sink::new()), Some(read));
     }
@@ -128,13 +128,13 @@ fn hostile_texts_end_quickly() {
 fn transfers_tell_who_makes_and_uses_what() {
     let source = Source::new("test", TWO_CORES);
     let read = schedule::parse(&source, &Options::default(), &mut Sink::new());
-    let read = read.expect("a sound file");
+    let read = read.expect("a valid file");
     let transfers = Transfers::new(&read);
     // `d0` of the second core, for `d1` of the first.
     let (d0, d1) = (transfers.workload(2, 1), transfers.workload(1, 4));
     assert_eq!((transfers.producer(5), transfers.users(5)), (d0, &[d1.expect("there")][..]));
     assert!(!transfers.is_stored(5) && transfers.is_stored(13));
-    // Its space comes with the snapshot of its reader; that of transfer 4 two before.
+    // Its space is allocated with the snapshot of its reader; that of transfer 4 two before.
     assert_eq!(transfers.arrivals().get(&((0, 2), 5)), Some(&2));
     assert_eq!(transfers.arrivals().get(&((1, 3), 4)), Some(&1));
     assert_eq!(transfers.workload(1, 1), None);
@@ -144,7 +144,7 @@ fn transfers_tell_who_makes_and_uses_what() {
 fn tiles_come_in_the_order_of_their_keys() {
     let source = Source::new("test", RINGS);
     let read = schedule::parse(&source, &Options::default(), &mut Sink::new());
-    let mut tiles = read.expect("a sound file").cores[0].workloads[0].tile_info.clone();
+    let mut tiles = read.expect("a valid file").cores[0].workloads[0].tile_info.clone();
     let tiles = tiles.as_mut().expect("tiles");
     let first = tiles.tiles[0].1.clone();
     tiles.tiles = (0..11).map(|number| (number, first.clone())).collect();

@@ -1,4 +1,4 @@
-//! What the layers of a frontend file must satisfy beyond its form.
+//! Checks of the layers of a frontend file.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::{Frontend, FrontendLayer, values};
 
-/// Largest extent of a tensor.
+/// Maximum extent of a tensor.
 const MAX_EXTENT: i64 = 1 << 24;
 
-/// Every diagnostic in a frontend file; empty when there is none.
+/// All diagnostics of a frontend file.
 ///
-/// Diagnostics have paths, and no places in a text: [`super::parse`] gives them those.
+/// Diagnostics have paths, but no spans: [`super::parse`] adds those.
 pub fn check(frontend: &Frontend) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     let layers = frontend.layers.iter().enumerate();
@@ -66,7 +66,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Whether lists go together and extents can be.
+    /// Checks that lists have matching lengths and extents are valid.
     fn form(&mut self) -> bool {
         let layer = self.layer;
         let before = self.sink.error_count();
@@ -91,8 +91,8 @@ impl Rules<'_, '_> {
             [("input_shape", &layer.input_shape), ("output_shape", &layer.output_shape)]
         {
             for (index, shape) in shapes.iter().enumerate() {
-                let is_sound = shape.iter().all(|extent| (1..=MAX_EXTENT).contains(extent));
-                if !is_sound || !(1..=4).contains(&shape.len()) {
+                let is_valid = shape.iter().all(|extent| (1..=MAX_EXTENT).contains(extent));
+                if !is_valid || !(1..=4).contains(&shape.len()) {
                     let message = format!("{shape:?} is not a shape of 1 to 4 extents");
                     self.error("gem-n10-shape", &format!("{key}[{index}]"), message);
                 }
@@ -124,7 +124,7 @@ impl Rules<'_, '_> {
         self.sink.error_count() == before
     }
 
-    /// Layers know those before and after them, and agree with them on what goes between.
+    /// Checks that connected layers refer to each other, and agree on shapes and types.
     fn edges(&mut self, index: usize) {
         let layer = self.layer;
         for (input, name) in layer.previous_layer.iter().enumerate() {
@@ -132,15 +132,15 @@ impl Rules<'_, '_> {
             let (_, other) = &self.frontend.layers[place];
             let key = format!("previous_layer[{input}]");
             if place >= index {
-                self.error("gem-n7-order", &key, format!("`{name}` comes no earlier"));
+                self.error("gem-n7-order", &key, format!("`{name}` is not an earlier layer"));
             }
             if !other.next_layer.iter().any(|next| next == self.name) {
-                let message = format!("`{name}` does not name it in return");
+                let message = format!("`{name}` does not list it as a successor");
                 self.error("gem-n4-edge", &key, message);
             }
             if other.output_shape.first() != layer.input_shape.get(input) {
                 let message = format!(
-                    "`{name}` makes {:?}, but {:?} is read",
+                    "`{name}` computes {:?}, but {:?} is read",
                     other.output_shape.first(),
                     layer.input_shape[input]
                 );
@@ -148,7 +148,7 @@ impl Rules<'_, '_> {
             }
             if other.output_dtype.first() != layer.input_dtype.get(input) {
                 let message =
-                    format!("`{name}` makes another type than `{}`", layer.input_dtype[input]);
+                    format!("`{name}` has another type than `{}`", layer.input_dtype[input]);
                 self.error("gem-n6-edge-dtype", &format!("input_dtype[{input}]"), message);
             }
         }
@@ -156,13 +156,13 @@ impl Rules<'_, '_> {
             let Some(&place) = self.places.get(name.as_str()) else { continue };
             let (_, other) = &self.frontend.layers[place];
             if !other.previous_layer.iter().any(|previous| previous == self.name) {
-                let message = format!("`{name}` does not name it in return");
+                let message = format!("`{name}` does not list it as an input");
                 self.error("gem-n4-edge", &format!("next_layer[{output}]"), message);
             }
         }
     }
 
-    /// The result follows from the inputs, for the operations whose rule is known.
+    /// Checks that the result follows from the inputs, for operations whose rule is known.
     fn shapes(&mut self) {
         let layer = self.layer;
         let (Some(input), output) = (layer.input_shape.first(), &layer.output_shape[0]) else {
@@ -184,7 +184,7 @@ impl Rules<'_, '_> {
             "quantize" => Some(input.clone()),
             operation if operation.starts_with("element_wise") => {
                 if layer.input_shape.iter().any(|shape| shape != input) {
-                    let message = format!("operands of unequal shapes {:?}", layer.input_shape);
+                    let message = format!("operands with different shapes {:?}", layer.input_shape);
                     self.error("gem-n8-result-shape", "input_shape", message);
                 }
                 Some(input.clone())
@@ -193,7 +193,8 @@ impl Rules<'_, '_> {
                 let count =
                     |shape: &[i64]| shape.iter().map(|each| i128::from(*each)).product::<i128>();
                 if count(input) != count(output) {
-                    let message = format!("{input:?} has other elements than {output:?}");
+                    let message =
+                        format!("{input:?} has another number of elements than {output:?}");
                     self.error("gem-n8-result-shape", "output_shape", message);
                 }
                 return;
@@ -202,15 +203,15 @@ impl Rules<'_, '_> {
         };
         if expected.as_ref() != Some(output) {
             let message = match expected {
-                Some(expected) => format!("the result is {expected:?}, not {output:?}"),
-                None => "the result's shape does not follow from what the layer has".into(),
+                Some(expected) => format!("expected the result {expected:?}, found {output:?}"),
+                None => "the shape of the result is inconsistent with the layer".into(),
             };
             self.error("gem-n8-result-shape", "output_shape", message);
         }
         self.weights(input, weight.map(Vec::as_slice));
     }
 
-    /// The shape of what a window makes, rounded down or, where the layer says so, up.
+    /// The shape of the result of a window, rounded down or, if the layer requests it, up.
     fn window(&self, kernel: Option<[i64; 2]>, channels: Option<i64>) -> Option<Vec<i64>> {
         let layer = self.layer;
         let [n, _, h, w] = layer.input_shape[0][..] else { return None };
@@ -230,12 +231,12 @@ impl Rules<'_, '_> {
         if !matches!(layer.operation.as_str(), "conv2d" | "dense") {
             return;
         }
-        let is_sound = weight.is_some_and(|weight| {
+        let is_valid = weight.is_some_and(|weight| {
             weight.len() == 4
                 && input.get(1) == Some(&weight[1])
                 && layer.kernel_size.is_none_or(|kernel| kernel == weight[2..4])
         });
-        if !is_sound {
+        if !is_valid {
             let message =
                 format!("weights {weight:?} do not fit the input {input:?} and the kernel");
             self.error("gem-n9-weight-shape", "input_shape", message);
@@ -243,13 +244,13 @@ impl Rules<'_, '_> {
         let constants = layer.quant_info.as_ref();
         let constants = constants.filter(|all| all.input_scale1.is_some());
         if layer.input_dtype[0] == "int8" && constants.is_none() {
-            let message = "it reads int8, but has no constants of quantisation";
+            let message = "it reads int8, but has no quantisation constants";
             self.error("gem-n14-quantization", "operation", message.into());
         }
     }
 }
 
-/// Bits of an element type.
+/// Bits per element of a type.
 pub(crate) fn element_bits(name: &str) -> Option<i64> {
     match name {
         "int8" | "uint8" => Some(8),

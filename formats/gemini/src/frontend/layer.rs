@@ -19,13 +19,13 @@ record! {
         activation_attr: Option<Nullable<Json>>,
         /// Function applied to the result.
         activation_type: Option<Nullable<Activation>>,
-        /// Whether a pooling rounds its extents up: 0 or 1, or a boolean.
+        /// Whether pooling rounds extents up: 0 or 1, or a boolean.
         ceil_mode: Option<Json>,
         /// Where it runs: `npu` or `cpu`.
         device: String,
         /// Files of activations (`input_activation1`, …), weights (`k`) and biases (`b`).
         file_list: Json,
-        /// Axis of the batch of each input; -1 for none.
+        /// Batch axis of each input; -1 for none.
         input_batchdim: Option<Vec<i64>>,
         /// Element types of the inputs.
         input_dtype: Vec<String>,
@@ -33,21 +33,21 @@ record! {
         input_shape: Vec<Vec<i64>>,
         /// Extents of the kernel, in H and W.
         kernel_size: Option<[i64; 2]>,
-        /// Place in the model.
+        /// Position in the model.
         layer_index: i64,
-        /// Modules of the vector processor and what each is set to.
+        /// Modules of the vector processor and their settings.
         module_list: Option<Modules>,
-        /// The name, as in the key.
+        /// The name, equal to the key.
         name: String,
         /// Layers that read the result.
         next_layer: Vec<String>,
-        /// Whether a reshape means the same in NHWC.
+        /// Whether a reshape has the same effect in NHWC.
         nhwc_consistant: Option<Json>,
-        /// What it computes.
+        /// The operation.
         operation: String,
-        /// Name in the model it comes from.
+        /// Name in the original model.
         ori_name: Option<String>,
-        /// Axis of the batch of each result.
+        /// Batch axis of each result.
         output_batchdim: Option<Vec<i64>>,
         /// Element types of the results.
         output_dtype: Vec<String>,
@@ -59,19 +59,19 @@ record! {
         pool_size: Option<[i64; 2]>,
         /// Layers, inputs and constants that it reads.
         previous_layer: Vec<String>,
-        /// Constants of quantisation.
+        /// Quantisation constants.
         quant_info: Option<Quantization>,
-        /// Steps in H and W.
+        /// Strides in H and W.
         stride: Option<[i64; 2]>,
-        /// Axes C, H, W of the first operand that are in use.
+        /// Axes C, H, W of the first operand that are used.
         tensor0_lut: Option<[i64; 3]>,
-        /// Axes C, H, W of the second operand that are in use.
+        /// Axes C, H, W of the second operand that are used.
         tensor1_lut: Option<[i64; 3]>,
-        /// How tensors of unequal shape meet.
+        /// How tensors of different shapes are broadcast.
         tensor_mode: Option<i64>,
     }
 
-    /// Constants of quantisation of a layer of the PE array.
+    /// Quantisation constants of a layer of the PE array.
     pub struct Quantization {
         /// Scale of the activations read.
         input_scale1: Option<Number>,
@@ -81,36 +81,36 @@ record! {
         output_scale: Option<Number>,
         /// Zero point of the result.
         output_zero_point: Option<Number>,
-        /// How a result is rounded.
+        /// Rounding of results.
         round_type: Option<String>,
     }
 
-    /// One module of the vector processor and what it is set to; which fields there are depends on
-    /// the module.
+    /// The settings of a module of the vector processor; the fields depend on the
+    /// module.
     pub struct Group {
         /// Axes of an accumulation.
         acc_dim: Option<String>,
         /// `acc` or `tree`.
         acc_tree_mode: Option<String>,
-        /// Which function the multiplier also applies.
+        /// The function that the multiplier also applies.
         act_mode: Option<String>,
-        /// How a result is rounded.
+        /// Rounding of results.
         carry_sel: Option<String>,
         /// Axes of a comparison.
         cmp_dim: Option<String>,
         /// `max` or `min`.
         cmp_max_en: Option<String>,
-        /// How comparisons combine.
+        /// How comparisons are combined.
         cmp_mode: Option<String>,
-        /// Shapes of what goes in.
+        /// Shapes of the inputs.
         input_shape: Option<Vec<Vec<i64>>>,
-        /// Where the factor comes from.
+        /// Source of the factor.
         mul_group_k_mux: Option<String>,
         /// The factor.
         mul_group_k_scalar: Option<Number>,
         /// Factor after the operation.
         mul_k: Option<Number>,
-        /// Shapes of what comes out.
+        /// Shapes of the outputs.
         output_shape: Option<Vec<Vec<i64>>>,
         /// Scale of the first operand.
         requan_scale_a: Option<Number>,
@@ -122,7 +122,7 @@ record! {
         requan_zp_b: Option<Number>,
         /// Summand after the operation.
         sum_b: Option<Number>,
-        /// Where the summand comes from.
+        /// Source of the summand.
         sumsub_group_b_mux: Option<String>,
         /// `add` or `sub`.
         sumsub_group_mode: Option<String>,
@@ -134,14 +134,14 @@ record! {
 /// The modules of the vector processor that a layer uses, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Modules {
-    /// Names, such as `pre_cal`, and what each is set to.
+    /// Names, such as `pre_cal`, and settings.
     pub groups: Vec<(String, Group)>,
-    /// The order of keys, where they are not sorted.
+    /// The order of keys, if they are not sorted.
     pub extra: Extra,
 }
 
 impl Modules {
-    /// The module of that name.
+    /// The module with a name.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|(other, _)| other == name).map(|(_, group)| group)
     }

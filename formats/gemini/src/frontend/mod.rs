@@ -1,4 +1,4 @@
-//! The frontend file: the layers of a model and what each computes.
+//! Frontend files: the layers of a model.
 
 mod check;
 mod layer;
@@ -19,12 +19,12 @@ use crate::record::Extra;
 pub struct Frontend {
     /// Names and layers.
     pub layers: Vec<(String, FrontendLayer)>,
-    /// The order of keys, where they are not sorted.
+    /// The order of keys, if they are not sorted.
     pub extra: Extra,
 }
 
 impl Frontend {
-    /// The layer of that name.
+    /// The layer with a name.
     pub fn layer(&self, name: &str) -> Option<&FrontendLayer> {
         self.layers.iter().find(|(other, _)| other == name).map(|(_, layer)| layer)
     }

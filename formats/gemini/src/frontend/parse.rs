@@ -1,4 +1,4 @@
-//! From text to a [`Frontend`], with every diagnostic placed.
+//! Parses a [`Frontend`] from text, with located diagnostics.
 
 use irc_diag::{Sink, Source};
 use irc_json::{At, Reader, place_in};
@@ -9,7 +9,7 @@ use crate::read::{self, Options};
 
 /// Reads a frontend file; every diagnostic goes to `sink`.
 ///
-/// Returns `None` when there was an error.
+/// Returns `None` after an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Frontend> {
     let before = sink.error_count();
     let tree = read::tree(source, sink)?;

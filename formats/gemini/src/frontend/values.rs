@@ -1,16 +1,16 @@
-//! Values of a layer that nothing else in the file depends on: constants, names, flags.
+//! Checks of values of a layer that no other part of the file depends on: constants, names, flags.
 
 use irc_json::{Json, Number};
 
 use super::{FrontendLayer, Modules, Quantization};
 
-/// What is wrong: the key and why.
+/// An error: the key and the message.
 pub(super) type KeyError = (String, String);
 
-/// Zero points fit into this many either way: those of any type of eight bits do.
+/// Maximum absolute value of zero points: that of any type of eight bits.
 const MAX_ZERO: f64 = 256.0;
 
-/// Everything that cannot be.
+/// All invalid values.
 pub(super) fn wrong(layer: &FrontendLayer) -> Vec<KeyError> {
     let mut all = KeyErrors(vec![]);
     all.name("device", Some(&layer.device), &["npu", "cpu"]);
@@ -59,7 +59,7 @@ impl KeyErrors {
         }
     }
 
-    /// The axis of the batch of each tensor, or -1. Weights and biases need none.
+    /// Checks the batch axis of each tensor, or -1. Weights and biases need none.
     fn batch(&mut self, key: &str, axes: Option<&[i64]>, tensors: usize) {
         let axes = axes.unwrap_or_default();
         self.between(key, axes, -1, 3);
@@ -76,7 +76,7 @@ impl KeyErrors {
 
     fn zero_point(&mut self, key: &str, value: Option<&Number>) {
         if value.is_some_and(|value| value.value().abs() > MAX_ZERO) {
-            self.push(key, "a zero point must be of the elements' type".into());
+            self.push(key, "expected a zero point in the range of the elements' type".into());
         }
     }
 

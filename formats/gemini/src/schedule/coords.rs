@@ -1,4 +1,4 @@
-//! Coordinates and extents, and lists of ids as files spell them.
+//! Coordinates and extents, and lists of ids in their spellings.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::record::Field;
 /// Maximum number of coordinates of a point.
 const MAX_RANK: usize = 4;
 
-/// A point: up to four coordinates, or a plain number.
+/// A point: up to four coordinates, or a scalar.
 ///
 /// Points of fmaps are `[N, C, H, W]`, or `[N, K, H, W]`; of weights `[0, K, C, R*S]` in dialect A
-/// and plain K in B and C; of activations that serve as weights `[N, C, H]`.
+/// and a scalar K in B and C; of activations that serve as weights `[N, C, H]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Coords {
     values: [i64; MAX_RANK],
@@ -21,7 +21,7 @@ pub struct Coords {
 }
 
 impl Coords {
-    /// A plain number.
+    /// A scalar.
     pub fn plain(value: i64) -> Coords {
         Coords { values: [value, 0, 0, 0], rank: 1, is_plain: true }
     }
@@ -33,7 +33,7 @@ impl Coords {
         Some(Coords { values: all, rank: values.len() as u8, is_plain: false })
     }
 
-    /// The coordinates; one for a plain number.
+    /// The coordinates; one for a scalar.
     pub fn values(&self) -> &[i64] {
         &self.values[..usize::from(self.rank)]
     }
@@ -89,7 +89,7 @@ impl Field for Coords {
     }
 }
 
-/// A box of points between two corners, both within it.
+/// A box of points between two corners, both inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// Smallest coordinates.
@@ -105,7 +105,7 @@ impl Extent {
     }
 
     /// Whether both corners have the same rank and the lower is not above the upper.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.lower.rank == self.upper.rank && self.axes().all(|(lower, upper)| lower <= upper)
     }
 
@@ -114,7 +114,7 @@ impl Extent {
         self.lower.values().iter().copied().zip(self.upper.values().iter().copied())
     }
 
-    /// Lower and upper coordinate of an axis; 0 where there is none.
+    /// Lower and upper coordinate of an axis; 0 if it is absent.
     pub fn axis(&self, axis: usize) -> (i64, i64) {
         (self.lower.values[axis], self.upper.values[axis])
     }
@@ -129,13 +129,13 @@ impl Extent {
         self.lengths().fold(1, |volume: i64, length| volume.saturating_mul(length.max(0)))
     }
 
-    /// Whether a point is in both.
+    /// Whether the boxes overlap.
     pub fn overlaps(&self, other: &Extent) -> bool {
         self.lower.rank == other.lower.rank
             && self.axes().zip(other.axes()).all(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
     }
 
-    /// What is in both; `None` when there is none.
+    /// The intersection; `None` if it is empty.
     pub fn intersection(&self, other: &Extent) -> Option<Extent> {
         self.overlaps(other).then(|| {
             let mut both = *self;
@@ -148,7 +148,7 @@ impl Extent {
         })
     }
 
-    /// The smallest box that holds both; they must have the same rank.
+    /// The smallest box that contains both; they must have the same rank.
     #[must_use]
     pub fn joined(&self, other: &Extent) -> Extent {
         let mut both = *self;
@@ -160,7 +160,7 @@ impl Extent {
         both
     }
 
-    /// Whether every point of `other` is in this.
+    /// Whether the box contains all points of `other`.
     pub fn contains(&self, other: &Extent) -> bool {
         self.lower.rank == other.lower.rank
             && self.axes().zip(other.axes()).all(|(a, b)| a.0 <= b.0 && b.1 <= a.1)
@@ -195,7 +195,7 @@ impl fmt::Debug for Extent {
     }
 }
 
-/// As a workload spells it: an array of the two corners.
+/// As in a workload: an array of the two corners.
 impl Field for Extent {
     fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
         let [lower, upper] = <[Coords; 2]>::read(reader, node, at)?;
@@ -210,7 +210,7 @@ impl Field for Extent {
 /// Transfer ids, or ids of nodes: `7`, `[7]` or `[[7]]` in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ids {
-    /// A plain number.
+    /// A scalar.
     Plain(i64),
     /// A list.
     List(Vec<i64>),
@@ -261,7 +261,7 @@ impl Field for Ids {
     }
 }
 
-/// What dialect A writes as a list and the others as a single object.
+/// A value that dialect A writes as a list and the others as a single object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OneOrMany<T> {
     /// A single object.

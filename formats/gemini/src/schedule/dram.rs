@@ -1,4 +1,4 @@
-//! What DRAM takes in and gives out.
+//! Blocks that are stored to and loaded from DRAM.
 
 use super::{Coords, Extent, Ids};
 use crate::record::{names, record};
@@ -8,16 +8,16 @@ use crate::record::{names, record};
 pub struct DramGroup {
     /// Name of the interleaving in dialect C; 0 elsewhere.
     pub id: i64,
-    /// Blocks that DRAM takes in.
+    /// Blocks that are stored to DRAM.
     pub ins: Vec<DramIn>,
-    /// Blocks that DRAM gives out.
+    /// Blocks that are loaded from DRAM.
     pub outs: Vec<DramOut>,
     /// Unknown keys, and the order of keys.
     pub extra: crate::record::Extra,
 }
 
 names! {
-    /// What is at the other end of a transfer.
+    /// The kind of the other end of a transfer.
     pub enum PlaceKind {
         /// A core.
         Core = "core",
@@ -27,39 +27,39 @@ names! {
 }
 
 record! {
-    /// A block that DRAM takes in: a result.
+    /// A block that is stored to DRAM: a result.
     pub struct DramIn {
-        /// Core that makes it.
+        /// Core of its producer.
         core_id: i64,
-        /// Layer that makes it.
+        /// Layer of its producer.
         layer_name: Option<String>,
         /// First corner in the layer's result.
         lower: Option<Coords>,
         /// Last corner in the layer's result.
         upper: Option<Coords>,
-        /// Transfers out of DRAM that give out some of it; absent for results of the network.
+        /// Transfers from DRAM that load some of it; absent for results of the network.
         related_ofmap: Option<Vec<i64>>,
         /// Its transfer.
         transfer_id: i64,
-        /// What it is, in some files of dialect B.
+        /// Its kind, in some files of dialect B.
         "type" as kind: Option<String>,
-        /// Workload that makes it.
+        /// Workload of its producer.
         workload_id: i64,
     }
 
-    /// A block that DRAM gives out: a weight, or what a layer reads.
+    /// A block that is loaded from DRAM: a weight, or an operand.
     pub struct DramOut {
-        /// Who takes it.
+        /// Its users.
         destination: Vec<Target>,
-        /// Layer that takes it, in dialects B and C.
+        /// Layer of its users, in dialects B and C.
         layer_name: Option<String>,
         /// First corner; absolute, K alone for weights of dialects B and C.
         lower: Coords,
         /// Last corner.
         upper: Coords,
-        /// Workload that wants it first, in dialect C.
+        /// Workload that uses it first, in dialect C.
         priority: Option<i64>,
-        /// Transfers into DRAM that it consists of; empty for inputs of the network.
+        /// Transfers to DRAM that it consists of; empty for inputs of the network.
         related_ifmap: Option<Vec<i64>>,
         /// Bytes in dialect A, bits in the others.
         size: i64,
@@ -69,30 +69,30 @@ record! {
         "type" as kind: String,
     }
 
-    /// Where a tensor goes.
+    /// The destination of a tensor.
     pub struct Target {
-        /// The core, in dialect A; -1 is DRAM.
+        /// The core, in dialect A; -1 for DRAM.
         core_id: Option<i64>,
         /// The core, or the DRAM ports, in dialects B and C.
         id: Option<Ids>,
-        /// Layer that takes it.
+        /// Layer of the user.
         layer_name: Option<String>,
-        /// What it is.
+        /// Its kind.
         "type" as kind: PlaceKind,
-        /// Workload that takes it; in dialect A the first of them.
+        /// Workload of the user; in dialect A the first of them.
         workload_id: Option<i64>,
     }
 }
 
 impl DramIn {
-    /// The box of the layer's result that it is, where it is told.
+    /// Its box in the layer's result, if it is stated.
     pub fn extent(&self) -> Option<Extent> {
         Some(Extent { lower: self.lower?, upper: self.upper? })
     }
 }
 
 impl DramOut {
-    /// The box that it is.
+    /// Its box.
     pub fn extent(&self) -> Extent {
         Extent { lower: self.lower, upper: self.upper }
     }
@@ -104,7 +104,7 @@ impl DramOut {
 }
 
 impl Target {
-    /// The core, when it is one and is named.
+    /// The core, if it is one and is stated.
     pub fn core(&self) -> Option<i64> {
         let id = self.core_id.or_else(|| self.id.as_ref().and_then(Ids::first));
         id.filter(|_| self.kind == PlaceKind::Core)

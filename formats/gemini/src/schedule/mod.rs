@@ -1,16 +1,16 @@
-//! The schedule: what each core of a mesh runs, what lies in its buffers, and what moves.
+//! Schedules: the workloads of each core of a mesh, the contents of its buffers, and transfers.
 //!
-//! Three dialects are held in one model:
+//! Three dialects are represented by one model:
 //!
 //! * [`Dialect::A`], that of the format document and of the published single-core tool chain: sizes
 //!   in bytes, tensors with L2 addresses, ring regions, tiles;
-//! * [`Dialect::B`], what SET's main branch and Gemini write: several cores, sizes in bits, blocks
+//! * [`Dialect::B`], that of SET's main branch and Gemini: several cores, sizes in bits, blocks
 //!   of KiB without addresses;
 //! * [`Dialect::C`], of SET's branches with address allocation: as B, with DRAM in interleaved
 //!   groups, results in the buffer, and addresses in blocks.
 //!
-//! Fields that not every dialect has are options. [`parse`] reads text, [`check()`] proves what can
-//! be proven, [`write()`] gives back what was read.
+//! Fields that not every dialect has are options. [`parse`] reads text, [`check()`] runs all checks,
+//! [`write()`] reproduces the text.
 
 mod check;
 mod coords;
@@ -57,15 +57,15 @@ pub struct Schedule {
     pub xlen: i64,
     /// Rows of the mesh.
     pub ylen: i64,
-    /// Batch groups of the root of the schedule tree.
+    /// Number of batch groups at the root of the schedule tree.
     pub top_batch_cut: i64,
     /// Bytes of the L2 buffer of a core, in dialect A.
     pub buffersize: Option<i64>,
-    /// What DRAM takes in and gives out: one group, or in dialect C one for each interleaving.
+    /// Blocks of DRAM: one group, or in dialect C one for each interleaving.
     pub dram: Vec<DramGroup>,
     /// The cores that have work, in the order of the file.
     pub cores: Vec<Core>,
-    /// Where the DRAM ports stand, as dialect C tells.
+    /// Positions of the DRAM ports, in dialect C.
     pub ports: Option<Json>,
     /// Unknown keys and the order of keys of dialect C's `metadata`.
     pub metadata_extra: Extra,
@@ -76,14 +76,14 @@ pub struct Schedule {
 /// A core and its workloads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Core {
-    /// Name of the core in the file.
+    /// Id of the core in the file.
     pub id: i64,
-    /// What it runs, in order.
+    /// Its workloads, in order.
     pub workloads: Vec<Workload>,
 }
 
 impl Schedule {
-    /// Whether a core id is one of the mesh: in dialect A counted from 0, else with a column of DRAM
+    /// Whether an id is that of a core of the mesh: in dialect A counted from 0, else with a column of DRAM
     /// ports at either side.
     pub fn is_core(&self, id: i64) -> bool {
         let columns = match self.dialect {
@@ -94,7 +94,7 @@ impl Schedule {
         (0..self.ylen).contains(&y) && (1..=self.xlen).contains(&x)
     }
 
-    /// The id that stands for DRAM.
+    /// The id of DRAM.
     pub fn dram_id(&self) -> i64 {
         match self.dialect {
             Dialect::A => -1,
@@ -112,7 +112,7 @@ impl Schedule {
         format!("{}[{index}]", self.core_path(core))
     }
 
-    /// Every workload, with the index of its core and its own there.
+    /// All workloads, each with the index of its core and its index there.
     pub fn workloads(&self) -> impl Iterator<Item = (usize, usize, &Workload)> {
         self.cores.iter().enumerate().flat_map(|(core, Core { workloads, .. })| {
             workloads.iter().enumerate().map(move |(index, workload)| (core, index, workload))

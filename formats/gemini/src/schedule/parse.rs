@@ -1,4 +1,4 @@
-//! From text to a [`Schedule`], with every diagnostic placed.
+//! Parses a [`Schedule`] from text, with located diagnostics.
 
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Json, Member, Node, Object, Reader, place_in};
@@ -10,14 +10,14 @@ use crate::record::{Extra, Field};
 /// Keys of the outermost object that are not a core.
 const KEYS: [&str; 7] = ["-1", "DRAM", "buffersize", "metadata", "top_batch_cut", "xlen", "ylen"];
 
-/// Whether a key of the outermost object can begin a schedule.
+/// Whether a key of the outermost object indicates a schedule.
 pub(crate) fn is_schedule_key(key: &str) -> bool {
     KEYS.contains(&key) || core_id(key).is_some()
 }
 
 /// Reads a schedule; every diagnostic goes to `sink`.
 ///
-/// Returns `None` when there was an error.
+/// Returns `None` after an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Schedule> {
     let before = sink.error_count();
     let tree = read::tree(source, sink)?;
@@ -88,7 +88,7 @@ fn keys_of(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
-/// The dialect, by content: C has DRAM in groups, A has a buffer size, or ring regions.
+/// The dialect, detected from the content: C has DRAM in groups, A has a buffer size, or ring regions.
 fn dialect_of(tree: &Node<'_>, members: &[Member<'_>]) -> Dialect {
     if tree.get("DRAM").is_some() || tree.get("metadata").is_some() {
         return Dialect::C;
@@ -103,7 +103,7 @@ fn dialect_of(tree: &Node<'_>, members: &[Member<'_>]) -> Dialect {
     Dialect::B
 }
 
-/// The core that a key of the outermost object names.
+/// The core of a key of the outermost object.
 fn core_id(key: &str) -> Option<i64> {
     let id: i64 = key.parse::<u32>().ok()?.into();
     (id.to_string() == key).then_some(id)
@@ -136,8 +136,10 @@ fn dram(
     let mut groups = vec![];
     for member in members {
         let Some(id) = core_id(&member.key) else {
-            let diagnostic =
-                Diagnostic::error("gem-dram-group", "a group of DRAM is named by a number");
+            let diagnostic = Diagnostic::error(
+                "gem-dram-group",
+                "expected a number as the name of a DRAM group",
+            );
             reader.report(diagnostic, member.key_span(), &at.key(&member.key), "not a number");
             continue;
         };
@@ -158,7 +160,7 @@ fn dram_group(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>, id: i64) ->
     Some(DramGroup { id, ins: ins?, outs: outs?, extra: Extra::new(object.members, unknown) })
 }
 
-/// Where the DRAM ports stand, and what else `metadata` holds.
+/// Positions of the DRAM ports, and the other contents of `metadata`.
 fn ports(reader: &mut Reader<'_>, metadata: &Object<'_, '_, '_>) -> (Option<Json>, Extra) {
     const KNOWN: [&str; 4] = ["DRAM", "top_batch_cut", "xlen", "ylen"];
     let (members, mut unknown) = (metadata.members, vec![]);

@@ -4,17 +4,17 @@ use super::{Coords, Extent, Ids, PlaceKind, Target};
 use crate::record::{Nullable, names, record};
 
 names! {
-    /// What a tensor in the L2 buffer is.
+    /// The kind of a tensor in the L2 buffer.
     pub enum ResidentKind {
-        /// To be read as activations.
+        /// An operand, read as activations.
         Ifmap = "ifmap",
-        /// Made here, to be sent.
+        /// A result, to be sent.
         Ofmap = "ofmap",
-        /// To be read as weights.
+        /// An operand, read as weights.
         Weight = "weight",
     }
 
-    /// Where WL0 takes a weight from.
+    /// The source of a weight in WL0.
     pub enum Wl0Source {
         /// The L2 buffer.
         Core = "CORE",
@@ -26,43 +26,43 @@ names! {
 record! {
     /// A tensor in the L2 buffer.
     pub struct Resident {
-        /// Where it starts: a byte in dialect A, a block modulo the allocated height in dialect C.
+        /// Its address: a byte in dialect A, a block modulo the allocated height in dialect C.
         address: Option<i64>,
         /// Channels are padded to a multiple of this.
         align: Option<i64>,
-        /// Bits of an element.
+        /// Bits per element.
         bitwidth: Option<i64>,
         /// KiB, in dialects B and C.
         block: Option<i64>,
         /// Whether the current workload reads it as activations.
         cur_wl_ifmap: Option<bool>,
-        /// Who takes a result, in dialect C.
+        /// The users of a result, in dialect C.
         destinations: Option<Vec<SentTo>>,
         /// Whether loading ends before this workload.
         end_loading: Option<bool>,
         /// Whether sending ends before this workload.
         end_sending: Option<bool>,
-        /// Layer that reads or makes it, in dialects B and C.
+        /// Layer that reads or computes it, in dialects B and C.
         layer: Option<String>,
-        /// Layer that reads or makes it, in dialect A; published files leave it out for `ifmap`.
+        /// Layer that reads or computes it, in dialect A; published files omit it for `ifmap`.
         layer_name: Option<String>,
-        /// First corner; in dialect A counted from the tensor's own.
+        /// First corner; in dialect A relative to the tensor's own.
         lower: Option<Coords>,
-        /// Whether it comes in with this workload.
+        /// Whether it enters the buffer with this workload.
         newly_added: Option<bool>,
-        /// The part of the result it serves, in dialect C.
+        /// The part of the result that it serves, in dialect C.
         ofmap_range: Option<CornerRange>,
-        /// Workload that wants it first, in dialect C.
+        /// Workload that uses it first, in dialect C.
         priority: Option<i64>,
         /// Bytes in dialect A, bits in the others.
         size: Option<i64>,
-        /// What it consists of; SET writes `null` for a matrix product of activations.
+        /// Its sources; SET writes `null` for a matrix product of activations.
         source: Option<Nullable<Vec<Source>>>,
         /// A misspelling of `start_sending` or `end_sending` in published files.
         start_ending: Option<bool>,
         /// Whether loading starts before this workload.
         start_loading: Option<bool>,
-        /// Whether its store into DRAM starts with this workload.
+        /// Whether its store to DRAM starts with this workload.
         start_send: Option<bool>,
         /// Whether sending starts before this workload.
         start_sending: Option<bool>,
@@ -71,41 +71,41 @@ record! {
         /// Place in the order of DRAM accesses, in dialect A; one past the last for tensors that
         /// stay on chip.
         tensor_order: Option<i64>,
-        /// Transfers it consists of.
+        /// Its transfers.
         transfer_id: Option<Ids>,
-        /// What it is.
+        /// Its kind.
         "type" as kind: ResidentKind,
         /// Last corner.
         upper: Option<Coords>,
-        /// Workload that reads or makes it, in dialects B and C.
+        /// Workload that reads or computes it, in dialects B and C.
         workload_id: Option<i64>,
     }
 
-    /// A part of a tensor in the L2 buffer, that came by one transfer.
+    /// A part of a tensor in the L2 buffer that was brought by one transfer.
     pub struct Source {
-        /// Where it lies in the concatenated channels, in dialects B and C.
+        /// Its place in the concatenated channels, in dialects B and C.
         channel: Option<[i64; 2]>,
-        /// Core it comes from, in dialect A; -1 is DRAM.
+        /// Source core, in dialect A; -1 for DRAM.
         core_id: Option<i64>,
-        /// Core or DRAM ports it comes from, in dialects B and C.
+        /// Source core or DRAM ports, in dialects B and C.
         id: Option<Ids>,
-        /// Layer that made it.
+        /// Layer of the producer.
         layer_name: Option<String>,
-        /// First corner; in dialect A counted from the tensor's own.
+        /// First corner; in dialect A relative to the tensor's own.
         lower: Option<Coords>,
         /// Bytes in dialect A, bits in the others.
         size: i64,
         /// Its transfer.
         transfer_id: i64,
-        /// Where it comes from.
+        /// The kind of its source.
         "type" as kind: PlaceKind,
         /// Last corner.
         upper: Option<Coords>,
     }
 
-    /// A part of a result and who takes it, in dialect C.
+    /// A part of a result and its users, in dialect C.
     pub struct SentTo {
-        /// Who takes it.
+        /// The users.
         destination: Vec<Target>,
         /// First corner in the layer's result.
         lower: Coords,
@@ -127,11 +127,11 @@ record! {
 
     /// Weights in the WL0 buffer, in dialect A.
     pub struct Wl0Row {
-        /// Where they start, in units of 64 bytes.
+        /// Their address, in units of 64 bytes.
         address: i64,
         /// Input channels are padded to a multiple of this.
         align: i64,
-        /// Bits of an element.
+        /// Bits per element.
         bitwidth: i64,
         /// Layer that reads them.
         layer_name: String,
@@ -139,7 +139,7 @@ record! {
         lower: Option<Coords>,
         /// Units of 64 bytes.
         size: i64,
-        /// Where they come from.
+        /// Their source.
         source: Wl0Source,
         /// Place in the order of DRAM accesses; `null` for weights from L2.
         tensor_order: Option<Nullable<i64>>,
@@ -151,12 +151,12 @@ record! {
 }
 
 impl Resident {
-    /// The box it is, where it is told.
+    /// Its box, if it is stated.
     pub fn extent(&self) -> Option<Extent> {
         Some(Extent { lower: self.lower?, upper: self.upper? })
     }
 
-    /// What it consists of; empty for results made here.
+    /// Its sources; empty for results of this core.
     pub fn sources(&self) -> &[Source] {
         match &self.source {
             Some(Nullable(Some(sources))) => sources,
@@ -164,24 +164,24 @@ impl Resident {
         }
     }
 
-    /// Transfers it consists of.
+    /// Its transfers.
     pub fn transfers(&self) -> impl Iterator<Item = i64> + use<'_> {
         self.transfer_id.iter().flat_map(Ids::iter)
     }
 
-    /// The layer it belongs to, whichever key tells it.
+    /// Its layer, from whichever key states it.
     pub fn layer(&self) -> Option<&str> {
         self.layer_name.as_deref().or(self.layer.as_deref())
     }
 }
 
 impl Source {
-    /// The box it is, where it is told.
+    /// Its box, if it is stated.
     pub fn extent(&self) -> Option<Extent> {
         Some(Extent { lower: self.lower?, upper: self.upper? })
     }
 
-    /// The core it comes from, when it comes from one that is named.
+    /// The source core, if it is a core and is stated.
     pub fn core(&self) -> Option<i64> {
         let id = self.core_id.or_else(|| self.id.as_ref().and_then(Ids::first));
         id.filter(|_| self.kind == PlaceKind::Core)

@@ -1,4 +1,4 @@
-//! Tiles of a workload: what the intra-core compiler chose, in dialect A.
+//! Tiles of a workload: the choices of the intra-core compiler, in dialect A.
 
 use irc_json::{At, Json, Node, Number, Reader};
 
@@ -6,7 +6,7 @@ use super::{Coords, Extent};
 use crate::record::{Extra, Field, names, record};
 
 names! {
-    /// Along which axes a tile is cut over the two dimensions of the PE array.
+    /// The axes along which a tile is divided over the two dimensions of the PE array.
     pub enum CutMode {
         /// K and C.
         Kc = "KC",
@@ -26,15 +26,15 @@ record! {
     pub struct Tile {
         /// Mini tile of the input.
         act_mini_tile: Option<[i64; 4]>,
-        /// Cuts along C.
+        /// Number of parts along C.
         ci_cut_num: Option<i64>,
-        /// How it is cut over the PE array.
+        /// How it is divided over the PE array.
         cut_mode: Option<CutMode>,
-        /// First corner of what it reads, absolute in the layer's input.
+        /// First corner of its operand, absolute in the layer's input.
         ifmap_lower: Coords,
         /// First corner of the second operand of elementwise layers.
         ifmap_lower2: Option<Coords>,
-        /// Last corner of what it reads.
+        /// Last corner of its operand.
         ifmap_upper: Coords,
         /// Last corner of the second operand.
         ifmap_upper2: Option<Coords>,
@@ -44,9 +44,9 @@ record! {
         loop_order: Option<String>,
         /// Mini tile along C and K.
         mtc0_mtk0: Option<[i64; 2]>,
-        /// First corner of what it makes, absolute in the layer's result.
+        /// First corner of its result, absolute in the layer's result.
         ofmap_lower: Coords,
-        /// Last corner of what it makes.
+        /// Last corner of its result.
         ofmap_upper: Coords,
         /// Mini tile of the result.
         out_mini_tile: Option<[i64; 4]>,
@@ -58,7 +58,7 @@ record! {
 }
 
 impl Tile {
-    /// What it reads.
+    /// Its operand.
     pub fn ifmap(&self) -> Extent {
         Extent { lower: self.ifmap_lower, upper: self.ifmap_upper }
     }
@@ -68,7 +68,7 @@ impl Tile {
         Some(Extent { lower: self.ifmap_lower2?, upper: self.ifmap_upper2? })
     }
 
-    /// What it makes.
+    /// Its result.
     pub fn ofmap(&self) -> Extent {
         Extent { lower: self.ofmap_lower, upper: self.ofmap_upper }
     }
@@ -85,7 +85,7 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Numbers and tiles in the order of their keys as strings, whatever the order here.
+    /// Numbers and tiles in the order of their keys as strings, whatever their order here.
     pub fn by_key(&self) -> Vec<(u32, &Tile)> {
         let mut tiles: Vec<(u32, &Tile)> =
             self.tiles.iter().map(|(number, tile)| (*number, tile)).collect();

@@ -4,9 +4,9 @@ use super::{Coords, Extent, Ids, OneOrMany, Resident, Target, Tiles, Wl0Row};
 use crate::record::{Nullable, names, record};
 
 names! {
-    /// What a layer is: in dialect A the engine that runs it, in the others what it computes.
+    /// The kind of a layer: in dialect A the engine that runs it, in the others its operation.
     pub enum LayerKind {
-        /// The PE array: convolutions, products.
+        /// The PE array: convolutions, matrix products.
         Pe = "pe",
         /// The vector processor.
         Vp = "vp",
@@ -28,16 +28,16 @@ names! {
 record! {
     /// A part of a layer, run by one core.
     pub struct Workload {
-        /// What lies in the L2 buffer before it starts.
+        /// Contents of the L2 buffer before it starts.
         buffer: Vec<Resident>,
-        /// What it reads: in dialect A one entry for each input tensor, in the others one for all
+        /// Its operands: in dialect A one entry for each input tensor, in the others one for all
         /// in the space of concatenated channels.
         ifmap: Option<OneOrMany<Ifmap>>,
         /// The layer.
         layer_name: String,
-        /// What the layer is; SET leaves it out for some kinds.
+        /// The kind of the layer; SET omits it for some.
         layer_type: Option<LayerKind>,
-        /// What it makes and who takes it; in dialect C the buffer tells.
+        /// Its results and their users; in dialect C they are in the buffer.
         ofmap: Option<Vec<Ofmap>>,
         /// Bytes of the result in dialect A, bits in the others.
         ofmap_size: i64,
@@ -45,15 +45,15 @@ record! {
         ring_buffer_info: Option<Vec<[i64; 2]>>,
         /// Tiles, in dialect A.
         tile_info: Option<Tiles>,
-        /// Padding at top, bottom, left and right; of another layer where `vp` runs it.
+        /// Padding at top, bottom, left and right; that of another layer if `vp` runs it.
         tile_padding_tblr: Option<[i64; 4]>,
-        /// Cycles as estimated.
+        /// Estimated cycles.
         time: i64,
         /// The weights it reads.
         weight: Option<Weight>,
-        /// What lies in WL0 before it starts, in dialect A.
+        /// Contents of WL0 before it starts, in dialect A.
         wl0_buffer: Option<Nullable<Vec<Wl0Row>>>,
-        /// The same under the name that some published files have.
+        /// The same under the name used by some published files.
         wl1_buffer: Option<Nullable<Vec<Wl0Row>>>,
         /// Its part of the layer's result, absolute.
         "workload" as extent: Extent,
@@ -61,45 +61,45 @@ record! {
         workload_id: i64,
     }
 
-    /// What a workload reads as activations.
+    /// An operand of a workload that is read as activations.
     pub struct Ifmap {
         /// Channels are padded to a multiple of this.
         align: Option<i64>,
-        /// Bits of an element.
+        /// Bits per element.
         bitwidth: Option<i64>,
-        /// First corner: in dialect A counted from the resident tensor's own.
+        /// First corner: in dialect A relative to the resident tensor's own.
         lower: Coords,
-        /// The last workload that makes some of it, in dialects B and C.
+        /// The last producer of some of it, in dialects B and C.
         max_workload_id: Option<i64>,
         /// Bytes, in dialect A.
         size: Option<i64>,
-        /// Transfers it comes by.
+        /// Its transfers.
         transfer_id: Ids,
         /// Last corner.
         upper: Coords,
     }
 
-    /// What a workload reads as weights.
+    /// An operand of a workload that is read as weights.
     pub struct Weight {
         /// Whether it is activations that serve as weights.
         from_ofmap: Option<bool>,
         /// First corner: `[0, K, C, R*S]` in dialect A, K in the others.
         lower: Coords,
-        /// The last workload that makes some of it.
+        /// The last producer of some of it.
         max_workload_id: Option<i64>,
         /// Bytes in dialect A, bits in the others.
         size: Option<i64>,
-        /// Transfers it comes by; SET leaves it out for some products of activations.
+        /// Its transfers; SET omits them for some products of activations.
         transfer_id: Option<Ids>,
         /// Last corner.
         upper: Coords,
     }
 
-    /// A part of a workload's result and who takes it.
+    /// A part of a workload's result and its users.
     pub struct Ofmap {
-        /// Who takes it.
+        /// The users.
         destination: Vec<Target>,
-        /// First corner: in dialect A counted from the workload's own.
+        /// First corner: in dialect A relative to the workload's own.
         lower: Coords,
         /// Bytes in dialect A, bits in the others.
         size: i64,
@@ -111,17 +111,17 @@ record! {
 }
 
 impl Workload {
-    /// What it reads as activations.
+    /// Its operands that are read as activations.
     pub fn ifmaps(&self) -> &[Ifmap] {
         self.ifmap.as_ref().map_or(&[], OneOrMany::as_slice)
     }
 
-    /// What it makes, where the workload itself tells.
+    /// Its results, if the workload itself states them.
     pub fn ofmaps(&self) -> &[Ofmap] {
         self.ofmap.as_deref().unwrap_or_default()
     }
 
-    /// What lies in WL0, whichever key tells it.
+    /// Contents of WL0, from whichever key states them.
     pub fn wl0(&self) -> &[Wl0Row] {
         match self.wl0_buffer.as_ref().or(self.wl1_buffer.as_ref()) {
             Some(Nullable(Some(rows))) => rows,
@@ -129,7 +129,7 @@ impl Workload {
         }
     }
 
-    /// The key under which it tells what lies in WL0.
+    /// The key that states the contents of WL0.
     pub fn wl0_key(&self) -> &'static str {
         if self.wl0_buffer.is_none() && self.wl1_buffer.is_some() {
             "wl1_buffer"
@@ -150,19 +150,19 @@ impl Workload {
 }
 
 impl Ifmap {
-    /// The box it is.
+    /// Its box.
     pub fn extent(&self) -> Extent {
         Extent { lower: self.lower, upper: self.upper }
     }
 }
 
 impl Weight {
-    /// The box it is.
+    /// Its box.
     pub fn extent(&self) -> Extent {
         Extent { lower: self.lower, upper: self.upper }
     }
 
-    /// The output channels it is for, where it is weights.
+    /// Its output channels, if it is weights.
     pub fn channels(&self) -> Option<(i64, i64)> {
         let axis = match self.lower.values().len() {
             1 => 0,
@@ -172,14 +172,14 @@ impl Weight {
         Some(self.extent().axis(axis))
     }
 
-    /// Transfers it comes by.
+    /// Its transfers.
     pub fn transfers(&self) -> impl Iterator<Item = i64> + use<'_> {
         self.transfer_id.iter().flat_map(Ids::iter)
     }
 }
 
 impl Ofmap {
-    /// The box it is.
+    /// Its box.
     pub fn extent(&self) -> Extent {
         Extent { lower: self.lower, upper: self.upper }
     }

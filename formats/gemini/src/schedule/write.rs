@@ -1,4 +1,4 @@
-//! Writing a schedule back.
+//! Writes a schedule.
 
 use irc_json::{Json, Layout};
 
@@ -7,7 +7,7 @@ use crate::record::{Extra, Field};
 
 type Members = Vec<(Box<str>, Json)>;
 
-/// The text of a schedule, in the layout of the published files: what was read, key by key.
+/// The text of a schedule, in the layout of the published files, with its keys in order.
 pub fn write(schedule: &Schedule) -> String {
     to_json(schedule).print(Layout::Styled)
 }

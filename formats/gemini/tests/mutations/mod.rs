@@ -1,7 +1,7 @@
-//! Sound files, each broken in one way: what is wrong is named, and nothing else was before.
+//! Valid files with one change each: the error is reported, and there was none before.
 //!
-//! A mutation is a row of a table: what is done, the code that must be found, the file, and the edits
-//! by JSON pointer. Other tests break every value of every file.
+//! A mutation is a row of a table: its name, the expected code, the file, and the edits
+//! by JSON pointer. Other tests change every value of every file.
 
 mod rows;
 
@@ -12,7 +12,7 @@ use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule};
 use rows::{Edit, Row};
 use serde_json::{Value, json};
 
-/// The files this crate carries.
+/// The files of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum File {
     /// Dialect A: two ring regions, tensors that wrap, a composite tensor, stores and reloads.
@@ -42,7 +42,7 @@ impl File {
     }
 }
 
-/// Everything found in a file, and in the pair of the carried schedule and frontend file.
+/// All diagnostics of a file, and of the pair of schedule and frontend file.
 fn diagnostics(text: &str) -> Vec<Diagnostic> {
     let source = Source::new("test", text);
     let mut sink = Sink::new();
@@ -66,7 +66,7 @@ fn pair(schedule_text: &str, frontend_text: &str) -> Vec<Diagnostic> {
     found
 }
 
-/// What a valid file is said to have: the scheduler's habits.
+/// Warnings about valid files: habits of the scheduler.
 const HABITS: [&str; 1] = ["gem-b24-unnamed"];
 
 #[test]
@@ -81,12 +81,12 @@ fn the_files_are_sound() {
 
 #[test]
 fn each_mutation_is_named() {
-    let mut faults = vec![];
+    let mut errors = vec![];
     for Row { name, code, file, edits } in rows::all() {
         let mut value = file.value();
         for edit in &edits {
             if !edit.apply(&mut value) {
-                faults.push(format!("{name}: no place for {edit:?}"));
+                errors.push(format!("{name}: no place for {edit:?}"));
             }
         }
         let text = value.to_string();
@@ -101,21 +101,21 @@ fn each_mutation_is_named() {
         let Some(named) = found.iter().find(|diagnostic| diagnostic.code == code) else {
             let found: Vec<_> =
                 found.iter().map(|each| format!("    {}: {}", each.code, each.message)).collect();
-            faults.push(format!("{name}: {code} not in\n{}", found.join("\n")));
+            errors.push(format!("{name}: {code} not in\n{}", found.join("\n")));
             continue;
         };
         if named.primary_span().is_none() {
-            faults.push(format!("{name}: {code} has no place"));
+            errors.push(format!("{name}: {code} has no place"));
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
 #[test]
 fn every_rule_has_a_mutation() {
     let tried: BTreeSet<&str> = rows::all().iter().map(|row| row.code).collect();
     let readme = include_str!("../../README.md");
-    // Those of the text itself are tried beside the parser, and one needs a file of its own.
+    // Errors of the text itself are tested with the parser, and one needs a file of its own.
     let elsewhere = [
         "gem-truncated",
         "gem-syntax",
@@ -155,8 +155,8 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Every way in which a value is tried wrong: another type, negative, beyond all bounds, an id or a
-/// name that nothing has, gone.
+/// Invalid replacements of a value: another type, negative, too large, an unknown id or
+/// name, removal.
 fn wrongs<'p>(value: &Value, pointer: &'p str) -> Vec<Edit<'p>> {
     let others = match value {
         Value::Number(_) => vec![json!("seven"), json!(-1), json!(1u64 << 60), json!(999_983)],
@@ -169,8 +169,8 @@ fn wrongs<'p>(value: &Value, pointer: &'p str) -> Vec<Edit<'p>> {
     set.chain([Edit::Drop(pointer)]).collect()
 }
 
-/// Tries every value of a file wrong: each is found, in its place, unless nothing else in the file
-/// depends on it.
+/// Replaces every value of a file by invalid ones: each error is reported at its place, unless nothing
+/// else in the file depends on the value.
 fn try_all(file: File) {
     let (value, mut all) = (file.value(), vec![]);
     pointers(&value, "", &mut all);
@@ -201,7 +201,7 @@ fn try_all(file: File) {
         }
     }
     println!("{file:?}: {tried} wrong values, {errors} errors");
-    assert!(missed.is_empty(), "{} of {tried} missed:\n{}", missed.len(), missed.join("\n"));
+    assert!(missed.is_empty(), "{} of {tried} not reported:\n{}", missed.len(), missed.join("\n"));
     assert!(errors > tried / 2, "{errors} errors in {tried} files");
 }
 
@@ -225,8 +225,8 @@ fn wrong_values_of_layers_are_found() {
     try_all(File::Frontend);
 }
 
-/// Whether nothing else in the file tells the value, so that another of its type and range, or none,
-/// makes a file as sound.
+/// Whether nothing else in the file determines the value, so that another value of its type and range, or
+/// none, is as valid.
 fn is_untold(pointer: &str, edit: &Edit<'_>) -> bool {
     let is_number = |part: &&str| part.parse::<usize>().is_ok();
     let keys: Vec<&str> = pointer.split('/').filter(|part| !is_number(part)).collect();
@@ -249,8 +249,8 @@ fn is_untold(pointer: &str, edit: &Edit<'_>) -> bool {
     }
 }
 
-/// Lists of which an element may go: what is loaded later, users of weights beside the first, what no
-/// part of the tools reads.
+/// Lists whose elements may be removed: later loads, users of weights except the first, lists that no
+/// tool reads.
 const LISTS: [&str; 10] = [
     "/buffer",
     "/ring_buffer_info",
@@ -264,7 +264,7 @@ const LISTS: [&str; 10] = [
     "_cal/output_shape",
 ];
 
-/// Members that may go: they repeat what is told elsewhere, or say what nothing depends on.
+/// Members that may be removed: they are redundant, or nothing depends on them.
 const OPTIONAL: [&str; 41] = [
     "/l6_reshape",
     "/ifmap",
@@ -323,8 +323,8 @@ const SCALES: [&str; 7] = [
     "/requan_zp_a",
 ];
 
-/// Names of what is not in the file: inputs of the network, constants, operations, and what the
-/// results of the network are stored for.
+/// Names that are not in the file: inputs of the network, constants, operations, and destinations of
+/// the network's results.
 const NAMES: [&str; 5] = [
     "/source/layer_name",
     "/destination/layer_name",
@@ -333,7 +333,7 @@ const NAMES: [&str; 5] = [
     "/operation",
 ];
 
-/// What may be empty.
+/// Lists that may be empty.
 const EMPTY: [&str; 7] = [
     "/wl0_buffer",
     "_batchdim",
@@ -344,14 +344,14 @@ const EMPTY: [&str; 7] = [
     "/next_layer",
 ];
 
-/// Values that may be of any type: what the tools that read these files do not look at either.
+/// Values of any type: the tools do not read them either.
 fn is_free(pointer: &str) -> bool {
     const FREE: [&str; 5] =
         ["file_list", "ceil_mode", "nhwc_consistant", "activation_attr", "metadata/DRAM"];
     FREE.iter().any(|key| pointer.contains(key))
 }
 
-/// Keys whose numbers say what nothing else in the file says.
+/// Keys whose numbers nothing else in the file determines.
 const ALONE: [&str; 32] = [
     "tensor_id",
     "padding",
@@ -397,7 +397,7 @@ fn a_number_off_by_one_is_found() {
             let Some(number) = value.pointer(&pointer).and_then(Value::as_i64) else { continue };
             if ALONE.iter().any(|key| pointer.split('/').any(|part| part == *key))
                 || is_free(&pointer)
-                // A block that nothing else is near may lie one further on.
+                // A block without neighbours may be moved by one.
                 || file == File::Allocated && pointer.ends_with("/address")
             {
                 continue;

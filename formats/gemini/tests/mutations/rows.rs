@@ -1,18 +1,18 @@
-//! The mutations, as rows.
+//! The mutations, as a table.
 
 use serde_json::{Value, json};
 
 use super::File::{self, Allocated, Frontend, Rings, TwoCores};
 
-/// A way to break a file.
+/// A mutation of a file.
 pub struct Row {
-    /// What is done.
+    /// Its name.
     pub name: &'static str,
-    /// The code that must be found.
+    /// The expected code.
     pub code: &'static str,
-    /// The file that is broken.
+    /// The file.
     pub file: File,
-    /// How.
+    /// The edits.
     pub edits: Vec<Edit<'static>>,
 }
 
@@ -21,16 +21,16 @@ pub struct Row {
 pub enum Edit<'p> {
     /// The value becomes another, or is added.
     Set(&'p str, Value),
-    /// The value goes.
+    /// Removes the value.
     Drop(&'p str),
-    /// The element of an array occurs twice.
+    /// Duplicates the element of an array.
     Repeat(&'p str),
-    /// Two values change places.
+    /// Swaps two values.
     Swap(&'p str, &'p str),
 }
 
 impl Edit<'_> {
-    /// Changes the file; whether there was a place for it.
+    /// Applies the edit; returns false if the path does not exist.
     pub fn apply(&self, value: &mut Value) -> bool {
         self.try_on(value).is_some()
     }
@@ -75,7 +75,7 @@ fn set(pointer: &'static str, value: Value) -> Edit<'static> {
     Edit::Set(pointer, value)
 }
 
-/// Every mutation.
+/// All mutations.
 pub fn all() -> Vec<Row> {
     let mut rows = vec![];
     let mut row = |name, code, file, edits: Vec<Edit<'static>>| {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use irc_diag::Source;
 
-/// The files of the corpus, sorted; none, and a line that says so, when it is absent.
+/// The files of the corpus, sorted; empty, with a message, if it is absent.
 pub fn corpus() -> Vec<PathBuf> {
     let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
@@ -32,8 +32,8 @@ fn files(folder: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text of a file, unpacked.
+/// The text of a file, decompressed.
 pub fn open(path: &Path) -> Source {
     let bytes = std::fs::read(path).expect("a readable file");
-    irc_gemini_format::source(&path.display().to_string(), &bytes).expect("a sound file")
+    irc_gemini_format::source(&path.display().to_string(), &bytes).expect("a valid file")
 }

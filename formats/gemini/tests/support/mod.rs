@@ -1,3 +1,3 @@
-//! What several of the tests use.
+//! Support code shared by several tests.
 
 pub mod corpus;

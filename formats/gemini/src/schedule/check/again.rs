@@ -1,5 +1,5 @@
-//! What a file says again: names of layers beside ids, the last producer of what is read, who wants a
-//! tensor first.
+//! Checks redundant data: names of layers beside ids, the last producer of an operand, the first reader of
+//! a tensor.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -9,7 +9,7 @@ use super::super::{
 use super::facts::{Facts, Place};
 use super::published::Published;
 
-/// Checks every workload, and what results say of their readers.
+/// Checks every workload, and the readers that results list.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
     for (core, index, workload) in facts.schedule.workloads() {
         let mut again = RedundancyCheck { facts, place: (core, index), workload, sink, published };
@@ -29,7 +29,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
     }
 }
 
-/// What is stored names a layer that reads it again, or, as a result of the network, any.
+/// A stored result names a layer that reads it, or any layer if it is a result of the network.
 fn stored_for(
     facts: &Facts<'_>,
     transfer: i64,
@@ -46,7 +46,7 @@ fn stored_for(
         .is_some_and(|(_, _, block)| block.related_ofmap.iter().flatten().next().is_some());
     if is_read && !facts.has_layer(layer) {
         let message =
-            format!("transfer {transfer} is stored for layer `{layer}`, which is not there");
+            format!("transfer {transfer} is stored for layer `{layer}`, which does not exist");
         sink.push(Diagnostic::error("gem-o4-destination", message).path(path()));
     }
 }
@@ -65,8 +65,8 @@ impl RedundancyCheck<'_, '_> {
         self.sink.push(Diagnostic::error(code, message).path(path));
     }
 
-    /// In dialect B the last producer of what is read is the greatest id of those that make or store it;
-    /// 0 when nothing does. Dialect C counts others as well.
+    /// In dialect B the last producer of an operand is the maximum id of the workloads that compute or store
+    /// it; 0 if there are none. Dialect C counts others as well.
     fn producers(&mut self) {
         let ifmap = self.workload.ifmaps().first();
         let ifmap = ifmap.map(|map| ("ifmap", map.max_workload_id, Some(&map.transfer_id)));
@@ -81,8 +81,7 @@ impl RedundancyCheck<'_, '_> {
             }
             let last = self.last_producer(transfers);
             if self.facts.schedule.dialect == Dialect::B && told != last {
-                let message =
-                    format!("the last workload that makes some of it is {last}, not {told}");
+                let message = format!("the last producer is workload {last}, not {told}");
                 self.error("gem-f10-last-maker", &key, message);
             }
         }
@@ -93,12 +92,12 @@ impl RedundancyCheck<'_, '_> {
         let producers = transfers.into_iter().flat_map(Ids::iter).flat_map(|transfer| {
             let stored = facts.outs.get(&transfer).map(|(_, _, out)| out.related_ifmap.iter());
             let stored = stored.into_iter().flatten().flatten().copied();
-            stored.chain([transfer]).filter_map(|id| facts.made(id))
+            stored.chain([transfer]).filter_map(|id| facts.result_of(id))
         });
         producers.map(|made| facts.at(made.place).workload_id).max().unwrap_or(0)
     }
 
-    /// Tiles are of the layer.
+    /// Tiles must belong to the workload's layer.
     fn tiles(&mut self) {
         let layer = &self.workload.layer_name;
         for (number, tile) in self.workload.tile_info.iter().flat_map(|info| &info.tiles) {
@@ -137,7 +136,7 @@ impl RedundancyCheck<'_, '_> {
             "buffer[{at}].{}",
             if resident.layer.is_some() { "layer" } else { "layer_name" }
         );
-        let message = format!("nothing of layer `{layer}` reads this tensor");
+        let message = format!("no workload of layer `{layer}` reads this tensor");
         if facts.is_by_hand {
             let why = "a tensor in the buffer of a hand-written file names the layer it comes from";
             let path = || format!("{}.{key}", facts.path(self.place));
@@ -147,7 +146,7 @@ impl RedundancyCheck<'_, '_> {
         }
     }
 
-    /// A source that DRAM gives out again names a layer that stored some of it.
+    /// A source that is loaded from DRAM names a layer that stored some of it.
     fn source(&mut self, key: &str, source: &Source) {
         let facts = self.facts;
         let Some(layer) = source.layer_name.as_ref().filter(|_| source.kind == PlaceKind::Dram)
@@ -156,7 +155,7 @@ impl RedundancyCheck<'_, '_> {
         };
         let out = facts.outs.get(&source.transfer_id);
         let stored = out.into_iter().flat_map(|(_, _, out)| out.related_ifmap.iter().flatten());
-        let mut producers = stored.filter_map(|id| facts.made(*id)).peekable();
+        let mut producers = stored.filter_map(|id| facts.result_of(*id)).peekable();
         let is_input = producers.peek().is_none();
         if !is_input && !producers.any(|made| facts.at(made.place).layer_name == *layer) {
             let message = format!("transfer {} is not of layer `{layer}`", source.transfer_id);

@@ -1,13 +1,13 @@
-//! Whether boxes are disjoint, and whether they fill another.
+//! Disjointness and coverage of boxes.
 
 use super::super::Extent;
 
-/// Two boxes that share a point, by index, the first found.
+/// The first two boxes that overlap, by index.
 pub(super) fn overlapping(boxes: &[Extent]) -> Option<(usize, usize)> {
     let axis = (0..4).max_by_key(|&axis| distinct(boxes, axis))?;
     let mut order: Vec<usize> = (0..boxes.len()).collect();
     order.sort_by_key(|&index| boxes[index].axis(axis).0);
-    // Boxes that reach the sweep along the axis on which most of them differ.
+    // Boxes active in the sweep along the axis on which most of them differ.
     let mut active: Vec<usize> = vec![];
     for index in order {
         let start = boxes[index].axis(axis).0;
@@ -28,12 +28,12 @@ fn distinct(boxes: &[Extent], axis: usize) -> usize {
     starts.len()
 }
 
-/// Points of all boxes together.
+/// Total number of points.
 pub(super) fn volume<'e>(boxes: impl IntoIterator<Item = &'e Extent>) -> i64 {
     boxes.into_iter().fold(0, |sum: i64, each| sum.saturating_add(each.volume()))
 }
 
-/// The smallest box that holds all.
+/// The smallest box that contains all.
 pub(super) fn hull(boxes: &[Extent]) -> Option<Extent> {
     let mut hull = *boxes.first()?;
     for each in boxes {

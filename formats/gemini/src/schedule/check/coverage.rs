@@ -1,4 +1,4 @@
-//! Tiles fill their workload, results fill it too, and weights have its channels.
+//! Checks that tiles and results cover their workload, and that weights have its channels.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -34,7 +34,7 @@ fn tiles(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) 
     }
     let name = facts.name(place);
     if let Some(outside) = extents.iter().find(|tile| !workload.extent.contains(tile)) {
-        let message = format!("a tile makes {outside}, which {name} does not make");
+        let message = format!("a tile computes {outside}, which is outside of {name}");
         wrong("gem-k3-tile-cover", message);
         return;
     }
@@ -45,12 +45,12 @@ fn tiles(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) 
     }
     let (made, whole) = (boxes::volume(&extents), workload.extent.volume());
     if made != whole {
-        let message = format!("the tiles of {name} make {made} of {whole} elements");
+        let message = format!("the tiles of {name} compute {made} of {whole} elements");
         wrong("gem-k3-tile-cover", message);
     }
 }
 
-/// What the tiles read is as large as what the workload reads.
+/// Checks that the tiles together read as much as the workload.
 fn inputs(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
     let first: Vec<Extent> = workload.tiles().map(super::super::Tile::ifmap).collect();
     let second: Vec<Extent> = workload.tiles().filter_map(super::super::Tile::ifmap2).collect();
@@ -68,7 +68,7 @@ fn inputs(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink)
     }
 }
 
-/// Weights are for the output channels that a workload makes.
+/// Checks that weights have the output channels of their workload.
 fn weight(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
     let Some(weight) = workload.weight.as_ref().filter(|weight| weight.from_ofmap != Some(true))
     else {
@@ -77,7 +77,7 @@ fn weight(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink)
     let made = workload.extent.axis(1);
     if let Some(channels) = weight.channels().filter(|channels| *channels != made) {
         let message = format!(
-            "the weight is for channels {}..={}, but {} makes {}..={}",
+            "the weight is for channels {}..={}, but {} computes {}..={}",
             channels.0,
             channels.1,
             facts.name(place),
@@ -89,20 +89,20 @@ fn weight(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink)
     }
 }
 
-/// In dialect A a result is the whole of its workload; in the others it is what a reader needs, and
-/// what is stored is the whole.
+/// Checks results: in dialect A a result is the whole of its workload; in the others it is the part of a
+/// reader, and a stored result is the whole.
 fn results(facts: &Facts<'_>, sink: &mut Sink) {
     for made in &facts.results {
         let workload = facts.at(made.place);
         let is_whole = facts.schedule.dialect == Dialect::A;
-        let is_sound = match is_whole {
+        let is_valid = match is_whole {
             true => made.extent == workload.extent,
             false => workload.extent.contains(&made.extent),
         };
-        if !is_sound {
+        if !is_valid {
             let verb = if is_whole { "is not the" } else { "is not part of the" };
             let message = format!(
-                "{} {verb} {} that {} makes",
+                "{} {verb} {} that {} computes",
                 made.extent,
                 workload.extent,
                 facts.name(made.place)

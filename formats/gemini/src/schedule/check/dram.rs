@@ -1,5 +1,5 @@
-//! What DRAM takes in and gives out: who makes it, who takes it, and that what is given out was
-//! taken in before.
+//! Checks blocks of DRAM: their producers, their users, and that loaded blocks have been
+//! stored.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -30,7 +30,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
     }
 }
 
-/// A block that several groups of dialect C have is the same in each.
+/// A block that occurs in several groups of dialect C is the same in each.
 fn groups(facts: &Facts<'_>, sink: &mut Sink) {
     let schedule = facts.schedule;
     let mut differs = |id: i64, path: String, first: String| {
@@ -67,7 +67,7 @@ fn destination(
     let transfer = out.transfer_id;
     let place = target.core().zip(target.workload_id);
     let Some(place) = place.and_then(|(core, id)| facts.workload(core, id)) else {
-        let message = format!("transfer {transfer} goes to no workload that there is");
+        let message = format!("transfer {transfer} goes to a workload that does not exist");
         sink.push(Diagnostic::error("gem-d1-destination", message).path(path));
         return;
     };
@@ -78,7 +78,7 @@ fn destination(
             let layer = layer.map_or("", String::as_str);
             format!("transfer {transfer} is for layer `{layer}`, but goes to {}", facts.name(place))
         };
-        // Hand-written files name the source where programs name the reader.
+        // Hand-written files name the source where generated ones name the reader.
         if out.kind == "ifmap" {
             let why = "an `ifmap` block of a hand-written file names the layer it comes from";
             published.note("gem-d2-source-layer", why, || path.to_owned(), message);
@@ -92,7 +92,7 @@ fn destination(
     }
 }
 
-/// Activations name every user, each once; weights the first, or the first of each core.
+/// Activations list every user, each once; weights the first, or the first of each core.
 fn users(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
     let place = |target: &Target| facts.workload(target.core()?, target.workload_id?);
     let mut named: Vec<Place> = out.destination.iter().filter_map(place).collect();
@@ -116,7 +116,7 @@ fn users(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
     }
 }
 
-/// What a block consists of was taken in, and covers it exactly.
+/// The parts of a block were stored, and cover it exactly.
 fn related_ins(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
     let related = out.related_ifmap.as_deref().unwrap_or_default();
     let path = format!("{path}.related_ifmap");
@@ -132,13 +132,13 @@ fn related_ins(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
         };
         let back = block.related_ofmap.as_deref().unwrap_or_default();
         if !back.contains(&out.transfer_id) {
-            let message = format!("transfer {id} does not name {} in return", out.transfer_id);
+            let message = format!("transfer {id} does not refer back to {}", out.transfer_id);
             wrong("gem-d4-related", message);
         }
         let Some(other) = block.extent() else { continue };
         match extent.intersection(&other) {
             Some(part) => parts.push(part),
-            None => wrong("gem-d8-related-overlap", format!("{other} has no part of {extent}")),
+            None => wrong("gem-d8-related-overlap", format!("{other} does not overlap {extent}")),
         }
     }
     if parts.len() < related.len() || parts.is_empty() {
@@ -147,7 +147,7 @@ fn related_ins(facts: &Facts<'_>, out: &DramOut, path: &str, sink: &mut Sink) {
     let (covered, whole) = (boxes::volume(&parts), extent.volume());
     if boxes::overlapping(&parts).is_some() || covered != whole {
         let message = format!(
-            "transfer {} is {extent}, of which DRAM takes in {covered} of {whole} elements",
+            "transfer {} is {extent}, of which {covered} of {whole} elements are stored to DRAM",
             out.transfer_id
         );
         sink.push(Diagnostic::error("gem-d13-related-cover", message).path(path));
@@ -161,7 +161,7 @@ fn related_outs(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) 
             Some((_, _, out))
                 if !out.related_ifmap.iter().flatten().any(|back| *back == block.transfer_id) =>
             {
-                format!("transfer {id} does not name {} in return", block.transfer_id)
+                format!("transfer {id} does not refer back to {}", block.transfer_id)
             }
             _ => continue,
         };
@@ -170,11 +170,11 @@ fn related_outs(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) 
     }
 }
 
-/// A block that DRAM takes in is a result of the workload it names.
+/// A stored block is a result of the workload that it names.
 fn producer(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
     let transfer = block.transfer_id;
-    let Some(made) = facts.made(transfer) else {
-        let message = format!("no workload makes transfer {transfer}");
+    let Some(made) = facts.result_of(transfer) else {
+        let message = format!("no workload computes transfer {transfer}");
         sink.push(Diagnostic::error("gem-d11-maker", message).path(path));
         return;
     };
@@ -184,7 +184,7 @@ fn producer(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
         && block.layer_name.as_ref().is_none_or(|layer| *layer == workload.layer_name);
     if !is_it {
         let message = format!(
-            "transfer {transfer} is made by {}, not by workload {} of core {}",
+            "transfer {transfer} is computed by {}, not by workload {} of core {}",
             facts.name(made.place),
             block.workload_id,
             block.core_id
@@ -194,7 +194,7 @@ fn producer(facts: &Facts<'_>, block: &DramIn, path: &str, sink: &mut Sink) {
     }
     if let Some(extent) = block.extent().filter(|extent| *extent != made.extent) {
         let message = format!(
-            "transfer {transfer} is {extent} for DRAM, but {} makes {}",
+            "transfer {transfer} is stored as {extent}, but {} computes {}",
             facts.name(made.place),
             made.extent
         );

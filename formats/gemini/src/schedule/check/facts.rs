@@ -1,4 +1,4 @@
-//! Who makes, carries and uses which transfer.
+//! An index of producers, carriers and users of transfers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,28 +8,28 @@ use super::super::{
 
 pub(super) use super::super::Place;
 
-/// A schedule with what is asked again and again.
+/// A schedule with indices for the checks.
 pub(in super::super) struct Facts<'s> {
     /// The schedule.
     pub schedule: &'s Schedule,
-    /// Whether it is a file of dialect B that counts cores from 0, as files written by hand do and
-    /// no program does.
+    /// Whether it is a file of dialect B that counts cores from 0, as only hand-written files
+    /// do.
     pub is_by_hand: bool,
     /// Names of layers.
     layers: HashSet<&'s str>,
     /// Residents of every snapshot with their indices, by core.
     snapshots: Vec<Vec<Snapshot<'s>>>,
-    /// Workloads by id; of dialect A by core and id.
+    /// Workloads by id; in dialect A by core and id.
     workloads: HashMap<(i64, i64), Place>,
-    /// What DRAM gives out: group, index there, and block; the first of an id.
+    /// Blocks loaded from DRAM: group, index there, and block; the first with an id.
     pub outs: HashMap<i64, (usize, usize, &'s DramOut)>,
-    /// What DRAM takes in, likewise.
+    /// Blocks stored to DRAM, likewise.
     pub ins: HashMap<i64, (usize, usize, &'s DramIn)>,
     /// Ids of the groups that have a transfer.
     groups_of: HashMap<i64, Vec<i64>>,
-    /// What workloads make, in the order of the file.
+    /// Results of workloads, in the order of the file.
     pub results: Vec<LayerResult<'s>>,
-    /// The first result of each transfer.
+    /// The first result with each transfer.
     result_of: HashMap<i64, usize>,
     /// Workloads that use each transfer, ascending.
     users: HashMap<i64, Vec<Place>>,
@@ -38,19 +38,19 @@ pub(in super::super) struct Facts<'s> {
 /// The residents of a snapshot with their indices.
 pub(super) type Snapshot<'s> = Vec<(usize, &'s Resident)>;
 
-/// A part of a result, under its transfer.
+/// A part of a result, with its transfer.
 pub(in super::super) struct LayerResult<'s> {
     /// Its transfer.
     pub transfer: i64,
-    /// Who makes it.
+    /// The producer.
     pub place: Place,
     /// Bytes or bits.
     pub size: i64,
     /// Its box in the layer's result, absolute.
     pub extent: Extent,
-    /// Who takes it.
+    /// The users.
     pub targets: Vec<&'s Target>,
-    /// Where the workload tells it.
+    /// Where the workload states it.
     spot: ResultOrigin,
 }
 
@@ -77,19 +77,19 @@ impl LayerResult<'_> {
     }
 }
 
-/// A workload in words.
+/// A workload, for messages.
 pub(super) fn name(schedule: &Schedule, (core, index): Place) -> String {
     let core = &schedule.cores[core];
     let workload = &core.workloads[index];
     format!("workload {} of core {} (`{}`)", workload.workload_id, core.id, workload.layer_name)
 }
 
-/// The JSON path of a block that DRAM gives out.
+/// The JSON path of a block loaded from DRAM.
 pub(super) fn out_path(schedule: &Schedule, (group, index): (usize, usize)) -> String {
     format!("{}.out[{index}]", group_path(schedule, group))
 }
 
-/// The JSON path of a block that DRAM takes in.
+/// The JSON path of a block stored to DRAM.
 pub(super) fn in_path(schedule: &Schedule, (group, index): (usize, usize)) -> String {
     format!("{}.in[{index}]", group_path(schedule, group))
 }
@@ -102,7 +102,7 @@ fn group_path(schedule: &Schedule, group: usize) -> String {
 }
 
 impl<'s> Facts<'s> {
-    /// The facts of a schedule.
+    /// Indexes a schedule.
     pub fn new(schedule: &'s Schedule) -> Self {
         let mut facts = Facts {
             schedule,
@@ -142,7 +142,7 @@ impl<'s> Facts<'s> {
         facts
     }
 
-    /// Ids of dialect A count on each core, those of the others on all.
+    /// Ids of dialect A are unique per core, those of the others globally.
     fn key(&self, core: i64, id: i64) -> (i64, i64) {
         if self.schedule.dialect == Dialect::A { (core, id) } else { (0, id) }
     }
@@ -161,8 +161,8 @@ impl<'s> Facts<'s> {
         }
     }
 
-    /// In dialect C results in snapshots tell who takes which part. Their readers are not always their
-    /// own, so that the producer of a part is the workload of the layer and core whose result has it.
+    /// In dialect C results in snapshots list the users of each part. Their readers are not always their
+    /// own, so the producer of a part is the workload of the layer and core whose result contains it.
     fn add_sent(&mut self, core: usize) {
         let schedule = self.schedule;
         let workloads = &schedule.cores[core].workloads;
@@ -180,7 +180,7 @@ impl<'s> Facts<'s> {
                     let makes = |producer: &&usize| workloads[**producer].extent.contains(&extent);
                     let place = (core, producers.iter().find(makes).copied().unwrap_or(holder));
                     let (transfer, size) = (sent.transfer_id, sent.size);
-                    let known = self.made(transfer);
+                    let known = self.result_of(transfer);
                     if known.is_some_and(|made| made.place == place && made.extent == extent) {
                         continue;
                     }
@@ -197,7 +197,7 @@ impl<'s> Facts<'s> {
         self.results.push(made);
     }
 
-    /// The workload of that id on that core.
+    /// The workload with an id on a core.
     pub fn workload(&self, core: i64, id: i64) -> Option<Place> {
         let place = self.workloads.get(&self.key(core, id)).copied()?;
         (self.schedule.cores[place.0].id == core).then_some(place)
@@ -208,7 +208,7 @@ impl<'s> Facts<'s> {
         self.workloads.contains_key(&(0, id))
     }
 
-    /// Whether a workload is of that layer.
+    /// Whether a workload belongs to that layer.
     pub fn has_layer(&self, name: &str) -> bool {
         self.layers.contains(name)
     }
@@ -218,12 +218,12 @@ impl<'s> Facts<'s> {
         &self.schedule.cores[core].workloads[index]
     }
 
-    /// The result of a transfer; the first, where several claim it.
-    pub fn made(&self, transfer: i64) -> Option<&LayerResult<'s>> {
+    /// The result with a transfer; the first, if several have it.
+    pub fn result_of(&self, transfer: i64) -> Option<&LayerResult<'s>> {
         self.result_of.get(&transfer).map(|&index| &self.results[index])
     }
 
-    /// The residents of the snapshot at a place, with their indices; what is repeated counts once.
+    /// The residents of the snapshot at a place, with their indices; repeated ones count once.
     pub fn residents(&self, (core, index): Place) -> &[(usize, &'s Resident)] {
         &self.snapshots[core][index]
     }
@@ -254,7 +254,7 @@ impl<'s> Facts<'s> {
         }
     }
 
-    /// Ids of the groups that take in or give out a transfer, in the order of the file.
+    /// Ids of the groups that store or load a transfer, in the order of the file.
     fn groups(&self, transfer: i64) -> impl Iterator<Item = i64> {
         self.groups_of.get(&transfer).into_iter().flatten().copied()
     }
@@ -264,7 +264,7 @@ impl<'s> Facts<'s> {
         self.schedule.workload_path(place)
     }
 
-    /// A workload in words.
+    /// A workload, for messages.
     pub fn name(&self, place: Place) -> String {
         name(self.schedule, place)
     }
@@ -277,8 +277,8 @@ fn is_by_hand(schedule: &Schedule) -> bool {
         && schedule.cores.iter().all(|core| plain.contains(&core.id))
 }
 
-/// Transfers that a workload uses, each once. Some files of dialect B tell what is read in the
-/// buffer alone.
+/// Transfers that a workload uses, each once. Some files of dialect B state its operands only in the
+/// buffer.
 pub(super) fn used(workload: &Workload) -> Vec<i64> {
     let mut all: Vec<i64> =
         workload.ifmaps().iter().flat_map(|ifmap| ifmap.transfer_id.iter()).collect();

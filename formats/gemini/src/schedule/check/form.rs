@@ -1,4 +1,4 @@
-//! Values that have the right type but cannot be: missing for the dialect, upside down, negative.
+//! Checks of single values: missing in the dialect, inverted ranges, negative.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::Json;
@@ -8,13 +8,13 @@ use super::super::{
 };
 use super::facts;
 
-/// Largest extent of a mesh.
+/// Maximum extent of a mesh.
 const MAX_MESH: i64 = 4096;
 
-/// Largest padding, and extent of a tile within the PE array.
+/// Maximum padding, and maximum extent of a tile in the PE array.
 const MAX_TILE: i64 = 1 << 16;
 
-/// Checks that what every other check computes with is valid.
+/// Checks all values that other checks compute with.
 pub(super) fn check(schedule: &Schedule, sink: &mut Sink) {
     let mut form = Form { sink };
     let mesh = if schedule.dialect == Dialect::C { "$.metadata" } else { "$" };
@@ -35,7 +35,7 @@ pub(super) fn check(schedule: &Schedule, sink: &mut Sink) {
 
 type Path<'p> = &'p dyn Fn() -> String;
 
-/// Whether a text names loops, each once.
+/// Whether a text lists loops, each once.
 fn is_loop_order(order: &str) -> bool {
     let is_once = |(at, name): (usize, char)| "KNHWC".contains(name) && !order[..at].contains(name);
     !order.is_empty() && order.char_indices().all(is_once)
@@ -46,7 +46,7 @@ struct Form<'s> {
 }
 
 impl Form<'_> {
-    /// In dialect C every DRAM port has a place in the mesh, or in a column at either side.
+    /// In dialect C every DRAM port is at a place of the mesh, or in a column at either side.
     fn ports(&mut self, schedule: &Schedule) {
         let Some(ports) = &schedule.ports else { return };
         let bounds = [("x", schedule.xlen + 1), ("y", schedule.ylen - 1)];
@@ -100,7 +100,8 @@ impl Form<'_> {
                 self.extent(&path, &out.extent(), if is_k { &[1] } else { &[4] });
                 self.between(&|| format!("{}.size", path()), out.size, 1, i64::MAX);
                 if !["weight", "fmap", "ifmap"].contains(&out.kind.as_str()) {
-                    let message = format!("DRAM gives out `weight` or `fmap`, not `{}`", out.kind);
+                    let message =
+                        format!("expected a block of `weight` or `fmap`, found `{}`", out.kind);
                     let diagnostic = Diagnostic::error("gem-unknown-name", message);
                     self.sink.push(diagnostic.path(format!("{}.type", path())));
                 }
@@ -188,7 +189,7 @@ impl Form<'_> {
         }
     }
 
-    /// What the tiles of convolutions say of the PE array.
+    /// Checks the parameters of the PE array in tiles of convolutions.
     fn tile(&mut self, tile: &Tile, is_pe: bool, spot: Path<'_>) {
         self.needed(spot, is_pe && tile.cut_mode.is_none(), "cut_mode");
         self.needed(spot, is_pe && tile.loop_order.is_none(), "loop_order");
@@ -215,7 +216,7 @@ impl Form<'_> {
             self.sink.push(Diagnostic::error("gem-range", message).path(path));
         }
         if let Some(order) = tile.loop_order.as_ref().filter(|order| !is_loop_order(order)) {
-            let message = format!("`{order}` is not an order of the loops over K, N, H and W");
+            let message = format!("`{order}` is not a permutation of the loops K, N, H and W");
             let path = format!("{}.loop_order", spot());
             self.sink.push(Diagnostic::error("gem-unknown-name", message).path(path));
         }
@@ -265,7 +266,7 @@ impl Form<'_> {
             if let Some([first, last]) = source.channel
                 && !(0 <= first && first <= last)
             {
-                let message = format!("channels {first}..={last} are no range");
+                let message = format!("channels {first}..={last} are not a range");
                 let diagnostic = Diagnostic::error("gem-extent", message);
                 self.sink.push(diagnostic.path(format!("{}.channel", spot())));
             }
@@ -276,7 +277,7 @@ impl Form<'_> {
         }
     }
 
-    /// What says how elements of a tensor lie.
+    /// Checks the properties that determine the layout of elements.
     fn elements(
         &mut self,
         path: Path<'_>,
@@ -295,7 +296,7 @@ impl Form<'_> {
 
     fn needed(&mut self, path: Path<'_>, is_missing: bool, key: &str) {
         if is_missing {
-            let message = format!("missing key `{key}`, which this dialect needs");
+            let message = format!("missing key `{key}`, which this dialect requires");
             self.sink.push(Diagnostic::error("gem-missing-key", message).path(path()));
         }
     }
@@ -331,10 +332,10 @@ impl Form<'_> {
         let rank = lower.values().len();
         let message = if !ranks.contains(&rank) {
             let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
-            format!("a corner of {} coordinates is expected, found {lower}", ranks.join(" or "))
+            format!("expected a corner of {} coordinates, found {lower}", ranks.join(" or "))
         } else if upper.values().len() != rank {
             format!("the corners {lower} and {upper} differ in rank")
-        } else if !extent.is_sound() {
+        } else if !extent.is_valid() {
             format!("`lower` {lower} is above `upper` {upper}")
         } else if lower.values().iter().any(|&value| value < 0) {
             format!("`lower` {lower} is negative")

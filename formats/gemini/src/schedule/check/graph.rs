@@ -1,9 +1,9 @@
-//! Everything can happen in some order: workloads, sends, stores and loads form no cycle, neither by
-//! what needs what, nor when a receiver must have space first.
+//! Checks that workloads, sends, stores and loads can be ordered: neither dependencies, nor waits for
+//! space at receivers, form a cycle.
 //!
-//! An event is a workload that runs, a transfer that one core sends another, or that is stored into
-//! or loaded from DRAM. A core runs its workloads in order and sends its results in order. A transfer
-//! can arrive once the workload before the first snapshot that has it is done; until a result is
+//! An event is the run of a workload, or a transfer that is sent from core to core, stored to DRAM
+//! or loaded from it. A core runs its workloads in order and sends its results in order. A transfer
+//! can arrive after the workload before the first snapshot that contains it; until a result is
 //! sent, the workload before whose snapshot it disappears cannot start. There is no choice in any of
 //! this, so a deadlock is a cycle.
 
@@ -14,7 +14,7 @@ use irc_diag::{Diagnostic, Sink};
 use super::super::{Dialect, ResidentKind, Workload};
 use super::facts::{Facts, LayerResult, Place, used};
 
-/// Checks that there is an order.
+/// Checks that an order exists.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     let mut graph = Graph::new(facts);
     graph.needs();
@@ -25,7 +25,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     }
     graph.space();
     if let Some(cycle) = graph.cycle() {
-        let message = "the cores wait for each other: what one waits for cannot be sent before \
+        let message = "deadlock: a transfer that one core waits for cannot be sent before \
                        another has space";
         graph.report("gem-a2-deadlock", message, &cycle, sink);
     }
@@ -35,11 +35,11 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
 enum Event {
     /// A workload runs.
     Run(Place),
-    /// A transfer goes to the core of that index.
+    /// A transfer is sent to the core with that index.
     Send(i64, usize),
-    /// A transfer is stored into DRAM.
+    /// A transfer is stored to DRAM.
     Store(i64),
-    /// A transfer is loaded by the core of that index, for the snapshot of that index and on.
+    /// A transfer is loaded by the core with that index, for the snapshot with that index.
     Load(i64, usize, usize),
 }
 
@@ -48,7 +48,7 @@ struct Graph<'f> {
     ids: HashMap<Event, usize>,
     events: Vec<Event>,
     after: Vec<Vec<usize>>,
-    /// For each use, the first of the unbroken row of snapshots that have the transfer.
+    /// For each use, the first of the consecutive snapshots that contain the transfer.
     arrivals: HashMap<(Place, i64), usize>,
 }
 
@@ -78,8 +78,8 @@ impl<'f> Graph<'f> {
         self.after[first].push(then);
     }
 
-    /// What needs what: workloads of a core in order, results before their users, stores before the
-    /// loads of what they stored.
+    /// Dependencies: workloads of a core in order, results before their users, stores before the
+    /// loads of the same data.
     fn needs(&mut self) {
         let facts = self.facts;
         for (core, index, workload) in facts.schedule.workloads() {
@@ -97,7 +97,7 @@ impl<'f> Graph<'f> {
         }
     }
 
-    /// How a transfer comes to a workload that uses it.
+    /// The event that brings a transfer to a workload that uses it.
     fn arrival(&mut self, place: Place, transfer: i64) {
         let facts = self.facts;
         let first = self.arrivals.get(&(place, transfer)).copied().unwrap_or(place.1);
@@ -107,7 +107,7 @@ impl<'f> Graph<'f> {
             for stored in out.related_ifmap.iter().flatten() {
                 self.edge(Event::Store(*stored), load);
             }
-        } else if let Some(made) = facts.made(transfer) {
+        } else if let Some(made) = facts.result_of(transfer) {
             if made.place.0 == place.0 {
                 self.edge(Event::Run(made.place), Event::Run(place));
             } else {
@@ -160,7 +160,7 @@ impl<'f> Graph<'f> {
         }
     }
 
-    /// The first workload in whose snapshot a result is no more.
+    /// The first workload whose snapshot no longer contains a result.
     fn disappears(&self, made: &LayerResult<'_>) -> Option<Place> {
         let (core, index) = made.place;
         let workloads = &self.facts.schedule.cores[core].workloads;
@@ -183,7 +183,7 @@ impl<'f> Graph<'f> {
         later.find(|(_, held)| !held).map(|(at, _)| (core, at))
     }
 
-    /// Events in a cycle, if there is one, each before the next.
+    /// The events of a cycle, if there is one, each before the next.
     fn cycle(&self) -> Option<Vec<Event>> {
         let mut waits = vec![0usize; self.events.len()];
         self.after.iter().flatten().for_each(|&then| waits[then] += 1);
@@ -198,7 +198,7 @@ impl<'f> Graph<'f> {
                 }
             }
         }
-        // What is left has an event before it that is left, so going back ends in a cycle.
+        // Every remaining event has a remaining predecessor, so following predecessors finds a cycle.
         let start = done.iter().position(|done| !done)?;
         let mut before = vec![usize::MAX; self.events.len()];
         for (id, then) in self.after.iter().enumerate().filter(|(id, _)| !done[*id]) {
@@ -222,14 +222,17 @@ impl<'f> Graph<'f> {
     fn report(&self, code: &'static str, message: &str, cycle: &[Event], sink: &mut Sink) {
         const SHOWN: usize = 12;
         let mut diagnostic = Diagnostic::error(code, message);
-        // Runs of workloads on one core say nothing of why.
+        // Consecutive workloads of one core explain nothing.
         let is_step =
             |pair: (&Event, &Event)| !matches!(pair, (Event::Run(a), Event::Run(b)) if a.0 == b.0);
         let next = cycle.iter().cycle().skip(1);
         let steps: Vec<_> = cycle.iter().zip(next).filter(|(a, b)| is_step((a, b))).collect();
         for (first, then) in steps.iter().take(SHOWN) {
-            diagnostic =
-                diagnostic.with_note(format!("{}, before {}", self.say(first), self.say(then)));
+            diagnostic = diagnostic.with_note(format!(
+                "{}, before {}",
+                self.describe(first),
+                self.describe(then)
+            ));
         }
         if steps.len() > SHOWN {
             diagnostic = diagnostic.with_note(format!("and {} more", steps.len() - SHOWN));
@@ -249,7 +252,7 @@ impl<'f> Graph<'f> {
         sink.push(diagnostic);
     }
 
-    fn say(&self, event: &Event) -> String {
+    fn describe(&self, event: &Event) -> String {
         let core = |core: usize| self.facts.schedule.cores[core].id;
         match *event {
             Event::Run(place) => self.facts.name(place),
@@ -260,7 +263,7 @@ impl<'f> Graph<'f> {
     }
 }
 
-/// For each use of a transfer, the first of the unbroken row of snapshots up to it that have it.
+/// For each use of a transfer, the first of the consecutive snapshots up to it that contain it.
 pub(in super::super) fn arrivals(facts: &Facts<'_>) -> HashMap<(Place, i64), usize> {
     let mut found = HashMap::new();
     for (core, list) in facts.schedule.cores.iter().enumerate() {

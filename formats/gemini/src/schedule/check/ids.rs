@@ -1,4 +1,4 @@
-//! Transfers: each has one producer, and goes where it is used.
+//! Checks transfers: each has one producer, and is sent to its users.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::super::{Dialect, PlaceKind, Target};
 use super::facts::{Facts, LayerResult, Place, in_path, out_path, used};
 use super::published::Published;
 
-/// Checks who makes and who takes what.
+/// Checks the producers and users of transfers.
 pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Published) {
     unique(facts, sink);
     for (core, index, workload) in facts.schedule.workloads() {
@@ -21,7 +21,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
     }
 }
 
-/// Ids are unique among results, among what DRAM takes in, and among what it gives out.
+/// Ids are unique among results, among blocks stored to DRAM, and among blocks loaded from DRAM.
 fn unique(facts: &Facts<'_>, sink: &mut Sink) {
     let schedule = facts.schedule;
     let mut repeated = |code, what: &str, id: i64, path: String, first: String| {
@@ -36,14 +36,14 @@ fn unique(facts: &Facts<'_>, sink: &mut Sink) {
             repeated("gem-x1-result-id", "a result", made.transfer, paths.0, paths.1);
         }
     }
-    // A group of dialect C repeats what another has, so ids are unique within a group.
+    // A group of dialect C repeats blocks of another, so ids are unique within a group.
     for (group, blocks) in schedule.dram.iter().enumerate() {
         let mut seen = HashMap::new();
         for (index, block) in blocks.ins.iter().enumerate() {
             if let Some(first) = seen.insert(block.transfer_id, index) {
                 let paths = [index, first].map(|index| in_path(schedule, (group, index)));
                 let [path, first] = paths;
-                repeated("gem-t2-in-id", "taken in by DRAM", block.transfer_id, path, first);
+                repeated("gem-t2-in-id", "stored to DRAM", block.transfer_id, path, first);
             }
         }
         let mut seen = HashMap::new();
@@ -51,7 +51,7 @@ fn unique(facts: &Facts<'_>, sink: &mut Sink) {
             if let Some(first) = seen.insert(out.transfer_id, index) {
                 let paths = [index, first].map(|index| out_path(schedule, (group, index)));
                 let [path, first] = paths;
-                repeated("gem-t3-out-id", "given out by DRAM", out.transfer_id, path, first);
+                repeated("gem-t3-out-id", "loaded from DRAM", out.transfer_id, path, first);
             }
         }
     }
@@ -66,16 +66,16 @@ fn unique(facts: &Facts<'_>, sink: &mut Sink) {
     }
 }
 
-/// What a workload uses is either given out by DRAM or made by a workload.
+/// Used data are either loaded from DRAM or computed by a workload.
 fn producer(facts: &Facts<'_>, place: Place, transfer: i64, sink: &mut Sink) {
-    let made = facts.made(transfer);
+    let made = facts.result_of(transfer);
     let message = match (facts.outs.contains_key(&transfer), made) {
         (true, Some(made)) => {
             let producer = facts.name(made.place);
-            format!("transfer {transfer} is given out by DRAM and also made by {producer}")
+            format!("transfer {transfer} is loaded from DRAM and also computed by {producer}")
         }
         (false, None) => format!(
-            "{} uses transfer {transfer}, which neither DRAM gives out nor a workload makes",
+            "{} uses transfer {transfer}, which is neither loaded from DRAM nor computed by a workload",
             facts.name(place)
         ),
         _ => return,
@@ -83,7 +83,7 @@ fn producer(facts: &Facts<'_>, place: Place, transfer: i64, sink: &mut Sink) {
     sink.push(Diagnostic::error("gem-f3-producer", message).path(facts.path(place)));
 }
 
-/// A result goes into DRAM if and only if DRAM takes it in, and to the workloads that use it.
+/// A result goes to DRAM if and only if DRAM lists it, and to the workloads that use it.
 fn destinations(
     facts: &Facts<'_>,
     made: &LayerResult<'_>,
@@ -96,15 +96,17 @@ fn destinations(
     let to_dram = made.targets.iter().any(|target| target.kind == PlaceKind::Dram);
     if to_dram != facts.ins.contains_key(&transfer) {
         let message = match to_dram {
-            true => format!("transfer {transfer} goes into DRAM, which does not take it in"),
-            false => format!("DRAM takes in transfer {transfer}, which does not go there"),
+            true => format!("transfer {transfer} goes to DRAM, which does not list it as an input"),
+            false => {
+                format!("DRAM lists transfer {transfer} as an input, but it does not go there")
+            }
         };
         sink.push(Diagnostic::error("gem-o3-dram-result", message).path(path()));
     }
     let is_dram = |target: &Target| facts.is_dram(transfer, target.core_id, target.id.as_ref());
     let mut dram = made.targets.iter().filter(|target| target.kind == PlaceKind::Dram);
     if dram.any(|target| !is_dram(target)) {
-        let message = format!("transfer {transfer} goes into DRAM, but names no DRAM");
+        let message = format!("transfer {transfer} goes to DRAM, but has no id of DRAM");
         sink.push(Diagnostic::error("gem-o4-destination", message).path(path()));
     }
     let mut named = vec![];
@@ -115,7 +117,7 @@ fn destinations(
     let users = facts.users(transfer);
     for user in users.iter().filter(|user| named.binary_search(user).is_err()) {
         let message = format!(
-            "{} uses transfer {transfer}, which {} does not send it",
+            "{} uses transfer {transfer}, which {} does not send to it",
             facts.name(*user),
             facts.name(made.place)
         );
@@ -140,7 +142,7 @@ fn destinations(
     let (core, index) = made.place;
     for user in users.iter().filter(|user| user.0 == core && user.1 <= index) {
         let message = format!(
-            "{} uses what {} makes, which comes no earlier on the same core",
+            "{} uses the result of {}, which is not earlier on the same core",
             facts.name(*user),
             facts.name(made.place)
         );
@@ -150,7 +152,7 @@ fn destinations(
     if users.is_empty() && !to_dram {
         let message = format!("transfer {transfer} is used by no workload and not stored");
         if facts.is_by_hand {
-            let why = "hand-written files have results that nothing reads; nothing is sent";
+            let why = "hand-written files have results without readers, which are not sent";
             published.note("gem-o8-unread-result", why, path, || message);
         } else {
             sink.push(Diagnostic::error("gem-o7-lost-result", message).path(path()));
@@ -158,7 +160,7 @@ fn destinations(
     }
 }
 
-/// The workload that a destination names.
+/// The workload of a destination.
 fn target_place(
     facts: &Facts<'_>,
     made: &LayerResult<'_>,
@@ -171,7 +173,7 @@ fn target_place(
     let found = place.and_then(|(core, id)| facts.workload(core, id));
     let Some(found) = found else {
         let what = match place {
-            Some((core, id)) => format!("workload {id} of core {core}, which is not there"),
+            Some((core, id)) => format!("workload {id} of core {core}, which does not exist"),
             None => "no workload".into(),
         };
         let message = format!("transfer {transfer} goes to {what}");
@@ -180,10 +182,10 @@ fn target_place(
             sink.push(Diagnostic::error("gem-o4-destination", message).path(path()));
             return None;
         }
-        let why = "hand-written files name destinations that are not there; the readers say what \
+        let why = "hand-written files name destinations that do not exist; the readers determine what \
                    they read and from which core";
         published.note("gem-o9-no-destination", why, path, || message);
-        // Ids of workloads are unique, so that one of a reader means it, whatever the core.
+        // Ids of workloads are unique, so the id of a reader identifies it, whatever the core.
         let users = facts.users(transfer).iter();
         let is_it = |user: &&Place| Some(facts.at(**user).workload_id) == target.workload_id;
         return users.copied().find(|user| is_it(&user));
@@ -191,7 +193,7 @@ fn target_place(
     let layer = &facts.at(found).layer_name;
     if target.layer_name.as_ref().is_some_and(|name| name != layer) {
         let message = format!(
-            "transfer {transfer} goes to layer `{}`, but {} is meant",
+            "transfer {transfer} goes to layer `{}`, but its id is that of {}",
             target.layer_name.as_deref().unwrap_or_default(),
             facts.name(found)
         );

@@ -1,4 +1,4 @@
-//! Tensors of one snapshot lie in the L2 buffer, beside each other.
+//! Checks that the tensors of a snapshot fit into the L2 buffer without overlap.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -8,10 +8,10 @@ use super::facts::{Facts, Place};
 use super::published::Published;
 use super::rings::{self, Location};
 
-/// Regions of the ring table: four banks of four.
+/// Number of regions of the ring table: four banks of four.
 const MAX_REGIONS: usize = 16;
 
-/// The ring table counts in KiB.
+/// Unit of the ring table: KiB.
 const KIB: i64 = 1024;
 
 /// Checks every snapshot.
@@ -57,7 +57,7 @@ struct Memory<'f> {
     workload: &'f Workload,
 }
 
-/// A tensor in words.
+/// A tensor, for messages.
 pub(super) fn tensor(resident: &Resident) -> String {
     let id = resident.tensor_id.map_or("tensor".into(), |id| format!("tensor {id}"));
     let transfers: Vec<i64> = resident.transfers().collect();
@@ -72,7 +72,7 @@ impl Memory<'_> {
         format!("{}.{key}", self.facts.path(self.place))
     }
 
-    /// Regions lie within the buffer, in order, apart, as the ring table can hold them.
+    /// Regions are in the buffer, in order, disjoint, and fit into the ring table.
     fn regions(&self, sink: &mut Sink) {
         let regions = self.workload.regions();
         let bytes = self.facts.schedule.buffersize.unwrap_or(i64::MAX);
@@ -80,19 +80,21 @@ impl Memory<'_> {
         for (index, &[start, end]) in regions.iter().enumerate() {
             let path = || self.path(&format!("ring_buffer_info[{index}]"));
             if start < before || end <= start || end > bytes {
-                let message = format!(
-                    "the region from {start} to {end} does not lie between {before} and {bytes}"
-                );
+                let message =
+                    format!("the region from {start} to {end} is not between {before} and {bytes}");
                 sink.push(Diagnostic::error("gem-r1-region", message).path(path()));
             } else if start % KIB != 0 || end % KIB != 0 {
-                let message = format!("the region from {start} to {end} is not of whole KiB");
+                let message =
+                    format!("the region from {start} to {end} is not a whole number of KiB");
                 sink.push(Diagnostic::error("gem-r2-ring-table", message).path(path()));
             }
             before = end.max(before);
         }
         if !(1..=MAX_REGIONS).contains(&regions.len()) {
-            let message =
-                format!("{} regions, the ring table holds 1 to {MAX_REGIONS}", regions.len());
+            let message = format!(
+                "expected 1 to {MAX_REGIONS} regions of the ring table, found {}",
+                regions.len()
+            );
             let diagnostic = Diagnostic::error("gem-r2-ring-table", message);
             sink.push(diagnostic.path(self.path("ring_buffer_info")));
         }
@@ -106,7 +108,7 @@ impl Memory<'_> {
             let Some((address, size)) = resident.address.zip(resident.size) else { continue };
             sum = sum.saturating_add(size);
             let name = tensor(resident);
-            let (code, message) = match rings::lies(regions, address, size) {
+            let (code, message) = match rings::locate(regions, address, size) {
                 Location::At(found) => {
                     spans.extend(found.into_iter().map(|span| (span, index)));
                     continue;
@@ -116,7 +118,7 @@ impl Memory<'_> {
                 }
                 Location::TooLarge(bytes) => {
                     let message =
-                        format!("{name} at {address} takes {size} bytes, its region has {bytes}");
+                        format!("{name} at {address} has {size} bytes, but its region has {bytes}");
                     ("gem-b4-region-size", message)
                 }
             };
@@ -130,7 +132,7 @@ impl Memory<'_> {
             .fold(0i64, |sum, [start, end]| sum.saturating_add(end.saturating_sub(*start)));
         if sum > capacity {
             let message = format!(
-                "{}: its tensors take {sum} bytes, the regions have {capacity}",
+                "{}: its tensors have {sum} bytes, but the regions have {capacity}",
                 self.facts.name(self.place)
             );
             sink.push(Diagnostic::error("gem-b16-capacity", message).path(self.path("buffer")));
@@ -150,7 +152,7 @@ impl Memory<'_> {
         sink.push(diagnostic.related(a, first));
     }
 
-    /// Dialects B and C: what the blocks add up to, where there are no addresses.
+    /// Dialects B and C: the sum of the blocks, where there are no addresses.
     fn blocks(&self, limits: &Limits, sink: &mut Sink, published: &mut Published) {
         let all = self.facts.residents(self.place);
         if all.iter().any(|(_, resident)| resident.address.is_some()) {
@@ -165,7 +167,7 @@ impl Memory<'_> {
         let sum =
             all.iter().fold(0i64, |sum, (_, each)| sum.saturating_add(each.block.unwrap_or(0)));
         if sum > limits.l2_blocks {
-            let why = "snapshots without addresses are not made to fit; the file does not tell the \
+            let why = "snapshots without addresses need not fit; the file does not state the \
                        size of the buffer";
             let path = || self.path("buffer");
             let message = || {
@@ -179,7 +181,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Dialect C: allocated blocks are apart, modulo a height that the file does not tell. The least
+    /// Dialect C: allocated blocks are disjoint, modulo a height that the file does not state. The minimum
     /// height that the snapshot allows.
     fn allocated(&self, sink: &mut Sink) -> Option<i64> {
         let all = self.facts.residents(self.place);

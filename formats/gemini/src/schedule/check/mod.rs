@@ -1,9 +1,9 @@
-//! What a schedule must satisfy beyond its form.
+//! Checks of schedules.
 //!
-//! Codes carry the letters of the rules they hold: `t` DRAM ids and the mesh, `w` workloads, `x`
+//! Codes contain the letters of their rules: `t` DRAM ids and the mesh, `w` workloads, `x`
 //! and `o` results, `d` DRAM blocks, `f` activations read, `g` weights, `k` tiles, `l` layers, `b`
 //! and `r` the L2 buffer, `z` WL0, `q` the order of DRAM accesses, `a` the order of everything.
-//! What published files are known to get wrong is a warning, one for each kind and file.
+//! Known errors of published files are warnings, one for each kind and file.
 
 mod again;
 mod boxes;
@@ -31,30 +31,30 @@ pub(super) use graph::arrivals;
 use published::Published;
 pub use rings::ring_spans;
 
-/// What the files do not say about the machine.
+/// Properties of the machine that files do not state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// KiB of the L2 buffer of a core, for dialects B and C, which do not tell.
+    /// KiB of the L2 buffer of a core, for dialects B and C, which do not state it.
     pub l2_blocks: i64,
     /// Units of 64 bytes of the WL0 buffer of a core.
     pub wl0_units: i64,
 }
 
 impl Default for Limits {
-    /// SET's 1 MiB of L2. For WL0, of which no file tells the size, 2 MiB: the published
+    /// SET's 1 MiB of L2. For WL0, whose size no file states, 2 MiB: the published
     /// schedules use up to 1.15 MiB.
     fn default() -> Self {
         Self { l2_blocks: 1024, wl0_units: 32768 }
     }
 }
 
-/// Every diagnostic in a schedule; empty when there is none.
+/// All diagnostics of a schedule.
 ///
-/// Diagnostics have paths, and no places in a text: [`super::parse`] gives them those.
+/// Diagnostics have paths, but no spans: [`super::parse`] adds those.
 pub fn check(schedule: &Schedule, limits: &Limits) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     form::check(schedule, &mut sink);
-    // What follows computes with boxes and sizes, and needs them sound.
+    // The following checks compute with boxes and sizes, which must be valid.
     if sink.has_errors() {
         return sink.into_diagnostics();
     }

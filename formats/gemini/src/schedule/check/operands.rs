@@ -1,5 +1,5 @@
-//! What a workload reads lies in its snapshot, consists of what its transfers bring, and is what
-//! the transfers say.
+//! Checks operands: an operand of a workload is in its snapshot, is covered by its transfers, and agrees
+//! with them.
 
 use std::collections::BTreeSet;
 
@@ -91,10 +91,10 @@ impl Operands<'_, '_> {
         }
     }
 
-    /// What is read is covered by sources, and the ids are those of the sources it overlaps.
+    /// An operand is covered by sources, and lists the ids of the sources that it overlaps.
     fn ifmap(&mut self, key: &str, ifmap: &Ifmap, resident: &Resident) {
         let extent = ifmap.extent();
-        // In dialect A a tensor may have more than one workload reads.
+        // In dialect A a tensor may contain more than one workload reads.
         let is_a = self.facts.schedule.dialect == Dialect::A;
         let fits = |whole: &Extent| if is_a { whole.contains(&extent) } else { *whole == extent };
         let Some(whole) = resident.extent().filter(fits) else {
@@ -121,8 +121,8 @@ impl Operands<'_, '_> {
         self.cover(key, &parts, &extent, &whole);
     }
 
-    /// Sources are disjoint and fill what is read; those of elementwise layers, whose operands share
-    /// channels, fill it as often as there are operands.
+    /// Sources are disjoint and cover the operand; those of elementwise layers, whose operands share
+    /// channels, cover it as often as there are operands.
     fn cover(&mut self, key: &str, parts: &[Extent], extent: &Extent, whole: &Extent) {
         let (covered, volume) = (boxes::volume(parts), extent.volume());
         let folds = self.workload.layer_type == Some(LayerKind::ElementWise);
@@ -140,8 +140,8 @@ impl Operands<'_, '_> {
             return;
         }
         let message = || match lacks_operand {
-            true => "its sources bring one operand of an elementwise layer".into(),
-            false => format!("its sources bring {covered} of the {volume} elements of {extent}"),
+            true => "its sources cover only one operand of an elementwise layer".into(),
+            false => format!("its sources cover {covered} of the {volume} elements of {extent}"),
         };
         let is_prefix = boxes::hull(parts).is_some_and(|hull| {
             let same = |axis| hull.axis(axis) == whole.axis(axis);
@@ -150,7 +150,7 @@ impl Operands<'_, '_> {
                 && hull.axis(1).0 == whole.axis(1).0
         });
         if is_b && is_prefix {
-            let why = "SET's main branch leaves out an input of the network when the layer also \
+            let why = "SET's main branch omits an input of the network when the layer also \
                        has a predecessor, as the states of LSTMs do";
             let path = || format!("{}.{key}", self.facts.path(self.place));
             self.published.note("gem-f7-external-input", why, path, message);
@@ -159,10 +159,10 @@ impl Operands<'_, '_> {
         }
     }
 
-    /// A weight comes from DRAM as it is there; activations that serve as one may be made here.
+    /// A weight is loaded from DRAM as it is there; activations that serve as a weight may be computed here.
     fn weight(&mut self, weight: &Weight) {
         let Some(ids) = &weight.transfer_id else {
-            let why = "SET's main branch leaves out the transfers of activations that serve as \
+            let why = "SET's main branch omits the transfers of activations that serve as \
                        weights, other than those of the first workload";
             let (facts, place) = (self.facts, self.place);
             let path = || format!("{}.weight", facts.path(place));
@@ -179,13 +179,13 @@ impl Operands<'_, '_> {
         }
         let count = ids.iter().count();
         if count != 1 {
-            let message = format!("a weight comes by one transfer, not by {count}");
+            let message = format!("expected one transfer of a weight, found {count}");
             self.error("gem-g3-weight-source", "weight.transfer_id", message);
         }
         for id in ids.iter() {
             let Some((_, _, out)) = self.facts.outs.get(&id) else { continue };
             if !out.is_weight() {
-                let message = format!("transfer {id} is no weight");
+                let message = format!("transfer {id} is not a weight");
                 self.error("gem-g3-weight-source", "weight.transfer_id", message);
                 continue;
             }
@@ -220,20 +220,20 @@ impl Operands<'_, '_> {
         let listed: Vec<i64> = resident.transfers().collect();
         let there: Vec<i64> = sources.iter().map(|source| source.transfer_id).collect();
         if listed != there {
-            let message = format!("the tensor lists {listed:?}, its sources are {there:?}");
+            let message = format!("the tensor lists {listed:?}, but its sources are {there:?}");
             self.error("gem-b10-composite", &format!("{key}.transfer_id"), message);
         }
         for (index, source) in sources.iter().enumerate() {
             self.source(&format!("{key}.source[{index}]"), source);
         }
-        // Activations that serve as weights in dialect B have boxes of other axes.
+        // Activations that serve as weights have boxes of other axes in dialect B.
         let is_plain = resident.lower.is_some_and(|lower| lower.is_plain());
         if resident.kind == ResidentKind::Weight && (dialect == Dialect::A || is_plain) {
             let from = sources.first().and_then(Source::extent);
             let same_size =
                 resident.size.zip(sources.first()).is_none_or(|(size, source)| size == source.size);
             if from.is_some() && from != resident.extent() || !same_size {
-                let message = "the weight is not what its source brings".into();
+                let message = "the weight differs from its source".into();
                 self.error("gem-b10-composite", &key, message);
             }
         }
@@ -251,7 +251,7 @@ impl Operands<'_, '_> {
         }
     }
 
-    /// A tensor to be read names the workload of the core that reads it, and is what that reads.
+    /// A tensor to be read names the workload of the core that reads it, and is equal to that operand.
     fn reader(&mut self, at: usize, resident: &Resident) {
         let facts = self.facts;
         let core = facts.core_id(self.place);
@@ -274,17 +274,17 @@ impl Operands<'_, '_> {
         }
     }
 
-    /// A source says of its transfer what DRAM or the producer says.
+    /// A source agrees with its transfer in DRAM or at the producer.
     fn source(&mut self, key: &str, source: &Source) {
         let facts = self.facts;
         let (id, dialect) = (source.transfer_id, facts.schedule.dialect);
         let from_dram = source.kind == super::super::PlaceKind::Dram;
         let truth = match from_dram {
             true => facts.outs.get(&id).map(|(_, _, out)| (out.extent(), out.size, None)),
-            false => facts.made(id).map(|made| (made.extent, made.size, Some(made.place))),
+            false => facts.result_of(id).map(|made| (made.extent, made.size, Some(made.place))),
         };
         let Some((extent, size, producer)) = truth else {
-            let place = if from_dram { "DRAM does not give out" } else { "no workload makes" };
+            let place = if from_dram { "DRAM does not list" } else { "no workload makes" };
             self.error("gem-f9-source", key, format!("{place} transfer {id}"));
             return;
         };
@@ -297,13 +297,13 @@ impl Operands<'_, '_> {
             }
         }
         if from_dram && !facts.is_dram(id, source.core_id, source.id.as_ref()) {
-            self.error("gem-f9-source", key, "it comes from DRAM, but names no DRAM".into());
+            self.error("gem-f9-source", key, "it comes from DRAM, but has no id of DRAM".into());
         }
         let channels = source.extent().map(|extent| extent.axis(1));
         if let (Some([first, last]), Some((lower, upper))) = (source.channel, channels)
             && last - first != upper - lower
         {
-            let message = format!("channels {lower}..={upper} lie at {first}..={last}");
+            let message = format!("channels {lower}..={upper} are placed at {first}..={last}");
             self.error("gem-f9-source", key, message);
         }
         // In dialect A a source is placed in the tensor; its lengths are those of the transfer.

@@ -1,5 +1,5 @@
-//! The order of DRAM accesses, in dialect A: each tensor that touches DRAM has its place in it, and
-//! places grow with the workloads at which accesses are issued.
+//! Checks the order of DRAM accesses, in dialect A: each tensor that is loaded or stored has a place in
+//! it, and places increase with the workloads at which accesses are issued.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     }
     for access in accesses.iter().filter(|access| !access.touches_dram && access.order != count) {
         let message = format!(
-            "a tensor that stays on chip has place {}, not {count}, the number of accesses",
+            "expected place {count}, the number of accesses, of a tensor that stays on chip, found {}",
             access.order
         );
         sink.push(Diagnostic::error("gem-q3-order-gap", message).path(access.path.clone()));
@@ -44,25 +44,25 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink) {
     issues(facts, by_order.into_values(), sink);
 }
 
-/// What is to be stored is sent at some time.
+/// Every stored result is sent at some time.
 fn unsent(accesses: &[Access], sink: &mut Sink) {
     for access in accesses.iter().filter(|access| access.issue.is_none()) {
-        let message = "the result is for DRAM, but no snapshot starts to send it";
+        let message = "the result goes to DRAM, but no snapshot starts to send it";
         let diagnostic = Diagnostic::error("gem-q7-never-sent", message).path(access.path.clone());
         sink.push(diagnostic.help("set `start_send` in the snapshot with which the store begins"));
     }
 }
 
-/// A tensor that has a place in the order.
+/// A tensor with a place in the order.
 struct Access {
     order: i64,
     touches_dram: bool,
-    /// The workload at which the access is issued; none for a store that never starts.
+    /// The workload at which the access is issued; `None` for a store that never starts.
     issue: Option<Place>,
     path: String,
 }
 
-/// Places never go back on a core as workloads go on.
+/// Places never decrease on a core as workloads proceed.
 fn issues<'a>(facts: &Facts<'_>, accesses: impl Iterator<Item = &'a Access>, sink: &mut Sink) {
     let mut last: HashMap<usize, &Access> = HashMap::new();
     for access in accesses {
@@ -85,7 +85,7 @@ fn issues<'a>(facts: &Facts<'_>, accesses: impl Iterator<Item = &'a Access>, sin
     }
 }
 
-/// Every tensor, as it first appears; a change of place later on is reported.
+/// Every tensor, at its first appearance; a later change of its place is reported.
 fn accesses(facts: &Facts<'_>, sink: &mut Sink) -> Vec<Access> {
     let mut all: Vec<Access> = vec![];
     // Tensors in L2 by id, weights in WL0 by transfer.

@@ -1,10 +1,10 @@
-//! What published files are known to get wrong: accepted, said once for each kind.
+//! Known errors of published files: accepted, and reported once for each kind.
 
 use std::collections::BTreeMap;
 
 use irc_diag::{Diagnostic, Sink};
 
-/// Gathers harmless flaws, of which a file may have thousands.
+/// Collects harmless errors, of which a file may have thousands.
 #[derive(Default)]
 pub(super) struct Published(BTreeMap<&'static str, Occurrence>);
 
@@ -16,7 +16,7 @@ struct Occurrence {
 }
 
 impl Published {
-    /// Notes a flaw; the first place of each code is shown, with `why` it is accepted.
+    /// Records an error; the first place of each code is shown, with the reason `why` it is accepted.
     pub fn note(
         &mut self,
         code: &'static str,
@@ -33,7 +33,7 @@ impl Published {
         for (code, Occurrence { message, path, why, count }) in self.0 {
             let mut diagnostic = Diagnostic::warning(code, message).path(path).with_note(why);
             if count > 1 {
-                diagnostic = diagnostic.with_note(format!("{count} places of this file are so"));
+                diagnostic = diagnostic.with_note(format!("{count} occurrences in this file"));
             }
             sink.push(diagnostic);
         }

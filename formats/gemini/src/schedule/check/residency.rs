@@ -1,4 +1,4 @@
-//! Tensors stay where they are while they are needed.
+//! Checks that tensors stay in place while they are needed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,7 +55,7 @@ fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
                     }
                 }
                 None if seen.contains(&id) => {
-                    wrong("gem-b7-returned", ".tensor_id", "was dropped, and is back".into());
+                    wrong("gem-b7-returned", ".tensor_id", "was removed, and reappears".into());
                 }
                 None => {}
             }
@@ -71,7 +71,7 @@ fn tensors(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
     }
 }
 
-/// In dialect C a tensor that stays keeps its address.
+/// In dialect C a resident tensor keeps its address.
 fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
     if facts.schedule.dialect != Dialect::C {
         return;
@@ -81,7 +81,7 @@ fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
         let mut now = HashMap::new();
         for &(at, each) in facts.residents((core, index)) {
             let Some(address) = each.address else { continue };
-            // What the allocator takes for one tensor.
+            // The allocation of one tensor.
             let parts = each.destinations.iter().flatten().map(|part| part.transfer_id);
             let parts: Vec<i64> = parts.chain(each.transfers()).collect();
             let key = (each.kind, each.layer(), each.workload_id, each.extent(), each.block, parts);
@@ -97,8 +97,8 @@ fn addresses(facts: &Facts<'_>, core: usize, sink: &mut Sink) {
     }
 }
 
-/// A result in the buffer is that of a workload: in dialect B of the current one, in dialect C of
-/// the one it names, in dialect A of one of its layer.
+/// A result in the buffer belongs to a workload: in dialect B the current one, in dialect C
+/// the one it names, in dialect A one of its layer.
 fn held_results(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut Sink) {
     let is_result = |each: &&(usize, &Resident)| each.1.kind == ResidentKind::Ofmap;
     for (at, resident) in facts.residents(place).iter().filter(is_result) {
@@ -120,14 +120,14 @@ fn held_results(facts: &Facts<'_>, place: Place, workload: &Workload, sink: &mut
             }
         };
         if !is_held {
-            let message = format!("{}: {} is no result", facts.name(place), tensor(resident));
+            let message = format!("{}: {} is not a result", facts.name(place), tensor(resident));
             let path = format!("{}.buffer[{at}]", facts.path(place));
             sink.push(Diagnostic::error("gem-b12-result", message).path(path));
         }
     }
 }
 
-/// What differs between two snapshots of one tensor, beside what may.
+/// Differences between two snapshots of one tensor, except the permitted ones.
 fn changed(old: &Resident, new: &Resident) -> Option<&'static str> {
     if old.address != new.address {
         return Some("address");
@@ -145,7 +145,7 @@ fn changed(old: &Resident, new: &Resident) -> Option<&'static str> {
     (!same).then_some("meaning")
 }
 
-/// The space of a result is there when it is made, and until the last reader on the core is done.
+/// The space of a result is allocated when it is computed, until the last reader on the core is done.
 fn results(facts: &Facts<'_>, sink: &mut Sink) {
     for made in &facts.results {
         let (core, index) = made.place;
@@ -173,7 +173,7 @@ fn results(facts: &Facts<'_>, sink: &mut Sink) {
     }
 }
 
-/// In dialect A the snapshot of the producer has a place for its readers' copy and for the one that is
+/// In dialect A the snapshot of the producer contains both the copy for its readers and the one that is
 /// stored.
 fn output_space(facts: &Facts<'_>, made: &LayerResult<'_>, is_held: bool, sink: &mut Sink) {
     let workload = facts.at(made.place);
@@ -188,14 +188,14 @@ fn output_space(facts: &Facts<'_>, made: &LayerResult<'_>, is_held: bool, sink: 
         if !is_there {
             let name = facts.name(made.place);
             let message =
-                format!("{name} has no place {what} transfer {}, which it makes", made.transfer);
+                format!("{name} has no space {what} transfer {}, which it computes", made.transfer);
             let diagnostic = Diagnostic::error("gem-b20-output-space", message);
             sink.push(diagnostic.path(made.path(facts.schedule)));
         }
     }
 }
 
-/// What dialect C repeats within a snapshot, and results that carry the readers of others.
+/// Repetitions within a snapshot in dialect C, and results with the readers of others.
 fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
     if facts.schedule.dialect != Dialect::C {
         return;
@@ -204,7 +204,7 @@ fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
         let path = || format!("{}.buffer", facts.path((core, index)));
         let once = facts.residents((core, index)).len();
         if once < workload.buffer.len() {
-            let why = "SET's branches repeat tensors that several readers want; they count once";
+            let why = "SET's branches repeat tensors with several readers; they count once";
             let message =
                 || format!("{} repeats tensors in its snapshot", facts.name((core, index)));
             published.note("gem-b22-repeated", why, path, message);
@@ -217,17 +217,17 @@ fn repeated(facts: &Facts<'_>, core: usize, published: &mut Published) {
             })
         };
         if workload.buffer.iter().any(is_stale) {
-            let why = "SET's branches give a result in the buffer the readers of the next or of the \
+            let why = "SET's branches list, for a result in the buffer, the readers of the next or of the \
                        one before; the workload whose result has a part is taken to make it";
             let message = || {
-                format!("{} holds a result with the readers of another", facts.name((core, index)))
+                format!("{} has a result with the readers of another", facts.name((core, index)))
             };
             published.note("gem-b23-stale-readers", why, path, message);
         }
     }
 }
 
-/// Spellings and leftovers of published files.
+/// Spellings and remnants in published files.
 fn oddities(facts: &Facts<'_>, place: Place, workload: &Workload, published: &mut Published) {
     let path = || facts.path(place);
     if facts.schedule.dialect == Dialect::A {
@@ -256,7 +256,7 @@ fn padding(facts: &Facts<'_>, place: Place, workload: &Workload, published: &mut
     let differs = workload.layer_type != Some(LayerKind::Pe)
         && workload.tiles().any(|tile| Some(tile.tile_padding_tblr) != workload.tile_padding_tblr);
     if differs {
-        let why = "for `vp` the padding of the workload is a leftover of another layer; that of its \
+        let why = "for `vp` the padding of the workload is that of another layer; that of its \
                    tiles counts";
         let message = || format!("the padding of {} is not that of its tiles", facts.name(place));
         let path = || format!("{}.tile_padding_tblr", facts.path(place));

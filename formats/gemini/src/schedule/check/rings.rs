@@ -1,21 +1,21 @@
-//! Ring regions: a tensor that reaches the end of its region goes on at the start.
+//! Ring regions: a tensor that reaches the end of its region wraps to the start.
 
 /// Bytes `[start, end)`.
 pub(super) type Span = (i64, i64);
 
-/// Where a tensor lies.
+/// The location of a tensor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Location {
     /// In these bytes: two spans when it wraps.
     At(Vec<Span>),
     /// In no region.
     Nowhere,
-    /// It is larger than its region, which has so many bytes.
+    /// It is larger than its region, whose size is given.
     TooLarge(i64),
 }
 
-/// Where a tensor of some size lies that starts at an address.
-pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Location {
+/// The location of a tensor with an address and a size.
+pub(super) fn locate(regions: &[[i64; 2]], address: i64, size: i64) -> Location {
     let region = regions.iter().find(|[start, end]| (*start..*end).contains(&address));
     let Some(&[start, end]) = region else { return Location::Nowhere };
     let room = end.saturating_sub(start);
@@ -30,17 +30,17 @@ pub(super) fn lies(regions: &[[i64; 2]], address: i64, size: i64) -> Location {
     })
 }
 
-/// The bytes `[start, end)` of L2 that a tensor takes, in the order of its elements: two spans when it
-/// reaches the end of its ring region and goes on at the start. `None` when it starts in no region or
+/// The bytes `[start, end)` of L2 that a tensor occupies, in the order of its elements: two spans if it
+/// wraps at the end of its ring region. `None` if it starts in no region or
 /// does not fit.
 pub fn ring_spans(regions: &[[i64; 2]], address: i64, size: i64) -> Option<Vec<(i64, i64)>> {
-    match lies(regions, address, size) {
+    match locate(regions, address, size) {
         Location::At(spans) => Some(spans),
         Location::Nowhere | Location::TooLarge(_) => None,
     }
 }
 
-/// The first byte that two of some spans share, and whose spans they are.
+/// The first byte that two of some spans share, and the owners of these spans.
 pub(super) fn shared(spans: &[(Span, usize)]) -> Option<(i64, usize, usize)> {
     let mut order: Vec<&(Span, usize)> = spans.iter().filter(|(span, _)| span.0 < span.1).collect();
     order.sort();
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn a_tensor_wraps_in_its_region() {
-        assert_eq!(lies(&REGIONS, 8, 16), Location::At(vec![(8, 24)]));
-        assert_eq!(lies(&REGIONS, 1000, 100), Location::At(vec![(1000, 1024), (0, 76)]));
-        assert_eq!(lies(&REGIONS, 4000, 196), Location::At(vec![(4000, 4096), (1024, 1124)]));
-        assert_eq!(lies(&REGIONS, 1000, 2000), Location::TooLarge(1024));
-        assert_eq!(lies(&REGIONS, 4096, 8), Location::Nowhere);
+        assert_eq!(locate(&REGIONS, 8, 16), Location::At(vec![(8, 24)]));
+        assert_eq!(locate(&REGIONS, 1000, 100), Location::At(vec![(1000, 1024), (0, 76)]));
+        assert_eq!(locate(&REGIONS, 4000, 196), Location::At(vec![(4000, 4096), (1024, 1124)]));
+        assert_eq!(locate(&REGIONS, 1000, 2000), Location::TooLarge(1024));
+        assert_eq!(locate(&REGIONS, 4096, 8), Location::Nowhere);
     }
 
     #[test]

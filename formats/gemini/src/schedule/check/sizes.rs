@@ -1,4 +1,4 @@
-//! Sizes follow from boxes: bytes with padded channels in dialect A, bits and KiB in the others.
+//! Checks that sizes follow from boxes: bytes with padded channels in dialect A, bits and KiB in the others.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -6,19 +6,19 @@ use super::super::{Dialect, Extent, Resident, ResidentKind, Weight, Workload};
 use super::facts::{Facts, Place, out_path};
 use super::published::Published;
 
-/// Bits of an element in dialects B and C.
+/// Bits per element in dialects B and C.
 const BITS: i64 = 8;
 
-/// Bytes of a block.
+/// Bytes per block.
 const BLOCK: i64 = 1024;
 
-/// KiB that SET sets aside for a result, whatever its size.
+/// KiB that SET allocates for a result, whatever its size.
 const RESULT_BLOCKS: i64 = 10;
 
-/// Bits of channels that lie together in L2.
+/// Bits of channels that are stored together in L2.
 const ALIGN_BITS: i64 = 64;
 
-/// Bytes of quantisation and batch norm parameters of an output channel.
+/// Bytes of quantisation and batch norm parameters per output channel.
 const CHANNEL_PARAMETERS: i64 = 32;
 
 /// Checks every size.
@@ -44,7 +44,7 @@ fn tensor_bytes(extent: &Extent, align: i64, bits: i64) -> i64 {
     padded.fold(bits, |product: i64, length| product.saturating_mul(length)) / 8
 }
 
-/// The least multiple of `step` that is no less than `value`.
+/// Rounds up to a multiple of `step`.
 pub(super) fn up(value: i64, step: i64) -> i64 {
     value.saturating_add(step - 1) / step * step
 }
@@ -74,9 +74,9 @@ impl Sizes<'_, '_> {
         if found == expected {
             return;
         }
-        let message = || format!("{} takes {expected}, not {found}", of());
+        let message = || format!("expected {expected} for {}, found {found}", of());
         if self.facts.is_by_hand {
-            let why = "hand-written files give sizes of elements of 8 and of 16 bits, and round \
+            let why = "hand-written files state sizes of elements of 8 and of 16 bits, and round \
                        some; boxes say what is moved";
             self.published.note("gem-w5-other-size", why, path, message);
         } else {
@@ -137,7 +137,7 @@ impl Sizes<'_, '_> {
         }
     }
 
-    /// A result has the size of what holds it for its readers.
+    /// A result has the size of the tensor that holds it for its readers.
     fn result_bytes(&mut self, workload: &Workload) {
         for (index, part) in workload.ofmaps().iter().enumerate() {
             let holder = workload.buffer.iter().find(|resident| {
@@ -201,7 +201,7 @@ impl Sizes<'_, '_> {
     }
 }
 
-/// Whether a weight is activations: the box says which, but not of how many channels.
+/// Whether a weight is activations: determined by its box, which does not state the number of channels.
 fn is_activation(resident: &Resident) -> bool {
     resident.sources().is_empty() || resident.lower.is_none_or(|lower| lower.values().len() > 1)
 }

@@ -1,4 +1,4 @@
-//! Cores, workload ids, kinds of layers, and whether the workloads of a layer make all of it.
+//! Checks cores, workload ids, kinds of layers, and that the workloads of a layer cover it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -56,12 +56,12 @@ fn workload_ids(facts: &Facts<'_>, sink: &mut Sink) {
         let (place, id) = ((core, index), workload.workload_id);
         if schedule.dialect == Dialect::A {
             if id != index as i64 {
-                wrong(place, format!("workload {id} stands at place {index}"));
+                wrong(place, format!("workload {id} has index {index}"));
             }
             continue;
         }
         if let Some(&other) = seen.get(&id) {
-            wrong(place, format!("workload id {id} is also that of {}", facts.name(other)));
+            wrong(place, format!("workload id {id} is also used by {}", facts.name(other)));
         } else if !(0..count).contains(&id) {
             wrong(place, format!("workload id {id} is not below the {count} workloads"));
         }
@@ -82,14 +82,14 @@ fn kind(
 ) {
     let path = || facts.path(place);
     let Some(kind) = workload.layer_type else {
-        let why = "SET leaves out the kind of transpositions and grouped convolutions";
+        let why = "SET omits the kind of transpositions and grouped convolutions";
         let message = || format!("{} has no `layer_type`", facts.name(place));
         published.note("gem-w2-no-layer-type", why, path, message);
         return;
     };
     let of_a = matches!(kind, LayerKind::Pe | LayerKind::Vp | LayerKind::Dt);
     if of_a != (facts.schedule.dialect == Dialect::A) {
-        let message = format!("`{kind}` is no kind of layer in this dialect");
+        let message = format!("`{kind}` is not a kind of layer in this dialect");
         let diagnostic = Diagnostic::error("gem-w2-layer-type", message);
         sink.push(diagnostic.path(format!("{}.layer_type", path())));
         return;
@@ -102,7 +102,7 @@ fn kind(
     }
 }
 
-/// The workloads of a layer are disjoint and fill its result.
+/// The workloads of a layer are disjoint and cover its result.
 fn layers(facts: &Facts<'_>, sink: &mut Sink) {
     let mut layers: BTreeMap<&str, Vec<Place>> = BTreeMap::new();
     for (core, index, workload) in facts.schedule.workloads() {
@@ -113,7 +113,7 @@ fn layers(facts: &Facts<'_>, sink: &mut Sink) {
         let path = |index: usize| format!("{}.workload", facts.path(places[index]));
         if let Some((a, b)) = boxes::overlapping(&extents) {
             let message = format!(
-                "{} makes {} and {} makes {}, which overlap",
+                "{} computes {} and {} computes {}, which overlap",
                 facts.name(places[a]),
                 extents[a],
                 facts.name(places[b]),
@@ -131,7 +131,7 @@ fn layers(facts: &Facts<'_>, sink: &mut Sink) {
         let (made, whole) = (boxes::volume(&extents), hull.volume());
         if made != whole {
             let message = format!(
-                "the {} workloads of layer `{layer}` make {made} of the {whole} elements of {hull}",
+                "the {} workloads of layer `{layer}` compute {made} of the {whole} elements of {hull}",
                 places.len()
             );
             sink.push(Diagnostic::error("gem-l2-layer-cover", message).path(path(0)));

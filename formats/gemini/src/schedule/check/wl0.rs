@@ -1,4 +1,4 @@
-//! Weights are in the WL0 buffer when they are used, beside each other.
+//! Checks that weights are in the WL0 buffer when they are used, without overlap.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -9,7 +9,7 @@ use super::published::Published;
 use super::rings;
 use super::sizes::up;
 
-/// Bytes of a unit of WL0.
+/// Bytes per unit of WL0.
 const UNIT: i64 = 64;
 
 /// Output channels that WL0 holds side by side.
@@ -48,7 +48,7 @@ impl Wl0<'_> {
         format!("{}.{}[{at}]", self.facts.path(self.place), self.workload.wl0_key())
     }
 
-    /// A row is a weight that DRAM gives out, of its size.
+    /// A row is a weight loaded from DRAM, with its size.
     fn row(&self, at: usize, row: &Wl0Row, sink: &mut Sink) {
         let mut wrong = |code, key: &str, message: String| {
             let path = format!("{}{key}", self.path(at));
@@ -56,7 +56,7 @@ impl Wl0<'_> {
         };
         let weight = row.transfer_id.first().and_then(|id| self.facts.outs.get(&id));
         let Some((_, _, out)) = weight.filter(|(_, _, out)| out.is_weight()) else {
-            let message = format!("transfers {:?} are no weight of DRAM", row.transfer_id);
+            let message = format!("transfers {:?} are not a weight in DRAM", row.transfer_id);
             wrong("gem-z3-row", ".transfer_id", message);
             return;
         };
@@ -65,24 +65,25 @@ impl Wl0<'_> {
         let expected = match row.source {
             Wl0Source::Ddr => {
                 if corners != Some(extent) {
-                    let message = format!("the row must be the weight {extent} as DRAM has it");
+                    let message = format!("expected the weight {extent} as in DRAM");
                     wrong("gem-z3-row", "", message);
                 }
                 row_units(&extent, extent.lengths().nth(1).unwrap_or(0))
             }
             Wl0Source::Core => match self.tile_channels(out.transfer_id) {
-                // Two tiles take turns.
+                // Two tiles alternate.
                 Some(channels) => 2 * row_units(&extent, channels),
                 None => return,
             },
         };
         if row.size != expected {
-            let message = format!("this row takes {expected} units of 64 bytes, not {}", row.size);
+            let message =
+                format!("expected {expected} units of 64 bytes for this row, found {}", row.size);
             wrong("gem-z5-row-size", ".size", message);
         }
     }
 
-    /// A row that was there before has not moved.
+    /// A row that was present before has not moved.
     fn stays(&self, at: usize, row: &Wl0Row, sink: &mut Sink) {
         let (core, index) = self.place;
         let Some(before) = index.checked_sub(1).map(|index| self.facts.at((core, index))) else {
@@ -105,7 +106,7 @@ impl Wl0<'_> {
         tiles.filter_map(|tile| tile.ofmap().lengths().nth(1)).max()
     }
 
-    /// Rows lie apart, within the buffer.
+    /// Rows are disjoint, within the buffer.
     fn apart(&self, limits: &Limits, sink: &mut Sink) {
         let rows = self.workload.wl0();
         let span =
@@ -183,7 +184,7 @@ impl Wl0<'_> {
         let message = || format!("{}: its weight is not in L2", self.facts.name(self.place));
         let layer = |resident: &Resident| resident.layer() == Some(&self.workload.layer_name);
         if self.facts.schedule.dialect == Dialect::C && weights().any(layer) {
-            let why = "SET's branches keep the weight of a layer that was there first in the \
+            let why = "SET's branches keep the weight of an earlier layer in the \
                        snapshot, and list no other";
             published.note("gem-b26-unlisted-weight", why, path, message);
         } else {
@@ -192,7 +193,7 @@ impl Wl0<'_> {
     }
 }
 
-/// Units of WL0 that some output channels of a weight `[0, K, C, R*S]` take: channels come in 64,
+/// Units of WL0 that some output channels of a weight `[0, K, C, R*S]` take: channels come in groups of 64,
 /// each a row of 32-byte units and a unit of parameters.
 fn row_units(extent: &Extent, channels: i64) -> i64 {
     let lengths: Vec<i64> = extent.lengths().collect();
