@@ -1,4 +1,4 @@
-//! Which bytes an instruction reads and writes.
+//! The bytes that an instruction reads and writes.
 
 use crate::Op;
 use crate::area::Area;
@@ -14,13 +14,13 @@ pub enum Space {
     L2,
     /// The weight memory of a core.
     Wl0,
-    /// DRAM behind a base register; all cores see the same.
+    /// DRAM behind a base register, shared by all cores.
     Dram(u32),
-    /// The ring regions of a core, a byte for each.
+    /// The ring regions of a core, one byte each.
     Regions,
 }
 
-/// Bytes that an instruction reads or writes.
+/// An access of an instruction to bytes of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The memory.
@@ -31,42 +31,42 @@ pub struct Access {
     pub area: Area,
 }
 
-/// Why what an instruction touches cannot be said.
+/// Reasons why the accesses of an instruction cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// A `cfg` instruction of this name has to precede.
+    /// A required `cfg` instruction of this name is missing.
     NoConfig(&'static str),
-    /// The ring region is not there.
+    /// The ring region is not defined.
     NoRegion(u32),
     /// A tensor is larger than its ring region.
     TooLarge {
         /// Region.
         region: u32,
-        /// Its bytes.
+        /// Its size in bytes.
         size: i64,
-        /// Bytes from the first to the last touched.
+        /// Bytes from the first to the last accessed.
         need: i64,
     },
-    /// An address lies outside its ring region by more than the region.
+    /// An address is outside of its ring region by more than the region.
     Outside {
         /// Region.
         region: u32,
-        /// First byte touched.
+        /// First byte accessed.
         address: i64,
     },
-    /// A field that must not be as it is.
+    /// An invalid field.
     Field(&'static str),
 }
 
 type Result<T, E = AccessError> = std::result::Result<T, E>;
 
-/// The accesses of an instruction, given the registers at its place of the program.
+/// The accesses of an instruction, given the registers at its position in the program.
 ///
 /// # Errors
-/// When registers it needs are not written, or its addresses leave their ring region.
+/// If registers that it needs are not written, or its addresses leave their ring region.
 pub fn accesses(registers: &Registers, op: &Op) -> Result<Vec<Access>> {
     if addresses(op).iter().any(|address| address.unsigned_abs() > MAX_ADDRESS) {
-        return Err(AccessError::Field("an address is beyond 2^48"));
+        return Err(AccessError::Field("an address exceeds 2^48"));
     }
     let mut to = Gather { registers, list: vec![] };
     match op {
@@ -124,7 +124,7 @@ pub fn accesses(registers: &Registers, op: &Op) -> Result<Vec<Access>> {
     Ok(to.list)
 }
 
-/// Addresses beyond this are rejected, so that sums of them cannot overflow.
+/// Maximum address, so that sums cannot overflow.
 const MAX_ADDRESS: u64 = 1 << 48;
 
 fn addresses(op: &Op) -> [i64; 3] {
@@ -143,7 +143,7 @@ fn addresses(op: &Op) -> [i64; 3] {
     }
 }
 
-/// Rejects shapes of more than 2^40 elements, so that sizes of them cannot overflow.
+/// Rejects shapes of more than 2^40 elements, so that sizes cannot overflow.
 fn bounded(shape: &[u32]) -> Result<()> {
     let volume = shape.iter().try_fold(1u64, |all, size| all.checked_mul((*size).max(1).into()));
     match volume {
@@ -283,7 +283,7 @@ impl Gather<'_> {
         self.tile(true, op.dbsg, op.dt_addr + to, fm.odf, fm.d_tile, [1, c, h, w])
     }
 
-    /// Bytes from the first image to the one that a vector operation is for: input, output.
+    /// Byte offsets of the image that a vector operation is for: input, output.
     fn images(&self, fm: &VpCfgFm) -> Result<(i64, i64)> {
         let image = self.registers.image;
         for tile in [fm.s_tile, fm.d_tile] {
@@ -294,9 +294,9 @@ impl Gather<'_> {
     }
 }
 
-/// By how much to move an area so that it begins in its region.
+/// The offset that moves the start of an area into its region.
 ///
-/// A window that begins in padding has its address before the tensor, which may lie at the begin
+/// A window that starts in padding has an address before the tensor, which may be at the start
 /// of the region or, wrapped, past its end.
 fn into_region(bounds: &Region, region: u32, area: &Area) -> Result<i64> {
     let need = area.end() - area.start;
@@ -320,7 +320,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// What they need of a tensor `[C, H, W]` in L2, where `start` is the pixel at `place`.
+    /// The part of a tensor `[C, H, W]` in L2 that they need, where `start` is the pixel at `place`.
     fn area(&self, start: i64, n: u32, format: DataFmt, tensor: [u32; 3], c: u32) -> Result<Area> {
         bounded(&tensor)?;
         for dim in 0..2 {

@@ -1,16 +1,16 @@
-//! Sets of bytes as tensors occupy them.
+//! Sets of bytes occupied by tensors.
 
 /// Bytes `start + i0 s0 + i1 s1 + i2 s2 + [0, run)`, for each `ik` below its count.
 ///
-/// Strides are at least as long as what they step over, and dimensions go from the inner to the
+/// A stride is at least the size of the inner dimensions, and dimensions go from the inner to the
 /// outer; contiguous ones are merged, so a whole tensor has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
     /// First byte.
     pub start: i64,
-    /// Bytes of a run; zero when there are none at all.
+    /// Bytes of a run; zero if the area is empty.
     pub run: i64,
-    /// Stride and count of each dimension; count 1 where there is none.
+    /// Stride and count of each dimension; count 1 if it is absent.
     dims: [(i64, i64); 3],
 }
 
@@ -46,7 +46,7 @@ impl Area {
         area
     }
 
-    /// First byte after the last.
+    /// The exclusive end.
     pub fn end(&self) -> i64 {
         let steps: i64 = self.dims.iter().map(|(stride, count)| stride * (count - 1)).sum();
         self.start + steps + self.run
@@ -57,18 +57,18 @@ impl Area {
         self.dims.iter().map(|(_, count)| count).product::<i64>() * self.run
     }
 
-    /// Whether there are none.
+    /// Whether the area is empty.
     pub fn is_empty(&self) -> bool {
         self.run == 0
     }
 
-    /// Moved by some bytes.
+    /// The area moved by some bytes.
     #[must_use]
     pub fn shifted(self, by: i64) -> Self {
         Self { start: self.start + by, ..self }
     }
 
-    /// The first bytes that both have, when there are any.
+    /// The first bytes in the intersection, if there is one.
     pub fn common(&self, other: &Self) -> Option<(i64, i64)> {
         if self.is_empty() || other.is_empty() || !self.hull_meets(other) {
             return None;
@@ -81,7 +81,7 @@ impl Area {
         }
     }
 
-    /// Whether both have a byte in common.
+    /// Whether the areas overlap.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.common(other).is_some()
     }
@@ -94,7 +94,7 @@ impl Area {
         starts.map(move |start| (start, start + run)).filter(|(start, end)| start < end)
     }
 
-    /// Cut at a byte: what is before it, and what is not.
+    /// Splits the area at a byte.
     pub fn split(&self, at: i64) -> (Vec<Self>, Vec<Self>) {
         let (mut before, mut after) = (vec![], vec![]);
         self.split_into(at, &mut before, &mut after);
@@ -130,7 +130,7 @@ impl Area {
         self.start < other.end() && other.start < self.end()
     }
 
-    /// Rows `from` to `to` of a dimension.
+    /// Indices `from` to `to` of a dimension.
     fn part(&self, dim: usize, from: i64, to: i64) -> Self {
         let mut part = *self;
         if from >= to {
@@ -141,7 +141,7 @@ impl Area {
         part
     }
 
-    /// The rows of the outermost dimension that could touch a range.
+    /// The indices of the outermost dimension that could overlap a range.
     fn rows_in(&self, dim: usize, start: i64, end: i64) -> impl Iterator<Item = Self> + use<'_> {
         let (stride, count) = self.dims[dim];
         let row = self.part(dim, 0, 1);
@@ -152,7 +152,7 @@ impl Area {
         (first.max(0)..=last.min(count - 1)).map(move |i| row.shifted(i * stride))
     }
 
-    /// The first bytes that a range has of it.
+    /// The first bytes in the intersection with a range.
     fn common_range(&self, start: i64, end: i64) -> Option<(i64, i64)> {
         match self.outermost() {
             None => {

@@ -1,17 +1,17 @@
-//! Where two programs differ, such as one made here and the published one.
+//! Compares two programs, such as a generated and a published one.
 
 use irc_diag::{Diagnostic, Sink};
 
 use crate::listing::write_instruction;
 use crate::program::{Core, Instruction, Program, Spans};
 
-/// Whether two instructions are equal, whatever the order of lists that mean sets: tokens, layers.
+/// Whether two instructions are equal, disregarding the order of lists that represent sets: tokens, layers.
 pub fn same(a: &Instruction, b: &Instruction) -> bool {
     a.op == b.op && differing(a, b).is_empty()
 }
 
-/// Every instruction of `program` that is not the [`same`] as the one in its place in `other`, and
-/// what either has more than the other: diagnostics in `program`, at `spans` where it has a text.
+/// Reports every instruction of `program` that is not the [`same`] as the one at its index in `other`, and
+/// surplus instructions of either: diagnostics in `program`, at `spans` if it has a text.
 pub fn compare(program: &Program, spans: Option<&Spans>, other: &Program, sink: &mut Sink) {
     let numbers = |program: &Program| program.cores.iter().map(|core| core.id).collect::<Vec<_>>();
     let (found, expected) = (numbers(program), numbers(other));
@@ -37,7 +37,7 @@ fn differs(core: &Core, index: usize, other: &Instruction) -> Diagnostic {
     let (name, number) = (own.op.name(), index + 1);
     let message = match own.op.name() == other.op.name() {
         true => format!("differs in `{}`", differing(own, other).join("`, `")),
-        false => format!("the other program has `{}` there", other.op.name()),
+        false => format!("the other program has `{}` here", other.op.name()),
     };
     let message = format!("`{name}` {number} of core {}: {message}", core.id);
     let note = format!("the other: {}", write_instruction(other));
@@ -51,7 +51,7 @@ fn lengths(core: &Core, other: &Core) -> Option<Diagnostic> {
     (found != expected).then(|| Diagnostic::error("npu-differs", message))
 }
 
-/// Keys whose values differ, of instructions of one name.
+/// Keys whose values differ, in instructions with one name.
 fn differing(a: &Instruction, b: &Instruction) -> Vec<&'static str> {
     let sorted = |layers: &[u32]| {
         let mut sorted = layers.to_vec();

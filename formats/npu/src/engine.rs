@@ -1,8 +1,8 @@
-//! Engines, each of which runs its instructions in order, and the tokens between them.
+//! Engines, which run their instructions in order, and the tokens between them.
 
 use std::fmt;
 
-/// A unit that runs its own queue of instructions in order, beside the others.
+/// A unit that runs its own queue of instructions in order, concurrently with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Engine {
@@ -27,7 +27,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Number of engines of a core.
+    /// Number of engines per core.
     pub const COUNT: usize = 9;
 
     /// All engines, by number.
@@ -39,12 +39,12 @@ impl Engine {
         ["CT", "LD", "LW", "PE", "VP", "DT", "ST", "SI", "SO"][self as usize]
     }
 
-    /// The engine of a name in token lists.
+    /// The engine with a name in token lists.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// The engine of a number.
+    /// The engine with a number.
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
@@ -56,10 +56,10 @@ impl fmt::Display for Engine {
     }
 }
 
-/// A list of different engines, in the order in which it was written.
+/// A list of distinct engines, in the order in which it was written.
 ///
-/// The order means nothing to the machine and is kept so that a listing prints as it was read;
-/// [`Engines::same`] compares without it.
+/// The order has no meaning and is preserved so that a listing prints as it was read;
+/// [`Engines::same`] ignores it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Engines {
     /// Engine `i` in bits `4 i` to `4 i + 3`.
@@ -71,7 +71,7 @@ impl Engines {
     /// No engine.
     pub const NONE: Self = Self { packed: 0, len: 0 };
 
-    /// Appends an engine; false when it is there already.
+    /// Appends an engine; returns false if it is present already.
     pub fn push(&mut self, engine: Engine) -> bool {
         if self.contains(engine) {
             return false;
@@ -81,7 +81,7 @@ impl Engines {
         true
     }
 
-    /// Takes an engine out; false when it was not there.
+    /// Removes an engine; returns false if it is absent.
     pub fn remove(&mut self, engine: Engine) -> bool {
         let kept: Self = self.iter().filter(|other| *other != engine).collect();
         let removed = kept.len < self.len;
@@ -105,19 +105,19 @@ impl Engines {
         usize::from(self.len)
     }
 
-    /// Whether there is none.
+    /// Whether there are no engines.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether both name the same engines, in any order.
+    /// Whether both contain the same engines, in any order.
     pub fn same(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().all(|engine| other.contains(engine))
     }
 }
 
 impl FromIterator<Engine> for Engines {
-    /// Further mentions of an engine are dropped.
+    /// Repeated engines are dropped.
     fn from_iter<I: IntoIterator<Item = Engine>>(engines: I) -> Self {
         let mut list = Self::NONE;
         for engine in engines {

@@ -1,7 +1,7 @@
 //! Named values of instruction fields.
 //!
-//! A listing prints them as `<DataFmt.INT8: 1>`: class, name, number. Only the names that the
-//! published programs use are known; a program with another one is rejected rather than guessed at.
+//! A listing prints them as `<DataFmt.INT8: 1>`: class, name, number. Only the names in the
+//! published programs are known; a program with another name is rejected.
 
 /// A class of named values.
 pub trait Named: Copy + Sized + 'static {
@@ -30,10 +30,10 @@ macro_rules! named {
 /// Name and number of a value.
 pub fn name_of<E: Named + PartialEq>(value: E) -> (&'static str, u8) {
     let row = E::ALL.iter().find(|(other, ..)| *other == value);
-    row.map(|(_, name, number)| (*name, *number)).expect("every value has a row in its table")
+    row.map(|(_, name, number)| (*name, *number)).expect("a value of the table")
 }
 
-/// The value of a number.
+/// The value with a number.
 pub fn of_number<E: Named>(number: u8) -> Option<E> {
     E::ALL.iter().find(|row| row.2 == number).map(|row| row.0)
 }
@@ -46,16 +46,16 @@ named! {
         /// Half-precision floats; channels are padded to 4.
         Fp16 "FP16" = 3,
     }
-    /// Whether integers have a sign.
+    /// Whether integers are signed.
     DataSign "DataSign" {
-        /// They have.
+        /// They are.
         Signed "SIGNED" = 1,
     }
-    /// What a comparison keeps.
+    /// The value that a comparison selects.
     Cmps "CMPS" {
-        /// Nothing is compared.
+        /// No comparison.
         Default "DEFAULT" = 0,
-        /// The greatest.
+        /// The maximum.
         Max "MAX" = 1,
     }
     /// Mode of sum group 0.
@@ -78,9 +78,9 @@ named! {
         /// The only published value.
         Default "DEFAULT" = 0,
     }
-    /// How floats become integers.
+    /// Rounding of floats to integers.
     Float2Fixed "Float2Fixed" {
-        /// Up; programs have it where nothing is converted.
+        /// Up; used by programs without a conversion.
         Ceil "CEIL" = 0,
         /// To nearest.
         Round "ROUND" = 2,
@@ -110,12 +110,12 @@ named! {
         /// The only published value.
         Default "DEFAULT" = 0,
     }
-    /// How the columns of the array share the work.
+    /// How the columns of the array divide the work.
     XCutMode "XCutMode" {
         /// Along output channels.
         CutK "CUT_K" = 3,
     }
-    /// How the rows of the array share the work.
+    /// How the rows of the array divide the work.
     YCutMode "YCutMode" {
         /// Along the width.
         CutW "CUT_W" = 0,
@@ -146,7 +146,7 @@ impl DataFmt {
         }
     }
 
-    /// Bytes of a pixel of so many channels in L2: padded to eight bytes.
+    /// Bytes of a pixel with so many channels in L2: padded to eight bytes.
     pub fn pixel(self, channels: u32) -> u64 {
         (u64::from(channels) * self.bytes()).next_multiple_of(8)
     }

@@ -1,25 +1,25 @@
-//! What a field of an instruction can hold: how it is read, printed and packed.
+//! Types of instruction fields: reading, printing and encoding.
 
 use crate::binary::{Bytes, Error};
 use crate::enums::{Named, name_of, of_number};
-use crate::listing::{BoxedDiagnostic, Spanned, Value, fault};
+use crate::listing::{BoxedDiagnostic, Spanned, Value, error};
 use crate::{Engine, Engines, Number};
 
 /// A type that a field may have.
 pub trait Field: Sized {
-    /// Takes the field from a listing.
+    /// Reads the field from a listing.
     fn read(value: &Spanned<'_>) -> Result<Self, BoxedDiagnostic>;
-    /// It as a listing has it.
+    /// The value in a listing.
     fn value(&self) -> Value<'static>;
-    /// Appends its bytes.
+    /// Appends its encoding.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Takes it from bytes.
+    /// Decodes it.
     fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error>;
 }
 
 fn wrong_type(value: &Spanned<'_>, expected: &str) -> BoxedDiagnostic {
     let found = value.value.kind();
-    fault(value.span.clone(), "npu-wrong-type", format!("expected {expected}, found {found}"))
+    error(value.span.clone(), "npu-wrong-type", format!("expected {expected}, found {found}"))
 }
 
 impl Field for Number {
@@ -53,9 +53,9 @@ impl Field for Number {
             1 => {
                 let value = f64::from_le_bytes(bytes.array()?);
                 let finite = value.is_finite().then_some(Self::Float(value));
-                finite.ok_or_else(|| bytes.fault("a constant is not finite"))
+                finite.ok_or_else(|| bytes.error("a constant is not finite"))
             }
-            _ => Err(bytes.fault("a constant is neither whole nor a float")),
+            _ => Err(bytes.error("a constant is neither whole nor a float")),
         }
     }
 }
@@ -91,7 +91,7 @@ macro_rules! narrow {
                 wide.try_into().map_err(|_| {
                     let (least, most) = ($type::MIN, $type::MAX);
                     let message = format!("{wide} is out of range, expected {least} to {most}");
-                    fault(value.span.clone(), "npu-range", message)
+                    error(value.span.clone(), "npu-range", message)
                 })
             }
 
@@ -105,7 +105,7 @@ macro_rules! narrow {
 
             fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
                 let wide = i64::decode(bytes)?;
-                wide.try_into().map_err(|_| bytes.fault("a number is out of the range of its field"))
+                wide.try_into().map_err(|_| bytes.error("a number is out of the range of its field"))
             }
         }
     )+};
@@ -133,7 +133,7 @@ impl Field for bool {
         match bytes.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(bytes.fault("a flag is neither 0 nor 1")),
+            _ => Err(bytes.error("a flag is neither 0 nor 1")),
         }
     }
 }
@@ -155,7 +155,7 @@ impl<E: Named + PartialEq> Field for E {
             let all: Vec<_> =
                 E::ALL.iter().map(|row| format!("`<{}.{}: {}>`", E::CLASS, row.1, row.2)).collect();
             let message = format!("unknown value, expected {}", all.join(" or "));
-            fault(value.span.clone(), "npu-unknown-value", message)
+            error(value.span.clone(), "npu-unknown-value", message)
         })
     }
 
@@ -169,7 +169,7 @@ impl<E: Named + PartialEq> Field for E {
     }
 
     fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
-        of_number(bytes.byte()?).ok_or_else(|| bytes.fault("a named value has an unknown number"))
+        of_number(bytes.byte()?).ok_or_else(|| bytes.error("a named value has an unknown number"))
     }
 }
 
@@ -193,7 +193,7 @@ impl<const N: usize> Field for [u32; N] {
         let numbers = items.iter().map(u32::read).collect::<Result<Vec<_>, _>>()?;
         numbers.try_into().map_err(|found: Vec<_>| {
             let message = format!("expected {N} numbers, found {}", found.len());
-            fault(value.span.clone(), "npu-wrong-type", message)
+            error(value.span.clone(), "npu-wrong-type", message)
         })
     }
 
@@ -266,7 +266,7 @@ impl Field for Engines {
             let engine = Engine::of_name(name).ok_or_else(|| unknown_engine(item))?;
             if !engines.push(engine) {
                 let message = format!("{engine} is named twice in a token list");
-                return Err(fault(item.span.clone(), "npu-repeated-engine", message)
+                return Err(error(item.span.clone(), "npu-repeated-engine", message)
                     .help("an instruction takes or gives at most one token per engine")
                     .into());
             }
@@ -288,9 +288,9 @@ impl Field for Engines {
         let mut engines = Self::NONE;
         for _ in 0..bytes.byte()? {
             let engine = Engine::of_number(bytes.byte()?)
-                .ok_or_else(|| bytes.fault("a token list names an unknown engine"))?;
+                .ok_or_else(|| bytes.error("a token list names an unknown engine"))?;
             if !engines.push(engine) {
-                return Err(bytes.fault("a token list names an engine twice"));
+                return Err(bytes.error("a token list names an engine twice"));
             }
         }
         Ok(engines)
@@ -299,12 +299,12 @@ impl Field for Engines {
 
 fn unknown_engine(item: &Spanned<'_>) -> BoxedDiagnostic {
     let names: Vec<_> = Engine::ALL.iter().map(|engine| engine.name()).collect();
-    fault(item.span.clone(), "npu-unknown-engine", "unknown engine in a token list")
-        .help(format!("the engines are {}", names.join(", ")))
+    error(item.span.clone(), "npu-unknown-engine", "unknown engine in a token list")
+        .help(format!("expected one of {}", names.join(", ")))
         .into()
 }
 
-/// Appends an unsigned number, seven bits a byte, lowest first.
+/// Appends an unsigned LEB128 number.
 pub fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

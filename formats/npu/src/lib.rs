@@ -1,18 +1,18 @@
-//! Programs of the NPU that Gemini schedules are compiled to.
+//! Programs of the NPU, to which Gemini schedules are compiled.
 //!
 //! A core has nine [`Engine`]s, each of which runs its own instructions in order. Tokens order
-//! instructions of different engines: [`Tokens`] says which an instruction takes and gives.
-//! Instructions named `cfg` write registers of their engine, which stay until written again.
+//! instructions of different engines: [`Tokens`] are those that an instruction waits for and signals.
+//! Instructions named `cfg` write registers of their engine, which keep their value until written again.
 //!
 //! * [`op`]: every instruction, typed; [`enums`]: named values of their fields.
-//! * [`listing`]: the published text of programs and of traces, read and printed.
-//! * [`binary`]: a compact form of the same.
-//! * [`registers`], [`access`]: what an instruction reads and writes, given those before it.
-//! * [`compare`]: where two programs differ.
-//! * [`verify`]: whether a program is right whatever the time its instructions take.
+//! * [`listing`]: the published text of programs and of traces.
+//! * [`binary`]: a compact encoding of the same.
+//! * [`registers`], [`access`]: the bytes that an instruction reads and writes, given those before it.
+//! * [`compare`]: differences between two programs.
+//! * [`verify`]: whether a program is correct for any duration of its instructions.
 //!
 //! The source is the documents and listings of the repository jingweicai/Gemini-Compiler-IR. It
-//! documents SI and SO, which move data between cores, without showing an instruction: theirs are
+//! documents SI and SO, which move data between cores, without an example: their instructions are
 //! defined here (`docs/npu.md`).
 
 pub mod access;

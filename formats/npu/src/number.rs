@@ -1,8 +1,8 @@
-//! Numbers of which a listing tells whether they are whole.
+//! Numbers that preserve whether they are written as integers.
 
 use std::fmt;
 
-/// A constant as a listing has it: `0` and `0.0` are the same value, but print differently.
+/// A constant of a listing: `0` and `0.0` are the same value, but print differently.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// Written without a point.
@@ -15,14 +15,14 @@ impl Number {
     /// The value.
     pub fn value(self) -> f64 {
         match self {
-            // Constants of programs are small; what is beyond 2^53 rounds as it would in f64.
+            // Constants of programs are small; beyond 2^53 they are rounded to f64.
             Self::Int(value) => value as f64,
             Self::Float(value) => value,
         }
     }
 }
 
-/// Equal when they print alike: `0` is not `0.0`.
+/// Equality of the printed form: `0` is not `0.0`.
 impl PartialEq for Number {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -52,7 +52,7 @@ impl From<f64> for Number {
 }
 
 impl fmt::Display for Number {
-    /// As Python's `repr`: the shortest digits that read back as the same value, with an exponent
+    /// As Python's `repr`: the shortest digits that round-trip, with an exponent
     /// below 1e-4 and from 1e16 on.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = match *self {

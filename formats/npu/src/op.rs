@@ -1,8 +1,8 @@
 //! Every instruction with its fields.
 //!
-//! One table: name in listings, engine, fields with their keys. Reading, printing and packing
-//! follow from it. Addresses are bytes; in WL0 they count units of 64 bytes. Fields that the
-//! published programs never vary are kept as they are written.
+//! One table: name in listings, engine, fields with their keys. Reading, printing and encoding
+//! follow from it. Addresses are in bytes; in WL0 in units of 64 bytes. Fields that the
+//! published programs never vary are preserved.
 
 use crate::binary::{Bytes, Error};
 use crate::enums::{
@@ -13,103 +13,14 @@ use crate::field::Field;
 use crate::listing::{BoxedDiagnostic, Dict, Spanned, Value};
 use crate::{Engine, Number};
 
-macro_rules! instructions {
-    ($($(#[$doc:meta])* $op:ident $name:literal $engine:ident $kind:ident {
-        $($(#[$field_doc:meta])* $field:ident $key:literal: $type:ty,)*
-    })+) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug, PartialEq)]
-            pub struct $op { $($(#[$field_doc])* pub $field: $type,)* }
-        )+
-
-        /// What an instruction does.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum Op { $($(#[$doc])* $op($op),)+ }
-
-        impl Op {
-            /// Names of all instructions; the place of a name is its number in the binary form.
-            pub const NAMES: &'static [&'static str] = &[$($name,)+];
-
-            /// Name in listings.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$op(_) => $name,)+ }
-            }
-
-            /// The engine that runs it.
-            pub fn engine(&self) -> Engine {
-                match self { $(Self::$op(_) => Engine::$engine,)+ }
-            }
-
-            /// Whether it only writes registers; such instructions take and give no tokens.
-            pub fn is_config(&self) -> bool {
-                match self { $(Self::$op(_) => stringify!($kind) == "config",)+ }
-            }
-
-            /// Takes the fields from a listing; `None` when no instruction has the name.
-            pub(crate) fn read(
-                name: &str,
-                fields: &mut Dict<'_, '_>,
-            ) -> Option<Result<Self, BoxedDiagnostic>> {
-                match name {
-                    $($name => Some($op::read(fields).map(Self::$op)),)+
-                    _ => None,
-                }
-            }
-
-            /// The fields by key, in the order of listings.
-            pub fn fields(&self) -> Vec<(&'static str, Value<'static>)> {
-                match self {
-                    $(Self::$op($op { $($field,)* }) => vec![$(($key, Field::value($field)),)*],)+
-                }
-            }
-
-            /// Keys of the fields of the instruction of a name; `None` when there is none.
-            pub fn keys(name: &str) -> Option<&'static [&'static str]> {
-                match name {
-                    $($name => Some(&[$($key,)*]),)+
-                    _ => None,
-                }
-            }
-
-            /// Appends the number of the instruction and its fields.
-            pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-                let number = Self::NAMES.iter().position(|name| *name == self.name());
-                out.push(number.expect("every instruction is in its table") as u8);
-                match self {
-                    $(Self::$op($op { $($field,)* }) => { $(Field::encode($field, out);)* })+
-                }
-            }
-
-            /// Takes what [`Op::encode`] wrote.
-            pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
-                let number = usize::from(bytes.byte()?);
-                match Self::NAMES.get(number).copied() {
-                    $(Some($name) => Ok(Self::$op($op { $($field: Field::decode(bytes)?,)* })),)+
-                    _ => Err(bytes.fault("unknown instruction number")),
-                }
-            }
-        }
-
-        $(impl $op {
-            fn read(_fields: &mut Dict<'_, '_>) -> Result<Self, BoxedDiagnostic> {
-                Ok(Self { $($field: _fields.take($key)?,)* })
-            }
-        })+
-
-        $(impl From<$op> for Op {
-            fn from(op: $op) -> Self {
-                Self::$op(op)
-            }
-        })+
-    };
-}
+#[macro_use]
+mod instructions;
 
 impl Op {
-    /// The instruction of a name with these fields, in any order.
+    /// The instruction with a name and fields in any order.
     ///
     /// # Errors
-    /// What is wrong: no instruction has the name, or it has other fields.
+    /// If no instruction has the name, or its fields differ.
     pub fn of_fields(name: &str, fields: Vec<(&str, Value<'_>)>) -> Result<Op, String> {
         let spanned = |(key, value)| (Spanned::nowhere(Value::Text(key)), Spanned::nowhere(value));
         let fields = Spanned::nowhere(Value::Dict(fields.into_iter().map(spanned).collect()));
@@ -119,11 +30,11 @@ impl Op {
             fields.finish().map(|()| op)
         };
         let op = read().map_err(|diagnostic: BoxedDiagnostic| diagnostic.message)?;
-        op.ok_or_else(|| format!("no instruction is called '{name}'"))
+        op.ok_or_else(|| format!("unknown instruction '{name}'"))
     }
 }
 
-// New instructions go to the end: the place in this table is the number in the binary form.
+// New instructions go to the end: the index in this table is the number in the binary encoding.
 instructions! {
     /// Begin of the task.
     CtSt "ct_st" Ct run {}
@@ -132,7 +43,7 @@ instructions! {
     CtBc "ct_bc" Ct run {
         /// Bank written: regions `4 bcs` to `4 bcs + 3`.
         bcs "BCS": u32,
-        /// Four times size and last KiB; size 0 with a last KiB is a region of all that precedes.
+        /// Four times size and last KiB; size 0 with a last KiB is a region up to that KiB.
         buf_cut "BufCut": [u32; 8],
     }
 
@@ -141,7 +52,7 @@ instructions! {
 
     /// Layout of activations loaded from DRAM.
     LdaCfg "lda_cfg" Ld config {
-        /// 1: channels lie densely in DRAM.
+        /// 1: channels are dense in DRAM.
         sme "SME": u32,
         /// Register set written.
         rs "RS": u32,
@@ -161,9 +72,9 @@ instructions! {
         rs "RS": u32,
         /// Ring region of the destination.
         dbsg "DBSG": u32,
-        /// Place in DRAM, from its base.
+        /// Address in DRAM, relative to its base.
         st_addr "STaddr": i64,
-        /// Place in L2.
+        /// Address in L2.
         dt_addr "DTaddr": i64,
         /// Batch, channels, height, width moved.
         tile "Tile": [u32; 4],
@@ -193,15 +104,15 @@ instructions! {
         rs "RS": u32,
         /// Ring region of the destination.
         dbsg "DBSG": u32,
-        /// Place in DRAM, from its base.
+        /// Address in DRAM, relative to its base.
         st_addr "STaddr": i64,
-        /// Place in L2.
+        /// Address in L2.
         dt_addr "DTaddr": i64,
         /// Output channels, input channels, kernel height, kernel width.
         w_size "Wsize": [u32; 4],
     }
 
-    /// Layout of weights brought to WL0.
+    /// Layout of weights loaded to WL0.
     LwCfg "lw_cfg" Lw config {
         /// Base of DRAM.
         bas "BAS": u32,
@@ -221,13 +132,13 @@ instructions! {
     LwMov "lw_mov" Lw run {
         /// 1: from DRAM; 0: from L2.
         ss "SS": u32,
-        /// How the array will share the work.
+        /// How the array will divide the work.
         xy_mode "XYmode": (XCutMode, YCutMode),
         /// Ring region of the source.
         sbsg "SBSG": u32,
-        /// Place in DRAM or L2, in bytes.
+        /// Address in DRAM or L2, in bytes.
         st_addr "STaddr": i64,
-        /// Place in WL0, in units of 64 bytes.
+        /// Address in WL0, in units of 64 bytes.
         dt_addr "DTaddr": i64,
         /// Output channels, input channels, kernel height, kernel width.
         w_size "Wsize": [u32; 4],
@@ -259,17 +170,17 @@ instructions! {
         act_md "ACTMD": ActMode,
         /// Parameter of the activation.
         act_pm "ACTPM": Number,
-        /// How results become integers.
+        /// Rounding of results.
         qc "QC": Float2Fixed,
         /// Zero point of the output.
         qb "QB": Number,
         /// One over the scale of the output.
         qk "QK": Number,
-        /// 1: adds to what is there.
+        /// 1: accumulates to the output.
         adden "ADDEN": u32,
-        /// Along height and width.
+        /// Strides along height and width.
         stride "STRIDE": [u32; 2],
-        /// How the array shares the work.
+        /// How the array divides the work.
         xy_mode "XYmode": (XCutMode, YCutMode),
     }
 
@@ -279,7 +190,7 @@ instructions! {
         dqc "DQC": u32,
         /// Zero point.
         dqb "DQB": Number,
-        /// Scale; 0: those beside the weights.
+        /// Scale; 0: those stored with the weights.
         dqk "DQK": Number,
     }
 
@@ -299,7 +210,7 @@ instructions! {
 
     /// Convolution.
     PeConv "pe_conv" Pe run {
-        /// Phase of channels, against conflicts of banks.
+        /// Phase of channels, to avoid bank conflicts.
         ps "PS": u32,
         /// First input row; negative in padding.
         sphi "SPHI": i32,
@@ -309,23 +220,23 @@ instructions! {
         sbsg "SBSG": u32,
         /// Ring region of the output.
         dbsg "DBSG": u32,
-        /// Place in L2 of the pixel (SPHI, SPWI), which may be outside the input.
+        /// Address in L2 of the pixel (SPHI, SPWI), which may be outside of the input.
         st_addr "STaddr": i64,
-        /// Place of the weights in WL0, in units of 64 bytes.
+        /// Address of the weights in WL0, in units of 64 bytes.
         sw_addr "SWaddr": i64,
-        /// Place of the output in L2.
+        /// Address of the output in L2.
         dt_addr "DTaddr": i64,
     }
 
     /// Comparison and sum group 0 of a vector operation.
     VpCfgGcs "vp_cfg_gcs" Vp config {
-        /// What a comparison keeps.
+        /// The value that a comparison selects.
         cmps "CMPS": Cmps,
         /// Mode of sum group 0.
         sg0m "SG0M": Sg0m,
-        /// Where the comparison's scalar comes from.
+        /// Source of the comparison's scalar.
         cmpvs "CMPVS": u32,
-        /// Where the sum's scalar comes from.
+        /// Source of the sum's scalar.
         sg0vs "SG0VS": u32,
         /// The sum's scalar.
         sg0v "SG0V": Number,
@@ -345,9 +256,9 @@ instructions! {
         mg0s "MG0S": Mg0s,
         /// Mode of the sum.
         sg1m "SG1M": Sg1m,
-        /// Where the product's scalar comes from.
+        /// Source of the product's scalar.
         mg0vs "MG0VS": u32,
-        /// Where the sum's scalar comes from.
+        /// Source of the sum's scalar.
         sg1vs "SG1VS": u32,
         /// The sum's scalar.
         sg1v "SG1V": Number,
@@ -359,9 +270,9 @@ instructions! {
     VpCfgSms "vp_cfg_sms" Vp config {
         /// Mode of the sum.
         summ "SUMM": Summ,
-        /// Where the product's scalar comes from.
+        /// Source of the product's scalar.
         mulvs "MULVS": u32,
-        /// Where the sum's scalar comes from.
+        /// Source of the sum's scalar.
         sumvs "SUMVS": u32,
         /// The sum's scalar.
         sumv "SUMV": Number,
@@ -371,7 +282,7 @@ instructions! {
 
     /// Quantisation of a vector operation's result.
     VpCfgQp "vp_cfg_qp" Vp config {
-        /// How results become integers.
+        /// Rounding of results.
         qcs "QCS": Float2Fixed,
         /// Mode.
         qsmd "QSMD": Qsmd,
@@ -385,15 +296,15 @@ instructions! {
     VpCfgIq "vp_cfg_iq" Vp config {
         /// Conversion.
         iqcs "IQCS": u32,
-        /// Added.
+        /// Summand.
         iqb0 "IQB0": Number,
         /// Factor.
         iqk0 "IQK0": Number,
     }
 
-    /// Dequantisation of the operand at `STaddr` when there are two.
+    /// Dequantisation of the operand at `STaddr` if there are two.
     VpCfgIq1 "vp_cfg_iq1" Vp config {
-        /// Added.
+        /// Summand.
         iqb1 "IQB1": Number,
         /// Factor.
         iqk1 "IQK1": Number,
@@ -409,7 +320,7 @@ instructions! {
         idf "IDF": DataFmt,
         /// Format of the output.
         odf "ODF": DataFmt,
-        /// 1: single precision inside.
+        /// 1: single precision internally.
         vf32 "VF32": u32,
         /// Channels, height, width of the input in L2.
         s_tile "STile": [u32; 3],
@@ -419,21 +330,21 @@ instructions! {
 
     /// Window and tile of a vector operation.
     VpCfgTp "vp_cfg_tp" Vp config {
-        /// Along height and width.
+        /// Strides along height and width.
         stride "STRIDE": [u32; 2],
         /// Height and width of the window.
         kernel "KERNEL": [u32; 2],
         /// Channels, height, width of the output.
         tile "Tile": [u32; 3],
-        /// Dimensions of the second operand: 7 all, 0 there is none.
+        /// Dimensions of the second operand: 7 all, 0 none.
         t1f "T1F": u32,
         /// Dimensions of the first operand.
         t0f "T0F": u32,
-        /// Value outside the input; -32768 takes no part.
+        /// Value outside the input; -32768 is ignored by a maximum.
         padv_area "PADV_AREA": i64,
     }
 
-    /// Element by element, of one or two operands.
+    /// Elementwise operation on one or two operands.
     VpSelf "vp_self" Vp run {
         /// 1: the input is dequantised.
         iqen "IQEN": u32,
@@ -461,9 +372,9 @@ instructions! {
         sbsg1 "SBSG1": u32,
         /// Ring region of the result.
         dbsg "DBSG": u32,
-        /// The only operand in L2; the second of the frontend's when there are two.
+        /// The only operand in L2; the second of the frontend's if there are two.
         st_addr "STaddr": i64,
-        /// The first of two operands of the frontend in L2; else as `STaddr`.
+        /// The first of two operands of the frontend in L2; otherwise equal to `STaddr`.
         st_addr1 "STaddr1": i64,
         /// Result in L2.
         dt_addr "DTaddr": i64,
@@ -497,7 +408,7 @@ instructions! {
         sbsg "SBSG": u32,
         /// Ring region of the result.
         dbsg "DBSG": u32,
-        /// Place in L2 of the pixel (IPH, IPW), which may be outside the input.
+        /// Address in L2 of the pixel (IPH, IPW), which may be outside of the input.
         st_addr "STaddr": i64,
         /// Result in L2.
         dt_addr "DTaddr": i64,
@@ -515,7 +426,7 @@ instructions! {
 
     /// Copy within L2.
     DtCal "dt_cal" Dt run {
-        /// Order of dimensions: 0 stays as it is; 1 exchanges channels and rows (decided here).
+        /// Order of dimensions: 0 unchanged; 1 exchanges channels and rows (defined here).
         order "Order": u32,
         /// Ring region of the source.
         sbsg "SBSG": u32,
@@ -525,13 +436,13 @@ instructions! {
         st_addr "STaddr": i64,
         /// Destination in L2.
         dt_addr "DTaddr": i64,
-        /// Batch, channels, height, width moved, as the source has them.
+        /// Batch, channels, height, width moved, in the order of the source.
         tile "Tile": [u32; 4],
     }
 
     /// Layout of activations stored to DRAM.
     StaCfg "sta_cfg" St config {
-        /// 1: channels lie densely in DRAM.
+        /// 1: channels are dense in DRAM.
         sme "SME": u32,
         /// Register set written.
         rs "RS": u32,
@@ -551,9 +462,9 @@ instructions! {
         rs "RS": u32,
         /// Ring region of the source.
         sbsg "SBSG": u32,
-        /// Place in L2.
+        /// Address in L2.
         st_addr "STaddr": i64,
-        /// Place in DRAM, from its base.
+        /// Address in DRAM, relative to its base.
         dt_addr "DTaddr": i64,
         /// Batch, channels, height, width moved.
         tile "Tile": [u32; 4],
@@ -575,7 +486,7 @@ instructions! {
         xfer "Xfer": u32,
         /// Ring region of the destination.
         dbsg "DBSG": u32,
-        /// Place in this core's L2.
+        /// Address in this core's L2.
         dt_addr "DTaddr": i64,
         /// Batch, channels, height, width moved; all 0 only waits for the other core.
         tile "Tile": [u32; 4],
@@ -597,7 +508,7 @@ instructions! {
         xfer "Xfer": u32,
         /// Ring region of the source.
         sbsg "SBSG": u32,
-        /// Place in this core's L2.
+        /// Address in this core's L2.
         st_addr "STaddr": i64,
         /// Batch, channels, height, width moved; all 0 only waits for the other core.
         tile "Tile": [u32; 4],

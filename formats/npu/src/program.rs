@@ -1,50 +1,50 @@
-//! Programs: instructions with where they come from and the tokens they take and give.
+//! Programs: instructions with their origins and tokens.
 
 use std::ops::Range;
 
 use crate::{Engines, Op};
 
-/// Where an instruction comes from in the schedule; the machine does not see it.
+/// The origin of an instruction in the schedule; the machine does not see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Layer of the frontend in whose place it runs.
+    /// Layer of the frontend for which it runs.
     pub slyr: i32,
     /// Layers of the frontend whose data it moves.
     pub clyr: Vec<u32>,
-    /// Fusion group in whose place it runs.
+    /// Fusion group for which it runs.
     pub s_flyr: i32,
     /// Fusion groups whose data it moves.
     pub c_flyr: Vec<u32>,
-    /// Workload in whose place it runs.
+    /// Workload for which it runs.
     pub wkl: i32,
-    /// Tile within the workload; -1 when none.
+    /// Tile within the workload; -1 if none.
     pub tile: i32,
 }
 
 impl Default for Origin {
-    /// No place: each is -1 or empty.
+    /// No origin: each field is -1 or empty.
     fn default() -> Self {
         Self { slyr: -1, clyr: vec![], s_flyr: -1, c_flyr: vec![], wkl: -1, tile: -1 }
     }
 }
 
-/// Tokens an instruction takes before it starts and gives when it has ended.
+/// Tokens that an instruction waits for before it starts and signals when it has ended.
 ///
 /// There is one queue of tokens for every ordered pair of engines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Engines it takes one token of (`Prev_Insts`).
+    /// Engines from which it takes a token (`Prev_Insts`).
     pub prev: Engines,
-    /// Engines it gives one token to (`Next_Insts`).
+    /// Engines to which it gives a token (`Next_Insts`).
     pub next: Engines,
 }
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Where it comes from.
+    /// The origin.
     pub origin: Origin,
     /// Tokens; none for instructions that only write registers.
     pub tokens: Tokens,
@@ -60,7 +60,7 @@ impl Instruction {
 /// The instructions of one core, in the order in which they are issued.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Core {
-    /// Number of the core; instructions that send and receive name it.
+    /// Number of the core, used by instructions that send and receive.
     pub id: u32,
     /// Instructions in program order.
     pub code: Vec<Instruction>,
@@ -84,13 +84,13 @@ impl Program {
         self.cores.iter().map(|core| core.code.len()).sum()
     }
 
-    /// Whether there is no instruction.
+    /// Whether there are no instructions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Where the instructions of a program are in its text: by place of the core, by instruction.
+/// Ranges of the instructions of a program in its text: by index of the core, by instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans(pub Vec<Vec<Range<usize>>>);
 
@@ -101,7 +101,7 @@ impl Spans {
     }
 }
 
-/// When an instruction ran, in cycles.
+/// The time of an instruction, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Time {
     /// First cycle.

@@ -1,4 +1,4 @@
-//! What `cfg` instructions leave behind.
+//! The registers that `cfg` instructions write.
 
 use crate::op::{
     CtBc, DtCfg, LdaCfg, LdwCfg, LwCfg, Op, PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, SiCfg, SoCfg,
@@ -6,18 +6,18 @@ use crate::op::{
 };
 use crate::{Engine, Instruction};
 
-/// Register sets that the loading and storing engines choose between.
+/// Number of register sets of the loading and storing engines.
 pub const SETS: usize = 4;
 
-/// Ring regions: four banks of four.
+/// Number of ring regions: four banks of four.
 pub const REGIONS: usize = 16;
 
-/// A part of L2 in which addresses run round.
+/// A part of L2 in which addresses wrap around.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// First byte.
     pub start: i64,
-    /// First byte after it; equal to the first for a region that is not there.
+    /// The exclusive end; equal to the start for an undefined region.
     pub end: i64,
 }
 
@@ -27,15 +27,15 @@ impl Region {
         self.end - self.start
     }
 
-    /// Whether the region is not there.
+    /// Whether the region is undefined.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 }
 
-/// The registers of a core, as the instructions up to some place of its program wrote them.
+/// The registers of a core at a position of its program.
 ///
-/// Each engine runs in order and owns its registers, so program order is enough to know them.
+/// Each engine runs in order and owns its registers, so program order determines them.
 #[derive(Clone, Debug, Default)]
 pub struct Registers {
     /// Ring regions.
@@ -78,17 +78,17 @@ pub struct Registers {
     pub si: Option<SiCfg>,
     /// Activations sent.
     pub so: Option<SoCfg>,
-    /// Image of the batch that the vector operation at this place is for.
+    /// Image of the batch that the vector operation at this position is for.
     pub image: u32,
-    /// The first of a row of equal vector operations up to it, its workload and tile.
+    /// The first of the consecutive equal vector operations, its workload and tile.
     vector: Option<(Op, i32, i32)>,
 }
 
 impl Registers {
-    /// Takes over what the instruction writes.
+    /// Applies the register writes of an instruction.
     ///
     /// # Errors
-    /// When it names a register set or bank that there is not, or its regions are not in L2.
+    /// If it names an invalid register set or bank, or its regions are not in L2.
     pub fn write(&mut self, instruction: &Instruction) -> Result<(), &'static str> {
         let op = &instruction.op;
         if op.engine() == Engine::Vp {
@@ -120,14 +120,14 @@ impl Registers {
         Ok(())
     }
 
-    /// A region, when it is there.
+    /// A region, if it is defined.
     pub fn region(&self, number: u32) -> Option<Region> {
         self.regions.get(number as usize).copied().filter(|region| !region.is_empty())
     }
 
     /// Vector operations have no batch, and published programs repeat one with the same operands,
-    /// tile by tile, for as many images. A tile is taken to be for the image of its number, counted
-    /// from the first of the row; numbers go as strings do: 0, 1, 10, 11, 2.
+    /// tile by tile, for several images. A tile is interpreted as that of the image with its number, counted
+    /// from the first repetition; numbers are in the order of strings: 0, 1, 10, 11, 2.
     fn count_images(&mut self, Instruction { op, origin, .. }: &Instruction) {
         if op.is_config() {
             self.vector = None;
@@ -146,7 +146,7 @@ impl Registers {
     fn write_regions(&mut self, op: &CtBc) -> Result<(), &'static str> {
         let first = op.bcs as usize * 4;
         let Some(bank) = self.regions.get_mut(first..first + 4) else {
-            return Err("there are four banks of ring regions");
+            return Err("expected one of four banks of ring regions");
         };
         for (region, cut) in bank.iter_mut().zip(op.buf_cut.chunks_exact(2)) {
             *region = region_of(cut[0], cut[1])?;
@@ -155,7 +155,7 @@ impl Registers {
     }
 }
 
-/// A region of its size and last KiB, both in KiB; size 0 with a last KiB takes all before it.
+/// A region given by its size and last KiB, both in KiB; size 0 with a last KiB starts at 0.
 fn region_of(size: u32, last: u32) -> Result<Region, &'static str> {
     if (size, last) == (0, 0) {
         return Ok(Region::default());
@@ -169,7 +169,7 @@ fn region_of(size: u32, last: u32) -> Result<Region, &'static str> {
 }
 
 fn set<T>(sets: &mut [T; SETS], number: u32) -> Result<&mut T, &'static str> {
-    sets.get_mut(number as usize).ok_or("there are four register sets")
+    sets.get_mut(number as usize).ok_or("expected one of four register sets")
 }
 
 #[cfg(test)]
@@ -177,14 +177,14 @@ mod tests {
     use super::*;
     use crate::Origin;
 
-    /// Tiles go in the order of their numbers as strings.
+    /// Whether a tile follows another in the order of their numbers as strings.
     #[test]
     fn a_repeated_vector_operation_is_for_the_image_of_its_tile() {
         let listing = include_str!("../tests/data/small.txt");
         let source = irc_diag::Source::new("small.txt", listing);
         let limits = crate::listing::Limits::default();
         let read = crate::listing::parse(&source, limits, &mut irc_diag::Sink::new());
-        let code = read.expect("a right listing").program.cores.remove(0).code;
+        let code = read.expect("a valid listing").program.cores.remove(0).code;
         let vector = code.into_iter().find(|instruction| instruction.op.name() == "vp_self");
         let mut vector = vector.expect("a vector operation");
         let mut registers = Registers::default();

@@ -1,4 +1,5 @@
-//! Published listings and traces print as they were read, byte for byte, and survive packing.
+//! Published listings and traces print as they were read, byte for byte, and round-trip through the binary
+//! encoding.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu::{Program, binary};
 
-/// Texts of the corpus whose names end so; says when there are none.
+/// Texts of the corpus with a suffix; prints a message if there are none.
 fn texts(ending: &str) -> Vec<(String, String)> {
     let folder = std::env::var_os("IRC_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
@@ -62,7 +63,7 @@ fn traces_print_as_read() {
     }
 }
 
-/// The vector operations of batches, which repeat without an address of their own, are warnings.
+/// The vector operations of batches, which repeat without their own addresses, are warnings.
 #[test]
 fn listings_are_right() {
     for (name, text) in texts("_asm.txt") {

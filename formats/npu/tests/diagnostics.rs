@@ -1,4 +1,4 @@
-//! Text and bytes that are not a program: each is found where it is.
+//! Errors in text and bytes are reported at their location.
 
 use crate::support::{SMALL, TWO_CORES, read};
 use irc_diag::{Diagnostic, Sink, Source};
@@ -9,7 +9,7 @@ use irc_npu::{Core, Program, compare};
 fn diagnostics(text: &str, limits: Limits) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     let listing = listing::parse(&Source::new("bad.txt", text), limits, &mut sink);
-    assert_eq!(listing.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(listing.is_none(), sink.has_errors(), "rejected if and only if explained");
     sink.into_diagnostics()
 }
 
@@ -48,7 +48,7 @@ fn each_way_to_be_wrong_is_found_in_its_place() {
     ];
     for (old, new, expected) in cases {
         assert!(SMALL.contains(old), "{old}");
-        // In one place only, so that there is one diagnostic.
+        // Only at one place, so that there is one diagnostic.
         let place = SMALL.rfind(old).expect("a place");
         let text = format!("{}{new}{}", &SMALL[..place], &SMALL[place + old.len()..]);
         let (code, at) = found(&text);
@@ -57,7 +57,7 @@ fn each_way_to_be_wrong_is_found_in_its_place() {
 }
 
 #[test]
-fn values_with_another_name_or_number_are_refused() {
+fn values_with_another_name_or_number_are_rejected() {
     for value in ["<DataFmt.INT8: 2>", "<DataFmt.INT4: 1>", "<Datafmt.INT8: 1>"] {
         let place = SMALL.rfind("<DataFmt.INT8: 1>").expect("a place");
         let text = format!("{}{value}{}", &SMALL[..place], &SMALL[place + 17..]);
@@ -136,8 +136,8 @@ fn a_binary_that_is_cut_off_says_so_and_where() {
     assert!(said(packed.len() - 4).ends_with("the checksum is missing"));
     let mut changed = packed.clone();
     *changed.last_mut().expect("a byte") ^= 1;
-    let fault = decode(&changed).expect_err("changed").to_string();
-    assert!(fault.ends_with("the checksum differs"), "{fault}");
+    let error = decode(&changed).expect_err("changed").to_string();
+    assert!(error.ends_with("the checksum differs"), "{error}");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn programs_without_instructions_come_back() {
     }
 }
 
-/// With the checksum made right again, whatever is read is written back as it was.
+/// With a correct checksum, decoded files are encoded as the same bytes.
 #[test]
 fn what_a_binary_reader_takes_it_gives_back() {
     let packed = encode(&read(TWO_CORES).program);

@@ -1,4 +1,4 @@
-//! Programs of the NPU: listings, binary form, the verifier.
+//! Programs of the NPU: listings, binary encoding, verifier.
 
 mod codes;
 mod corpus;

@@ -1,4 +1,4 @@
-//! Right programs pass; each seeded mutation is found, with its witness.
+//! Valid programs are accepted; each seeded mutation is reported with its cause.
 
 use crate::support::{SMALL, TWO_CORES, diagnostics, places, read};
 use irc_npu::op::{CtEd, LdaMov};
@@ -11,11 +11,11 @@ fn right_programs_pass() {
     }
 }
 
-/// A change of one instruction of a program, and the code it is found by.
+/// A change of one instruction of a program, and the expected code.
 struct Mutation {
     name: &'static str,
     text: &'static str,
-    /// Place of the core, name of the instruction, which of them.
+    /// Index of the core, name of the instruction, which of them.
     at: (usize, &'static str, usize),
     change: fn(&mut Instruction),
     code: &'static str,
@@ -209,7 +209,7 @@ fn every_mutation_is_found() {
     }
 }
 
-/// A token taken away on both sides leaves a race and nothing else.
+/// Removing a token on both sides causes a race and no other error.
 #[test]
 fn every_token_of_a_right_program_is_needed() {
     for text in [SMALL, TWO_CORES] {
@@ -228,7 +228,7 @@ fn every_token_of_a_right_program_is_needed() {
     }
 }
 
-/// Removes a token and the taking of it.
+/// Removes a token and its use.
 fn remove_pair(program: &mut Program, (core, place): (usize, usize), to: Engine) {
     let code = &mut program.cores[core].code;
     let from = code[place].op.engine();
@@ -249,7 +249,7 @@ fn a_witness_names_both_instructions_and_the_bytes() {
     let race =
         found.iter().find(|diagnostic| diagnostic.code == "npu-read-after-write").expect("a race");
     let expected = "`vp_self` 14: reads 4096 to 4608 of L2 that `lda_mov` 4 writes, \
-                    and nothing orders them";
+                    and they are not ordered";
     assert_eq!(race.message, expected);
     assert_eq!(race.help.as_deref(), Some("let LD give VP a token between them"));
 }
@@ -258,7 +258,7 @@ fn a_witness_names_both_instructions_and_the_bytes() {
 fn engines_that_wait_for_one_another_are_a_deadlock() {
     let mut program = read(SMALL).program;
     let (conv, pool) = (places(&program, 0, "pe_conv")[0], places(&program, 0, "vp_self")[0]);
-    // The convolution gives the token it waits for.
+    // The convolution gives the token that it waits for.
     let code = &mut program.cores[0].code;
     give(&mut code[conv], Engine::Ld);
     let load = code.iter().position(|i| matches!(i.op, Op::LdaMov(_))).expect("a load");

@@ -1,27 +1,27 @@
-//! Reading bytes that may end too early.
+//! Reads bytes that may end too early.
 
 use std::fmt;
 
 use irc_diag::Diagnostic;
 
-/// Why bytes are not a program.
+/// The reason why bytes are not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Offset in the file.
     pub offset: usize,
-    /// What is wrong there.
+    /// The message.
     pub message: String,
-    /// Whether the file ends before what it states does.
+    /// Whether the file is truncated.
     pub is_end: bool,
 }
 
 impl Error {
-    /// A fault that is not the end of the file.
+    /// An error other than truncation.
     pub fn new(offset: usize, message: impl Into<String>) -> Self {
         Self { offset, message: message.into(), is_end: false }
     }
 
-    /// Names what the file ends in, if that is the fault.
+    /// Adds the part of the file that is truncated, if that is the error.
     pub fn within(self, place: impl FnOnce() -> String) -> Self {
         match self.is_end {
             true => Self { message: format!("{}, in {}", self.message, place()), ..self },
@@ -39,34 +39,34 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for Diagnostic {
-    fn from(fault: Error) -> Self {
-        Self::error("npu-binary", fault.to_string())
+    fn from(error: Error) -> Self {
+        Self::error("npu-binary", error.to_string())
     }
 }
 
-/// Bytes yet to be read.
+/// Bytes that remain to be read.
 pub struct Bytes<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 impl<'b> Bytes<'b> {
-    /// From the first byte of a file.
+    /// Starts at the first byte of a file.
     pub fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// A fault at the present place.
-    pub fn fault(&self, message: &str) -> Error {
+    /// An error at the current offset.
+    pub fn error(&self, message: &str) -> Error {
         Error::new(self.at, message)
     }
 
-    /// The fault of a file that ends before what it states does.
+    /// The error of a truncated file.
     fn end(&self, message: &str) -> Error {
-        Error { is_end: true, ..self.fault(message) }
+        Error { is_end: true, ..self.error(message) }
     }
 
-    /// Number of bytes left.
+    /// Number of remaining bytes.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -85,29 +85,29 @@ impl<'b> Bytes<'b> {
         Ok(*array)
     }
 
-    /// An unsigned number, seven bits a byte, lowest first, without needless bytes.
+    /// An unsigned LEB128 number in its shortest form.
     pub fn varint(&mut self) -> Result<u64, Error> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && bits > 1 {
-                return Err(self.fault("a number has more than 64 bits"));
+                return Err(self.error("a number has more than 64 bits"));
             }
             value |= bits << shift;
             if byte & 0x80 == 0 {
                 let padded = byte == 0 && shift > 0;
                 return if padded {
-                    Err(self.fault("a number is not in its shortest form"))
+                    Err(self.error("a number is not in its shortest form"))
                 } else {
                     Ok(value)
                 };
             }
         }
-        Err(self.fault("a number has more than 64 bits"))
+        Err(self.error("a number has more than 64 bits"))
     }
 
-    /// A count of things that take at least `least` bytes each, so that it bounds memory.
+    /// A count of items of at least `least` bytes each, which limits memory.
     pub fn count(&mut self, least: usize) -> Result<usize, Error> {
         let count = self.varint()?;
         let fits = usize::try_from(count).ok().filter(|count| *count <= self.left() / least);

@@ -1,8 +1,8 @@
-//! The binary form: what a listing says, in about a tenth of the bytes.
+//! The binary encoding: the contents of a listing in about a tenth of the bytes.
 //!
-//! Layout, version 1 (`docs/npu-binary.md` has it in full): eight bytes of magic with the version,
-//! then cores, then a CRC-32 of all that precedes. Whole numbers are variable-length, signed ones
-//! zigzag.
+//! Layout, version 1 (`docs/npu-binary.md` describes it): eight bytes of magic with the version,
+//! then cores, then a CRC-32 of all preceding bytes. Unsigned numbers have variable length, signed ones are
+//! zigzag encoded.
 
 mod bytes;
 mod crc;
@@ -19,8 +19,8 @@ pub const MAGIC: [u8; 6] = *b"\x7fINPU\n";
 /// Version of the layout.
 pub const VERSION: u16 = 1;
 
-/// Flag of an instruction whose origin is that of the one before it.
+/// Flag of an instruction with the origin of the previous one.
 const SAME_ORIGIN: u8 = 1;
 
-/// Flag of an instruction that takes or gives tokens.
+/// Flag of an instruction with tokens.
 const HAS_TOKENS: u8 = 2;

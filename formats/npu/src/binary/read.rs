@@ -1,4 +1,4 @@
-//! Bytes to programs.
+//! Decodes programs.
 
 use super::crc::crc32;
 use super::{Bytes, Error, HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
@@ -6,13 +6,13 @@ use crate::Op;
 use crate::field::Field;
 use crate::program::{Core, Instruction, Origin, Program, Tokens};
 
-/// Bytes of magic and version.
+/// Number of bytes of magic and version.
 const START: usize = MAGIC.len() + 2;
 
-/// The program of a binary form.
+/// Decodes the binary encoding of a program.
 ///
 /// # Errors
-/// The first place where the bytes are not what [`super::encode`] writes.
+/// The first offset at which the bytes differ from the output of [`super::encode`].
 pub fn decode(file: &[u8]) -> Result<Program, Error> {
     if !file.starts_with(&MAGIC) {
         return Err(Error::new(0, "not a program: the first bytes differ"));
@@ -27,20 +27,20 @@ pub fn decode(file: &[u8]) -> Result<Program, Error> {
     }
 }
 
-/// What is wrong with a file whose last bytes are not its checksum: they are missing, or it was changed.
+/// The error of a file with a wrong checksum: it is truncated, or was changed.
 fn unsealed(file: &[u8]) -> Error {
     let size = file.len();
     match decode_body(file) {
         Ok(_) => Error::new(size, format!("cut off, of {size} bytes: the checksum is missing")),
-        Err(fault) if fault.is_end => {
-            let message = format!("cut off or damaged, of {size} bytes: {}", fault.message);
-            Error { message, ..fault }
+        Err(error) if error.is_end => {
+            let message = format!("cut off or damaged, of {size} bytes: {}", error.message);
+            Error { message, ..error }
         }
         _ => Error::new(size.saturating_sub(4), "the checksum differs"),
     }
 }
 
-/// The program between the first bytes and the checksum.
+/// The program between the magic and the checksum.
 fn decode_body(body: &[u8]) -> Result<Program, Error> {
     let mut bytes = Bytes::new(body);
     let _: [u8; START] = bytes.array()?;
@@ -48,15 +48,15 @@ fn decode_body(body: &[u8]) -> Result<Program, Error> {
     let mut cores: Vec<Core> = Vec::with_capacity(count);
     for number in 1..=count {
         let core = decode_core(&mut bytes);
-        let core = core.map_err(|fault| fault.within(|| format!("core {number} of {count}")))?;
+        let core = core.map_err(|error| error.within(|| format!("core {number} of {count}")))?;
         if cores.last().is_some_and(|last| last.id >= core.id) {
-            return Err(bytes.fault("cores are not in ascending order"));
+            return Err(bytes.error("cores are not in ascending order"));
         }
         cores.push(core);
     }
     match bytes.left() {
         0 => Ok(Program { cores }),
-        _ => Err(bytes.fault("there are bytes after the last core")),
+        _ => Err(bytes.error("there are bytes after the last core")),
     }
 }
 
@@ -67,7 +67,7 @@ fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Error> {
     for number in 1..=count {
         let instruction = decode_instruction(code.last(), bytes);
         let place = || format!("instruction {number} of {count}");
-        code.push(instruction.map_err(|fault| fault.within(place))?);
+        code.push(instruction.map_err(|error| error.within(place))?);
     }
     Ok(Core { id, code })
 }
@@ -78,7 +78,7 @@ fn decode_instruction(
 ) -> Result<Instruction, Error> {
     let flags = bytes.byte()?;
     if flags & !(SAME_ORIGIN | HAS_TOKENS) != 0 {
-        return Err(bytes.fault("unknown flags of an instruction"));
+        return Err(bytes.error("unknown flags of an instruction"));
     }
     let op = Op::decode(bytes)?;
     let tokens = match flags & HAS_TOKENS {
@@ -86,12 +86,12 @@ fn decode_instruction(
         _ => Tokens { prev: Field::decode(bytes)?, next: Field::decode(bytes)? },
     };
     if op.is_config() && flags & HAS_TOKENS != 0 {
-        return Err(bytes.fault("an instruction that only writes registers has tokens"));
+        return Err(bytes.error("an instruction that only writes registers has tokens"));
     }
     let origin = match (flags & SAME_ORIGIN, before) {
         (0, _) => decode_origin(bytes)?,
         (_, Some(before)) => before.origin.clone(),
-        (_, None) => return Err(bytes.fault("the first instruction has no origin")),
+        (_, None) => return Err(bytes.error("the first instruction has no origin")),
     };
     Ok(Instruction { op, origin, tokens })
 }

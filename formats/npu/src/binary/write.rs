@@ -1,11 +1,11 @@
-//! Programs to bytes.
+//! Encodes programs.
 
 use super::crc::crc32;
 use super::{HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::field::{Field, write_varint};
 use crate::program::{Core, Instruction, Origin, Program};
 
-/// The binary form of a program.
+/// The binary encoding of a program.
 pub fn encode(program: &Program) -> Vec<u8> {
     let mut body = vec![];
     write_varint(&mut body, program.cores.len() as u64);
@@ -15,7 +15,7 @@ pub fn encode(program: &Program) -> Vec<u8> {
     seal(&body)
 }
 
-/// A file of what is between version and checksum; for tests of the reader.
+/// A file with the given contents between version and checksum; for tests of the reader.
 pub fn seal(body: &[u8]) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     file.extend(VERSION.to_le_bytes());

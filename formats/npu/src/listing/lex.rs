@@ -1,4 +1,4 @@
-//! The values of a listing: what Python prints.
+//! The values of a listing, in Python's syntax.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use irc_diag::Diagnostic;
 use crate::Number;
 use crate::field::Field;
 
-/// Lists and dictionaries inside one another; listings have three.
+/// Maximum nesting of lists and dictionaries; listings have three levels.
 const MAX_DEPTH: usize = 8;
 
 /// A diagnostic on its way to the sink.
 pub type BoxedDiagnostic = Box<Diagnostic>;
 
-/// An error at a place of the text.
-pub fn fault(
+/// An error at a range of the text.
+pub fn error(
     span: Range<usize>,
     code: &'static str,
     message: impl Into<String>,
@@ -23,7 +23,7 @@ pub fn fault(
     Box::new(Diagnostic::error(code, message).at(span, ""))
 }
 
-/// A value with its place in the text.
+/// A value with its range in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spanned<'s> {
     /// The value.
@@ -52,7 +52,7 @@ pub enum Value<'s> {
         /// Number of the value.
         number: i64,
     },
-    /// A named value by its name alone; no listing has it.
+    /// A named value without its number, which no listing has.
     Name(Cow<'s, str>),
     /// `[a, b]`.
     List(Vec<Spanned<'s>>),
@@ -61,19 +61,19 @@ pub enum Value<'s> {
 }
 
 impl<'s> Spanned<'s> {
-    /// A value that is in no text.
+    /// A value without a text.
     pub fn nowhere(value: Value<'s>) -> Self {
         Self { value, span: 0..0 }
     }
 }
 
 impl Value<'_> {
-    /// What it is, for diagnostics.
+    /// A description for diagnostics.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Number(Number::Int(_)) => "a whole number",
+            Self::Number(Number::Int(_)) => "an integer",
             Self::Number(Number::Float(_)) => "a number with a point",
-            Self::Bool(_) => "a truth value",
+            Self::Bool(_) => "a boolean",
             Self::Text(_) => "a text",
             Self::Word(_) => "a bare word",
             Self::Named { .. } | Self::Name(_) => "a named value",
@@ -83,17 +83,17 @@ impl Value<'_> {
     }
 }
 
-/// Reads one line.
+/// Parses one line.
 pub struct Lexer<'s> {
     text: &'s str,
-    /// Place of the line in the whole text.
+    /// Offset of the line in the whole text.
     base: usize,
     at: usize,
     depth: usize,
 }
 
 impl<'s> Lexer<'s> {
-    /// A reader of `text`, which begins at byte `base` of the source.
+    /// A parser of `text`, which starts at byte `base` of the source.
     pub fn new(text: &'s str, base: usize) -> Self {
         Self { text, base, at: 0, depth: 0 }
     }
@@ -133,14 +133,14 @@ impl<'s> Lexer<'s> {
         Ok((key, self.value()?))
     }
 
-    /// Items with commas between, up to `close`.
+    /// Items separated by commas, up to `close`.
     fn nested<T>(
         &mut self,
         close: u8,
         item: impl Fn(&mut Self) -> Result<T, BoxedDiagnostic>,
     ) -> Result<Vec<T>, BoxedDiagnostic> {
         if self.depth == MAX_DEPTH {
-            return Err(self.fault("npu-limit", "values are nested too deeply"));
+            return Err(self.error("npu-limit", "values are nested too deeply"));
         }
         self.depth += 1;
         self.at += 1;
@@ -170,7 +170,7 @@ impl<'s> Lexer<'s> {
         self.expect(b':', "`:` after the name of a value")?;
         self.skip_spaces();
         let Number::Int(number) = self.number()? else {
-            return Err(self.expected("a whole number"));
+            return Err(self.expected("an integer"));
         };
         self.expect(b'>', "`>` after a named value")?;
         Ok(Value::Named { class, name, number })
@@ -193,7 +193,7 @@ impl<'s> Lexer<'s> {
             true => digits.parse().ok().filter(|value: &f64| value.is_finite()).map(Number::Float),
         };
         let number = number
-            .ok_or_else(|| self.fault("npu-number", "expected a finite number of 64 bits"))?;
+            .ok_or_else(|| self.error("npu-number", "expected a finite number of 64 bits"))?;
         self.at += len;
         Ok(number)
     }
@@ -226,17 +226,17 @@ impl<'s> Lexer<'s> {
     }
 
     fn expected(&self, what: &str) -> BoxedDiagnostic {
-        self.fault("npu-syntax", &format!("expected {what}"))
+        self.error("npu-syntax", &format!("expected {what}"))
     }
 
-    fn fault(&self, code: &'static str, message: &str) -> BoxedDiagnostic {
+    fn error(&self, code: &'static str, message: &str) -> BoxedDiagnostic {
         let len = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
         let at = self.base + self.at;
-        fault(at..at + len, code, message)
+        error(at..at + len, code, message)
     }
 }
 
-/// A dictionary whose keys are taken one by one; what is left over was not expected.
+/// A dictionary whose keys are taken one by one; remaining keys are errors.
 pub struct Dict<'v, 's> {
     entries: &'v [(Spanned<'s>, Spanned<'s>)],
     taken: u64,
@@ -244,18 +244,18 @@ pub struct Dict<'v, 's> {
 }
 
 impl<'v, 's> Dict<'v, 's> {
-    /// The dictionary in a value.
+    /// The dictionary of a value.
     ///
     /// # Errors
-    /// When it is none, when a key is not text, or stands twice, or there are too many.
+    /// If it is none, if a key is not text, or occurs twice, or there are too many.
     pub fn new(value: &'v Spanned<'s>) -> Result<Self, BoxedDiagnostic> {
         let Value::Dict(entries) = &value.value else {
             let message = format!("expected a dictionary, found {}", value.value.kind());
-            return Err(fault(value.span.clone(), "npu-wrong-type", message));
+            return Err(error(value.span.clone(), "npu-wrong-type", message));
         };
         // No instruction has half as many; `taken` has a bit for each.
         if entries.len() > 64 {
-            return Err(fault(
+            return Err(error(
                 value.span.clone(),
                 "npu-limit",
                 "a dictionary has more than 64 keys",
@@ -263,11 +263,11 @@ impl<'v, 's> Dict<'v, 's> {
         }
         for (i, (key, _)) in entries.iter().enumerate() {
             let Value::Text(name) = key.value else {
-                return Err(fault(key.span.clone(), "npu-wrong-type", "expected a key in quotes"));
+                return Err(error(key.span.clone(), "npu-wrong-type", "expected a key in quotes"));
             };
             let same = |entry: &&(Spanned<'_>, _)| matches!(entry.0.value, Value::Text(other) if other == name);
             if let Some(first) = entries[..i].iter().find(same) {
-                return Err(fault(
+                return Err(error(
                     key.span.clone(),
                     "npu-repeated-key",
                     format!("`{name}` occurs twice"),
@@ -279,10 +279,10 @@ impl<'v, 's> Dict<'v, 's> {
         Ok(Self { entries, taken: 0, span: value.span.clone() })
     }
 
-    /// The field of a key.
+    /// The field with a key.
     ///
     /// # Errors
-    /// When the key is missing or its value is of another type.
+    /// If the key is missing or its value has another type.
     pub fn take<T: Field>(&mut self, key: &str) -> Result<T, BoxedDiagnostic> {
         T::read(self.entry(key)?)
     }
@@ -290,28 +290,28 @@ impl<'v, 's> Dict<'v, 's> {
     /// The value of a key.
     ///
     /// # Errors
-    /// When the key is missing.
+    /// If the key is missing.
     pub fn entry(&mut self, key: &str) -> Result<&'v Spanned<'s>, BoxedDiagnostic> {
         let is_key =
             |entry: &(Spanned<'_>, _)| matches!(entry.0.value, Value::Text(name) if name == key);
         let place = self.entries.iter().position(is_key).ok_or_else(|| {
             let end = self.span.end.saturating_sub(1)..self.span.end;
-            fault(end, "npu-missing-key", format!("`{key}` is missing"))
+            error(end, "npu-missing-key", format!("`{key}` is missing"))
         })?;
         self.taken |= 1 << place;
         Ok(&self.entries[place].1)
     }
 
-    /// Ends the reading.
+    /// Finishes the dictionary.
     ///
     /// # Errors
-    /// When a key was not taken.
+    /// If a key was not taken.
     pub fn finish(self) -> Result<(), BoxedDiagnostic> {
         let left = (0..self.entries.len()).find(|i| self.taken >> i & 1 == 0);
         let Some(left) = left else { return Ok(()) };
         let key = &self.entries[left].0;
         let Value::Text(name) = key.value else { return Ok(()) };
         let message = format!("the instruction has no field `{name}`");
-        Err(fault(key.span.clone(), "npu-unknown-key", message))
+        Err(error(key.span.clone(), "npu-unknown-key", message))
     }
 }

@@ -1,19 +1,19 @@
-//! Listings: one instruction a line.
+//! Listings: one instruction per line.
 //!
 //! ```text
 //! [lw_mov, {'slyr': 0, ..., 'tile': -1}, {'SS': 1, ..., 'Prev_Insts': ['PE'], 'Next_Insts': []}]
 //! ```
 //!
 //! A trace is a listing with one more part, `{'inst_idx': 6, 'time': [0, 21]}`, before the fields.
-//! Keys may be in any order and spaces of any number; printing gives the published form, byte
-//! for byte. A program of several cores has a line `# core N` before each core's instructions; that
-//! line is this project's own.
+//! Keys may be in any order, with any number of spaces; printing uses the published layout, byte
+//! for byte. A program of several cores has a line `# core N` before each core's instructions; this
+//! line is an extension of this project.
 
 mod lex;
 mod read;
 mod write;
 
-pub(crate) use lex::{BoxedDiagnostic, Dict, fault};
+pub(crate) use lex::{BoxedDiagnostic, Dict, error};
 pub use lex::{Spanned, Value};
 pub use read::{Limits, Listing, Trace, parse, parse_trace};
 pub use write::{write, write_instruction, write_trace};

@@ -1,21 +1,21 @@
-//! Text to instructions.
+//! Parses listings.
 
 use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source, nearest};
 
-use super::lex::{BoxedDiagnostic, Dict, Lexer, Spanned, Value, fault};
+use super::lex::{BoxedDiagnostic, Dict, Lexer, Spanned, Value, error};
 use crate::Op;
 use crate::program::{Core, Instruction, Origin, Program, Spans, Time, Tokens};
 
-/// What a reader accepts at most.
+/// Limits of the reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of text.
+    /// Maximum bytes of text.
     pub bytes: usize,
-    /// Instructions.
+    /// Maximum number of instructions.
     pub instructions: usize,
-    /// Cores.
+    /// Maximum number of cores.
     pub cores: usize,
 }
 
@@ -26,35 +26,35 @@ impl Default for Limits {
     }
 }
 
-/// A listing read.
+/// A parsed listing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
     /// The program.
     pub program: Program,
-    /// Where its instructions stand.
+    /// The ranges of its instructions.
     pub spans: Spans,
 }
 
-/// A trace read: a listing whose instructions have times.
+/// A parsed trace: a listing whose instructions have times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The program.
     pub program: Program,
-    /// Where its instructions stand.
+    /// The ranges of its instructions.
     pub spans: Spans,
-    /// When they ran, by place of the core, by instruction.
+    /// Their times, by index of the core, by instruction.
     pub times: Vec<Vec<Time>>,
 }
 
-/// Reads a listing.
+/// Parses a listing.
 ///
-/// `None` if and only if errors went into the sink: every line that is wrong has one.
+/// `None` if and only if there are errors in the sink: one for every invalid line.
 pub fn parse(source: &Source, limits: Limits, sink: &mut Sink) -> Option<Listing> {
     let (program, spans, _) = read(source, limits, false, sink)?;
     Some(Listing { program, spans })
 }
 
-/// Reads a trace; as [`parse`].
+/// Parses a trace; as [`parse`].
 pub fn parse_trace(source: &Source, limits: Limits, sink: &mut Sink) -> Option<Trace> {
     let (program, spans, times) = read(source, limits, true, sink)?;
     Some(Trace { program, spans, times })
@@ -65,7 +65,7 @@ type Parts = (Program, Spans, Vec<Vec<Time>>);
 fn read(source: &Source, limits: Limits, timed: bool, sink: &mut Sink) -> Option<Parts> {
     let errors = sink.error_count();
     if let Some(at) = source.invalid_utf8() {
-        sink.push(*fault(at..at, "npu-encoding", "the text is not UTF-8"));
+        sink.push(*error(at..at, "npu-encoding", "the text is not UTF-8"));
     }
     if source.text().len() > limits.bytes {
         let message = format!("the text has more than {} bytes", limits.bytes);
@@ -114,7 +114,7 @@ impl Reader {
         }
         if self.count == self.limits.instructions {
             let message = format!("more than {} instructions", self.limits.instructions);
-            return Err(fault(base..base + text.len(), "npu-limit", message));
+            return Err(error(base..base + text.len(), "npu-limit", message));
         }
         self.count += 1;
         if self.program.cores.is_empty() {
@@ -133,15 +133,15 @@ impl Reader {
     fn header(&mut self, text: &str, span: Range<usize>) -> Result<(), BoxedDiagnostic> {
         let number = text.trim().strip_prefix("core").and_then(|n| n.trim().parse().ok());
         let Some(id) = number else {
-            return Err(fault(span, "npu-syntax", "expected `# core` and a number"));
+            return Err(error(span, "npu-syntax", "expected `# core` and a number"));
         };
         if self.program.cores.last().is_some_and(|core| core.id >= id) {
             let message = "cores must be in ascending order, each once";
-            return Err(fault(span, "npu-core-order", message));
+            return Err(error(span, "npu-core-order", message));
         }
         if self.program.cores.len() == self.limits.cores {
             let message = format!("more than {} cores", self.limits.cores);
-            return Err(fault(span, "npu-limit", message));
+            return Err(error(span, "npu-limit", message));
         }
         self.begin(id);
         Ok(())
@@ -159,7 +159,7 @@ fn instruction(
     timed: bool,
 ) -> Result<(Instruction, Option<Time>), BoxedDiagnostic> {
     let Value::List(parts) = &line.value else {
-        return Err(fault(line.span.clone(), "npu-syntax", "expected `[` and an instruction"));
+        return Err(error(line.span.clone(), "npu-syntax", "expected `[` and an instruction"));
     };
     let (name, origin_part, time, fields) = match (&parts[..], timed) {
         ([name, origin, fields], false) => (name, origin, None, fields),
@@ -178,17 +178,17 @@ fn wrong_parts(line: &Spanned<'_>, found: usize, timed: bool) -> BoxedDiagnostic
         true => ("a trace", "name, origin, time, fields"),
     };
     let message = format!("expected the parts of {what}: {expected}; found {found} parts");
-    fault(line.span.clone(), "npu-syntax", message)
+    error(line.span.clone(), "npu-syntax", message)
 }
 
 fn read_op(name: &Spanned<'_>, fields: &Spanned<'_>) -> Result<(Op, Tokens), BoxedDiagnostic> {
     let Value::Word(word) = name.value else {
         let message = format!("expected the name of an instruction, found {}", name.value.kind());
-        return Err(fault(name.span.clone(), "npu-wrong-type", message));
+        return Err(error(name.span.clone(), "npu-wrong-type", message));
     };
     let mut fields = Dict::new(fields)?;
     let op = Op::read(word, &mut fields).unwrap_or_else(|| {
-        let diagnostic = fault(name.span.clone(), "npu-unknown-instruction", "unknown instruction");
+        let diagnostic = error(name.span.clone(), "npu-unknown-instruction", "unknown instruction");
         Err(match nearest(word, Op::NAMES.iter().copied()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")).into(),
             None => diagnostic,
@@ -216,7 +216,7 @@ fn read_origin(part: &Spanned<'_>) -> Result<Origin, BoxedDiagnostic> {
     Ok(origin)
 }
 
-/// The number of the instruction, which counts from one, is not kept: it follows from the place.
+/// The number of the instruction, counted from one, is dropped: it follows from the position.
 fn read_time(part: &Spanned<'_>) -> Result<Time, BoxedDiagnostic> {
     let mut keys = Dict::new(part)?;
     let _: u32 = keys.take("inst_idx")?;
@@ -225,8 +225,8 @@ fn read_time(part: &Spanned<'_>) -> Result<Time, BoxedDiagnostic> {
     match (u64::try_from(start), u64::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end => Ok(Time { start, end }),
         _ => {
-            let message = "a time must be a start and an end that is not before it";
-            Err(fault(part.span.clone(), "npu-time", message))
+            let message = "expected a time of a start and an end that is not before it";
+            Err(error(part.span.clone(), "npu-time", message))
         }
     }
 }

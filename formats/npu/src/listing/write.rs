@@ -1,4 +1,4 @@
-//! Instructions to text.
+//! Prints listings.
 
 use std::fmt::Write;
 
@@ -6,15 +6,15 @@ use super::Value;
 use crate::field::Field;
 use crate::program::{Instruction, Origin, Program, Time};
 
-/// The listing of a program, in the published form; core 0 alone needs no `# core` line, unless it has
-/// no instruction.
+/// The listing of a program, in the published layout; core 0 alone has no `# core` line, unless it has
+/// no instructions.
 pub fn write(program: &Program) -> String {
     write_all(program, |_, _| None)
 }
 
 /// The trace of a program.
 ///
-/// `times` has the time of each instruction, by place of the core. A missing one prints as zero.
+/// `times` has the time of each instruction, by index of the core. A missing one prints as zero.
 pub fn write_trace(program: &Program, times: &[Vec<Time>]) -> String {
     let zero = Time { start: 0, end: 0 };
     let time = |core: usize, i: usize| times.get(core).and_then(|times| times.get(i)).copied();
@@ -38,7 +38,7 @@ fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> 
     out
 }
 
-/// The line of one instruction, without the end of line.
+/// The line of one instruction, without the line end.
 pub fn write_instruction(instruction: &Instruction) -> String {
     let mut out = String::new();
     line(instruction, None, &mut out);
@@ -92,7 +92,7 @@ fn print(value: &Value<'_>, out: &mut String) {
     };
 }
 
-/// Prints items with commas between.
+/// Prints items separated by commas.
 fn separated<T>(items: &[T], out: &mut String, print: impl Fn(&T, &mut String)) {
     for (index, item) in items.iter().enumerate() {
         out.push_str(if index == 0 { "" } else { ", " });

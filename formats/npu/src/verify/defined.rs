@@ -1,4 +1,4 @@
-//! What is read from on-chip memory was written before.
+//! Checks that bytes read from on-chip memory were written before.
 
 use super::Machine;
 use super::order::Step;
@@ -7,7 +7,7 @@ use crate::Program;
 use crate::access::{Access, Space};
 use crate::area::Area;
 
-/// Units of WL0 that are watched when its size is not known: a GiB.
+/// Units of WL0 that are tracked if its size is unknown: a GiB.
 const WL0_UNITS: i64 = 1 << 24;
 
 /// One bit for each unit of a memory.
@@ -39,21 +39,21 @@ fn mask(word: usize, from: usize, to: usize) -> u64 {
     (u64::MAX >> (64 - (high - low))) << low
 }
 
-/// What has been written so far, of each core.
+/// The bytes written so far, of each core.
 pub struct Defined {
     cores: Vec<[WrittenBytes; 2]>,
-    /// Ends of L2 and WL0; what lies beyond is reported elsewhere.
+    /// Ends of L2 and WL0; accesses beyond are reported elsewhere.
     ends: [i64; 2],
 }
 
 impl Defined {
-    /// Nothing.
+    /// No bytes.
     pub fn new(program: &Program, machine: &Machine) -> Self {
         let cores = program.cores.iter().map(|_| Default::default()).collect();
         Self { cores, ends: [machine.l2_bytes, machine.wl0_units.unwrap_or(WL0_UNITS)] }
     }
 
-    /// Checks what an instruction reads and notes what it writes.
+    /// Checks the reads of an instruction and records its writes.
     pub fn step(&mut self, step: Step<'_>, accesses: &[Access], report: &mut Report<'_>) {
         let memories = &mut self.cores[step.core];
         for access in accesses {
@@ -82,7 +82,7 @@ impl Defined {
     }
 }
 
-/// Which memory, and addresses per unit: pixels and weights are multiples of eight bytes.
+/// The memory, and addresses per unit: pixels and weights are multiples of eight bytes.
 fn memory_of(space: Space) -> Option<(usize, i64)> {
     match space {
         Space::L2 => Some((0, 8)),

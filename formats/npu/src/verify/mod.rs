@@ -1,9 +1,9 @@
-//! Whether a program is right whatever the time its instructions take.
+//! Verifies that a program is correct for any duration of its instructions.
 //!
-//! Engines run in order; an instruction starts when the ones before it on its engine have ended
-//! and every token it takes is there; a sending and a receiving instruction run together. From
-//! that follows which instructions are ordered (happens-before, kept as vector clocks). Every two
-//! instructions that touch the same bytes, one of them writing, must be.
+//! Engines run in order; an instruction starts when those before it on its engine have ended
+//! and all its tokens are available; a sending and a receiving instruction run together. From
+//! that follows which instructions are ordered (happens-before, as vector clocks). Every two
+//! instructions that access the same bytes, one of them writing, must be.
 //!
 //! Register contents follow from program order, as every engine owns its registers. Only the ring
 //! regions are shared; they are treated as memory, which CT writes and all users of L2 read.
@@ -24,20 +24,20 @@ use crate::{Engine, Op};
 
 use report::Report;
 
-/// Tells of each instruction when it may run, in an order that tokens and transfers allow: place
-/// of the core, place of the instruction. Both ends of a transfer follow one another.
+/// Visits the instructions in an order that tokens and transfers allow: index of the
+/// core, index of the instruction. Both ends of a transfer are consecutive.
 ///
-/// Whether all instructions came to run.
-pub fn in_order(program: &Program, mut tell: impl FnMut(usize, usize)) -> bool {
-    order::run(program, |step| tell(step.core, step.index)).is_empty()
+/// Returns whether all instructions can run.
+pub fn in_order(program: &Program, mut visit: impl FnMut(usize, usize)) -> bool {
+    order::run(program, |step| visit(step.core, step.index)).is_empty()
 }
 
-/// What the machine has, as far as programs do not say.
+/// Properties of the machine that programs do not state.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Bytes of L2 of a core.
     pub l2_bytes: i64,
-    /// Units of 64 bytes of WL0 of a core; not checked when unknown.
+    /// Units of 64 bytes of WL0 of a core; not checked if unknown.
     pub wl0_units: Option<i64>,
 }
 
@@ -48,9 +48,9 @@ impl Default for Machine {
     }
 }
 
-/// Checks a program; diagnostics go into the sink.
+/// Verifies a program; diagnostics go to the sink.
 ///
-/// `spans` places diagnostics in the text the program was read from. Codes: `README.md` of the crate.
+/// `spans` locates diagnostics in the text of the program. Codes: `README.md` of the crate.
 pub fn verify(program: &Program, spans: Option<&Spans>, machine: &Machine, sink: &mut Sink) {
     let mut report = Report { program, spans, sink };
     let effects = effects(program, machine, &mut report);
@@ -65,13 +65,13 @@ pub fn verify(program: &Program, spans: Option<&Spans>, machine: &Machine, sink:
         weights.step(step, &effects[step.core][step.index], &mut report);
     });
     races.finish(&mut report);
-    // What waits for a token that nothing gives has been said.
+    // Waits for tokens that are never given have been reported.
     if paired {
         order::report(&stuck, &mut report);
     }
 }
 
-/// What each instruction touches, by place of the core, by instruction.
+/// The accesses of each instruction, by index of the core, by instruction.
 type Effects = Vec<Vec<Vec<Access>>>;
 
 fn effects(program: &Program, machine: &Machine, report: &mut Report<'_>) -> Effects {
@@ -86,8 +86,8 @@ fn effects(program: &Program, machine: &Machine, report: &mut Report<'_>) -> Eff
                 report.error("npu-register", message.into(), at);
             }
             let accesses = access::accesses(&registers, &instruction.op);
-            let accesses = accesses.unwrap_or_else(|trouble| {
-                report.trouble(&trouble, at);
+            let accesses = accesses.unwrap_or_else(|error| {
+                report.access_error(&error, at);
                 vec![]
             });
             if registers.image == 1 && !repeats && instruction.op.engine() == Engine::Vp {
@@ -104,7 +104,7 @@ fn effects(program: &Program, machine: &Machine, report: &mut Report<'_>) -> Eff
     all
 }
 
-/// No access may leave the memory.
+/// No access may exceed the memory.
 fn within(accesses: &[Access], machine: &Machine, at: (usize, usize), report: &mut Report<'_>) {
     for Access { space, area, .. } in accesses {
         let size = match space {
@@ -114,7 +114,7 @@ fn within(accesses: &[Access], machine: &Machine, at: (usize, usize), report: &m
         };
         if area.start < 0 || area.end() > size {
             let message = format!(
-                "{} to {} of {} is touched, which ends at {size}",
+                "accesses {} to {} of {}, which ends at {size}",
                 area.start,
                 area.end(),
                 report::name(*space),
@@ -124,19 +124,19 @@ fn within(accesses: &[Access], machine: &Machine, at: (usize, usize), report: &m
     }
 }
 
-/// An instruction that writes over its own input may do so only element by element.
+/// An instruction may overwrite its own input only element by element.
 fn in_place(op: &Op, accesses: &[Access], at: (usize, usize), report: &mut Report<'_>) {
     let same_bytes = matches!(op, Op::VpSelf(_));
     for read in accesses.iter().filter(|access| !access.write) {
         let over = accesses.iter().filter(|write| write.write && write.space == read.space);
         for write in over {
             let Some((start, end)) = read.area.common(&write.area) else { continue };
-            // A convolution that adds to what is there reads exactly what it writes.
+            // A convolution that accumulates reads exactly the bytes that it writes.
             if read.area == write.area && (same_bytes || matches!(op, Op::PeConv(_))) {
                 continue;
             }
             let message =
-                format!("writes {start} to {end} of {} which it reads", report::name(read.space));
+                format!("writes {start} to {end} of {}, which it reads", report::name(read.space));
             return report.error("npu-in-place", message, at);
         }
     }

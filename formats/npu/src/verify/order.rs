@@ -1,4 +1,4 @@
-//! Runs a program without time: what follows on what.
+//! Runs a program without time to determine its partial order.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -7,25 +7,25 @@ use super::report::{At, Report};
 use crate::op::{SiMov, SoMov};
 use crate::{Engine, Op, Program};
 
-/// How many instructions of each engine of each core are known to have ended.
+/// For each engine of each core, how many instructions are known to have ended.
 pub type Clock = Rc<[u32]>;
 
 /// An instruction that starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'c> {
-    /// Place of the core.
+    /// Index of the core.
     pub core: usize,
-    /// Place of the instruction.
+    /// Index of the instruction.
     pub index: usize,
-    /// Place of its engine in clocks.
+    /// Index of its engine in clocks.
     pub engine: usize,
-    /// Place among the instructions of its engine.
+    /// Index among the instructions of its engine.
     pub turn: u32,
-    /// What has ended before it starts.
+    /// The instructions that have ended before it starts.
     pub clock: &'c [u32],
 }
 
-/// Place of an engine in clocks.
+/// Index of an engine in clocks.
 pub fn place(core: usize, engine: Engine) -> usize {
     core * Engine::COUNT + engine as usize
 }
@@ -35,37 +35,37 @@ pub fn place(core: usize, engine: Engine) -> usize {
 pub enum Wait {
     /// A token of another engine of its core.
     Token(Engine),
-    /// The other end of a transfer, by place of the engine.
+    /// The other end of a transfer, by index of the engine.
     Transfer(usize),
-    /// The other end of a transfer, on a core that there is not.
+    /// The other end of a transfer, on a core that does not exist.
     NoCore(u32),
 }
 
-/// An engine that could not go on.
+/// An engine that is blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockedEngine {
     /// The instruction.
     pub at: At,
-    /// Place of its engine.
+    /// Index of its engine.
     pub engine: usize,
     /// What it waits for.
     pub wait: Wait,
 }
 
-/// Runs the program, telling of each instruction when it starts; returns what never does.
-pub fn run(program: &Program, mut tell: impl FnMut(Step<'_>)) -> Vec<BlockedEngine> {
+/// Runs the program, and calls `visit` when an instruction starts; returns the engines that are blocked.
+pub fn run(program: &Program, mut visit: impl FnMut(Step<'_>)) -> Vec<BlockedEngine> {
     let mut machine = Machine::new(program);
     let engines = machine.queues.len();
     let mut work: VecDeque<usize> = (0..engines).collect();
     while let Some(engine) = work.pop_front() {
         while let Ok(partner) = machine.ready(engine) {
-            let mut clock = machine.taken(engine);
+            let mut clock = machine.take_tokens(engine);
             if let Some(partner) = partner {
-                join(&mut clock, &machine.taken(partner));
-                machine.start(partner, &clock, &mut work, &mut tell);
+                join(&mut clock, &machine.take_tokens(partner));
+                machine.start(partner, &clock, &mut work, &mut visit);
                 work.push_back(partner);
             }
-            machine.start(engine, &clock, &mut work, &mut tell);
+            machine.start(engine, &clock, &mut work, &mut visit);
         }
     }
     (0..engines).filter_map(|engine| machine.stuck(engine)).collect()
@@ -79,9 +79,9 @@ struct Queue {
 
 struct Machine<'p> {
     program: &'p Program,
-    /// By place of the engine.
+    /// By index of the engine.
     queues: Vec<Queue>,
-    /// Tokens given and not taken: by place of the giving engine, by taking engine.
+    /// Tokens given and not taken: by index of the giving engine, by taking engine.
     tokens: Vec<[VecDeque<Clock>; Engine::COUNT]>,
 }
 
@@ -106,14 +106,14 @@ impl<'p> Machine<'p> {
         Some((engine / Engine::COUNT, index as usize))
     }
 
-    /// The first token missing at the head of an engine.
+    /// The first missing token of the next instruction of an engine.
     fn missing(&self, engine: usize, (core, index): At) -> Option<Engine> {
         let to = engine % Engine::COUNT;
         let prev = self.program.cores[core].code[index].tokens.prev;
         prev.iter().find(|from| self.tokens[place(core, *from)][to].is_empty())
     }
 
-    /// Whether the head of an engine can start, and the other end of its transfer.
+    /// Whether the next instruction of an engine can start, and the other end of its transfer.
     fn ready(&self, engine: usize) -> Result<Option<usize>, Option<Wait>> {
         let at = self.head(engine).ok_or(None)?;
         if let Some(from) = self.missing(engine, at) {
@@ -139,7 +139,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Whether two instructions, each waiting for the other's core, are ends of one transfer.
+    /// Whether two instructions that wait for each other's core are the ends of one transfer.
     fn matches(&self, a: At, b: At) -> bool {
         let transfer = |(core, index): At| match self.program.cores[core].code[index].op {
             Op::SoMov(SoMov { core: to, xfer, .. }) => {
@@ -153,8 +153,8 @@ impl<'p> Machine<'p> {
         transfer(a) == transfer(b)
     }
 
-    /// Takes the tokens of the head of an engine: what has then ended.
-    fn taken(&mut self, engine: usize) -> Vec<u32> {
+    /// Takes the tokens of the next instruction of an engine; returns the instructions that have then ended.
+    fn take_tokens(&mut self, engine: usize) -> Vec<u32> {
         let mut clock = self.queues[engine].clock.to_vec();
         let Some((core, index)) = self.head(engine) else { return clock };
         for from in self.program.cores[core].code[index].tokens.prev.iter() {
@@ -166,17 +166,17 @@ impl<'p> Machine<'p> {
         clock
     }
 
-    /// Runs the head of an engine, which gives its tokens.
+    /// Runs the next instruction of an engine, which gives its tokens.
     fn start(
         &mut self,
         engine: usize,
         clock: &[u32],
         work: &mut VecDeque<usize>,
-        tell: &mut impl FnMut(Step<'_>),
+        visit: &mut impl FnMut(Step<'_>),
     ) {
         let Some((core, index)) = self.head(engine) else { return };
         let turn = self.queues[engine].next as u32;
-        tell(Step { core, index, engine, turn, clock });
+        visit(Step { core, index, engine, turn, clock });
         let mut after = clock.to_vec();
         after[engine] = turn + 1;
         let after: Clock = after.into();
@@ -186,7 +186,7 @@ impl<'p> Machine<'p> {
         }
         self.queues[engine].clock = after;
         self.queues[engine].next += 1;
-        // What comes next may be the other end of a transfer that waits.
+        // The following instruction may be the other end of a waiting transfer.
         if let Some(Err(Some(Wait::Transfer(peer)))) = self.head(engine).map(|_| self.ready(engine))
         {
             work.push_back(peer);
@@ -206,7 +206,7 @@ fn join(clock: &mut [u32], other: &[u32]) {
     }
 }
 
-/// Reports what never starts: each cycle of waiting once.
+/// Reports blocked instructions: each cycle of waits once.
 pub fn report(stuck: &[BlockedEngine], report: &mut Report<'_>) {
     let mut seen = vec![];
     for first in stuck {
@@ -229,11 +229,11 @@ fn waits(stuck: &BlockedEngine) -> String {
     match stuck.wait {
         Wait::Token(from) => format!("waits for a token of {from}"),
         Wait::Transfer(_) => "waits for the counterpart of its transfer".into(),
-        Wait::NoCore(core) => format!("waits for core {core}, which is not there"),
+        Wait::NoCore(core) => format!("waits for core {core}, which does not exist"),
     }
 }
 
-/// The engines waiting for one another that an engine's waiting leads to.
+/// The cycle of waits that an engine's wait leads to.
 fn cycle_from(first: &BlockedEngine, stuck: &[BlockedEngine]) -> Vec<BlockedEngine> {
     let mut path: Vec<BlockedEngine> = vec![*first];
     loop {

@@ -1,4 +1,4 @@
-//! Instructions that touch the same bytes without an order.
+//! Races: unordered accesses to the same bytes.
 
 use super::Effects;
 use super::order::{Step, place};
@@ -9,12 +9,12 @@ use crate::{Engine, Op, Program};
 /// Accesses of an engine to one memory, in its order.
 #[derive(Default)]
 struct Log {
-    /// Turn on the engine, place in the program, access.
+    /// Index on the engine, index in the program, access.
     entries: Vec<(u32, At, Access)>,
 }
 
 impl Log {
-    /// Entries of instructions from a turn on.
+    /// Entries of instructions starting at an index.
     fn from(&self, turn: u32) -> &[(u32, At, Access)] {
         let begin = self.entries.partition_point(|entry| entry.0 < turn);
         &self.entries[begin..]
@@ -28,39 +28,39 @@ struct Logs {
     writes: Log,
 }
 
-/// What every engine has touched so far.
+/// The accesses of every engine so far.
 pub struct Races<'p> {
     program: &'p Program,
     effects: &'p Effects,
-    /// By place of the engine, by memory.
+    /// By index of the engine, by memory.
     logs: Vec<Vec<(Space, Logs)>>,
-    /// Turn of the last store to DRAM of each engine.
+    /// Index of the last store to DRAM of each engine.
     stores: Vec<Option<(u32, At)>>,
-    /// Ends of tasks, and what has ended before them.
+    /// Ends of tasks, and the instructions that have ended before them.
     ends: Vec<(At, Vec<u32>)>,
 }
 
 impl<'p> Races<'p> {
-    /// Nothing touched yet.
+    /// No accesses.
     pub fn new(program: &'p Program, effects: &'p Effects) -> Self {
         let engines = program.cores.len() * Engine::COUNT;
         let logs = (0..engines).map(|_| vec![]).collect();
         Self { program, effects, logs, stores: vec![None; engines], ends: vec![] }
     }
 
-    /// Compares an instruction with all that is not known to have ended, and logs it.
+    /// Compares an instruction with all that are not known to have ended, and logs it.
     pub fn step(&mut self, step: Step<'_>, report: &mut Report<'_>) {
         let at = (step.core, step.index);
         let mut found: Vec<(Space, bool)> = vec![];
         for access in &self.effects[step.core][step.index] {
             let race = self.race(&step, access);
-            // One of a kind per instruction; the rest has the same cause.
+            // One of a kind per instruction; the others have the same cause.
             if let Some((other, write, bytes)) = race
                 && !found.contains(&(access.space, write))
             {
                 found.push((access.space, write));
                 let mine = (at, access.write);
-                // Within a core the program's order says which was meant to be first.
+                // Within a core the order of the program determines which comes first.
                 let swapped = other.0 == at.0 && other.1 > at.1;
                 let (later, first) =
                     if swapped { ((other, write), mine) } else { (mine, (other, write)) };
@@ -73,7 +73,7 @@ impl<'p> Races<'p> {
         }
     }
 
-    /// The first access that conflicts: where, whether it writes, bytes in common.
+    /// The first conflicting access: its position, whether it writes, bytes in common.
     fn race(&self, step: &Step<'_>, access: &Access) -> Option<(At, bool, (i64, i64))> {
         let engines = match access.space {
             Space::Dram(_) => 0..self.logs.len(),
@@ -111,7 +111,7 @@ impl<'p> Races<'p> {
         }
     }
 
-    /// Says that two instructions, each with whether it writes, have bytes in common.
+    /// Reports that two instructions, each with whether it writes, access the same bytes.
     fn report(
         &self,
         (at, writes): (At, bool),
@@ -128,14 +128,14 @@ impl<'p> Races<'p> {
         let (memory, does, did) = (name(space), verb(writes), verb(first_writes));
         let other = report.name(first);
         let message = format!(
-            "{does} {start} to {end} of {memory} that {other} {did}, and nothing orders them"
+            "{does} {start} to {end} of {memory} that {other} {did}, and they are not ordered"
         );
         let diagnostic = report.diagnostic(code, message, at);
         let diagnostic = report.also(diagnostic, first, did);
         let (from, to) = (self.engine(first), self.engine(at));
         report.sink.push(diagnostic.help(match first.0 == at.0 {
             true => format!("let {from} give {to} a token between them"),
-            false => "order them by a transfer between their cores, an empty one if need be".into(),
+            false => "order them by a transfer between their cores, which may be empty".into(),
         }));
     }
 
@@ -143,7 +143,7 @@ impl<'p> Races<'p> {
         self.program.cores[core].code[index].op.engine()
     }
 
-    /// What a core stored must be in DRAM when its task ends.
+    /// The stores of a core must have ended when its task ends.
     pub fn finish(&self, report: &mut Report<'_>) {
         for (end, clock) in &self.ends {
             let first = place(end.0, Engine::Ct);

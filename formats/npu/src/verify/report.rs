@@ -6,10 +6,10 @@ use crate::Program;
 use crate::access::{AccessError, Space};
 use crate::program::Spans;
 
-/// Place of the core, place of the instruction.
+/// Index of the core, index of the instruction.
 pub type At = (usize, usize);
 
-/// Where diagnostics go.
+/// The destination of diagnostics.
 pub struct Report<'r> {
     pub program: &'r Program,
     pub spans: Option<&'r Spans>,
@@ -32,7 +32,7 @@ impl Report<'_> {
         }
     }
 
-    /// Adds another instruction that explains a diagnostic.
+    /// Adds a second instruction that explains a diagnostic.
     pub fn also(&self, diagnostic: Diagnostic, at: At, text: &str) -> Diagnostic {
         match self.spans.and_then(|spans| spans.get(at.0, at.1)) {
             Some(span) => diagnostic.also(span, text),
@@ -40,7 +40,7 @@ impl Report<'_> {
         }
     }
 
-    /// An instruction as diagnostics name it; instructions count from one, as in traces.
+    /// The name of an instruction in diagnostics; instructions count from one, as in traces.
     pub fn name(&self, (core, index): At) -> String {
         let core = &self.program.cores[core];
         let name = core.code[index].op.name();
@@ -56,20 +56,19 @@ impl Report<'_> {
             "repeats a vector operation; interpreted as that of the next image of the batch";
         let diagnostic = self.diagnostic("npu-vector-batch", message.into(), at);
         self.sink.push(
-            Diagnostic { severity: Severity::Warning, ..diagnostic }.help(
-                "published programs are written so; an address for each image leaves no doubt",
-            ),
+            Diagnostic { severity: Severity::Warning, ..diagnostic }
+                .help("published programs do so; an address for each image is unambiguous"),
         );
     }
 
-    /// What keeps the accesses of an instruction from being known.
-    pub fn trouble(&mut self, trouble: &AccessError, at: At) {
-        let (code, message) = match trouble {
+    /// Reports why the accesses of an instruction cannot be computed.
+    pub fn access_error(&mut self, error: &AccessError, at: At) {
+        let (code, message) = match error {
             AccessError::NoConfig(name) => {
-                ("npu-no-config", format!("no `{name}` precedes for its registers"))
+                ("npu-no-config", format!("its registers require a preceding `{name}`"))
             }
             AccessError::NoRegion(region) => {
-                ("npu-no-region", format!("ring region {region} is not there"))
+                ("npu-no-region", format!("ring region {region} is not defined"))
             }
             AccessError::TooLarge { region, size, need } => {
                 let message = format!("{need} bytes in ring region {region}, which has {size}");
@@ -84,7 +83,7 @@ impl Report<'_> {
     }
 }
 
-/// A memory as diagnostics name it, with its unit.
+/// The name of a memory in diagnostics, with its unit.
 pub fn name(space: Space) -> String {
     match space {
         Space::L2 => "L2".into(),

@@ -1,4 +1,4 @@
-//! Every token taken is given, and the other way round; so is every transfer.
+//! Checks that tokens taken and given match, and transfers likewise.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use crate::op::{SiMov, SoMov};
 use crate::registers::Registers;
 use crate::{Engine, Op};
 
-/// Compares, for each pair of engines, what is given with what is taken.
+/// Compares, for each pair of engines, the numbers of tokens given and taken.
 ///
-/// Whether all that is taken is given.
+/// Returns whether all tokens that are taken are given.
 pub fn check(report: &mut Report<'_>) -> bool {
     let mut complete = true;
     for core in 0..report.program.cores.len() {
@@ -70,9 +70,9 @@ struct TransferEnd {
     format: Option<DataFmt>,
 }
 
-/// Pairs what is sent with what is received, in program order.
+/// Pairs sends with receives, in program order.
 ///
-/// Whether each has its other end.
+/// Returns whether each has its other end.
 pub fn check_transfers(report: &mut Report<'_>) -> bool {
     let (sent, received) = transfers(report);
     let mut complete = true;
@@ -105,7 +105,7 @@ fn transfers(report: &Report<'_>) -> (Ends, Ends) {
     for (place, core) in report.program.cores.iter().enumerate() {
         let mut registers = Registers::default();
         for (i, instruction) in core.code.iter().enumerate() {
-            // A bad register is reported with the effects.
+            // An invalid register is reported with the accesses.
             let _ = registers.write(instruction);
             let at = (place, i);
             match instruction.op {

@@ -1,17 +1,17 @@
-//! Convolutions find their own weights in WL0, not what came there later.
+//! Checks that convolutions read their own weights in WL0, not later ones.
 
 use super::order::Step;
 use super::report::{At, Report};
 use crate::access::{Access, Space};
 use crate::{Op, Program};
 
-/// Units of WL0 that are watched: 64 MiB.
+/// Units of WL0 that are tracked: 64 MiB.
 const UNITS: i64 = 1 << 20;
 
 /// Input channels, kernel height and width of weights.
 type Size = [u32; 3];
 
-/// What WL0 holds, of each core.
+/// The contents of WL0, of each core.
 pub struct Weights<'p> {
     program: &'p Program,
     cores: Vec<LoadedWeights>,
@@ -19,19 +19,19 @@ pub struct Weights<'p> {
 
 #[derive(Clone, Default)]
 struct LoadedWeights {
-    /// By unit: what brought it, and of which size.
+    /// By unit: the instruction that loaded it, and the size of the weights.
     units: Vec<Option<(At, Size)>>,
-    /// Of the convolutions to come.
+    /// Upcoming convolutions.
     expected: Option<Size>,
 }
 
 impl<'p> Weights<'p> {
-    /// Nothing yet.
+    /// No contents.
     pub fn new(program: &'p Program) -> Self {
         Self { program, cores: vec![LoadedWeights::default(); program.cores.len()] }
     }
 
-    /// Follows an instruction.
+    /// Processes an instruction.
     pub fn step(&mut self, step: Step<'_>, accesses: &[Access], report: &mut Report<'_>) {
         let at = (step.core, step.index);
         let held = &mut self.cores[step.core];

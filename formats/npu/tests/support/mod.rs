@@ -1,4 +1,4 @@
-//! Small programs of the project's own.
+//! Small programs.
 
 use irc_diag::{Diagnostic, Sink, Source, render};
 use irc_npu::listing::{self, Limits, Listing};
@@ -11,14 +11,14 @@ pub const SMALL: &str = include_str!("../data/small.txt");
 /// Two cores: one sends to the other, which stores what the first loads again.
 pub const TWO_CORES: &str = include_str!("../data/two_cores.txt");
 
-/// A listing that has to be right.
+/// Parses a listing that must be valid.
 pub fn read(text: &str) -> Listing {
     let (source, mut sink) = (Source::new("small.txt", text), Sink::new());
     let listing = listing::parse(&source, Limits::default(), &mut sink);
     listing.unwrap_or_else(|| panic!("{}", render(&source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// What the verifier finds.
+/// The diagnostics of the verifier.
 #[allow(dead_code, reason = "not every test file verifies")]
 pub fn diagnostics(program: &Program) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
@@ -26,7 +26,7 @@ pub fn diagnostics(program: &Program) -> Vec<Diagnostic> {
     sink.into_diagnostics()
 }
 
-/// Places of the instructions of a name on a core.
+/// Indices of the instructions with a name on a core.
 #[allow(dead_code, reason = "not every test file looks for instructions")]
 pub fn places(program: &Program, core: usize, name: &str) -> Vec<usize> {
     let code = &program.cores[core].code;
