@@ -1,6 +1,6 @@
-//! Checks archives: `check [--form] FILE...` prints every diagnostic, and how long it took.
+//! Checks archives: `check [--form] FILE...` prints all diagnostics and timings.
 //!
-//! `--form` skips hashes and the data of parameters, as a program that loads an archive does.
+//! `--form` skips hashes and the data of parameters, as does a program that loads an archive.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -13,8 +13,8 @@ fn main() -> ExitCode {
     let is_form = files.first().is_some_and(|first| first == "--form");
     let depth = if is_form { Depth::Form } else { Depth::Content };
     files.retain(|file| file != "--form");
-    let refused = files.iter().filter(|file| !one(file, depth)).count();
-    if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let rejected = files.iter().filter(|file| !one(file, depth)).count();
+    if rejected == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Whether a file is accepted.

@@ -1,4 +1,4 @@
-//! Archives of models, with exact sizes.
+//! Builds archives of models, with exact sizes.
 
 use std::collections::BTreeMap;
 
@@ -17,36 +17,36 @@ use crate::params::{self, Param};
 use crate::report::Report;
 use irc_tensor::append_aligned;
 
-/// What an archive is made of.
+/// The contents of an archive.
 #[derive(Clone, Debug)]
 pub struct Contents {
     /// Version of the format.
     pub version: Version,
-    /// When the archive was made, in seconds since 1970.
+    /// Time of export, in seconds since 1970.
     pub time: u64,
     /// The models; one in version 5.
     pub models: Vec<Model>,
     /// Code of all models, by path below `codegen/host/`: `lib/default_lib0.o`, `src/…`, `include/…`.
     pub code: BTreeMap<String, Bytes>,
-    /// The same code linked, if it is.
+    /// The same code as a shared library, if it is linked.
     pub shared: Option<Shared>,
-    /// What the models were at each stage, by path below `src/`.
+    /// The IR of the models at each stage, by path below `src/`.
     pub sources: BTreeMap<String, Bytes>,
 }
 
 /// Code as a shared library.
 #[derive(Clone, Debug)]
 pub struct Shared {
-    /// The library, which holds code only: parameters are members of their own.
+    /// The library, which contains only code: parameters are members of their own.
     pub bytes: Bytes,
     /// Processor features that the code uses, by LLVM's names: `avx512f`.
     pub requires: Vec<String>,
 }
 
-/// Versions of the format that are written.
+/// Versions of the format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// That of TVM 0.8, which is the one documented.
+    /// That of TVM 0.8, which is documented.
     V5,
     /// That of TVM 0.9 to 0.18: several models, types of inputs and outputs.
     V7,
@@ -55,27 +55,27 @@ pub enum Version {
 /// A model of an archive.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Its name; TVM 0.8 finds parameters only of one named `default`.
+    /// Its name; TVM 0.8 finds parameters only of a model named `default`.
     pub name: String,
-    /// What the code was made for, as TVM describes it: `llvm -keys=cpu`.
+    /// The target of the code, in TVM's notation: `llvm -keys=cpu`.
     pub target: String,
     /// Device type (DLPack's) of all memory: 1 of the host.
     pub device: i64,
-    /// What calls the code.
+    /// The graph that calls the code.
     pub graph: Graph,
     /// Names of its outputs, in order.
     pub outputs: Vec<String>,
-    /// Parameters, in the order in which they are written.
+    /// Parameters, in file order.
     pub params: Vec<Param>,
     /// Bytes of workspace of each function that the graph calls.
     pub workspaces: BTreeMap<String, u64>,
-    /// Whether parameters are there once more, aligned for use in place.
+    /// Whether an aligned copy of the parameters is stored, for use in place.
     pub with_weights: bool,
-    /// Inputs and what the model makes of them.
+    /// Inputs and expected outputs.
     pub vectors: Vec<TestVector>,
 }
 
-/// Inputs and what a model makes of them.
+/// Inputs and expected outputs of a model.
 #[derive(Clone, Debug)]
 pub struct TestVector {
     /// Inputs, by name.
@@ -84,18 +84,18 @@ pub struct TestVector {
     pub outputs: Vec<Param>,
 }
 
-/// An archive with everything that is said about it; equal contents give equal archives.
-/// [`Archive::write`] makes a file of it.
+/// Builds an archive with all metadata; equal contents give equal archives.
+/// [`Archive::write`] writes it to a file.
 ///
 /// # Errors
-/// Everything that some client would not take, and every way in which contents contradict
-/// themselves.
+/// All reasons why some client would reject the archive, and all inconsistencies of the
+/// contents.
 pub fn build(name: &str, contents: &Contents) -> Result<Package, Report> {
     let mut report = Report::default();
     let package = built(name, contents, &mut report);
-    let is_refused = |diagnostic: &Diagnostic| diagnostic.severity <= Severity::Warning;
+    let is_rejected = |diagnostic: &Diagnostic| diagnostic.severity <= Severity::Warning;
     match package {
-        Some(package) if !report.all().any(is_refused) => Ok(package),
+        Some(package) if !report.all().any(is_rejected) => Ok(package),
         _ => Err(report.sorted()),
     }
 }
@@ -121,16 +121,16 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
         let graph_path = metadata.graph_path(module);
         match graph::write(&model.graph) {
             Ok(graph) => drop(add(graph_path, graph.into())),
-            Err(found) => refuse(report, &format!("{name}:{graph_path}"), found),
+            Err(found) => reject(report, &format!("{name}:{graph_path}"), found),
         }
         add(Metadata::params_path(module), params::write(&model.params));
         models.push((model.name.clone(), extension(model, &mut add)));
     }
-    for (path, fault) in
-        members.keys().filter_map(|path| Some((path, crate::archive::path_fault(path)?)))
+    for (path, error) in
+        members.keys().filter_map(|path| Some((path, crate::archive::path_error(path)?)))
     {
-        let message = format!("path `{path}` {fault}");
-        refuse(report, name, vec![Diagnostic::error("mlf-path", message)]);
+        let message = format!("path `{path}` {error}");
+        reject(report, name, vec![Diagnostic::error("mlf-path", message)]);
     }
     let hashes = members.iter().map(|(path, content)| (path.clone(), hash(content))).collect();
     let models = models.into_iter().collect();
@@ -138,7 +138,7 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
     let text = match metadata::write(&metadata) {
         Ok(text) => text,
         Err(message) => {
-            refuse(report, name, vec![Diagnostic::error("mlf-version", message)]);
+            reject(report, name, vec![Diagnostic::error("mlf-version", message)]);
             return None;
         }
     };
@@ -151,7 +151,7 @@ fn built(name: &str, contents: &Contents, report: &mut Report) -> Option<Package
     Some(package)
 }
 
-fn refuse(report: &mut Report, file: &str, found: Vec<Diagnostic>) {
+fn reject(report: &mut Report, file: &str, found: Vec<Diagnostic>) {
     let mut sink = Sink::new();
     sink.extend(found);
     report.add(Source::new(file, ""), sink);
@@ -192,7 +192,7 @@ fn storages(graph: &Graph) -> Vec<Storage> {
         .collect()
 }
 
-/// Adds the members that only our archives have.
+/// Adds the members of irc's extensions.
 fn extension(
     model: &Model,
     add: &mut impl FnMut(String, Bytes) -> Option<Bytes>,
@@ -213,7 +213,7 @@ fn extension(
     ModelExtension { outputs: model.outputs.clone(), weights, vectors: vectors.collect() }
 }
 
-/// Parameters one after another, each at a multiple of the alignment, and their offsets.
+/// Concatenates parameters, each at a multiple of the alignment, and returns their offsets.
 fn aligned(params: &[Param]) -> (Bytes, BTreeMap<String, u64>) {
     let (mut bytes, mut offsets) = (vec![], BTreeMap::new());
     for param in params {

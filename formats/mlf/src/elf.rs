@@ -1,11 +1,11 @@
-//! Objects and shared libraries in ELF, whose symbols are read and which are loaded.
+//! ELF files, of 32 and 64 bits and either byte order: machine and symbols.
+//!
+//! Files are untrusted: offsets and sizes are checked against the bytes, and a table that exceeds the
+//! file is absent. Names are those of the System V ABI, chapters 4 and 5.
 
 use object::{BinaryFormat, File, Object, ObjectSegment};
 
-/// An ELF file. Its tables, and the segments that a loader maps, are in the bytes.
-///
-/// # Errors
-/// The first defect, in one line.
+/// An ELF file.
 pub fn parse(bytes: &[u8]) -> Result<File<'_>, String> {
     let file = File::parse(bytes).map_err(|error| error.to_string())?;
     if file.format() != BinaryFormat::Elf {

@@ -4,11 +4,11 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Format, Node, Reader};
 use serde::Serialize;
 
-/// How members name what is wrong with a text, and how much of one is read. A byte order mark is an
-/// error, as it is to clients.
+/// Diagnostic codes of members, and limits on their text. A byte order mark is an
+/// error, as for clients.
 pub(crate) static FORMAT: Format = Format {
     file: "member",
-    // So that sums over what it names fit 64 bits.
+    // So that sums over values fit into 64 bits.
     max_bytes: 16 << 20,
     too_large: "mlf-limit",
     wrong_type: "mlf-wrong-type",
@@ -18,7 +18,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::of("mlf-json")
 };
 
-/// The tree of a member, or nothing after a diagnostic.
+/// The tree of a member; `None` after a diagnostic.
 pub(crate) fn parse<'t>(source: &'t Source, sink: &mut Sink) -> Option<Node<'t>> {
     irc_json::parse(source, &FORMAT, sink)
 }
@@ -33,12 +33,12 @@ pub(crate) fn report(r: &mut Reader<'_>, diagnostic: Diagnostic, node: &Node<'_>
     r.report(diagnostic, node.span(), at, "");
 }
 
-/// The text of a value as Python's `json.dump(indent=2)` lays it out; keys are in the order of
+/// The text of a value as Python's `json.dump(indent=2)` writes it; keys are in the order of
 /// fields.
 pub(crate) fn print(value: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut ascii = String::with_capacity(text.len());
-    // What is not printable ASCII is in strings alone, and Python escapes it.
+    // Only strings contain characters that are not printable ASCII; Python escapes them.
     for c in text.chars() {
         match c {
             '\n' | ' '..='~' => ascii.push(c),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn what_is_no_json_is_rejected() {
         let deep = "[".repeat(100_000);
         let mark = "\u{feff}{}";
         for text in ["", "{", "[1,]", "{a: 1}", "[0x1]", "// x\n1", "[NaN]", mark, &deep] {

@@ -10,32 +10,32 @@ use crate::metadata::{self, Executor, Memory, Metadata, Module};
 use crate::params::{self, Param};
 use crate::report::Report;
 
-/// An archive with what its members say.
+/// An archive with the typed contents of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
     /// The members.
     pub archive: Archive,
-    /// What the archive says about itself.
+    /// The metadata.
     pub metadata: Metadata,
     /// Graph and parameters of each model, in the order of [`Metadata::modules`].
     pub parts: Vec<Part>,
-    /// The code, of all models together.
+    /// The code of all models.
     pub library: Library,
 }
 
 /// Graph and parameters of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What calls the code; `None` when a function of the code does.
+    /// The graph; `None` if a function of the code runs the model.
     pub graph: Option<Graph>,
     /// Parameters, in file order; their data are slices of the archive.
     pub params: Vec<Param>,
 }
 
-/// Reads an archive: the form of everything in it, and that what it names is there.
+/// Reads an archive: parses all members, and checks that the files it names exist.
 ///
-/// The data of parameters are not looked at. Nothing is given after an error; [`crate::check`] says
-/// whether what is given agrees with itself. `name` is what diagnostics call the archive.
+/// The data of parameters are not read. Returns `None` after an error; [`crate::check`] checks
+/// consistency. `name` is the archive's name in diagnostics.
 pub fn read(name: &str, bytes: &Bytes) -> (Option<Package>, Report) {
     let mut report = Report::default();
     let mut sink = Sink::new();
@@ -54,7 +54,7 @@ pub(crate) fn of_archive(archive: Archive, report: &mut Report) -> Option<Packag
     report.add(source, sink);
     let metadata = metadata?;
     let parts = metadata.modules.iter().map(|module| part(&archive, &metadata, module, report));
-    // All parts are read before any failure counts, so that each is reported.
+    // All parts are read before an error is returned, so that each is reported.
     let parts: Vec<Option<Part>> = parts.collect();
     let library = Library::read(&archive, report);
     Some(Package { parts: parts.into_iter().collect::<Option<_>>()?, archive, metadata, library })
@@ -95,7 +95,7 @@ fn params(archive: &Archive, path: &str, report: &mut Report) -> Option<Vec<Para
     params
 }
 
-/// A member that must be there.
+/// A required member.
 fn member(archive: &Archive, path: &str, report: &mut Report) -> Option<Bytes> {
     let found = archive.get(path).cloned();
     if found.is_none() {

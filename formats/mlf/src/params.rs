@@ -21,10 +21,10 @@ const LIST_MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;
 /// First word of a tensor.
 const TENSOR_MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
 
-/// Device type of host memory, the only one that is saved.
+/// Device type of host memory, the only one that TVM saves.
 const CPU: i32 = 1;
 
-/// Longest name read, in bytes.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: u64 = 4096;
 
 /// A named tensor.
@@ -34,11 +34,11 @@ pub struct Param {
     pub name: String,
     /// Its type.
     pub ty: Type,
-    /// Its bytes, row-major and little-endian; of what was read a slice, aligned to nothing.
+    /// Its bytes, row-major and little-endian; after reading an unaligned slice of the file.
     pub data: Bytes,
 }
 
-/// Reads parameters in file order, in place; `None` after an error, which is in `sink`.
+/// Reads parameters in file order, without copies; `None` after an error.
 pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
     let before = sink.error_count();
     let mut reader = Reader { bytes, at: 0, sink };
@@ -46,14 +46,14 @@ pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
     (sink.error_count() == before).then_some(params).flatten()
 }
 
-/// The number of each parameter, by name.
+/// The index of each parameter, by name.
 pub fn by_name(params: &[Param]) -> BTreeMap<&str, usize> {
     params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)).collect()
 }
 
-/// The bytes of parameters, in the order given.
+/// Encodes parameters, in the order given.
 ///
-/// The data of each must be as long as its type says.
+/// The data of each must have the length of its type.
 pub fn write(params: &[Param]) -> Bytes {
     let mut out = vec![];
     let count = params.len() as u64;
@@ -89,7 +89,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn file(&mut self) -> Option<Vec<Param>> {
         if u64::from_le_bytes(self.array()?) != LIST_MAGIC {
-            return self.refuse(0, "mlf-params-magic", "no parameters begin with these bytes");
+            return self.reject(0, "mlf-params-magic", "the file has no header of parameters");
         }
         self.reserved()?;
         let names = self.names()?;
@@ -97,7 +97,7 @@ impl Reader<'_> {
         let count = u64::from_le_bytes(self.array()?);
         if count != names.len() as u64 {
             let message = format!("{} names, but {count} tensors", names.len());
-            return self.refuse(place, "mlf-params-count", &message);
+            return self.reject(place, "mlf-params-count", &message);
         }
         let params = names.into_iter().map(|name| self.tensor(name));
         let params: Option<Vec<Param>> = params.collect();
@@ -111,10 +111,10 @@ impl Reader<'_> {
         let place = self.at;
         let count = u64::from_le_bytes(self.array()?);
         // Each name has its length, each tensor at least the fixed words.
-        const LEAST: u64 = 8 + 48;
-        if count > (self.bytes.len() as u64) / LEAST {
+        const MIN_BYTES: u64 = 8 + 48;
+        if count > (self.bytes.len() as u64) / MIN_BYTES {
             let message = format!("{count} tensors do not fit the file");
-            return self.refuse(place, "mlf-params-count", &message);
+            return self.reject(place, "mlf-params-count", &message);
         }
         let (mut names, mut places) = (vec![], vec![]);
         for _ in 0..count {
@@ -136,25 +136,25 @@ impl Reader<'_> {
         let length = u64::from_le_bytes(self.array()?);
         if !(1..=MAX_NAME).contains(&length) {
             let message = format!("a name of {length} bytes");
-            return self.refuse(place, "mlf-params-name", &message);
+            return self.reject(place, "mlf-params-name", &message);
         }
         let name = self.take(length)?;
         match std::str::from_utf8(&self.bytes[name]) {
             Ok(name) => Some(name.to_owned()),
-            Err(_) => self.refuse(place, "mlf-params-name", "a name is not UTF-8"),
+            Err(_) => self.reject(place, "mlf-params-name", "a name is not UTF-8"),
         }
     }
 
     fn tensor(&mut self, name: String) -> Option<Param> {
         let place = self.at;
         if u64::from_le_bytes(self.array()?) != TENSOR_MAGIC {
-            let message = format!("no tensor begins where `{}` should", clip(&name));
-            return self.refuse(place, "mlf-params-magic", &message);
+            let message = format!("there is no tensor header for `{}`", clip(&name));
+            return self.reject(place, "mlf-params-magic", &message);
         }
         self.reserved()?;
         let device = (i32::from_le_bytes(self.array()?), i32::from_le_bytes(self.array()?));
         if device != (CPU, 0) {
-            let message = format!("`{}` lies on device {device:?}, not the host", clip(&name));
+            let message = format!("`{}` is on device {device:?}, expected the host", clip(&name));
             self.report(place, "mlf-params-device", &message);
         }
         let ty = self.ty(&name)?;
@@ -168,15 +168,15 @@ impl Reader<'_> {
         let ([code, bits], lanes) = (self.array()?, u16::from_le_bytes(self.array()?));
         if !(0..=MAX_RANK as i32).contains(&rank) {
             let message = format!("`{}` has rank {rank}", clip(name));
-            return self.refuse(place, "mlf-params-shape", &message);
+            return self.reject(place, "mlf-params-shape", &message);
         }
         let known = Code::ALL.into_iter().find(|known| *known as u8 == code);
         let Some(code) = known.filter(|_| bits > 0 && lanes == 1) else {
             let message = format!(
-                "`{}` has no element type of TVM: code {code}, {bits} bits, {lanes} lanes",
+                "`{}` has an element type unknown to TVM: code {code}, {bits} bits, {lanes} lanes",
                 clip(name)
             );
-            return self.refuse(place, "mlf-params-dtype", &message);
+            return self.reject(place, "mlf-params-dtype", &message);
         };
         let shape = (0..rank).map(|_| Some(i64::from_le_bytes(self.array()?)));
         let shape: Option<Vec<i64>> = shape.collect();
@@ -187,12 +187,12 @@ impl Reader<'_> {
         let place = self.at;
         let stated = u64::from_le_bytes(self.array()?);
         let Some(bytes) = ty.bytes() else {
-            let message = format!("`{}` cannot be {ty}", clip(name));
-            return self.refuse(place, "mlf-params-shape", &message);
+            let message = format!("`{}` has the invalid type {ty}", clip(name));
+            return self.reject(place, "mlf-params-shape", &message);
         };
         if stated != bytes {
             let message = format!("`{}` is {ty}, {bytes} bytes, but states {stated}", clip(name));
-            return self.refuse(place, "mlf-params-size", &message);
+            return self.reject(place, "mlf-params-size", &message);
         }
         Some(self.bytes.slice(self.take(bytes)?))
     }
@@ -201,7 +201,7 @@ impl Reader<'_> {
         let place = self.at;
         match u64::from_le_bytes(self.array()?) {
             0 => Some(()),
-            _ => self.refuse(place, "mlf-params-magic", "a reserved word is not zero"),
+            _ => self.reject(place, "mlf-params-magic", "a reserved word is not zero"),
         }
     }
 
@@ -210,11 +210,11 @@ impl Reader<'_> {
         self.bytes[taken].first_chunk().copied()
     }
 
-    /// Where the next bytes lie.
+    /// The range of the next bytes.
     fn take(&mut self, count: u64) -> Option<Range<usize>> {
         let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
         let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
-            return self.refuse(self.at, "mlf-truncated", "the parameters end too early");
+            return self.reject(self.at, "mlf-truncated", "the file ends too early");
         };
         let taken = self.at..end;
         self.at = end;
@@ -225,7 +225,7 @@ impl Reader<'_> {
         self.sink.push(at_byte(Diagnostic::error(code, message), at));
     }
 
-    fn refuse<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
+    fn reject<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
         self.report(at, code, message);
         None
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_refused() {
+    fn every_cut_is_rejected() {
         let bytes = write(&params());
         for length in 0..bytes.len() {
             let mut sink = Sink::new();

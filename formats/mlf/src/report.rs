@@ -1,10 +1,10 @@
-//! Diagnostics by file of the archive.
+//! Diagnostics by file of an archive.
 
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 
 use crate::archive::Archive;
 
-/// How the note begins that places a diagnostic in what is not text.
+/// Start of the note that locates a diagnostic in binary data.
 const AT_BYTE: &str = "at byte ";
 
 /// Gives a diagnostic its location in binary data.
@@ -12,16 +12,16 @@ pub(crate) fn at_byte(diagnostic: Diagnostic, offset: usize) -> Diagnostic {
     diagnostic.with_note(format!("{AT_BYTE}{offset}"))
 }
 
-/// What was found in one file: the archive itself, or a member.
+/// The diagnostics of one file: the archive itself, or a member.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// The file; its text is empty where it is none, and diagnostics then name the byte in a note.
+    /// The file; its text is empty if it is binary, and diagnostics then state the offset in a note.
     pub source: Source,
-    /// What was found in it; never empty.
+    /// The diagnostics; never empty.
     pub found: Vec<Diagnostic>,
 }
 
-/// Everything found in an archive, by file.
+/// All diagnostics of an archive, by file.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     files: Vec<Diagnostics>,
@@ -43,12 +43,12 @@ impl Report {
         self.all().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Adds what was found in a file.
+    /// Adds the diagnostics of a file.
     pub(crate) fn add(&mut self, source: Source, sink: Sink) {
         self.put(source, sink.into_diagnostics());
     }
 
-    /// Adds what was found in members that are not text, each with the path of its member.
+    /// Adds diagnostics of binary members, each with the path of its member.
     pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
         found.sort_by_key(|(path, _)| *path);
         let mut sink = Sink::new();
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Adds what was found in a JSON member, placed by the paths of the diagnostics.
+    /// Adds the diagnostics of a JSON member, located by their paths.
     pub(crate) fn add_json(&mut self, archive: &Archive, path: &str, found: Vec<Diagnostic>) {
         if found.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl Report {
         self.put(source, found);
     }
 
-    /// Adds all of another report.
+    /// Adds all diagnostics of another report.
     pub(crate) fn extend(&mut self, other: Report) {
         self.files.extend(other.files);
     }
@@ -86,7 +86,7 @@ impl Report {
         self.files.push(Diagnostics { source, found });
     }
 
-    /// The report, complete: each file once, in order.
+    /// The complete report: each file once, in order.
     pub(crate) fn sorted(mut self) -> Self {
         self.files.sort_by(|a, b| a.source.name().cmp(b.source.name()));
         self.files.dedup_by(|next, kept| {

@@ -1,18 +1,18 @@
-//! Types of tensors, as TVM names and encodes them.
+//! Types of tensors, in TVM's notation and encoding.
 
 use std::fmt;
 use std::str::FromStr;
 
 use irc_tensor::DType;
 
-/// What an element is: kind, bits, lanes, as DLPack encodes them.
+/// An element type: kind, bits, lanes, as DLPack encodes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataType {
     /// Kind of number.
     pub code: Code,
-    /// Bits of one lane.
+    /// Bits per lane.
     pub bits: u8,
-    /// Lanes of a vector; 1 of a scalar.
+    /// Number of lanes; 1 for a scalar.
     pub lanes: u16,
 }
 
@@ -22,7 +22,7 @@ pub struct DataType {
 pub enum Code {
     /// Signed integer.
     Int = 0,
-    /// Unsigned integer; of one bit a boolean, a byte in memory.
+    /// Unsigned integer; with one bit a boolean, which takes a byte in memory.
     Uint = 1,
     /// IEEE 754 float.
     Float = 2,
@@ -33,10 +33,10 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every kind, by code.
+    /// All kinds, by code.
     pub const ALL: [Self; 5] = [Self::Int, Self::Uint, Self::Float, Self::Handle, Self::Bfloat];
 
-    /// Name of the kind, to which a type's name adds the bits.
+    /// Name of the kind, to which the name of a type appends the bits.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Int => "int",
@@ -54,18 +54,18 @@ impl DataType {
         Self { code, bits, lanes: 1 }
     }
 
-    /// Bytes of an element: each lane takes whole bytes.
+    /// Bytes per element: each lane takes whole bytes.
     pub fn size(self) -> u64 {
         u64::from(self.bits).div_ceil(8) * u64::from(self.lanes)
     }
 
-    /// The element type of host tensors with these elements; `None` when there is none.
+    /// The corresponding element type of host tensors, if there is one.
     pub fn element(self) -> Option<DType> {
         let is_same = |ty: &DType| DataType::of(*ty) == Some(self);
         DType::ALL.into_iter().find(is_same)
     }
 
-    /// The type of the elements of host tensors; `None` for types that TVM's clients lack, small
+    /// The type for an element type of host tensors; `None` for types that TVM's clients lack, small
     /// floats and integers below eight bits.
     pub fn of(ty: DType) -> Option<Self> {
         let code = match ty {
@@ -84,7 +84,7 @@ impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.bits) {
             (Code::Uint, 1) => f.write_str("bool")?,
-            // A pointer's size is that of the machine, and not said.
+            // A pointer's size is that of the machine, which is not stated.
             (Code::Handle, _) => f.write_str("handle")?,
             (code, bits) => write!(f, "{}{bits}", code.name())?,
         }
@@ -122,13 +122,13 @@ fn number<T: FromStr + fmt::Display>(text: &str) -> Option<T> {
     (number.to_string() == text && text != "0").then_some(number)
 }
 
-/// Highest rank.
+/// Maximum rank.
 pub(crate) const MAX_RANK: usize = 32;
 
-/// Largest tensor: sums over the tensors of a model fit 64 bits.
+/// Maximum size of a tensor: sums over the tensors of a model fit into 64 bits.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// What a tensor is: elements and shape.
+/// The type of a tensor: elements and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Type {
     /// Type of an element.
@@ -138,7 +138,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// Bytes of a dense tensor; `None` when a dimension is negative, they exceed a tebibyte, or
+    /// Bytes of a dense tensor; `None` if a dimension is negative, the size exceeds a tebibyte, or
     /// there are more than 32 dimensions.
     pub fn bytes(&self) -> Option<u64> {
         if self.shape.len() > MAX_RANK {

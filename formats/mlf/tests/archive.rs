@@ -1,4 +1,4 @@
-//! Archives that the crate writes itself.
+//! Archives written by this crate.
 
 use crate::support;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn what_is_built_reads_back() {
     }
 }
 
-/// The carried files are what is built: bytes depend on contents alone.
+/// The stored files are reproduced: bytes depend only on contents.
 ///
 /// With `IRC_BLESS` set the files are written instead.
 #[test]
@@ -82,27 +82,28 @@ fn metadata_is_laid_out_as_python_does() {
 
 #[test]
 fn what_some_client_does_not_take_is_not_built() {
-    let refused = |change: &dyn Fn(&mut irc_mlf::Contents)| {
+    let rejected = |change: &dyn Fn(&mut irc_mlf::Contents)| {
         let mut contents = contents(Version::V5, "src/default_lib0.c", c_source().into());
         change(&mut contents);
-        let report = build("test.tar", &contents).expect_err("refused");
+        let report = build("test.tar", &contents).expect_err("rejected");
         report.all().map(|diagnostic| diagnostic.code).collect::<Vec<_>>()
     };
-    let found = refused(&|contents| contents.models[0].graph.inputs = vec![1, 0, 2]);
+    let found = rejected(&|contents| contents.models[0].graph.inputs = vec![1, 0, 2]);
     assert_eq!(found, ["mlf-subset-first-input"]);
-    let found = refused(&|contents| contents.models[0].name = "mine".into());
+    let found = rejected(&|contents| contents.models[0].name = "mine".into());
     assert_eq!(found, ["mlf-subset-model-name"]);
-    let found = refused(&|contents| contents.models[0].graph.entries[6].storage = 9);
+    let found = rejected(&|contents| contents.models[0].graph.entries[6].storage = 9);
     assert_eq!(found, ["mlf-subset-gap"]);
-    let found = refused(&|contents| contents.models.clear());
+    let found = rejected(&|contents| contents.models.clear());
     assert_eq!(found, ["mlf-version"]);
     let source = || "../x".to_owned();
-    let found = refused(&|contents| drop(contents.sources.insert(source(), b"".as_slice().into())));
+    let found =
+        rejected(&|contents| drop(contents.sources.insert(source(), b"".as_slice().into())));
     assert_eq!(found, ["mlf-path"]);
 }
 
 #[test]
-fn every_cut_is_refused() {
+fn every_cut_is_rejected() {
     let bytes = tar(&package(Version::V5));
     let (package, _) = read("test.tar", &bytes);
     let members = package.expect("sound").archive.members().len();

@@ -1,6 +1,6 @@
-//! Archives on clients that others wrote: `tests/clients/check_archive.py`, which says what they are.
+//! Archives on third-party clients, by `tests/clients/check_archive.py`, which lists them.
 //!
-//! Those of the corpus, where it is, and one that is built here, whose code is `data/network.c`.
+//! The archives are those of the corpus, if present, and one that is built here from `data/network.c`.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Python and the folder of clients; nothing, with a line that says so, where one is missing.
+/// Python and the folder of clients; `None`, with a message, if one is missing.
 fn clients() -> Option<(PathBuf, PathBuf)> {
     let or = |name: &str, default: &str| {
         env::var_os(name).map_or_else(|| root().join(default), PathBuf::from)
@@ -36,8 +36,7 @@ fn clients() -> Option<(PathBuf, PathBuf)> {
     Some((python, clients))
 }
 
-/// Whether all that is asked of the clients succeeds, and what is said of it; `None` where there are
-/// none.
+/// Whether all requests to the clients succeed, and their output; `None` without clients.
 fn check(archive: &Path, arguments: &[&str]) -> Option<(bool, String)> {
     let (python, clients) = clients()?;
     let output = Command::new(python)
@@ -61,7 +60,7 @@ fn succeeds(archive: &Path, arguments: &[&str]) {
     }
 }
 
-/// A folder of the corpus; nothing, with a line that says so, where there is none.
+/// A folder of the corpus; `None`, with a message, if it is absent.
 fn corpus(name: &str) -> Option<PathBuf> {
     let default = || root().join("../shared/corpus");
     let corpus = env::var_os("IRC_CORPUS").map_or_else(default, PathBuf::from).join("mlf");
@@ -73,7 +72,7 @@ fn corpus(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// An archive of the corpus beside its inputs and outputs.
+/// An archive of the corpus with its inputs and outputs.
 fn succeeds_of_corpus(folder: &str, archive: &str, flags: &[&str]) {
     let Some(folder) = corpus(folder) else { return };
     let beside = folder.to_string_lossy();
@@ -111,7 +110,7 @@ fn numbers(count: usize, step: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * step + 3) % 17) as f32 / 8.0 - 1.0).collect()
 }
 
-/// The small archive with numbers, and what the graph makes of them.
+/// The small archive with code, and the expected results of its graph.
 fn network(version: Version, code: &str, bytes: Vec<u8>) -> Contents {
     let (x, w, b) = (numbers(8, 5), numbers(128, 7), numbers(16, 11));
     let dense = w.chunks(8).zip(&b).map(|(row, bias)| {
@@ -129,7 +128,7 @@ fn network(version: Version, code: &str, bytes: Vec<u8>) -> Contents {
     contents
 }
 
-/// Writes an archive below the folder of tests.
+/// Writes an archive to the folder of tests.
 fn written(name: &str, contents: &Contents) -> PathBuf {
     let package = build(name, contents).unwrap_or_else(|report| panic!("{report:#?}"));
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -152,7 +151,7 @@ fn clients_take_sources_that_are_built_here() {
     }
 }
 
-/// An object, made by the C compiler of this machine.
+/// An object compiled by the C compiler of this machine.
 fn compiled(name: &str, source: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (from, to) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.o")));
@@ -174,7 +173,7 @@ fn clients_take_objects_that_are_built_here() {
     }
 }
 
-/// A step, what is changed in the source, and what the step says of it.
+/// A step, a change of the source, and the expected output of the step.
 const FAULTS: [(&str, &str, &str, &str); 8] = [
     ("symbols", "return 0.5f", "float nobody(void); return nobody()", "nobody defines ['nobody']"),
     ("dlr", "return 0.5f", "return 0.6f", "of 4 differ"),
@@ -192,7 +191,7 @@ fn faults_are_found_by_the_step_that_is_for_them() {
         assert!(SOURCE.contains(from), "{from}");
         let source = SOURCE.replace(from, to);
         let contents = network(Version::V5, "src/default_lib0.c", source.into());
-        let archive = written(&format!("fault{index}.tar"), &contents);
+        let archive = written(&format!("error{index}.tar"), &contents);
         let Some((success, said)) = check(&archive, &["--skip", "reject"]) else { return };
         let line = said.lines().find(|line| line.starts_with(&format!("failed  {step}:")));
         assert!(!success && line.is_some_and(|line| line.contains(message)), "{step}: {said}");
@@ -212,7 +211,7 @@ fn altered(name: &str, change: impl FnOnce(&mut BTreeMap<String, Bytes>)) -> Pat
     path
 }
 
-/// Runs some steps alone.
+/// Runs some steps only.
 fn check_steps(archive: &Path, steps: &[&str]) -> Option<(bool, String)> {
     let all =
         ["form", "params", "symbols", "link", "dlr", "shared", "reject", "packed", "ffi", "host"];

@@ -1,4 +1,4 @@
-//! Archives that TVM itself wrote.
+//! Archives written by TVM.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use irc_diag::{Severity, Sink, Source, render};
 use irc_mlf::{Depth, check, graph, params, read};
 
-/// The archives of the corpus, sorted; none, and a line that says so, when it is absent.
+/// The archives of the corpus, sorted; empty, with a message, if it is absent.
 fn corpus() -> Vec<PathBuf> {
     let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
@@ -48,7 +48,7 @@ fn all_are_read_and_what_tvm_gets_wrong_is_a_warning() {
         report.all().for_each(|diagnostic| *codes.entry(diagnostic.code).or_default() += 1);
         found.insert(stem(&path), codes.into_iter().collect::<Vec<_>>());
     }
-    // Sizes of storages are wrong in all models that use storages again; `multi` has three outputs.
+    // Sizes are wrong in all models that reuse storages; `multi` has three outputs.
     for (name, codes) in found {
         let expected: &[(&str, usize)] = match name.as_str() {
             "handmade_mlp" => &[],

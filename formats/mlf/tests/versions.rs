@@ -1,4 +1,4 @@
-//! Every version of the format is read: the small archive, laid out as each writes it.
+//! Every version of the format can be read: the small archive, in the layout of each.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 type Members = BTreeMap<String, Bytes>;
 
-/// Members and metadata of the small archive of version 5, without what only we say.
+/// Members and metadata of the small archive in version 5, without irc's extensions.
 fn plain() -> (Members, Value) {
     let members = package(Version::V5).archive.members().clone();
     let mut members: Members = members.into_iter().collect();
@@ -39,7 +39,7 @@ fn object(metadata: &mut Value) -> &mut serde_json::Map<String, Value> {
     metadata.as_object_mut().expect("an object")
 }
 
-/// The archive as a version before 5 writes it.
+/// The archive in a version before 5.
 fn old(version: u32) -> Bytes {
     let (mut members, mut metadata) = plain();
     let graph = "graph/graph.json";

@@ -1,4 +1,4 @@
-//! The tar file: named members, read in place and written deterministically.
+//! Tar files: named members, read without copies and written deterministically.
 
 mod path;
 mod read;
@@ -9,17 +9,17 @@ use std::{collections::BTreeMap, ops::Bound};
 use bytes::Bytes;
 use irc_diag::Source;
 
-pub use path::fault as path_fault;
+pub use path::error as path_error;
 
-/// Bytes of a header, and what contents are padded to.
+/// Size of a header, and alignment of contents, in bytes.
 const BLOCK: usize = 512;
 
-/// Bytes that the length of an archive is a multiple of, as Python and GNU tar write it.
+/// The length of an archive is a multiple of this, as in Python and GNU tar.
 const RECORD: usize = 10240;
 
 /// The members of an archive.
 ///
-/// Contents are slices of what was read: nothing is copied. They start at multiples of 512 bytes of
+/// Contents are slices of the file, without copies. They start at multiples of 512 bytes of
 /// the file, so that in a file mapped into memory each is aligned to 512.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
@@ -28,12 +28,12 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// An archive of members by path, such as `src/relay.txt`; `name` is what diagnostics call it.
+    /// An archive of members by path, such as `src/relay.txt`; `name` is its name in diagnostics.
     pub fn new(name: &str, members: impl IntoIterator<Item = (String, Bytes)>) -> Self {
         Self { name: name.into(), members: members.into_iter().collect() }
     }
 
-    /// What diagnostics call the archive.
+    /// The name in diagnostics.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -60,13 +60,13 @@ impl Archive {
         format!("{}:{path}", self.name)
     }
 
-    /// A member as a text that diagnostics point into; empty when there is no such member.
+    /// A member as a text for diagnostics; empty if there is no such member.
     pub fn text_of(&self, path: &str) -> Source {
         let content = self.get(path).map_or(&[][..], |content| content);
         Source::from_bytes(self.name_of(path), content)
     }
 
-    /// A member that is not text: diagnostics about it name the byte in a note.
+    /// A member that is not text: diagnostics about it state the offset in a note.
     pub fn binary_of(&self, path: &str) -> Source {
         Source::new(self.name_of(path), "")
     }

@@ -1,21 +1,21 @@
 //! Valid paths of members.
 
-/// Longest path in bytes.
-const LONGEST: usize = 1024;
+/// Maximum length of a path in bytes.
+const MAX_LENGTH: usize = 1024;
 
-/// What makes a path no relative path below the root of the archive, in the form `a/b`.
-pub fn fault(path: &str) -> Option<&'static str> {
+/// The reason why a path is not a relative path below the root of the archive, in the form `a/b`.
+pub fn error(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("is empty");
     }
-    if path.len() > LONGEST {
+    if path.len() > MAX_LENGTH {
         return Some("is longer than 1024 bytes");
     }
     if path.starts_with('/') {
         return Some("is absolute");
     }
     if path.contains(|c: char| c.is_control() || c == '\\' || c == ':') {
-        return Some("has a character that is no part of a portable path");
+        return Some("has a character that is not portable");
     }
     path.split('/').find_map(|part| match part {
         ".." => Some("leads out of its folder"),
@@ -24,7 +24,7 @@ pub fn fault(path: &str) -> Option<&'static str> {
     })
 }
 
-/// A path as it is in an archive, without `./` before and `/` after it; empty for the root.
+/// A path of an archive without leading `./` and trailing `/`; empty for the root.
 pub(super) fn stripped(path: &str) -> &str {
     let path = path.strip_suffix('/').unwrap_or(path);
     match path {
@@ -33,7 +33,7 @@ pub(super) fn stripped(path: &str) -> &str {
     }
 }
 
-/// The folders that a path lies in, the outermost first.
+/// The ancestors of a path, the outermost first.
 pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(end, _)| &path[..end])
 }
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn paths_stay_below_the_root() {
-        assert_eq!(fault("codegen/host/lib/default_lib0.o"), None);
+        assert_eq!(error("codegen/host/lib/default_lib0.o"), None);
         for path in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/./b", "a\\b", "a\nb", "C:x"]
         {
-            assert!(fault(path).is_some(), "{path:?}");
+            assert!(error(path).is_some(), "{path:?}");
         }
-        assert!(fault(&"a".repeat(2000)).is_some());
+        assert!(error(&"a".repeat(2000)).is_some());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Reading, in place.
+//! Reads archives without copies.
 //!
-//! Accepts what Python's `tarfile` writes: headers of POSIX (`ustar`) and GNU, extended (`pax`)
-//! headers for one member, long names of GNU, regular files and folders. Everything else that tar
-//! can hold (links, devices, sparse files, global headers) is rejected: a model needs none of it, and
-//! programs that unpack archives disagree about it.
+//! Accepts the output of Python's `tarfile`: headers of POSIX (`ustar`) and GNU, extended (`pax`)
+//! headers for one member, long names of GNU, regular files and folders. All other kinds of members
+//! (links, devices, sparse files, global headers) are rejected: models do not need them, and
+//! programs that unpack archives treat them differently.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,7 +25,7 @@ const MAX_EXTENSION: usize = 65_536;
 /// Maximum number of bytes after the end of the archive.
 const MAX_TAIL: usize = 1 << 20;
 
-/// First bytes of what archives are commonly compressed to.
+/// Magic bytes of common compressed archives.
 const COMPRESSED: [(&[u8], &str); 4] = [
     (&[0x1f, 0x8b], "gzip"),
     (b"BZh", "bzip2"),
@@ -34,7 +34,7 @@ const COMPRESSED: [(&[u8], &str); 4] = [
 ];
 
 impl Archive {
-    /// Reads an archive; `None` after an error, which is in `sink`.
+    /// Reads an archive; `None` after an error.
     pub fn read(name: &str, bytes: &Bytes, sink: &mut Sink) -> Option<Self> {
         let before = sink.error_count();
         let mut walk = Walk { bytes, at: 0, next: Extension::default(), sink };
@@ -50,7 +50,7 @@ impl Archive {
     }
 }
 
-/// A member as the walk finds it.
+/// A member found by the walk.
 struct Entry {
     /// Offset of its header.
     header: usize,
@@ -60,7 +60,7 @@ struct Entry {
     content: Range<usize>,
 }
 
-/// What headers before the next member say about it.
+/// Extended headers before the next member.
 #[derive(Default)]
 struct Extension {
     path: Option<Vec<u8>>,
@@ -77,13 +77,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The next file or folder; `None` at the end, or after an error that hides what follows.
+    /// The next file or folder; `None` at the end, or after an error that makes the rest unreadable.
     fn entry(&mut self) -> Option<Entry> {
         loop {
             let start = self.at;
             let bytes = self.bytes;
             let Some(block) = bytes.get(start..).and_then(|rest| rest.get(..BLOCK)) else {
-                return self.refuse(start, "mlf-truncated", "the archive ends too early");
+                return self.reject(start, "mlf-truncated", "the archive ends too early");
             };
             if block.iter().all(|byte| *byte == 0) {
                 self.end(start);
@@ -111,12 +111,12 @@ impl Walk<'_> {
         self.sink.push(at_byte(Diagnostic::error(code, message), at));
     }
 
-    fn refuse<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
+    fn reject<T>(&mut self, at: usize, code: &'static str, message: &str) -> Option<T> {
         self.report(at, code, message);
         None
     }
 
-    /// Whether the block is a header at all.
+    /// Whether the block is a valid header.
     fn verify(&mut self, header: &Header, start: usize) -> Option<()> {
         let is_marked = header.as_bytes()[257..].starts_with(b"ustar");
         if !is_marked && start == 0 {
@@ -134,13 +134,13 @@ impl Walk<'_> {
         if is_marked && header.cksum().is_ok_and(|sum| summed.cksum().is_ok_and(|own| own == sum)) {
             return Some(());
         }
-        self.refuse(start, "mlf-tar-header", "the header of a member is damaged")
+        self.reject(start, "mlf-tar-header", "the header of a member is damaged")
     }
 
-    /// Where the content of a member lies.
+    /// The range of a member's content.
     fn content(&mut self, header: &Header, start: usize) -> Option<Range<usize>> {
         let Ok(own) = header.entry_size() else {
-            return self.refuse(start, "mlf-tar-header", "the size of a member is not a number");
+            return self.reject(start, "mlf-tar-header", "the size of a member is not a number");
         };
         let is_member = !matches!(
             header.entry_type(),
@@ -149,19 +149,19 @@ impl Walk<'_> {
         let said = self.next.size.filter(|_| is_member);
         if said.is_some_and(|said| own != 0 && own != said) {
             let message = "header and extended header of a member give it different sizes";
-            return self.refuse(start, "mlf-tar-header", message);
+            return self.reject(start, "mlf-tar-header", message);
         }
         let begin = start + BLOCK;
         let size = usize::try_from(said.unwrap_or(own)).ok();
         let end = size.and_then(|size| begin.checked_add(size));
         let Some(end) = end.filter(|end| *end <= self.bytes.len()) else {
             let message = "the archive ends before the content of a member does";
-            return self.refuse(start, "mlf-truncated", message);
+            return self.reject(start, "mlf-truncated", message);
         };
         Some(begin..end)
     }
 
-    /// Takes an extended header.
+    /// Reads an extended header.
     fn extend(&mut self, start: usize, content: Range<usize>) -> Option<()> {
         self.bounded(start, &content)?;
         self.next.is_there = true;
@@ -171,24 +171,24 @@ impl Walk<'_> {
         // What is after an empty line would not be read, and a record without its end would.
         let mut lines = records.split_inclusive(|byte| *byte == b'\n');
         if lines.any(|line| line == b"\n" || !line.ends_with(b"\n")) {
-            return self.refuse(start, "mlf-tar-header", malformed);
+            return self.reject(start, "mlf-tar-header", malformed);
         }
         for record in PaxExtensions::new(records) {
             let record = record.ok().and_then(|it| Some((it.key().ok()?, it.value_bytes())));
             let Some((key, value)) = record else {
-                return self.refuse(start, "mlf-tar-header", malformed);
+                return self.reject(start, "mlf-tar-header", malformed);
             };
             match key {
                 "path" => self.next.path = Some(value.to_vec()),
                 "size" => {
                     let size = std::str::from_utf8(value).ok().and_then(|size| size.parse().ok());
                     if size.is_none() {
-                        return self.refuse(start, "mlf-tar-header", malformed);
+                        return self.reject(start, "mlf-tar-header", malformed);
                     }
                     self.next.size = size;
                 }
                 key if key.starts_with("GNU.sparse.") => {
-                    let message = "a member is sparse: what it holds is not what the archive holds";
+                    let message = "a member is sparse: its content is not stored in the archive";
                     self.report(start, "mlf-tar-kind", message);
                 }
                 _ => {}
@@ -197,7 +197,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Takes a long name of GNU tar.
+    /// Reads a long name of GNU tar.
     fn long_name(&mut self, start: usize, content: Range<usize>) -> Option<()> {
         self.bounded(start, &content)?;
         let name = &self.bytes[content];
@@ -210,7 +210,7 @@ impl Walk<'_> {
     fn bounded(&mut self, start: usize, content: &Range<usize>) -> Option<()> {
         match content.len() {
             ..=MAX_EXTENSION => Some(()),
-            _ => self.refuse(start, "mlf-limit", "an extended header of more than 65536 bytes"),
+            _ => self.reject(start, "mlf-limit", "an extended header is larger than 65536 bytes"),
         }
     }
 
@@ -229,12 +229,12 @@ impl Walk<'_> {
             _ => "of an unknown kind",
         };
         let message = format!("member `{path}` is {what}");
-        let help = "a model has files and folders only";
+        let help = "only files and folders are supported";
         let diagnostic = Diagnostic::error("mlf-tar-kind", message).help(help);
         self.sink.push(at_byte(diagnostic, start));
     }
 
-    /// The end: a second block of zeros, then nothing but zeros.
+    /// Checks the end: a second block of zeros, followed by zeros only.
     fn end(&mut self, start: usize) {
         if self.next.is_there {
             self.report(start, "mlf-tar-header", "an extended header belongs to no member");
@@ -248,7 +248,7 @@ impl Walk<'_> {
     }
 }
 
-/// A file or folder of a valid path.
+/// Adds a file or folder with a valid path.
 struct Member {
     /// Offset of its header.
     header: usize,
@@ -257,12 +257,12 @@ struct Member {
     content: Range<usize>,
 }
 
-/// What is wrong with a member, at its header.
+/// Reports an error at the header of a member.
 fn report(code: &'static str, message: String, header: usize, sink: &mut Sink) {
     sink.push(at_byte(Diagnostic::error(code, message), header));
 }
 
-/// A member with its path in the form `a/b`; `None` of the root, and after a diagnostic.
+/// A member with its path in the form `a/b`; `None` for the root, and after a diagnostic.
 fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
     let Entry { header, path, is_folder, content } = entry;
     let Ok(path) = String::from_utf8(path) else {
@@ -277,15 +277,15 @@ fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
     if path.is_empty() && is_folder {
         return None;
     }
-    if let Some(fault) = path::fault(&path) {
-        report("mlf-path", format!("path `{path}` {fault}"), header, sink);
+    if let Some(error) = path::error(&path) {
+        report("mlf-path", format!("path `{path}` {error}"), header, sink);
         return None;
     }
     Some(Member { header, path, is_folder, content })
 }
 
-/// The members in the order of the archive, each folder once. A file that is there already is reported,
-/// and so are more members than are read.
+/// The members in the order of the archive, each folder once. Repeated files, and too many members, are
+/// reported.
 fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
     let mut seen = BTreeSet::new();
     let mut distinct: Vec<Member> = vec![];
@@ -303,7 +303,7 @@ fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
     distinct
 }
 
-/// A file is not a folder, neither one that is listed nor one that others lie in.
+/// Checks that no file is also a folder.
 fn check_folders(members: &[Member], sink: &mut Sink) {
     let of_kind = |is_folder: bool| -> BTreeMap<&str, usize> {
         let members = members.iter().filter(|member| member.is_folder == is_folder);

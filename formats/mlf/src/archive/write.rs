@@ -1,4 +1,4 @@
-//! Deterministic writing: the same members give the same bytes on any machine.
+//! Writes archives deterministically: the same members give the same bytes on any machine.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,19 +8,19 @@ use tar::{EntryType, Header};
 use super::path::folders;
 use super::{Archive, BLOCK, RECORD};
 
-/// Longest name and longest path before it in a POSIX header, in bytes.
+/// Maximum lengths of a name and of its prefix in a POSIX header, in bytes.
 const NAME: usize = 100;
 const PREFIX: usize = 155;
 
-/// Largest content that a POSIX header can state, in bytes: eleven octal digits.
+/// Maximum size of a content in a POSIX header, in bytes: eleven octal digits.
 const LARGEST: u64 = (1 << 33) - 1;
 
 impl Archive {
-    /// Writes the archive: plain POSIX headers, paths after `./`, folders before what they hold, all
-    /// owned by `root` (0), all of one time, in seconds since 1970.
+    /// Writes the archive: plain POSIX headers, paths after `./`, folders before their contents, all
+    /// owned by `root` (0), all with one time, in seconds since 1970.
     ///
     /// # Errors
-    /// Those of `sink`; a path or a content beyond what POSIX headers can say.
+    /// Those of `sink`; a path or a size that POSIX headers cannot represent.
     pub fn write(&self, time: u64, sink: &mut impl Write) -> io::Result<()> {
         let mut written = CountingWriter { sink, bytes: 0 };
         written.header("./", EntryType::Directory, 0, time)?;
@@ -56,12 +56,12 @@ impl<W: Write> CountingWriter<W> {
     }
 
     fn header(&mut self, path: &str, kind: EntryType, size: u64, time: u64) -> io::Result<()> {
-        let refuse = |what: &str| Err(io::Error::other(format!("`{path}`: {what} of tar")));
+        let reject = |what: &str| Err(io::Error::other(format!("`{path}`: {what} of tar")));
         let Some((prefix, name)) = split(path) else {
-            return refuse("the path is longer than a POSIX header");
+            return reject("the path does not fit into a POSIX header");
         };
         if size > LARGEST || time > LARGEST {
-            return refuse("the size or time is beyond a POSIX header");
+            return reject("the size or time does not fit into a POSIX header");
         }
         let mut header = Header::new_ustar();
         header.set_entry_type(kind);
@@ -83,7 +83,7 @@ impl<W: Write> CountingWriter<W> {
     }
 }
 
-/// A path in two parts that fit a header, the shorter the better for the first.
+/// Splits a path into two parts that fit into a header, with the shortest possible prefix.
 fn split(path: &str) -> Option<(&str, &str)> {
     if path.len() <= NAME {
         return Some(("", path));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_beyond_a_header_are_refused() {
+    fn paths_beyond_a_header_are_rejected() {
         let long = "n".repeat(150);
         assert!(archive(&[&long]).write(0, &mut vec![]).is_err());
     }

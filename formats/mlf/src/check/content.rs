@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::types::Type;
 use irc_diag::clip;
 
-/// Checks what the metadata say of other members.
+/// Checks the metadata against other members.
 pub(super) fn check(
     package: &Package,
     ours: &Extension,
@@ -51,7 +51,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every member but the metadata has its hash.
+/// Checks the hash of every member except the metadata.
 fn hashes(
     archive: &Archive,
     stated: &BTreeMap<String, String>,
@@ -66,7 +66,7 @@ fn hashes(
                 error(found, "mlf-hash", message, place());
             }
             Some(content) if depth == Depth::Content && hash(content) != *expected => {
-                let message = format!("`{}` does not have this hash", clip(path));
+                let message = format!("`{}` has another hash", clip(path));
                 let diagnostic = Diagnostic::error("mlf-hash", message).path(place());
                 found.push(diagnostic.with_note(format!("it is {}", hash(content))));
             }
@@ -80,7 +80,7 @@ fn hashes(
     }
 }
 
-/// The shared library is for the machine of the objects, and has what graphs call.
+/// Checks that the shared library is for the machine of the objects, and exports the functions of graphs.
 fn library(
     archive: &Archive,
     shared: &SharedLibrary,
@@ -108,11 +108,11 @@ fn library(
     }
 }
 
-/// What our archives say of a model.
+/// Checks irc's extensions for a model.
 struct ExtensionCheck<'p> {
     archive: &'p Archive,
     model: &'p Model<'p>,
-    /// Path of what is said.
+    /// Path of the extension.
     place: String,
     depth: Depth,
 }
@@ -134,7 +134,7 @@ impl ExtensionCheck<'_> {
         }
     }
 
-    /// The member of weights holds each parameter once, aligned, and nothing else.
+    /// Checks that the member of weights holds each parameter once, aligned, and nothing else.
     fn weights(&self, weights: &Weights, found: &mut Vec<Diagnostic>) {
         const CODE: &str = "mlf-weights";
         let (params, place) = (self.model.params, format!("{}.weights", self.place));
@@ -144,7 +144,7 @@ impl ExtensionCheck<'_> {
         };
         let numbers = by_name(params);
         for name in numbers.keys().filter(|name| !weights.offsets.contains_key(**name)) {
-            let message = format!("parameter `{}` has no place", clip(name));
+            let message = format!("parameter `{}` has no offset", clip(name));
             error(found, CODE, message, format!("{place}.offsets"));
         }
         let mut free = 0;
@@ -160,13 +160,13 @@ impl ExtensionCheck<'_> {
             let held = end
                 .and_then(|end| content.get(usize::try_from(offset).ok()?..end.try_into().ok()?));
             let message = match held {
-                None => format!("`{}` ends after the member does", clip(name)),
+                None => format!("`{}` exceeds the member", clip(name)),
                 Some(_) if offset % ALIGNMENT as u64 != 0 => {
                     format!("`{}` is not aligned to {ALIGNMENT} bytes", clip(name))
                 }
                 Some(_) if offset < free => format!("`{}` overlaps another parameter", clip(name)),
                 Some(held) if self.depth == Depth::Content && *held != *param.data => {
-                    format!("`{}` is not the parameter of that name", clip(name))
+                    format!("`{}` differs from the parameter of that name", clip(name))
                 }
                 Some(_) => {
                     free = end.unwrap_or(free);
@@ -177,7 +177,7 @@ impl ExtensionCheck<'_> {
         }
     }
 
-    /// A test vector has what goes in and what comes out, of the graph's types.
+    /// Checks that a test vector has inputs and outputs of the graph's types.
     fn test_vector(
         &self,
         vector: &Vector,
@@ -186,7 +186,7 @@ impl ExtensionCheck<'_> {
         found: &mut Vec<Diagnostic>,
     ) {
         let Some(graph) = self.model.graph else {
-            let message = "a model without a valid graph has no test vectors".into();
+            let message = "test vectors require a valid graph".into();
             return error(found, "mlf-test-vector", message, place.into());
         };
         let inputs = expected_inputs(graph, self.model.params);
@@ -229,7 +229,7 @@ fn tensors(
         let show = |(name, ty): (&String, &&Type)| format!("`{}` {ty}", clip(name));
         tensors.iter().map(show).collect::<Vec<_>>().join(", ")
     };
-    let diagnostic = error(format!("`{}` does not hold what the graph has", clip(path)));
-    let diagnostic = diagnostic.with_note(format!("it holds {}", show(&given)));
+    let diagnostic = error(format!("`{}` does not match the graph", clip(path)));
+    let diagnostic = diagnostic.with_note(format!("it has {}", show(&given)));
     Some(diagnostic.with_note(format!("the graph has {}", show(&expected))))
 }

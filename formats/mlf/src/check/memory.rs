@@ -1,4 +1,4 @@
-//! Checks that the sizes in metadata are those that follow from graph and parameters.
+//! Checks that the sizes in metadata follow from graph and parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(super) fn check(
         memory,
         is_ours: package.metadata.extension.is_some(),
         version: package.metadata.version,
-        // Version 1 lists storages right under `memory`.
+        // Version 1 lists storages directly under `memory`.
         place: format!("{}.memory", package.metadata.module_path(module)),
     };
     let mut found = vec![];
@@ -50,7 +50,7 @@ struct Model<'p> {
 }
 
 impl Model<'_> {
-    /// A size that is not the true one. What TVM is known to get wrong is a warning.
+    /// Reports a wrong size. Known errors of TVM are warnings.
     fn size(
         &self,
         what: &str,
@@ -62,10 +62,10 @@ impl Model<'_> {
         if stated == real {
             return;
         }
-        let message = format!("{what} takes {real} bytes, not {stated}");
+        let message = format!("expected {real} bytes for {what}, found {stated}");
         let diagnostic = match !self.is_ours && is_tvms {
             true => Diagnostic::warning("mlf-tvm-size", message)
-                .with_note("TVM is known to state such sizes wrongly"),
+                .with_note("TVM is known to write wrong sizes here"),
             false => Diagnostic::error("mlf-size", message),
         };
         found.push(diagnostic.path(path));
@@ -99,7 +99,7 @@ impl Model<'_> {
         self.bindings(&place, found);
     }
 
-    /// Inputs are named at the storage that they lie in.
+    /// Checks that inputs are named at their storages.
     fn bindings(&self, place: &str, found: &mut Vec<Diagnostic>) {
         let named = self.graph.named_inputs();
         let lies = |(number, (_, entry)): (usize, &(&str, usize))| {
@@ -114,20 +114,20 @@ impl Model<'_> {
             let real = numbers.get(&storage.id).map(|number| named[*number as usize].0);
             if stated != real {
                 let (id, stated, real) = (storage.id, shown(stated), shown(real));
-                let message = format!("storage {id} holds {real}, not {stated}");
+                let message = format!("expected {real} in storage {id}, found {stated}");
                 // TVM takes indices of entries for those of nodes.
                 self.ours("mlf-binding", message, format!("{place}[{index}]"), found);
             }
         }
     }
 
-    /// A diagnostic that is an error in our archives alone.
+    /// A diagnostic that is an error only in irc's archives.
     fn ours(&self, code: &'static str, message: String, path: String, found: &mut Vec<Diagnostic>) {
         let severity = if self.is_ours { Severity::Error } else { Severity::Warning };
         found.push(Diagnostic::new(severity, code, message).path(path));
     }
 
-    /// The workspace of each function that is called is stated.
+    /// Checks that the workspace of each called function is stated.
     fn functions(&self, found: &mut Vec<Diagnostic>) {
         if self.version == 1 {
             return;
@@ -152,7 +152,7 @@ impl Model<'_> {
         self.size("the parameters", constants, false, path("constants"), found);
         let io = (stated.io, io_bytes(graph, params));
         let is_tvms = stated.io == tvm_io_bytes(graph, params);
-        self.size("what goes in and out", io, is_tvms, path("io"), found);
+        self.size("inputs and outputs", io, is_tvms, path("io"), found);
         let called = self.called();
         let workspace = (stated.workspace, workspace_bytes(graph, &called));
         // TVM counts tuples once for each of their fields; from version 6 on it may plan pools.
@@ -161,7 +161,7 @@ impl Model<'_> {
         self.size("the workspace", workspace, is_tvms, path("workspace"), found);
         let real = usage(graph, params, &called, stated.device);
         self.tensors("inputs", &stated.inputs, &real.inputs, &place, found);
-        // Outputs may have names of their own: their order is not told.
+        // Outputs may have their own names: their order is not stated.
         if stated.outputs.len() == real.outputs.len() && self.is_ours {
             self.tensors("outputs", &stated.outputs, &real.outputs, &place, found);
         }
@@ -175,7 +175,7 @@ impl Model<'_> {
         usages.filter(|usage| called.contains_key(usage.name.as_str())).cloned().collect()
     }
 
-    /// Sizes of none or several devices.
+    /// Reports that the sizes of zero or several devices are not checked.
     fn no_main(&self, found: &mut Vec<Diagnostic>) {
         if self.version == 1 {
             return;
@@ -189,7 +189,7 @@ impl Model<'_> {
         found.push(Diagnostic::note("mlf-devices", message).path(path));
     }
 
-    /// Tensors by name, which versions from 7 on state.
+    /// Checks tensors by name, which versions from 7 on state.
     fn tensors(
         &self,
         key: &str,
@@ -207,16 +207,16 @@ impl Model<'_> {
             };
             tensors.iter().map(show).collect::<Vec<_>>().join(", ")
         };
-        let message = format!("{key} are not those of the graph");
+        let message = format!("{key} do not match the graph");
         let diagnostic = Diagnostic::error("mlf-signature", message).path(format!("{place}.{key}"));
         found.push(diagnostic.with_note(format!("the graph has {}", show(real))));
     }
 
-    /// The graph lies on the device that the memory is stated of.
+    /// Checks that the graph is on the device of the memory.
     fn device(&self, device: i64, place: &str, found: &mut Vec<Diagnostic>) {
         let mut others = self.graph.entries.iter().filter_map(|entry| entry.device);
         if let Some(other) = others.find(|other| *other != device) {
-            let message = format!("the graph is for device type {other}, not {device}");
+            let message = format!("expected device type {device} of the graph, found {other}");
             error(found, "mlf-target", message, format!("{place}.device"));
         }
     }

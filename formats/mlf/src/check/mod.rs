@@ -16,19 +16,19 @@ use crate::package::Package;
 use crate::params::Param;
 use crate::report::Report;
 
-/// How much of an archive is looked at.
+/// How thoroughly an archive is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
-    /// Everything but the data of parameters, so that the time does not grow with them.
+    /// Everything except the data of parameters, so that the time does not grow with them.
     Form,
-    /// Hashes of all members, and copies of parameters byte by byte, as well.
+    /// Also hashes of all members, and copies of parameters byte by byte.
     Content,
 }
 
-/// Everything found in an archive that was read.
+/// All diagnostics of an archive that was read.
 ///
-/// What makes a client reject it or compute wrong numbers is an error; what only some clients take,
-/// and what TVM is known to get wrong, is a warning.
+/// Reasons for a client to reject it or to compute wrong numbers are errors; reasons for only some clients
+/// to reject it, and known errors of TVM, are warnings.
 pub fn check(package: &Package, depth: Depth) -> Report {
     let mut report = Report::default();
     let Package { archive, metadata, parts, library } = package;
@@ -44,7 +44,7 @@ pub fn check(package: &Package, depth: Depth) -> Report {
     let has_code = archive.within(OBJECTS).chain(archive.within(SOURCES)).next().is_some();
     if !has_code {
         let diagnostic = Diagnostic::error("mlf-no-code", "there is no object and no source");
-        let help = format!("code lies in `{OBJECTS}` or `{SOURCES}`");
+        let help = format!("code is stored in `{OBJECTS}` or `{SOURCES}`");
         report.add(Source::new(archive.name(), ""), one(diagnostic.help(help)));
     }
     if let Some(extension) = &metadata.extension {
@@ -53,7 +53,7 @@ pub fn check(package: &Package, depth: Depth) -> Report {
     report.sorted()
 }
 
-/// A model of which something else is said elsewhere.
+/// A model for checks of other members.
 struct Model<'p> {
     /// Its graph, if it has one without errors.
     graph: Option<&'p Graph>,

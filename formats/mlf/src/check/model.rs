@@ -12,10 +12,10 @@ use crate::params::{Param, by_name};
 use crate::report::Report;
 use irc_diag::clip;
 
-/// Name of a model that is given none, which TVM 0.8 takes for that of every model.
+/// Default name of a model, which TVM 0.8 uses for every model.
 const TVMS_NAME: &str = "default";
 
-/// Checks one model; its graph, if it has one without errors.
+/// Checks one model; returns its graph, if it has one without errors.
 pub(super) fn check<'p>(
     package: &Package,
     module: &Module,
@@ -26,9 +26,9 @@ pub(super) fn check<'p>(
     let mut of_metadata = vec![];
     names(package, module, &mut of_metadata);
     report.add_json(archive, PATH, of_metadata);
-    let faults = part.graph.as_ref().map(graph::check).unwrap_or_default();
-    let sound = part.graph.as_ref().filter(|_| faults.is_empty());
-    let mut of_graph = faults;
+    let errors = part.graph.as_ref().map(graph::check).unwrap_or_default();
+    let sound = part.graph.as_ref().filter(|_| errors.is_empty());
+    let mut of_graph = errors;
     let mut of_params = Sink::new();
     if let Some(graph) = sound {
         of_graph = graph::outside_subset(graph);
@@ -38,14 +38,14 @@ pub(super) fn check<'p>(
     }
     report.add_json(archive, &package.metadata.graph_path(module), of_graph);
     if package.library.has_linked_params() && !part.params.is_empty() {
-        let message = "the library holds the parameters itself: TVM crashes when these are loaded";
+        let message = "the library contains the parameters: TVM crashes when it loads them";
         of_params.push(Diagnostic::warning("mlf-linked-params", message));
     }
     report.add(archive.binary_of(&Metadata::params_path(module)), of_params);
     sound
 }
 
-/// What the metadata name is there.
+/// Checks that the files named in metadata exist.
 fn names(package: &Package, module: &Module, found: &mut Vec<Diagnostic>) {
     entry_point(package, module, found);
     let has_params = matches!(module.memory, Memory::Model(_));
@@ -56,7 +56,7 @@ fn names(package: &Package, module: &Module, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Parameters are inputs of the graph, of the same type, and not the first.
+/// Checks that parameters are inputs of the graph with the same types, and none is the first.
 fn agreement(graph: &Graph, params: &[Param], found: &mut Vec<Diagnostic>) {
     let numbers = by_name(params);
     for (index, (name, entry)) in graph.named_inputs().into_iter().enumerate() {
@@ -65,28 +65,28 @@ fn agreement(graph: &Graph, params: &[Param], found: &mut Vec<Diagnostic>) {
         if param.ty != *ty {
             let key = if param.ty.dtype == ty.dtype { "shape" } else { "dltype" };
             let message =
-                format!("`{}` is {ty} here, but parameters hold {}", clip(name), param.ty);
+                format!("`{}` is {ty} here, but {} in the parameters", clip(name), param.ty);
             error(found, "mlf-param-type", message, format!("$.attrs.{key}[1][{entry}]"));
         }
         if index == 0 {
             let message =
-                format!("the first input is parameter `{}`: TVM's C runtime stops", clip(name));
+                format!("the first input is parameter `{}`: TVM's C runtime fails", clip(name));
             let diagnostic = Diagnostic::warning("mlf-subset-first-input", message);
             found.push(diagnostic.path("$.arg_nodes[0]"));
         }
     }
 }
 
-/// Parameters that the graph has no input for.
+/// Parameters that are not inputs of the graph.
 fn surplus(graph: &Graph, params: &[Param], found: &mut Sink) {
     let inputs: BTreeMap<&str, usize> = graph.named_inputs().into_iter().collect();
     for param in params.iter().filter(|param| !inputs.contains_key(param.name.as_str())) {
-        let message = format!("no input is named `{}`: TVM's C runtime stops", clip(&param.name));
+        let message = format!("no input is named `{}`: TVM's C runtime fails", clip(&param.name));
         found.push(Diagnostic::warning("mlf-subset-surplus-param", message));
     }
 }
 
-/// Functions that are called are in the library.
+/// Checks that called functions are in the library.
 fn functions(package: &Package, graph: &Graph, found: &mut Vec<Diagnostic>) {
     let called = graph.functions().into_iter();
     for (name, node) in called.filter(|(name, _)| !package.library.functions.contains_key(*name)) {
@@ -99,7 +99,7 @@ fn missing(name: &str, path: String, found: &mut Vec<Diagnostic>) {
     error(found, "mlf-missing-function", message, path);
 }
 
-/// What runs without a graph has a function to run it; operators have theirs.
+/// Checks that a model without a graph has an entry point, and operators have their functions.
 fn entry_point(package: &Package, module: &Module, found: &mut Vec<Diagnostic>) {
     let defined = &package.library.functions;
     let place = package.metadata.module_path(module);
@@ -112,7 +112,7 @@ fn entry_point(package: &Package, module: &Module, found: &mut Vec<Diagnostic>) 
     if !module.executors.contains(&Executor::Aot) {
         return;
     }
-    // Of TVM 0.8, of later ones, and with the interface in C.
+    // In TVM 0.8, in later versions, and with the C interface.
     let name = |last: &str| format!("tvmgen_{}_{last}", module.name);
     let mut names = ["run_model", "__tvm_main__", "run"].into_iter().map(name);
     if !names.any(|name| defined.contains_key(name.as_str())) {

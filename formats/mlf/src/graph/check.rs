@@ -7,12 +7,12 @@ use irc_diag::{Diagnostic, Sink};
 use super::{Edge, Graph, storage};
 use irc_diag::clip;
 
-/// Everything that is wrong with a graph; diagnostics have paths, and no places in a text.
+/// All errors of a graph; diagnostics have paths, but no spans.
 pub fn check(graph: &Graph) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     structure(graph, &mut sink);
     types(graph, &mut sink);
-    // Life times follow from edges.
+    // Live ranges follow from edges.
     if !sink.has_errors() {
         storage::check(graph, &mut sink);
     }
@@ -26,7 +26,7 @@ fn error(code: &'static str, message: String, path: String) -> Diagnostic {
 fn structure(graph: &Graph, sink: &mut Sink) {
     let given = graph.first_entries().last().copied().unwrap_or_default();
     if given != graph.entries.len() {
-        let message = format!("nodes give {given} entries, {} are listed", graph.entries.len());
+        let message = format!("nodes have {given} entries, but {} are listed", graph.entries.len());
         sink.push(error("mlf-graph-entries", message, "$.attrs".into()));
     }
     for (index, call) in graph.calls() {
@@ -52,7 +52,7 @@ fn structure(graph: &Graph, sink: &mut Sink) {
     inputs(graph, sink);
 }
 
-/// A call reads what an earlier node gives.
+/// Calls read results of earlier nodes.
 fn operand_of(graph: &Graph, index: usize, edge: &Edge, path: String, sink: &mut Sink) {
     let node = edge.node;
     if !there(graph, edge, path.clone(), sink) || node < index {
@@ -60,9 +60,9 @@ fn operand_of(graph: &Graph, index: usize, edge: &Edge, path: String, sink: &mut
     }
     let name = clip(&graph.nodes[index].name);
     let message = match node == index {
-        true => format!("`{name}` reads what it gives itself"),
+        true => format!("`{name}` reads its own result"),
         false => format!(
-            "`{name}` reads what `{}` gives, which runs later",
+            "`{name}` reads the result of `{}`, which runs later",
             clip(&graph.nodes[node].name)
         ),
     };
@@ -73,19 +73,21 @@ fn operand_of(graph: &Graph, index: usize, edge: &Edge, path: String, sink: &mut
     );
 }
 
-/// Whether an edge leads from an output that is there.
+/// Checks that an edge starts at an existing output.
 fn there(graph: &Graph, edge: &Edge, path: String, sink: &mut Sink) -> bool {
     let outputs = graph.nodes.get(edge.node).map(super::Node::outputs);
     let message = match outputs {
         Some(outputs) if edge.output < outputs => return true,
-        Some(outputs) => format!("node {} has {outputs} outputs, not {}", edge.node, edge.output),
+        Some(outputs) => {
+            format!("node {} has {outputs} outputs, expected more than {}", edge.node, edge.output)
+        }
         None => format!("there is no node {}", edge.node),
     };
     sink.push(error("mlf-graph-reference", message, path));
     false
 }
 
-/// The inputs listed are the nodes that are inputs, each once, with names of their own.
+/// The inputs listed are the input nodes, each once, with unique names.
 fn inputs(graph: &Graph, sink: &mut Sink) {
     let mut listed = vec![false; graph.nodes.len()];
     let namesakes = namesakes(graph);
@@ -94,7 +96,7 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
         let message = match graph.nodes.get(node) {
             None => format!("there is no node {node}"),
             Some(input) if input.call.is_some() => {
-                format!("node {node} is `{}`, a call and not an input", clip(&input.name))
+                format!("node {node} is `{}`, which is not an input but a call", clip(&input.name))
             }
             Some(input) if listed[node] => format!("input `{}` is listed twice", clip(&input.name)),
             Some(input) => {
@@ -117,7 +119,7 @@ fn inputs(graph: &Graph, sink: &mut Sink) {
     }
 }
 
-/// Of each node that is an input, the first input listed that has its name.
+/// For each input node, the input listed before it with the same name.
 fn namesakes(graph: &Graph) -> Vec<Option<usize>> {
     let is_input = |node: usize| graph.nodes.get(node).is_some_and(|node| node.call.is_none());
     let mut namesakes = vec![None; graph.nodes.len()];
@@ -134,7 +136,7 @@ fn namesakes(graph: &Graph) -> Vec<Option<usize>> {
 fn types(graph: &Graph, sink: &mut Sink) {
     for (index, entry) in graph.entries.iter().enumerate() {
         if entry.ty.bytes().is_none() {
-            let message = format!("no tensor can be {}", clip(&entry.ty.to_string()));
+            let message = format!("invalid tensor type {}", clip(&entry.ty.to_string()));
             sink.push(error("mlf-graph-shape", message, format!("$.attrs.shape[1][{index}]")));
         }
         if entry.storage < 0 {

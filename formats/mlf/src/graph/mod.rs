@@ -1,7 +1,7 @@
-//! Graphs as TVM's GraphExecutor runs them: `graph.json`.
+//! Graphs of TVM's GraphExecutor: `graph.json`.
 //!
-//! Nodes run in the order in which they are listed. Each has entries: an input one, a call as many as it has
-//! outputs. Entries are in storages, which later entries may reuse.
+//! Nodes run in the order in which they are listed. Each has entries: an input one, a call one per
+//! output. Entries are in storages, which later entries may reuse.
 
 mod check;
 mod read;
@@ -20,47 +20,47 @@ use std::collections::BTreeMap;
 
 use crate::types::Type;
 
-/// Function that does nothing: its output lies where its input does.
+/// A function without effect: its output aliases its input.
 pub const NOP: &str = "__nop";
 
-/// Function that TVM's C++ runtime has built in.
+/// A function built into TVM's C++ runtime.
 pub const COPY: &str = "__copy";
 
 /// A graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// What runs, in this order.
+    /// Nodes, in execution order.
     pub nodes: Vec<Node>,
     /// Indices of the nodes that are inputs or parameters, in the order in which clients count
     /// them.
     pub inputs: Vec<usize>,
-    /// What comes out, in order.
+    /// Outputs, in order.
     pub outputs: Vec<Edge>,
-    /// What nodes give, node by node.
+    /// Entries of nodes, node by node.
     pub entries: Vec<Entry>,
 }
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name; inputs are set by it.
+    /// Its name, by which inputs are set.
     pub name: String,
-    /// The call that it is; `None` for an input or parameter.
+    /// The call; `None` for an input or parameter.
     pub call: Option<Call>,
 }
 
-/// A call of a function of the library, which is given the inputs, then the outputs.
+/// A call of a function of the library, with the inputs, then the outputs, as arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Name of the function.
     pub function: String,
-    /// What it reads.
+    /// Its operands.
     pub inputs: Vec<Edge>,
-    /// Number of entries that it gives.
+    /// Number of its outputs.
     pub outputs: usize,
     /// Whether tensors are passed as if they had one dimension.
     pub flatten: bool,
-    /// What else is said of it, which clients ignore: layouts, hashes.
+    /// Further attributes, which clients ignore: layouts, hashes.
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -69,30 +69,30 @@ pub struct Call {
 pub struct Edge {
     /// The node.
     pub node: usize,
-    /// Which of its outputs.
+    /// Index of the output.
     pub output: usize,
 }
 
-/// A tensor that a node gives.
+/// A tensor defined by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its type.
     pub ty: Type,
-    /// The storage that it lies in.
+    /// Its storage.
     pub storage: i64,
-    /// Device type (DLPack's) that it lies on, where the graph says so.
+    /// Its device type (DLPack's), if the graph states it.
     pub device: Option<i64>,
 }
 
 impl Node {
-    /// Number of entries that the node gives.
+    /// Number of entries of the node.
     pub fn outputs(&self) -> usize {
         self.call.as_ref().map_or(1, |call| call.outputs)
     }
 }
 
 impl Graph {
-    /// Index of the first entry of each node, then the number of entries that nodes give together.
+    /// Index of the first entry of each node, followed by the total number of entries.
     pub fn first_entries(&self) -> Vec<usize> {
         let mut first = vec![0];
         first.extend(self.nodes.iter().scan(0usize, |sum, node| {
@@ -102,7 +102,7 @@ impl Graph {
         first
     }
 
-    /// Name and index of the entry of each input, in the order of clients; of a graph without
+    /// Name and index of the entry of each input, in the order of clients; for a graph without
     /// errors.
     pub fn named_inputs(&self) -> Vec<(&str, usize)> {
         let first = self.first_entries();
@@ -110,7 +110,7 @@ impl Graph {
         self.inputs.iter().filter_map(named).collect()
     }
 
-    /// Indices of the entries that come out, in order; of a graph without errors.
+    /// Indices of the output entries, in order; for a graph without errors.
     pub fn output_entries(&self) -> Vec<usize> {
         let first = self.first_entries();
         let entry = |edge: &Edge| Some(first.get(edge.node)?.saturating_add(edge.output));

@@ -1,7 +1,7 @@
 //! Reads a graph from JSON.
 //!
-//! What clients of the GraphExecutor reject is an error; what only some of them accept, and the
-//! graph does not keep, is a warning.
+//! Graphs that all clients of the GraphExecutor reject are errors; parts that only some accept, and the
+//! [`Graph`] does not represent, are warnings.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ use crate::types::{DataType, Type};
 /// The keys of a graph.
 const KEYS: [&str; 5] = ["nodes", "arg_nodes", "heads", "attrs", "node_row_ptr"];
 
-/// A key that TVM's readers stop at, so that it must be the last.
+/// The key at which TVM's readers stop, so that it must be the last.
 const LAST_KEY: &str = "metadata";
 
-/// Reads a graph; `None` after an error, which is in `sink`. [`super::check`] says whether the
-/// graph makes sense.
+/// Reads a graph; `None` after an error. [`super::check`] validates
+/// it further.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Graph> {
     let before = sink.error_count();
     let tree = parse(source, sink)?;
@@ -54,9 +54,7 @@ fn known_keys(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) {
         let is_last = index + 1 == count;
         let key = &*member.key;
         let diagnostic = match key == LAST_KEY {
-            true if is_last => {
-                Diagnostic::warning("mlf-subset-key", format!("`{key}` is left out"))
-            }
+            true if is_last => Diagnostic::warning("mlf-subset-key", format!("`{key}` is ignored")),
             true => {
                 let message = format!("clients stop reading at `{key}`, which is not last");
                 Diagnostic::error("mlf-graph-key", message)
@@ -70,7 +68,7 @@ fn known_keys(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) {
     }
 }
 
-/// Clients read no `\u` escapes.
+/// Clients do not support `\u` escapes.
 fn strings(r: &mut Reader<'_>, text: &str, node: &Node<'_>, at: &At<'_>) {
     match &node.value {
         Value::String(_) => escape(r, text, node.span(), at),
@@ -125,7 +123,7 @@ fn is_node_key(key: &str) -> bool {
     ["op", "name", "inputs", "attrs", "control_deps"].contains(&key)
 }
 
-/// An input calls nothing.
+/// Checks that an input has no call.
 fn input(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, inputs: Vec<Edge>) -> Option<Call> {
     if !inputs.is_empty() {
         let diagnostic = Diagnostic::error("mlf-graph-op", "an input has inputs itself");
@@ -150,7 +148,7 @@ fn call(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, inputs: Vec<Edge>) -> O
     let mut number = |key: &str, text: Option<&str>| {
         let number = text?.parse::<usize>().ok();
         if number.is_none() {
-            let message = format!("`{}` is no number", clip(text.unwrap_or_default()));
+            let message = format!("`{}` is not a number", clip(text.unwrap_or_default()));
             let diagnostic = Diagnostic::error("mlf-graph-count", message);
             report(r, diagnostic, attrs.get(key)?, &place.key(key));
         }
@@ -222,7 +220,7 @@ fn entries(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Vec<Entr
     Some(types.zip(storages).zip(devices).map(entry).collect())
 }
 
-/// Lists that the graph does not keep: clients skip those of integers, and reject others.
+/// Lists that are not represented: clients skip those of integers, and reject others.
 fn extra(r: &mut Reader<'_>, key: &str, value: &Node<'_>, at: &At<'_>) {
     if ["dltype", "storage_id", "shape", "device_index"].contains(&key) {
         return;
@@ -230,11 +228,11 @@ fn extra(r: &mut Reader<'_>, key: &str, value: &Node<'_>, at: &At<'_>) {
     let kind = value.elements().and_then(|elements| elements.first()?.text()).unwrap_or_default();
     let diagnostic = match (key, kind) {
         ("storage_scope", _) => {
-            let message = "`storage_scope` is left out; clients before TVM 0.9 refuse it";
+            let message = "`storage_scope` is ignored; clients before TVM 0.9 reject it";
             Diagnostic::warning("mlf-subset-key", message)
         }
         (_, "list_int" | "size_t") => {
-            let message = format!("list `{}` is left out; TVM's C runtime fails on it", clip(key));
+            let message = format!("list `{}` is ignored; TVM's C runtime fails on it", clip(key));
             Diagnostic::warning("mlf-subset-key", message)
         }
         _ => Diagnostic::error("mlf-graph-key", format!("clients reject the list `{}`", clip(key))),
@@ -277,7 +275,7 @@ fn dtype(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<DataType> 
     }
 }
 
-/// `node_row_ptr` says at which entry each node begins, and how many there are.
+/// Checks `node_row_ptr`, which states the first entry of each node, and the number of entries.
 fn check_rows(r: &mut Reader<'_>, graph: &Graph, rows: &[usize], value: &Node<'_>, at: &At<'_>) {
     let expected = graph.first_entries();
     if rows == expected {
@@ -287,7 +285,12 @@ fn check_rows(r: &mut Reader<'_>, graph: &Graph, rows: &[usize], value: &Node<'_
     let (index, message) = match first {
         Some(index) => {
             let (expected, found) = (expected[index], rows[index]);
-            (index, format!("entry {found} stands where nodes before give {expected}"))
+            (
+                index,
+                format!(
+                    "expected entry {expected}, the number of entries of earlier nodes, found {found}"
+                ),
+            )
         }
         None => {
             let message = format!("expected {} numbers, found {}", expected.len(), rows.len());

@@ -1,4 +1,4 @@
-//! Storages: which entries are in each, and their live ranges.
+//! Storages: their entries, and their live ranges.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use irc_diag::{Diagnostic, Sink};
 use super::{Graph, NOP};
 use irc_diag::clip;
 
-/// After the last node: outputs are read then.
+/// After the last node, when outputs are read.
 const END: usize = usize::MAX;
 
-/// Bytes of each storage: those of the largest entry in it; of a graph without errors.
+/// Bytes of each storage: those of its largest entry; for a graph without errors.
 pub fn storages(graph: &Graph) -> BTreeMap<i64, u64> {
     largest(graph, &|_| true)
 }
@@ -26,7 +26,7 @@ pub(crate) fn largest(graph: &Graph, counts: &dyn Fn(usize) -> bool) -> BTreeMap
     sizes
 }
 
-/// Of each entry, whether it is neither an input nor an output; of a graph without errors.
+/// For each entry, whether it is neither an input nor an output; for a graph without errors.
 pub fn is_temporary(graph: &Graph) -> Vec<bool> {
     let mut temporary = vec![true; graph.entries.len()];
     let inputs = graph.named_inputs().into_iter().map(|(_, entry)| entry);
@@ -38,18 +38,18 @@ pub fn is_temporary(graph: &Graph) -> Vec<bool> {
     temporary
 }
 
-/// When a storage holds something that is still needed.
+/// The live range of an entry in a storage.
 #[derive(Clone, Copy)]
 struct LiveRange {
-    /// First node during which it does.
+    /// First node of the range.
     begin: usize,
-    /// Last such node.
+    /// Last node of the range.
     end: usize,
     /// The entry.
     entry: usize,
 }
 
-/// Reports storages that hold two tensors at once.
+/// Reports storages with overlapping live ranges.
 pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
     let mut lives = lives(graph);
@@ -75,13 +75,13 @@ fn overlap(graph: &Graph, first: &[usize], old: LiveRange, new: LiveRange) -> Di
     };
     let storage = graph.entries[new.entry].storage;
     let (makes, made) = (producer(new), producer(old));
-    let message = format!("{makes} is put into storage {storage}, where {made} is still needed");
+    let message = format!("{makes} is written to storage {storage}, where {made} is still live");
     Diagnostic::error("mlf-graph-overlap", message)
         .path(format!("$.attrs.storage_id[1][{}]", new.entry))
         .related(format!("$.attrs.storage_id[1][{}]", old.entry), "needed still")
 }
 
-/// What lies in one storage is on one device.
+/// All entries of a storage are on one device.
 fn devices(graph: &Graph, lives: &[LiveRange], sink: &mut Sink) {
     let device = |life: &LiveRange| graph.entries[life.entry].device;
     for pair in lives.windows(2).filter(|pair| device(&pair[0]) != device(&pair[1])) {
@@ -91,12 +91,12 @@ fn devices(graph: &Graph, lives: &[LiveRange], sink: &mut Sink) {
     }
 }
 
-/// The life of each tensor. Inputs and parameters are there from one run to the next. What
-/// [`NOP`] gives is its input under another name.
+/// The live range of each tensor. Inputs and parameters are live from one run to the next. The result
+/// of [`NOP`] is its input under another name.
 fn lives(graph: &Graph) -> Vec<LiveRange> {
     let first = graph.first_entries();
     let mut lives: Vec<LiveRange> = vec![];
-    // The tensor that each entry names.
+    // The tensor of each entry.
     let mut named: Vec<usize> = vec![];
     for (index, node) in graph.nodes.iter().enumerate() {
         let Some(call) = &node.call else {

@@ -1,6 +1,6 @@
 //! The subset of graphs that every client accepts: TVM's C++ runtimes, the DLR runtime, TVM's C runtime.
 //!
-//! The bounds are those of the C runtime, whose buffers are fixed: beyond them it hangs or stops.
+//! The limits are those of the C runtime, whose buffers have fixed sizes: beyond them it hangs or fails.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -11,14 +11,14 @@ use irc_diag::clip;
 /// Maximum number of arguments of a function.
 const MAX_ARGUMENTS: usize = 9;
 
-/// Longest names of inputs and of functions, and longest keys and values of attributes, in bytes.
+/// Maximum lengths of names of inputs and of functions, and of keys and values of attributes, in bytes.
 const MAX_INPUT_NAME: usize = 79;
 const MAX_FUNCTION_NAME: usize = 119;
 const MAX_KEY: usize = 19;
 const MAX_VALUE: usize = 119;
 
-/// What some client does not take of a graph without errors: warnings with paths, and no places
-/// in a text.
+/// Reasons why some client rejects a graph without errors: warnings with paths, but no
+/// spans.
 pub fn outside_subset(graph: &Graph) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -31,8 +31,7 @@ pub fn outside_subset(graph: &Graph) -> Vec<Diagnostic> {
     }
     for (index, entry) in graph.entries.iter().enumerate() {
         if !(1..=6).contains(&entry.ty.shape.len()) {
-            let message =
-                format!("rank {} is none that TVM's C runtime takes", entry.ty.shape.len());
+            let message = format!("TVM's C runtime does not support rank {}", entry.ty.shape.len());
             let path = format!("$.attrs.shape[1][{index}]");
             warn(&mut sink, "mlf-subset-rank", message, path);
         }
@@ -62,16 +61,18 @@ fn of_call(index: usize, call: &Call, sink: &mut Sink) {
     let function = format!("{place}.func_name");
     name(&call.function, MAX_FUNCTION_NAME, function.clone(), sink);
     if [NOP, COPY].contains(&call.function.as_str()) {
-        let message = format!("`{}` is not in every runtime", call.function);
+        let message = format!("`{}` is not supported by every runtime", call.function);
         warn(sink, "mlf-subset-builtin", message, function);
     }
     let arguments = call.inputs.len() + call.outputs;
     if arguments > MAX_ARGUMENTS {
-        let message = format!("{arguments} arguments: TVM's C runtime takes {MAX_ARGUMENTS}");
+        let message = format!(
+            "expected at most {MAX_ARGUMENTS} arguments for TVM's C runtime, found {arguments}"
+        );
         warn(sink, "mlf-subset-arguments", message, format!("$.nodes[{index}].inputs"));
     }
     if call.flatten {
-        let message = "tensors are passed flattened, which no current compiler asks for".into();
+        let message = "tensors are passed flattened, which no current compiler requests".into();
         warn(sink, "mlf-subset-flatten", message, format!("{place}.flatten_data"));
     }
     for (key, value) in call.attributes.iter() {
@@ -83,12 +84,12 @@ fn of_call(index: usize, call: &Call, sink: &mut Sink) {
     }
 }
 
-/// Storages are counted without gaps.
+/// Checks that storages are numbered without gaps.
 fn gap(graph: &Graph, sink: &mut Sink) {
     let storages = super::storages(graph);
     let gap = storages.keys().zip(0..).find(|(storage, expected)| *storage != expected);
     if let Some((_, missing)) = gap {
-        let message = format!("there is no storage {missing}: TVM's C runtime stops");
+        let message = format!("there is no storage {missing}: TVM's C runtime fails");
         warn(sink, "mlf-subset-gap", message, "$.attrs.storage_id".into());
     }
 }

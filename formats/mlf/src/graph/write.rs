@@ -10,7 +10,7 @@ use super::{Edge, Graph, check, outside_subset};
 /// The text of a graph.
 ///
 /// # Errors
-/// Everything that is wrong with it or that some client does not take.
+/// All errors of the graph, and reasons for some client to reject it.
 pub fn write(graph: &Graph) -> Result<String, Vec<Diagnostic>> {
     let mut found = check(graph);
     if found.is_empty() {

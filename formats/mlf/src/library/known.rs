@@ -1,17 +1,17 @@
-//! Known providers of the symbols that objects need.
+//! Known providers of symbols that objects need.
 
-/// Who defines a symbol.
+/// The provider of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// libc, libm, or the linker.
     System,
     /// A runtime of TVM.
     Runtime,
-    /// Nobody that is known.
+    /// Unknown.
     Unknown,
 }
 
-/// Functions of libm, each also with `f` and `l` at its end.
+/// Functions of libm, each also with the suffixes `f` and `l`.
 const MATH: &str = "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp \
                     exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp \
                     lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint \
@@ -23,13 +23,13 @@ const C: &str = "abort abs aligned_alloc calloc fprintf free llabs malloc memchr
                  memmove memset posix_memalign printf puts qsort realloc snprintf stderr strcmp \
                  strlen strncmp __assert_fail __memcpy_chk __memset_chk __stack_chk_fail";
 
-/// What the compiler's own library has: arithmetic on wide integers and half-precision floats.
+/// The compiler's runtime library: arithmetic on wide integers and half-precision floats.
 const COMPILER: &str = "__divti3 __extendhfsf2 __fixsfti __fixunssfti __floattisf __floatuntisf \
                         __gnu_f2h_ieee __gnu_h2f_ieee __modti3 __muloti4 __multi3 __truncdfbf2 \
                         __truncdfhf2 __truncsfbf2 __truncsfhf2 __udivti3 __umodti3 \
                         __extendbfsf2 _GLOBAL_OFFSET_TABLE_";
 
-/// What TVM's runtime exports to generated code.
+/// Symbols that TVM's runtime exports to generated code.
 const RUNTIME: &str = "TVMAPISetLastError TVMArrayAlloc TVMArrayFree TVMBackendAllocWorkspace \
                        TVMBackendFreeWorkspace TVMBackendGetFuncFromEnv TVMBackendParallelBarrier \
                        TVMBackendParallelLaunch TVMBackendRegisterSystemLibSymbol \
@@ -41,7 +41,7 @@ const SLOTS: &str = "__TVMAPISetLastError __TVMBackendAllocWorkspace __TVMBacken
                      __TVMBackendGetFuncFromEnv __TVMBackendParallelBarrier \
                      __TVMBackendParallelLaunch __TVMFuncCall __tvm_module_ctx";
 
-/// Who defines a symbol that an object needs.
+/// The provider of a symbol that an object needs.
 pub(super) fn source_of(name: &str) -> Source {
     let is_in = |list: &str, name: &str| list.split_ascii_whitespace().any(|each| each == name);
     let base = name.strip_suffix(['f', 'l']).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! What the code of an archive defines and needs: symbols of objects, functions of C sources.
+//! Symbols that the code of an archive defines and needs: those of objects, and functions of C sources.
 
 mod c;
 mod known;
@@ -13,22 +13,22 @@ use crate::elf;
 use crate::report::Report;
 use irc_diag::clip;
 
-/// Where objects and sources lie.
+/// Folder of objects and sources.
 pub const OBJECTS: &str = "codegen/host/lib/";
 
-/// Where sources lie.
+/// Folder of sources.
 pub const SOURCES: &str = "codegen/host/src/";
 
-/// What C runtimes of TVM look functions up with.
+/// Function registry of TVM's C runtimes.
 pub const REGISTRY: &str = "TVMSystemLibEntryPoint";
 
-/// Symbols by which a library holds its own parameters.
+/// Symbols of a library with linked parameters.
 const LINKED_PARAMS: &str = "_lookup_linked_param";
 
 /// The code of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
-    /// Functions that are defined, with the path of the member that does.
+    /// Defined functions, with the path of the defining member.
     pub functions: BTreeMap<String, String>,
     /// Other data that are defined, likewise.
     pub data: BTreeMap<String, String>,
@@ -68,12 +68,12 @@ impl Library {
         self.functions.contains_key(name) || self.data.contains_key(name)
     }
 
-    /// Whether the library holds parameters itself.
+    /// Whether the library contains parameters.
     pub fn has_linked_params(&self) -> bool {
         self.functions.contains_key(LINKED_PARAMS)
     }
 
-    /// Reports what is needed beyond libc and libm.
+    /// Reports undefined symbols except those of libc and libm.
     pub(crate) fn check_undefined(&self, archive: &Archive, report: &mut Report) {
         let mut found: Vec<(&str, Diagnostic)> = vec![];
         for (name, path) in self.undefined.iter() {
@@ -83,7 +83,7 @@ impl Library {
     }
 }
 
-/// What is wrong with a symbol that no member defines.
+/// The diagnostic of a symbol that no member defines.
 fn undefined(name: &str) -> Option<Diagnostic> {
     match known::source_of(name) {
         known::Source::System => None,
@@ -100,7 +100,7 @@ fn undefined(name: &str) -> Option<Diagnostic> {
     }
 }
 
-/// Symbols of an object or source that others see.
+/// External symbols of an object or source.
 #[derive(Default)]
 struct Names {
     functions: Vec<String>,
@@ -127,7 +127,7 @@ impl Defined {
         }
     }
 
-    /// Reports functions that two members define, at each but the first.
+    /// Reports functions that two members define, at each except the first.
     fn report_repeated(&self, archive: &Archive, report: &mut Report) {
         let mut found = vec![];
         let mut paths = BTreeMap::new();
@@ -142,10 +142,10 @@ impl Defined {
     }
 }
 
-/// What a shared library is for, and the functions that it exports, with their numbers.
+/// The machine of a shared library, and the functions that it exports, with their numbers.
 ///
 /// # Errors
-/// The bytes are none; one line says why.
+/// A message if it is not a shared library.
 pub(crate) fn exports(bytes: &[u8]) -> Result<(Architecture, BTreeMap<&str, usize>), String> {
     let file = elf::parse(bytes)?;
     if file.kind() != ObjectKind::Dynamic {
@@ -165,8 +165,8 @@ fn is_defined_function<'b>(symbol: &impl ObjectSymbol<'b>) -> bool {
 fn of_object(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) -> Option<Names> {
     let file = match elf::parse(bytes) {
         Ok(file) if file.kind() == ObjectKind::Relocatable => file,
-        Ok(_) => return refuse("the member is not a relocatable object", sink),
-        Err(error) => return refuse(&format!("the member is not an ELF object: {error}"), sink),
+        Ok(_) => return reject("the member is not a relocatable object", sink),
+        Err(error) => return reject(&format!("the member is not an ELF object: {error}"), sink),
     };
     let own = file.architecture();
     let first = *machine.get_or_insert(own);
@@ -178,7 +178,7 @@ fn of_object(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) 
     for symbol in file.symbols() {
         let name = match symbol.name() {
             Ok(name) => name,
-            Err(error) => return refuse(&error.to_string(), sink),
+            Err(error) => return reject(&error.to_string(), sink),
         };
         let list = match symbol.is_undefined() {
             true if !name.is_empty() => &mut names.undefined,
@@ -191,7 +191,7 @@ fn of_object(bytes: &[u8], machine: &mut Option<Architecture>, sink: &mut Sink) 
     Some(names)
 }
 
-fn refuse<T>(message: &str, sink: &mut Sink) -> Option<T> {
+fn reject<T>(message: &str, sink: &mut Sink) -> Option<T> {
     sink.push(Diagnostic::error("mlf-object", message));
     None
 }

@@ -8,7 +8,7 @@ pub fn export_datetime(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a day since 1970-01-01, in years that begin with March, so that the leap
+/// Year, month and day of a day since 1970-01-01, in years that start in March, so that the leap
 /// day is the last.
 fn civil(days: u64) -> (u64, u64, u64) {
     const ERA: u64 = 146_097;

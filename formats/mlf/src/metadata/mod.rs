@@ -1,7 +1,7 @@
 //! The metadata of an archive: `metadata.json`, of format versions 1 to 7.
 //!
-//! Versions differ in a few keys and in the paths of files; [`Metadata`] has what they have in common.
-//! Versions 5 and 7 are written.
+//! Versions differ in a few keys and in the paths of files; [`Metadata`] represents all of them.
+//! Versions 5 and 7 can be written.
 
 mod date;
 mod read;
@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 
 use crate::types::DataType;
 
-/// Where the metadata lie in an archive.
+/// Path of the metadata in an archive.
 pub const PATH: &str = "metadata.json";
 
-/// Versions of the format that are read.
+/// Versions of the format that can be read.
 pub const VERSIONS: std::ops::RangeInclusive<u32> = 1..=7;
 
-/// Number of the agreement between our archives and our runtime, which [`Extension`] states.
+/// Version of irc's extensions, as stated in [`Extension`].
 pub const ABI: u32 = 1;
 
-/// Where the shared library lies that is written.
+/// Path of the shared library.
 pub const LIBRARY: &str = "codegen/host/shared/default.so";
 
-/// Bytes that each tensor of a member of weights is aligned to.
+/// Alignment of each tensor in a member of weights, in bytes.
 pub const ALIGNMENT: usize = irc_tensor::ALIGNMENT;
 
 /// An archive's metadata.
@@ -39,9 +39,9 @@ pub const ALIGNMENT: usize = irc_tensor::ALIGNMENT;
 pub struct Metadata {
     /// Version of the format.
     pub version: u32,
-    /// The models, of which only version 7 has several, by the name of each.
+    /// The models by name; only version 7 has several.
     pub modules: Vec<Module>,
-    /// What only our archives say.
+    /// irc's extensions.
     pub extension: Option<Extension>,
 }
 
@@ -50,17 +50,17 @@ pub struct Metadata {
 pub struct Module {
     /// Name of the model.
     pub name: String,
-    /// When it was exported: `2026-11-21 05:22:03Z`.
+    /// Time of export: `2026-11-21 05:22:03Z`.
     pub exported: String,
-    /// What runs it; empty for operators.
+    /// Its executors; empty for operators.
     pub executors: Vec<Executor>,
-    /// What it was compiled for.
+    /// Its targets.
     pub targets: Vec<Target>,
-    /// What memory it takes.
+    /// Its memory.
     pub memory: Memory,
 }
 
-/// What runs a model.
+/// An executor of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Executor {
     /// An interpreter of the graph.
@@ -79,16 +79,16 @@ impl Executor {
     }
 }
 
-/// What code was made for.
+/// A target of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Device type (DLPack's), which versions from 6 on do not say.
+    /// Device type (DLPack's), which versions from 6 on do not state.
     pub device: Option<i64>,
     /// TVM's description, such as `llvm -keys=cpu`.
     pub text: String,
 }
 
-/// What memory code takes.
+/// Memory of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// That of a model.
@@ -97,14 +97,14 @@ pub enum Memory {
     Operators(BTreeMap<String, Vec<Argument>>),
 }
 
-/// What memory a model takes.
+/// Memory of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelMemory {
-    /// Storages of the graph; `None` when the metadata do not list them.
+    /// Storages of the graph; `None` if the metadata do not list them.
     pub storages: Option<Vec<Storage>>,
-    /// The whole model, on each device.
+    /// Memory of the whole model, for each device.
     pub main: Vec<Usage>,
-    /// Workspace of each function, in the order written.
+    /// Workspace of each function, in file order.
     pub functions: Vec<FunctionUsage>,
 }
 
@@ -113,9 +113,9 @@ pub struct ModelMemory {
 pub struct Storage {
     /// Its number.
     pub id: i64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// The input that lies in it.
+    /// The input that is in it.
     pub input: Option<String>,
 }
 
@@ -128,18 +128,18 @@ pub struct Usage {
     pub constants: u64,
     /// Inputs and outputs.
     pub io: u64,
-    /// What lies between calls, and the most that one call takes.
+    /// Intermediate tensors, and the maximum workspace of a call.
     pub workspace: u64,
-    /// Inputs by name, which versions from 7 on say.
+    /// Inputs by name, in versions from 7 on.
     pub inputs: BTreeMap<String, Tensor>,
     /// Outputs by name, likewise.
     pub outputs: BTreeMap<String, Tensor>,
 }
 
-/// A tensor that goes in or out.
+/// An input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Type of an element.
     pub dtype: DataType,
@@ -159,7 +159,7 @@ pub struct FunctionUsage {
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Its shape.
     pub shape: Vec<i64>,
@@ -167,10 +167,10 @@ pub struct Argument {
     pub dtype: DataType,
 }
 
-/// What our archives say beside the standard keys, under `irc`.
+/// irc's extensions, under the key `irc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extension {
-    /// SHA-256 of every member but the metadata, by path, in lower-case hexadecimal.
+    /// SHA-256 of every member except the metadata, by path, in lower-case hexadecimal.
     pub hashes: BTreeMap<String, String>,
     /// The code once more, linked.
     pub library: Option<SharedLibrary>,
@@ -178,7 +178,7 @@ pub struct Extension {
     pub models: BTreeMap<String, ModelExtension>,
 }
 
-/// The code of all models as a shared library, so that who runs it needs no linker.
+/// The code of all models as a shared library, so that no linker is needed to run it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLibrary {
     /// Path of the member.
@@ -187,27 +187,27 @@ pub struct SharedLibrary {
     pub requires: Vec<String>,
 }
 
-/// What our archives say of a model.
+/// irc's extensions of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelExtension {
     /// Names of the outputs, in the order of the graph.
     pub outputs: Vec<String>,
-    /// The parameters once more, aligned.
+    /// An aligned copy of the parameters.
     pub weights: Option<Weights>,
-    /// Inputs, and what the model makes of them.
+    /// Inputs and expected outputs.
     pub vectors: Vec<Vector>,
 }
 
-/// Parameters laid out for use in place: each starts at a multiple of [`ALIGNMENT`] bytes.
+/// Parameters for use in place: each starts at a multiple of [`ALIGNMENT`] bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// Path of the member.
     pub member: String,
-    /// Offset of each parameter in it; types are those of the parameters.
+    /// Offset of each parameter; types are those of the parameters.
     pub offsets: BTreeMap<String, u64>,
 }
 
-/// Inputs and what the model makes of them, as members in the form of parameters.
+/// Inputs and expected outputs, as members in the format of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vector {
     /// Path of the inputs, by name.

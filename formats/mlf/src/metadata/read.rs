@@ -1,7 +1,7 @@
 //! Reads metadata of every version from JSON.
 //!
-//! The document of the format differs from TVM's code, which takes precedence; what only the
-//! document describes is accepted with a warning.
+//! TVM's code takes precedence over the document of the format; forms that only the
+//! document describes are accepted with a warning.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::{
 use crate::json::{parse, reader, report};
 use crate::types::DataType;
 
-/// Reads metadata; `None` after an error, which is in `sink`: what is read below is then worth nothing, and
-/// may lack what has a diagnostic.
+/// Reads metadata; `None` after an error. Functions below return incomplete values after a
+/// diagnostic.
 pub fn read(source: &Source, sink: &mut Sink) -> Option<Metadata> {
     let before = sink.error_count();
     let tree = parse(source, sink)?;
@@ -30,7 +30,7 @@ fn metadata(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Metadata> {
     let value = r.required(&object, "version")?;
     let version = r.integer::<u32>(value, &at, "a version number")?;
     if !VERSIONS.contains(&version) {
-        let message = format!("version {version} of the format is not known");
+        let message = format!("unknown version {version} of the format");
         let help = "versions 1 to 7 are supported";
         report(r, Diagnostic::error("mlf-version", message).help(help), value, &at);
         return None;
@@ -84,7 +84,7 @@ fn style<'n>(r: &mut Reader<'_>, object: &Object<'n, '_, '_>, version: u32) -> O
     let at = object.at.key("style");
     let Some(value) = object.get("style") else {
         if version >= 4 {
-            form(r, object, "style", "`style` is missing; taken as `full-model`");
+            form(r, object, "style", "`style` is missing; `full-model` is assumed");
         }
         return Some("full-model");
     };
@@ -103,7 +103,7 @@ fn name(r: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<String> {
     let at = object.at.key("model_name");
     let value = r.required(object, "model_name")?;
     let name = r.string(value, &at)?;
-    if crate::archive::path_fault(name).is_some() || name.contains('/') {
+    if crate::archive::path_error(name).is_some() || name.contains('/') {
         let message = format!("`{}` cannot be a part of paths", clip(name));
         report(r, Diagnostic::error("mlf-model-name", message), value, &at);
         return None;
@@ -179,10 +179,10 @@ fn owned(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<String> {
     r.string(value, at).map(str::to_owned)
 }
 
-/// How an element is read.
+/// A reader of an element.
 type Read<'f, T> = &'f mut dyn FnMut(&mut Reader<'_>, &Node<'_>, &At<'_>) -> Option<T>;
 
-/// The elements of a list, as far as they can be read.
+/// The elements of a list, as far as they are valid.
 fn list<T>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -237,7 +237,7 @@ fn model_memory(
     let functions = match object.get("functions") {
         Some(functions) => r.object(functions, &place)?,
         None => {
-            form(r, &object, "functions", "`functions` is missing; its keys are taken from here");
+            form(r, &object, "functions", "`functions` is missing; its keys are read from here");
             r.object(value, at)?
         }
     };
@@ -297,7 +297,7 @@ fn workspace_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<(i6
     Some((number(r, &object, "device"), number(r, &object, "workspace_size_bytes")))
 }
 
-/// What our archives say.
+/// irc's extensions.
 fn extension_of(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Extension> {
     let object = r.object(value, at)?;
     let abi: u32 = some_number(r, &object, "abi")?;
@@ -324,7 +324,7 @@ fn library(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<SharedLi
     Some(SharedLibrary { member, requires })
 }
 
-/// The values of an object by their keys, as far as they can be read.
+/// The values of an object by their keys, as far as they are valid.
 fn by_name<T>(
     r: &mut Reader<'_>,
     value: &Node<'_>,

@@ -1,4 +1,4 @@
-//! Memory sizes of a model, and those that TVM states for it.
+//! Memory sizes of a model, and those that TVM writes.
 
 use super::{FunctionUsage, Tensor, Usage};
 use crate::graph::{Graph, is_temporary, largest};
@@ -9,12 +9,12 @@ pub fn constants_bytes(params: &[Param]) -> u64 {
     params.iter().map(|param| param.data.len() as u64).sum()
 }
 
-/// Bytes of the inputs that are not parameters, and of the outputs; of a graph without errors.
+/// Bytes of the inputs that are not parameters, and of the outputs; for a graph without errors.
 pub fn io_bytes(graph: &Graph, params: &[Param]) -> u64 {
     input_bytes(graph, params) + output_bytes(graph)
 }
 
-/// What TVM says of the same: it counts all outputs once for each of them.
+/// TVM's value of the same: it counts all outputs once for each of them.
 pub fn tvm_io_bytes(graph: &Graph, params: &[Param]) -> u64 {
     let outputs = output_bytes(graph).saturating_mul(graph.outputs.len() as u64);
     input_bytes(graph, params).saturating_add(outputs)
@@ -41,8 +41,8 @@ fn bytes(graph: &Graph, entry: usize) -> u64 {
     graph.entries.get(entry).and_then(|entry| entry.ty.bytes()).unwrap_or_default()
 }
 
-/// Bytes that a run takes beside inputs, parameters and outputs, of a graph without errors: each
-/// storage of its largest entry that is none of these, and the most that a function takes.
+/// Bytes that a run needs except inputs, parameters and outputs, for a graph without errors: each
+/// storage of its largest intermediate entry, and the maximum workspace of a function.
 pub fn workspace_bytes(graph: &Graph, functions: &[FunctionUsage]) -> u64 {
     let is_temporary = is_temporary(graph);
     let storages = largest(graph, &|entry| is_temporary[entry]);
@@ -51,19 +51,19 @@ pub fn workspace_bytes(graph: &Graph, functions: &[FunctionUsage]) -> u64 {
     storages.values().sum::<u64>().saturating_add(most.unwrap_or_default())
 }
 
-/// What TVM says a storage takes: the bytes of the entry whose index is the storage's number.
+/// TVM's size of a storage: the bytes of the entry whose index is the storage's number.
 pub fn tvm_storage_bytes(graph: &Graph, storage: i64) -> Option<u64> {
     graph.entries.get(usize::try_from(storage).ok()?)?.ty.bytes()
 }
 
-/// The true memory of a model on one device, for metadata.
+/// The exact memory of a model on one device, for metadata.
 pub fn usage(graph: &Graph, params: &[Param], functions: &[FunctionUsage], device: i64) -> Usage {
     let names = by_name(params);
     let tensor =
         |entry: usize| Tensor { bytes: bytes(graph, entry), dtype: graph.entries[entry].ty.dtype };
     let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !names.contains_key(name));
     let outputs = graph.output_entries().into_iter().enumerate();
-    // TVM's names of outputs that have none.
+    // TVM's names of unnamed outputs.
     let is_single = graph.outputs.len() == 1;
     let name = |index: usize| if is_single { "output".into() } else { format!("output{index}") };
     Usage {

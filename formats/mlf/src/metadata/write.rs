@@ -1,4 +1,4 @@
-//! Writes metadata as JSON, formatted as by Python's `json.dump(indent=2, sort_keys=True)` writes it.
+//! Writes metadata as JSON, in the layout of Python's `json.dump(indent=2, sort_keys=True)`.
 //!
 //! Fields are in the order of their keys.
 
@@ -14,8 +14,8 @@ use super::{
 /// The text of metadata of version 5 or 7.
 ///
 /// # Errors
-/// Another version, several models in version 5, several libraries of operators, or a model without
-/// executors; one line says which.
+/// A message for another version, several models in version 5, several libraries of operators, or a model
+/// without executors.
 pub fn write(metadata: &Metadata) -> Result<String, String> {
     let text = match (metadata.version, &metadata.modules[..]) {
         (5 | 7, [module]) if metadata.version == 5 || is_operators(module) => {
@@ -27,7 +27,7 @@ pub fn write(metadata: &Metadata) -> Result<String, String> {
             version: 7,
         }),
         (5 | 7, modules) => return Err(format!("{} models in one archive", modules.len())),
-        (version, _) => return Err(format!("version {version} is not written, only 5 and 7 are")),
+        (version, _) => return Err(format!("cannot write version {version}, expected 5 or 7")),
     };
     text.map_err(|error| error.to_string())
 }
@@ -164,7 +164,7 @@ struct WeightsText<'m> {
     offsets: BTreeMap<&'m String, &'m u64>,
 }
 
-/// Metadata of one model, all at the top.
+/// Metadata of one model, with all keys at the top level.
 fn flat<'m>(metadata: &'m Metadata, only: &'m Module) -> ModuleText<'m> {
     let irc = metadata.extension.as_ref().map(extension);
     ModuleText { irc, version: Some(metadata.version), ..module(only, metadata.version) }

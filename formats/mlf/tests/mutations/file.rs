@@ -45,7 +45,7 @@ fn row(name: &'static str, code: &'static str, edit: impl Fn(&mut Members) + 'st
     Row { name, code, version: V5, edit: Box::new(edit), rehash: true }
 }
 
-/// A value of a JSON member becomes another, or is added.
+/// Sets or adds a value of a JSON member.
 fn set(
     name: &'static str,
     code: &'static str,
@@ -68,7 +68,7 @@ fn set(
     })
 }
 
-/// A key of a JSON member goes.
+/// Removes a key of a JSON member.
 fn cut(name: &'static str, code: &'static str, path: &'static str, pointer: &'static str) -> Row {
     row(name, code, move |members| {
         edit(members, path, |value| {
@@ -82,7 +82,7 @@ fn cut(name: &'static str, code: &'static str, path: &'static str, pointer: &'st
     })
 }
 
-/// Text of a member is replaced where it first stands.
+/// Replaces the first occurrence of a text in a member.
 fn text(
     name: &'static str,
     code: &'static str,
@@ -97,7 +97,7 @@ fn text(
     })
 }
 
-/// Bytes of a member are replaced at an offset.
+/// Replaces bytes of a member at an offset.
 fn bytes(
     name: &'static str,
     code: &'static str,
@@ -111,7 +111,7 @@ fn bytes(
     })
 }
 
-/// The object is another.
+/// Replaces the object.
 fn code(
     name: &'static str,
     code: &'static str,
@@ -128,14 +128,14 @@ fn version(version: Version, row: Row) -> Row {
     Row { version, ..row }
 }
 
-/// The shared library is another.
+/// Replaces the shared library.
 fn shared(name: &'static str, e_machine: u16, functions: &'static [&'static str]) -> Row {
     row(name, "mlf-library", move |members| {
         members.insert(SHARED.into(), shared_object(e_machine, functions));
     })
 }
 
-/// Every mutation of members.
+/// All mutations of members.
 pub fn all() -> Vec<Row> {
     let mut rows = vec![];
     rows.extend(members());

@@ -1,4 +1,4 @@
-//! A valid archive, broken in one way at a time: what is wrong is named, and nothing was before.
+//! A valid archive with one change at a time: the error is reported, and there was none before.
 
 mod file;
 mod tar_bytes;
@@ -13,17 +13,17 @@ use irc_mlf::{Archive, Version};
 /// Members of an archive, to be changed.
 pub type Members = BTreeMap<String, Vec<u8>>;
 
-/// A way to break the small archive.
+/// A mutation of the small archive.
 pub struct Row {
-    /// What is done.
+    /// Its name.
     pub name: &'static str,
-    /// The code that must be found.
+    /// The expected code.
     pub code: &'static str,
-    /// The version of the archive that is broken.
+    /// The version of the archive.
     pub version: Version,
-    /// How its members change.
+    /// The change.
     pub edit: Box<dyn Fn(&mut Members)>,
-    /// Whether hashes follow the change, so that they do not tell.
+    /// Whether hashes are updated, so that they do not reveal the change.
     pub rehash: bool,
 }
 
@@ -57,7 +57,7 @@ fn the_archives_are_sound() {
     for version in [Version::V5, Version::V7] {
         let mut members = members(version);
         assert_eq!(support::diagnostics(&packed(members.clone())), []);
-        // The edits of rows lay JSON out anew.
+        // The edits of rows change the layout of JSON.
         file::rehash(&mut members);
         assert_eq!(support::diagnostics(&packed(members)), []);
     }
@@ -65,27 +65,27 @@ fn the_archives_are_sound() {
 
 #[test]
 fn each_mutation_is_named() {
-    let mut faults = vec![];
+    let mut errors = vec![];
     let files = file::all().into_iter().map(|row| (row.name, row.code, broken(&row)));
     for (name, code, bytes) in files.chain(tar_bytes::all()) {
         let found = support::diagnostics(&bytes);
         let codes: BTreeSet<&str> = found.iter().map(|diagnostic| diagnostic.code).collect();
         let Some(diagnostic) = found.iter().find(|diagnostic| diagnostic.code == code) else {
-            faults.push(format!("{name}: {code} not in {codes:?}"));
+            errors.push(format!("{name}: {code} not in {codes:?}"));
             continue;
         };
-        // A diagnostic in a text has a path and a label, one in bytes has a note of the place.
+        // A diagnostic in a text has a path and a label, one in binary data has a note of the offset.
         if diagnostic.path.is_some() && diagnostic.labels.is_empty() {
-            faults.push(format!("{name}: {code} has no place"));
+            errors.push(format!("{name}: {code} has no place"));
         }
         if documented_severities(code).iter().all(|severity| *severity != diagnostic.severity) {
-            faults.push(format!("{name}: {code} is not listed as {:?}", diagnostic.severity));
+            errors.push(format!("{name}: {code} is not listed as {:?}", diagnostic.severity));
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
-/// How bad the README says a diagnostic is.
+/// The severity of a diagnostic according to the README.
 fn documented_severities(code: &str) -> Vec<Severity> {
     let readme = include_str!("../../README.md");
     let quoted = format!("`{code}`");

@@ -12,7 +12,7 @@ fn sound() -> Vec<u8> {
     packed(members(Version::V5)).to_vec()
 }
 
-/// A member with a header, before all others.
+/// Adds a member with a header before all others.
 fn before(kind: EntryType, path: &str, content: &[u8]) -> Vec<u8> {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
@@ -46,7 +46,7 @@ fn first_file() -> usize {
     headers.find(|at| bytes[at + 156] == b'0').expect("a file")
 }
 
-/// The first header of a file states another size, with the right checksum.
+/// Changes the size in the first header of a file, with a correct checksum.
 fn resized(size: u64) -> Vec<u8> {
     let (mut bytes, at) = (sound(), first_file());
     let mut header = Header::from_byte_slice(&bytes[at..at + BLOCK]).clone();
@@ -56,7 +56,7 @@ fn resized(size: u64) -> Vec<u8> {
     bytes
 }
 
-/// Every mutation of the file: what is done, the code that must be found, the file.
+/// All mutations of the file: name, expected code, file.
 pub fn all() -> Vec<(&'static str, &'static str, Bytes)> {
     let file = |path: &str| before(EntryType::Regular, path, b"x");
     let kind = |kind| before(kind, "x", b"");

@@ -139,7 +139,7 @@ pub fn shared_object(e_machine: u16, functions: &[&str]) -> Vec<u8> {
             section: None,
             st_info: (elf::STB_GLOBAL << 4) | elf::STT_FUNC,
             st_other: 0,
-            // A section of its own: defined, and nowhere.
+            // A section of its own: the symbols are defined, without content.
             st_shndx: elf::SHN_ABS,
             st_value: 0,
             st_size: 1,
@@ -159,7 +159,7 @@ pub fn sound_object() -> Vec<u8> {
     object(Architecture::X86_64, &FUNCTIONS, &["memcpy", "expf"])
 }
 
-/// What the small archive is made of.
+/// The contents of the small archive.
 pub fn contents(version: Version, code: &str, bytes: Vec<u8>) -> Contents {
     let vector = TestVector {
         inputs: vec![param("data", float32(&[1, 8]))],
@@ -203,10 +203,10 @@ pub fn tar(package: &Package) -> Bytes {
     bytes.into()
 }
 
-/// Everything found in a file.
+/// All diagnostics of a file.
 pub fn diagnostics(bytes: &Bytes) -> Vec<Diagnostic> {
     let (package, report) = irc_mlf::read("test.tar", bytes);
-    assert_eq!(package.is_none(), report.has_errors(), "refused if and only if explained");
+    assert_eq!(package.is_none(), report.has_errors(), "rejected if and only if there are errors");
     let mut found: Vec<Diagnostic> = report.all().cloned().collect();
     if let Some(package) = package {
         found.extend(check(&package, Depth::Content).all().cloned());
